@@ -1,0 +1,2 @@
+//! Headroom's kernel programs and the ABI they share with the agent.
+#![cfg_attr(target_arch = "bpf", no_std)]

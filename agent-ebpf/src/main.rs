@@ -1,0 +1,3 @@
+//! Entry point of `headroom-agent-ebpf`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The node agent: measures a node and publishes how far it may be amplified.

@@ -1,0 +1,1 @@
+//! kubectl headroom: see and explain what Headroom does.

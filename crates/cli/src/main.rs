@@ -1,0 +1,3 @@
+//! Entry point of `kubectl-headroom`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Headroom's vocabulary and pure rules: no runtime, clock or I/O.

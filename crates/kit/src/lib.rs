@@ -1,0 +1,1 @@
+//! What every Headroom process needs: arguments, logs, metrics, admin port, TLS, supervision.

@@ -1,0 +1,1 @@
+//! cargo xtask: set-up, control plane, demo, tests, generated files, benches.

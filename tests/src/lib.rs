@@ -1,0 +1,1 @@
+//! End-to-end tests on a real kernel, a real API server and real processes.

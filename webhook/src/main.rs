@@ -1,0 +1,3 @@
+//! Entry point of `headroom-webhook`.
+
+fn main() {}
