@@ -1,3 +1,9 @@
-//! Entry point of `headroom-agent-ebpf`.
+//! Entry points of the kernel programs; on the host an empty stub, so that the workspace builds without a BPF target.
+#![cfg_attr(target_arch = "bpf", no_std, no_main)]
 
+#[cfg(target_arch = "bpf")]
+mod bpf;
+
+/// The programs are built for `bpfel-unknown-none` by the agent's build script; there is nothing to run here.
+#[cfg(not(target_arch = "bpf"))]
 fn main() {}

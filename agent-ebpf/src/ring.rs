@@ -1,0 +1,166 @@
+//! One CPU's busy time, as the kernel writes it: totals, and a ring of 64 windows of 8.39 ms.
+//!
+//! Work is done only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
+//! neither happened has no slot; a slot says what the CPU was doing before and after it, so the agent can tell what
+//! the silent windows around it were.
+
+/// Windows are 2^23 ns long: no division in the kernel.
+pub const W_SHIFT: u32 = 23;
+/// Length of a window: 8.388608 ms.
+pub const WINDOW_NS: u64 = 1 << W_SHIFT;
+/// Windows the ring remembers: 537 ms.
+pub const SLOTS: usize = 64;
+
+/// [`CpuRing::state`] until the first switch after attach: what the CPU does is not known yet.
+pub const UNKNOWN: u32 = 0;
+/// [`CpuRing::state`]: the idle task runs.
+pub const IDLE: u32 = 1;
+/// [`CpuRing::state`]: any other task runs.
+pub const BUSY: u32 = 2;
+
+const BUSY_AFTER: u32 = 1 << 31;
+const BUSY_BEFORE: u32 = 1 << 30;
+const OFFSET_MASK: u32 = (1 << W_SHIFT) - 1;
+
+/// One window of one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Number of the window: CLOCK_MONOTONIC nanoseconds >> [`W_SHIFT`], lower 32 bits.
+    pub win: u32,
+    /// Busy nanoseconds from the window's start to its last transition.
+    pub busy: u32,
+    /// Sampled run-queue waits that ended in this window, in ticks of 1.024 us.
+    pub wait: u32,
+    /// Bit 31: busy after the last transition; bit 30: busy before the first; below: offset of the last, in ns.
+    pub end: u32,
+}
+
+/// What the kernel knows about one CPU.
+///
+/// The agent gets copies that the kernel may be writing to. Every update first raises `opened`, at the end of the
+/// structure, and last sets `closed`, near its start, while a copy runs from start to end: a copy in which both are
+/// equal holds no half-done update ([`CpuRing::is_whole`]).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuRing {
+    /// CLOCK_MONOTONIC nanoseconds of the last transition (of the start of its window for the first switch seen).
+    pub last: u64,
+    /// [`UNKNOWN`], [`IDLE`] or [`BUSY`], since `last`.
+    pub state: u32,
+    /// Updates completed, modulo 2^32.
+    pub closed: u32,
+    /// Busy nanoseconds up to `last`, from the start of the window in which the first switch was seen.
+    pub busy: u64,
+    /// Context switches.
+    pub nsw: u64,
+    /// Sampled run-queue waits in ticks of 1.024 us; to be multiplied by the sampling factor.
+    pub wait: u64,
+    /// The windows; window `w` lives in slot `w % 64`.
+    pub slots: [Slot; SLOTS],
+    /// Updates begun.
+    pub opened: u64,
+}
+
+impl Default for CpuRing {
+    fn default() -> Self {
+        Self { last: 0, state: UNKNOWN, closed: 0, busy: 0, nsw: 0, wait: 0, slots: [Slot::default(); SLOTS], opened: 0 }
+    }
+}
+
+impl Slot {
+    /// Was the CPU busy before the first transition of this window?
+    pub const fn is_busy_before(&self) -> bool {
+        self.end & BUSY_BEFORE != 0
+    }
+
+    /// Was the CPU busy after the last transition of this window?
+    pub const fn is_busy_after(&self) -> bool {
+        self.end & BUSY_AFTER != 0
+    }
+
+    /// Busy nanoseconds of the whole window, once it is over.
+    pub const fn whole_busy_ns(&self) -> u32 {
+        let rest = if self.is_busy_after() { (1 << W_SHIFT) - (self.end & OFFSET_MASK) } else { 0 };
+        self.busy.saturating_add(rest)
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, offset: u32, is_busy: bool) {
+        if self.end & BUSY_AFTER != 0 {
+            self.busy = self.busy.wrapping_add(offset.saturating_sub(self.end & OFFSET_MASK));
+        }
+        self.end = (self.end & BUSY_BEFORE) | offset | if is_busy { BUSY_AFTER } else { 0 };
+    }
+}
+
+impl CpuRing {
+    /// Does this copy hold no half-done update?
+    pub const fn is_whole(&self) -> bool {
+        self.opened as u32 == self.closed
+    }
+
+    /// Begins an update.
+    #[inline(always)]
+    pub fn open(&mut self) {
+        self.opened = self.opened.wrapping_add(1);
+        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Ends an update.
+    #[inline(always)]
+    pub fn close(&mut self) {
+        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        self.closed = self.opened as u32;
+    }
+
+    /// Takes note of the first switch since attach: until `now` the CPU was busy, or idle.
+    ///
+    /// Whoever reads the slot knows from it what all windows back to the attachment were.
+    #[inline(always)]
+    pub fn settle(&mut self, now: u64, was_busy: bool) {
+        self.last = now >> W_SHIFT << W_SHIFT;
+        self.state = if was_busy { BUSY } else { IDLE };
+        let _rolled = self.slot_at(now);
+    }
+
+    /// The CPU turns busy, or idle, at `now` (CLOCK_MONOTONIC nanoseconds). The state must be settled.
+    #[inline(always)]
+    pub fn turn(&mut self, now: u64, is_busy: bool) {
+        // The kernel's fast clock may step back by nanoseconds when the time keeper adjusts its rate.
+        let now = if now < self.last { self.last } else { now };
+        if let Some(slot) = self.slot_at(now) {
+            slot.turn(now as u32 & OFFSET_MASK, is_busy);
+        }
+        if self.state == BUSY {
+            self.busy = self.busy.wrapping_add(now.wrapping_sub(self.last));
+        }
+        self.last = now;
+        self.state = if is_busy { BUSY } else { IDLE };
+    }
+
+    /// A sampled wait of `ticks` ends at `now`. The state must be settled.
+    #[inline(always)]
+    pub fn add_wait(&mut self, now: u64, ticks: u64) {
+        if let Some(slot) = self.slot_at(now) {
+            slot.wait = slot.wait.wrapping_add(ticks as u32);
+        }
+        self.wait = self.wait.wrapping_add(ticks);
+    }
+
+    /// The slot of the window that `now` lies in, begun anew if it still holds an older window.
+    #[inline(always)]
+    fn slot_at(&mut self, now: u64) -> Option<&mut Slot> {
+        let win = (now >> W_SHIFT) as u32;
+        let end = if self.state == BUSY { BUSY_AFTER | BUSY_BEFORE } else { 0 };
+        // Never out of bounds; `get_mut` compiles to the masked index alone.
+        let slot = self.slots.get_mut(win as usize % SLOTS)?;
+        if slot.win != win {
+            *slot = Slot { win, busy: 0, wait: 0, end };
+        }
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests;

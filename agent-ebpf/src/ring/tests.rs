@@ -1,0 +1,113 @@
+//! The ring's own rules; reconstruction by the agent is tested where it lives.
+
+use super::*;
+
+const W: u64 = WINDOW_NS;
+
+fn slot(ring: &CpuRing, window: u64) -> Slot {
+    let slot = ring.slots[window as usize % SLOTS];
+    assert_eq!(u64::from(slot.win), window, "window {window} has no slot");
+    slot
+}
+
+fn settled(now: u64, was_busy: bool) -> CpuRing {
+    let mut ring = CpuRing::default();
+    ring.settle(now, was_busy);
+    ring
+}
+
+#[test]
+fn busy_time_inside_one_window_is_the_time_between_transitions() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 1_000, true);
+    ring.turn(100 * W + 5_000, false);
+    ring.turn(100 * W + 6_000, true);
+    ring.turn(100 * W + 6_500, false);
+    assert_eq!(slot(&ring, 100).whole_busy_ns(), 4_500);
+    assert_eq!(ring.busy, 4_500);
+    assert!(!slot(&ring, 100).is_busy_before() && !slot(&ring, 100).is_busy_after());
+}
+
+#[test]
+fn busy_time_across_windows_is_split_at_their_borders() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 1_000, true);
+    ring.turn(103 * W + 2_000, false);
+    assert_eq!(u64::from(slot(&ring, 100).whole_busy_ns()), W - 1_000);
+    assert_eq!(slot(&ring, 103).whole_busy_ns(), 2_000);
+    assert!(slot(&ring, 103).is_busy_before(), "tells that 101 and 102 were busy");
+    assert_eq!(ring.busy, 3 * W + 1_000);
+}
+
+#[test]
+fn first_switch_tells_what_went_before() {
+    let ring = settled(100 * W + 7_000, true);
+    assert!(slot(&ring, 100).is_busy_before() && slot(&ring, 100).is_busy_after());
+    assert_eq!((ring.last, ring.busy, ring.state), (100 * W, 0, BUSY));
+
+    let mut turned = settled(100 * W + 7_000, true);
+    turned.turn(100 * W + 7_000, false);
+    assert_eq!(slot(&turned, 100).whole_busy_ns(), 7_000);
+    assert_eq!(turned.busy, 7_000);
+}
+
+#[test]
+fn slot_of_an_older_window_is_begun_anew() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 10, true);
+    ring.turn(100 * W + 20, false);
+    ring.turn(164 * W + 500, true);
+    let Slot { win, busy, wait, end: _ } = slot(&ring, 164);
+    assert_eq!((win, busy, wait), (164, 0, 0));
+    assert_eq!(u64::from(slot(&ring, 164).whole_busy_ns()), W - 500);
+}
+
+#[test]
+fn wait_that_ends_in_a_silent_window_leaves_busy_time_alone() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 10, true);
+    ring.add_wait(102 * W + 300, 77);
+    ring.add_wait(102 * W + 400, 3);
+    assert_eq!(slot(&ring, 102).wait, 80);
+    assert_eq!(u64::from(slot(&ring, 102).whole_busy_ns()), W, "busy all along");
+    ring.turn(102 * W + 500, false);
+    assert_eq!(slot(&ring, 102).whole_busy_ns(), 500);
+    assert_eq!((ring.wait, ring.busy), (80, 2 * W + 490));
+}
+
+#[test]
+fn clock_that_steps_back_takes_no_busy_time_away() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 1_000, true);
+    ring.turn(100 * W + 990, false);
+    assert_eq!((ring.busy, ring.last), (0, 100 * W + 1_000));
+    assert_eq!(slot(&ring, 100).whole_busy_ns(), 0);
+}
+
+#[test]
+fn copy_taken_during_an_update_is_not_whole() {
+    let mut ring = settled(100 * W, false);
+    assert!(ring.is_whole());
+    ring.open();
+    assert!(!ring.is_whole());
+    ring.turn(100 * W + 10, true);
+    ring.close();
+    assert!(ring.is_whole());
+
+    // The copy's head is older than its tail: the update ran while the copy was made.
+    let head = ring;
+    ring.open();
+    ring.turn(100 * W + 20, false);
+    ring.close();
+    let torn = CpuRing { last: head.last, state: head.state, closed: head.closed, ..ring };
+    assert!(!torn.is_whole());
+}
+
+#[test]
+fn window_numbers_wrap_after_417_days() {
+    let wrap = (1_u64 << 32) * W;
+    let mut ring = settled(wrap - 64 * W, false);
+    ring.turn(wrap - 1_000, true);
+    ring.turn(wrap + 1_000, false);
+    assert_eq!(ring.slots[0], Slot { win: 0, busy: 1_000, wait: 0, end: BUSY_BEFORE | 1_000 });
+}
