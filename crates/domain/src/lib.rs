@@ -1,1 +1,22 @@
-//! Headroom's vocabulary and pure rules: no runtime, clock or I/O.
+//! Headroom's vocabulary and its rules, pure: no runtime, no clock, no I/O; `now` and samples are arguments.
+//!
+//! ```text
+//! hints:      kernel counters -> frames -> estimate -> hint::NodeHint --wire--> hint::Table
+//!                                                                                  |
+//! admission:  nodes/status (old, new, writer) ----------------> capacity::decide <-+- policy, bound requests
+//!                                                                |
+//!                                        allocatable, annotations, and why
+//! ```
+//!
+//! Data narrows at each door. The agent runs [`estimate`], the webhook runs [`capacity`]; both use the same
+//! types for what travels between them.
+#![forbid(unsafe_code)]
+
+pub mod capacity;
+pub mod estimate;
+pub mod hint;
+pub mod names;
+pub mod policy;
+pub mod quantity;
+pub mod ratio;
+pub mod resource;

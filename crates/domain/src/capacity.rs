@@ -1,0 +1,389 @@
+//! What a node's allocatable is to be and why: the one function that decides it, for every write of `nodes/status`.
+//!
+//! `decide` is a pure function of the write, the hint, the requests bound to the node and the policy. Deciding
+//! again on its own result changes nothing. Rules and their numbers (G0 to G10, D1 to D19) are those of the
+//! compatibility specification's baseline section; `docs/compatibility.md` lists them.
+
+mod baseline;
+mod marker;
+mod ratio;
+mod why;
+
+use marker::{Marker, RawNote};
+
+use self::ratio::Chosen;
+pub use self::why::Why;
+use crate::{
+    hint::Found,
+    names,
+    policy::{Floor, Mode, Policy},
+    quantity::Quantity,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+/// The annotations of a Node that the rules read, as written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Annotations {
+    /// [`names::RATIO`].
+    pub ratio: Option<String>,
+    /// [`names::RAW_ALLOCATABLE`].
+    pub raw: Option<String>,
+    /// [`names::MARKER`].
+    pub marker: Option<String>,
+    /// [`names::HINT`].
+    pub hint: Option<String>,
+    /// [`names::STATIC_RATIO`].
+    pub static_ratio: Option<String>,
+    /// [`names::KUBELET_RAW`].
+    pub kubelet_raw: Option<String>,
+}
+
+/// What the rules read of a Node object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct State {
+    /// `status.allocatable`; `None` where the resource is missing or unreadable.
+    pub allocatable: PerResource<Option<Quantity>>,
+    /// `status.capacity`.
+    pub capacity: PerResource<Option<Quantity>>,
+    /// `lastHeartbeatTime` of the Ready condition, as written.
+    pub ready_heartbeat: Option<String>,
+    /// The annotations.
+    pub annotations: Annotations,
+}
+
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// The kubelet of this very node.
+    Kubelet,
+    /// Anyone else.
+    Other,
+}
+
+/// One write of `nodes/status`.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// UID of the Node.
+    pub uid: &'a str,
+    /// Who writes.
+    pub writer: Writer,
+    /// The stored object.
+    pub old: &'a State,
+    /// The object as it would be stored.
+    pub new: &'a State,
+}
+
+impl Write<'_> {
+    /// True for a status sync of the node's own kubelet: the Ready heartbeat moved.
+    fn is_sync(&self) -> bool {
+        self.writer == Writer::Kubelet && self.old.ready_heartbeat != self.new.ready_heartbeat
+    }
+}
+
+/// What a decision rests on besides the write.
+#[derive(Debug, Clone, Copy)]
+pub struct Basis<'a> {
+    /// The policy in force for the node.
+    pub policy: &'a Policy,
+    /// The hint that counts, if any.
+    pub hint: Option<&'a Found>,
+    /// Sum of the requests bound to the node, in milli-cores and bytes; `None` while that is not known.
+    pub bound: Option<PerResource<u64>>,
+}
+
+/// The decision for one resource. CPU counts in milli-cores, memory in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The kubelet's own value, as far as it can be told.
+    pub raw: Option<u64>,
+    /// What allocatable is to be.
+    pub result: Option<u64>,
+    /// The ratio, rounded down to cents.
+    pub ratio: Option<Cents>,
+    /// Reasons, in the order in which they applied.
+    pub why: Vec<Why>,
+}
+
+/// What to change in the object that is being written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decision {
+    /// New values of `status.allocatable`; `None` where the value already has that amount.
+    pub allocatable: PerResource<Option<Quantity>>,
+    /// Annotations to set, or to remove where the value is `None`.
+    pub annotations: Vec<(&'static str, Option<String>)>,
+    /// Per resource, what was decided and why.
+    pub outcomes: PerResource<Outcome>,
+}
+
+/// The amount of a quantity in the resource's unit: milli-cores or bytes; `None` if negative or too large.
+pub fn amount(resource: Resource, quantity: &Quantity) -> Option<u64> {
+    match resource {
+        Resource::Cpu => quantity.milli(),
+        Resource::Memory => quantity.units(),
+    }
+}
+
+/// The quantity of an amount, printed in the family of `like`.
+fn quantity(resource: Resource, amount: u64, like: &Quantity) -> Quantity {
+    match resource {
+        Resource::Cpu => Quantity::from_milli(amount),
+        Resource::Memory => Quantity::from_units(amount, like.format()),
+    }
+}
+
+/// The raw values that the Node's annotations record, in milli-cores and bytes; for readers other than admission.
+pub fn recorded_raw(annotations: &Annotations) -> PerResource<Option<u64>> {
+    let raw = RawNote::parse(annotations.raw.as_deref());
+    PerResource::from_fn(|resource| {
+        raw.get(resource)
+            .as_ref()
+            .and_then(|value| amount(resource, value))
+    })
+}
+
+/// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
+/// marker names this request's Ready heartbeat and the stored one does not.
+pub fn is_reinvoked(old: &State, new: &State) -> bool {
+    let at =
+        |state: &State| Marker::parse(state.annotations.marker.as_deref(), None).and_then(|marker| marker.at);
+    let here = at(new);
+    here.is_some() && here == new.ready_heartbeat && here != at(old)
+}
+
+/// Decides what a write of `nodes/status` is to store.
+pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
+    let given = Given::read(write, basis);
+    let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
+    if outcomes.cpu.why == [Why::Unmanaged] && outcomes.memory.why == [Why::Unmanaged] {
+        return Decision {
+            outcomes,
+            ..Decision::default()
+        };
+    }
+    let allocatable = PerResource::from_fn(|resource| {
+        let now = write.new.allocatable.get(resource).as_ref()?;
+        let result = quantity(resource, outcomes.get(resource).result?, now);
+        (result != *now).then_some(result)
+    });
+    let annotations = annotations(write, basis, &given, &outcomes);
+    Decision {
+        allocatable,
+        annotations,
+        outcomes,
+    }
+}
+
+/// The annotations of a write, read once.
+struct Given<'a> {
+    /// What we wrote last on this Node.
+    marker: Option<Marker>,
+    /// The saved raw values.
+    raw: PerResource<Option<Quantity>>,
+    /// The administrator's ratio annotation, also while `auto` owns the key.
+    own_ratio: Option<&'a str>,
+    /// The published ratios that the last decision saw.
+    last: Option<PerResource<Cents>>,
+    /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable.
+    is_managed: bool,
+}
+
+impl<'a> Given<'a> {
+    fn read(write: &Write<'a>, basis: &Basis<'_>) -> Self {
+        let Annotations {
+            ratio,
+            raw,
+            marker,
+            hint,
+            static_ratio,
+            kubelet_raw: _,
+        } = &write.new.annotations;
+        let own_ratio = static_ratio
+            .as_deref()
+            .or(ratio.as_deref())
+            .filter(|text| !text.is_empty());
+        let note: Option<crate::hint::Note> = hint.as_deref().and_then(|text| text.parse().ok());
+        Self {
+            marker: Marker::parse(marker.as_deref(), Some(write.uid)),
+            raw: RawNote::parse(raw.as_deref()),
+            own_ratio,
+            last: note
+                .filter(|note| note.uid == write.uid)
+                .map(|note| note.resources().map(|_, part| part.published())),
+            is_managed: match basis.policy.mode {
+                Mode::Off => false,
+                Mode::Static => own_ratio.is_some(),
+                Mode::Guard | Mode::Auto => true,
+            },
+        }
+    }
+
+    /// True if an earlier decision left something on the Node.
+    fn has_traces(&self, annotations: &Annotations) -> bool {
+        self.marker.is_some()
+            || annotations.raw.is_some()
+            || annotations.hint.is_some()
+            || annotations.static_ratio.is_some()
+    }
+}
+
+fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> Outcome {
+    if !given.is_managed && !given.has_traces(&write.new.annotations) {
+        return Outcome {
+            why: vec![Why::Unmanaged],
+            ..Outcome::default()
+        };
+    }
+    let Some(now) = write
+        .new
+        .allocatable
+        .get(resource)
+        .as_ref()
+        .and_then(|value| amount(resource, value))
+    else {
+        return Outcome {
+            why: vec![Why::Absent],
+            ..Outcome::default()
+        };
+    };
+    let (raw, foreign) = baseline::baseline(resource, now, write, given);
+    let chosen = if given.is_managed {
+        ratio::chosen(resource, basis, given)
+    } else {
+        Chosen {
+            ratio: Some(crate::ratio::Ratio::ONE),
+            why: vec![Why::Restored],
+        }
+    };
+    let mut why: Vec<Why> = foreign.into_iter().chain(chosen.why).collect();
+    let wanted = match chosen.ratio {
+        // Nothing says what to apply: the value stays as it is, raw is recorded.
+        None => now,
+        Some(ratio) => ratio.apply(raw).unwrap_or_else(|| {
+            why.push(Why::Overflow);
+            raw
+        }),
+    };
+    let stored = write
+        .old
+        .allocatable
+        .get(resource)
+        .as_ref()
+        .and_then(|value| amount(resource, value));
+    let result = floored(resource, raw, wanted, stored, basis, &mut why);
+    Outcome {
+        raw: Some(raw),
+        result: Some(result),
+        ratio: cents_of(result, raw),
+        why,
+    }
+}
+
+/// `wanted`, but never below what is bound to the node, to the next cent of `raw`.
+fn floored(
+    resource: Resource,
+    raw: u64,
+    wanted: u64,
+    stored: Option<u64>,
+    basis: &Basis<'_>,
+    why: &mut Vec<Why>,
+) -> u64 {
+    if basis.policy.floor == Floor::None {
+        return wanted;
+    }
+    match basis.bound.map(|bound| *bound.get(resource)) {
+        Some(bound) if bound > wanted => {
+            why.push(Why::FloorRequests);
+            let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw.max(1)));
+            let floor = u128::from(raw) * cents / 100;
+            u64::try_from(floor).unwrap_or(bound).max(bound)
+        }
+        Some(_) => wanted,
+        None => match stored {
+            Some(stored) if stored > wanted && stored > raw => {
+                why.push(Why::FloorUnknown);
+                stored
+            }
+            Some(_) | None => wanted,
+        },
+    }
+}
+
+/// `result` / `raw` in cents, rounded down.
+fn cents_of(result: u64, raw: u64) -> Option<Cents> {
+    let cents = (u128::from(result) * 100).checked_div(u128::from(raw))?;
+    // floor(raw × c / 100) can fall just short of c cents; the ratio that was applied is the one that gives the result.
+    let above = cents + 1;
+    let is_exact = u128::from(raw) * above / 100 == u128::from(result);
+    u32::try_from(if is_exact { above } else { cents })
+        .ok()
+        .map(Cents)
+}
+
+/// The annotations to write beside the outcomes.
+fn annotations(
+    write: &Write<'_>,
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Vec<(&'static str, Option<String>)> {
+    let is_lifted = Resource::ALL.into_iter().any(|resource| {
+        let Outcome { raw, result, .. } = outcomes.get(resource);
+        result > raw
+    });
+    let keeps = given.is_managed || is_lifted;
+    let raw = RawNote::text(&outcomes.map(|resource, outcome| {
+        let like = write.new.allocatable.get(resource).as_ref()?;
+        Some(quantity(resource, outcome.raw?, like))
+    }));
+    let marker = Marker::of(write, outcomes).map(|marker| marker.to_string());
+    let mut annotations = vec![
+        (names::KUBELET_RAW, None),
+        (names::MARKER, marker.filter(|_| keeps)),
+        (names::RAW_ALLOCATABLE, raw.filter(|_| keeps)),
+    ];
+    annotations.extend(hint_annotation(basis));
+    annotations.extend(ratio_annotations(write, basis, given, outcomes));
+    annotations
+}
+
+/// The hint annotation: written where a hint is applied, removed where none is, kept while none has come yet.
+fn hint_annotation(basis: &Basis<'_>) -> Option<(&'static str, Option<String>)> {
+    match basis.policy.mode {
+        Mode::Off | Mode::Static => Some((names::HINT, None)),
+        Mode::Guard | Mode::Auto => basis
+            .hint
+            .map(|found| (names::HINT, Some(found.note.to_string()))),
+    }
+}
+
+/// In `auto` the ratio key is ours and the administrator's value is put aside; on leaving `auto` it is put back.
+fn ratio_annotations(
+    write: &Write<'_>,
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Vec<(&'static str, Option<String>)> {
+    let put_aside = write.new.annotations.static_ratio.as_deref();
+    if basis.policy.mode == Mode::Auto {
+        if basis.hint.is_none() && put_aside.is_none() {
+            return Vec::new();
+        }
+        let ratios = outcomes.map(|resource, outcome| {
+            let is_on = basis.policy.bounds.get(resource).max > Cents::ONE;
+            outcome.ratio.filter(|_| is_on).map(|cents| cents.max(Cents::ONE))
+        });
+        let own = put_aside.or(given.own_ratio).unwrap_or_default().to_owned();
+        return vec![
+            (names::RATIO, crate::ratio::annotation(&ratios)),
+            (names::STATIC_RATIO, Some(own)),
+        ];
+    }
+    put_aside.map_or_else(Vec::new, |own| {
+        let own = (!own.is_empty()).then(|| own.to_owned());
+        vec![(names::RATIO, own), (names::STATIC_RATIO, None)]
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Which value of a write is the kubelet's own.
+//!
+//! A kubelet's write need not contain allocatable: it is a difference against the kubelet's copy of the Node, so
+//! the merged object can carry what we wrote. Hence: a value equal to what we wrote last stands for the saved raw
+//! value, any other value from the kubelet is raw, and values from anyone else are carried through.
+
+use super::{Given, RawNote, Why, Write, amount};
+use crate::resource::Resource;
+
+/// The raw value of `resource`, and whether a foreign writer set it. `now` is the value in the write.
+pub(super) fn baseline(
+    resource: Resource,
+    now: u64,
+    write: &Write<'_>,
+    given: &Given<'_>,
+) -> (u64, Option<Why>) {
+    if let Some(raw) = handed_over(resource, write) {
+        return (raw, None);
+    }
+    let saved = given
+        .raw
+        .get(resource)
+        .as_ref()
+        .and_then(|value| amount(resource, value));
+    let written = written_last(resource, saved, given);
+    let saved = saved.or_else(|| given.marker.as_ref().and_then(|marker| marker.raw(resource)));
+    let stored = write
+        .old
+        .allocatable
+        .get(resource)
+        .as_ref()
+        .and_then(|value| amount(resource, value));
+    match (written, saved) {
+        (Some(written), Some(saved)) if written == now => {
+            let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);
+            (if is_raw_now { now } else { saved }, None)
+        }
+        _ if write.is_sync() => (now, None),
+        _ if stored != Some(now) => (now, Some(Why::ForeignWriter)),
+        // Written while we were away: whoever wrote it, it is not ours.
+        (Some(_), _) if given.marker.is_some() => (now, None),
+        (_, saved) => (saved.unwrap_or(now), None),
+    }
+}
+
+/// G0: what the floor policy saw the kubelet send in this very request.
+fn handed_over(resource: Resource, write: &Write<'_>) -> Option<u64> {
+    let note = RawNote::handed_over(write.new.annotations.kubelet_raw.as_deref()?)?;
+    let is_of_this_request = note.at.is_some() && note.at == write.new.ready_heartbeat;
+    let value = note
+        .values
+        .get(resource)
+        .as_ref()
+        .filter(|_| is_of_this_request)?;
+    amount(resource, value)
+}
+
+/// The value we wrote last: the marker's, else what Koordinator's webhook would have written.
+fn written_last(resource: Resource, saved: Option<u64>, given: &Given<'_>) -> Option<u64> {
+    if let Some(marker) = &given.marker {
+        return marker.value(resource);
+    }
+    let ratios = crate::ratio::parse_annotation(given.own_ratio?).ok()?;
+    ratios.get(resource).and_then(|ratio| ratio.apply(saved?))
+}
+
+/// G1a: true if capacity changed and, with the reservation unchanged, raw really became `now`.
+fn capacity_says(resource: Resource, now: u64, saved: u64, write: &Write<'_>, given: &Given<'_>) -> bool {
+    let before = given.marker.as_ref().and_then(|marker| marker.capacity(resource));
+    let after = write
+        .new
+        .capacity
+        .get(resource)
+        .as_ref()
+        .and_then(|value| amount(resource, value));
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => {
+            before
+                .checked_sub(saved)
+                .and_then(|reserved| after.checked_sub(reserved))
+                == Some(now)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,143 @@
+//! The annotations that record values: the marker (what we wrote last, and from what) and the raw lists.
+//!
+//! The marker's top-level `"cpu":"…"` and `"memory":"…"` come first for a reader without a JSON parser: the floor
+//! policy finds them by regular expression, so nothing nested may have a quantity under these keys.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Outcome, Write, amount, quantity};
+use crate::{
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
+
+/// Where a written value came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Origin {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<String>,
+    raw: String,
+}
+
+/// What we wrote last on a Node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Marker {
+    /// Ready heartbeat of the write in which it was renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<String>,
+    from: BTreeMap<String, Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<String>,
+    uid: String,
+}
+
+impl Marker {
+    /// Reads the annotation; unreadable, or of another Node than `uid`, counts as absent.
+    pub(super) fn parse(text: Option<&str>, uid: Option<&str>) -> Option<Self> {
+        let marker: Self = serde_json::from_str(text?).ok()?;
+        uid.is_none_or(|uid| uid == marker.uid).then_some(marker)
+    }
+
+    /// The marker for what was decided; `None` if nothing was.
+    pub(super) fn of(write: &Write<'_>, outcomes: &PerResource<Outcome>) -> Option<Self> {
+        let mut from = BTreeMap::new();
+        let values = outcomes.map(|resource, Outcome { raw, result, .. }| {
+            let like = write.new.allocatable.get(resource).as_ref()?;
+            let capacity = write.new.capacity.get(resource).as_ref().map(Quantity::to_string);
+            let raw = quantity(resource, (*raw)?, like).to_string();
+            from.insert(resource.name().to_owned(), Origin { capacity, raw });
+            Some(quantity(resource, (*result)?, like).to_string())
+        });
+        let PerResource { cpu, memory } = values;
+        (!from.is_empty()).then(|| Self {
+            at: write.new.ready_heartbeat.clone(),
+            cpu,
+            from,
+            memory,
+            uid: write.uid.to_owned(),
+        })
+    }
+
+    /// What we wrote, in milli-cores or bytes.
+    pub(super) fn value(&self, resource: Resource) -> Option<u64> {
+        let text = match resource {
+            Resource::Cpu => self.cpu.as_deref(),
+            Resource::Memory => self.memory.as_deref(),
+        };
+        amount(resource, &text?.parse().ok()?)
+    }
+
+    /// The raw value it came from.
+    pub(super) fn raw(&self, resource: Resource) -> Option<u64> {
+        amount(resource, &self.from.get(resource.name())?.raw.parse().ok()?)
+    }
+
+    /// The capacity at that time.
+    pub(super) fn capacity(&self, resource: Resource) -> Option<u64> {
+        amount(
+            resource,
+            &self
+                .from
+                .get(resource.name())?
+                .capacity
+                .as_deref()?
+                .parse()
+                .ok()?,
+        )
+    }
+}
+
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_unserializable| fmt::Error)?)
+    }
+}
+
+/// Raw values as an annotation lists them.
+pub(super) struct RawNote {
+    /// The values.
+    pub(super) values: PerResource<Option<Quantity>>,
+    /// Ready heartbeat of the request they came in, if the note says.
+    pub(super) at: Option<String>,
+}
+
+impl RawNote {
+    /// Reads Koordinator's raw annotation; what cannot be read is missing (D3, D6).
+    pub(super) fn parse(text: Option<&str>) -> PerResource<Option<Quantity>> {
+        text.and_then(Self::handed_over)
+            .map(|note| note.values)
+            .unwrap_or_default()
+    }
+
+    /// Reads the floor policy's note.
+    pub(super) fn handed_over(text: &str) -> Option<Self> {
+        let members: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+        let values = PerResource::from_fn(|resource| match members.get(resource.name())? {
+            serde_json::Value::String(text) => text.trim().parse().ok(),
+            serde_json::Value::Number(number) => number.to_string().parse().ok(),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Array(_)
+            | serde_json::Value::Object(_) => None,
+        });
+        let at = members.get("at").and_then(|at| at.as_str()).map(str::to_owned);
+        Some(Self { values, at })
+    }
+
+    /// The raw annotation for these values: compact, sorted; `None` if there is none.
+    pub(super) fn text(values: &PerResource<Option<Quantity>>) -> Option<String> {
+        let members: Vec<String> = Resource::ALL
+            .into_iter()
+            .filter_map(|resource| {
+                values
+                    .get(resource)
+                    .map(|value| format!("\"{resource}\":\"{value}\""))
+            })
+            .collect();
+        (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+    }
+}

@@ -1,0 +1,602 @@
+//! Cases of the compatibility specification's section 9 and 10, and the traps around who wrote a value.
+
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+use crate::{
+    hint::{Note, Standing, tests::hint},
+    policy::Bounds,
+};
+
+const STATIC: Mode = Mode::Static;
+
+/// A node's state with these allocatable values; capacity is raw plus nothing reserved unless given.
+fn state(cpu: &str, memory: &str) -> State {
+    let value = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
+    State {
+        allocatable: PerResource {
+            cpu: value(cpu),
+            memory: value(memory),
+        },
+        capacity: PerResource {
+            cpu: value("4"),
+            memory: value("8Gi"),
+        },
+        ready_heartbeat: Some("t0".to_owned()),
+        annotations: Annotations::default(),
+    }
+}
+
+fn with_ratio(mut state: State, ratio: &str) -> State {
+    state.annotations.ratio = Some(ratio.to_owned());
+    state
+}
+
+fn with_raw(mut state: State, raw: &str) -> State {
+    state.annotations.raw = Some(raw.to_owned());
+    state
+}
+
+/// The same object as a kubelet's status sync would show it: heartbeat moved.
+fn synced(mut state: State, cpu: &str) -> State {
+    state.allocatable.cpu = Some(cpu.parse().unwrap());
+    state.ready_heartbeat = Some(format!("{}'", state.ready_heartbeat.unwrap()));
+    state
+}
+
+fn policy(mode: Mode) -> Policy {
+    Policy {
+        mode,
+        ..Policy::default()
+    }
+}
+
+fn found(cents: u32, standing: Standing) -> Found {
+    let mut hint = hint("n1", 7);
+    hint.resources.cpu.published = Cents(cents);
+    Found {
+        note: Note::of(&hint),
+        standing,
+    }
+}
+
+fn decided(policy: &Policy, hint: Option<&Found>, writer: Writer, old: &State, new: &State) -> Decision {
+    let bound = Some(PerResource { cpu: 0, memory: 0 });
+    decide(
+        &Write {
+            uid: "u1",
+            writer,
+            old,
+            new,
+        },
+        &Basis { policy, hint, bound },
+    )
+}
+
+/// What would be stored: the write with the decision applied.
+fn stored(new: &State, decision: &Decision) -> State {
+    let mut stored = new.clone();
+    for resource in Resource::ALL {
+        if let Some(value) = decision.allocatable.get(resource) {
+            *stored.allocatable.get_mut(resource) = Some(*value);
+        }
+    }
+    for (key, value) in &decision.annotations {
+        let slot = match *key {
+            names::RATIO => &mut stored.annotations.ratio,
+            names::RAW_ALLOCATABLE => &mut stored.annotations.raw,
+            names::MARKER => &mut stored.annotations.marker,
+            names::HINT => &mut stored.annotations.hint,
+            names::STATIC_RATIO => &mut stored.annotations.static_ratio,
+            names::KUBELET_RAW => &mut stored.annotations.kubelet_raw,
+            other => panic!("{other} is not one of ours"),
+        };
+        slot.clone_from(value);
+    }
+    stored
+}
+
+fn texts(state: &State) -> (String, String, Option<String>) {
+    let text = |value: &Option<Quantity>| value.map(|value| value.to_string()).unwrap_or_default();
+    (
+        text(&state.allocatable.cpu),
+        text(&state.allocatable.memory),
+        state.annotations.raw.clone(),
+    )
+}
+
+/// A static write by someone other than the kubelet whose allocatable equals the stored one.
+fn by_static(new: &State) -> State {
+    stored(new, &decided(&policy(STATIC), None, Writer::Other, new, new))
+}
+
+#[rstest]
+#[case::n1("4", "8Gi", r#"{"cpu":1.5}"#, "6", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n2_d8(
+    "3920m",
+    "7Gi",
+    r#"{"cpu":1.5,"memory":1.2}"#,
+    "5880m",
+    "9019431321",
+    r#"{"cpu":"3920m","memory":"7Gi"}"#
+)]
+#[case::n4(
+    "4",
+    "32612508Ki",
+    r#"{"memory":1.5}"#,
+    "4",
+    "48918762Ki",
+    r#"{"cpu":"4","memory":"32612508Ki"}"#
+)]
+#[case::n6(
+    "4",
+    "1000M",
+    r#"{"memory":1.5}"#,
+    "4",
+    "1500M",
+    r#"{"cpu":"4","memory":"1G"}"#
+)]
+#[case::n9(
+    "7910m",
+    "8Gi",
+    r#"{"cpu":1.33}"#,
+    "10520m",
+    "8Gi",
+    r#"{"cpu":"7910m","memory":"8Gi"}"#
+)]
+#[case::n10(
+    "1001m",
+    "8Gi",
+    r#"{"cpu":1.1}"#,
+    "1101m",
+    "8Gi",
+    r#"{"cpu":"1001m","memory":"8Gi"}"#
+)]
+#[case::n12("4000m", "", r#"{"cpu":2}"#, "8", "", r#"{"cpu":"4"}"#)]
+#[case::n23("4", "8Gi", r#"{"cpu":1}"#, "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n24("4", "8Gi", r#"{"cpu":0.5}"#, "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n25("4", "8Gi", "null", "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n26_d3("4", "8Gi", r#"{"cpu":"1.5"}"#, "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n28_d3("4", "8Gi", " ", "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n31_d7("8", "8Gi", r#"{"cpu":1e300}"#, "8", "8Gi", r#"{"cpu":"8","memory":"8Gi"}"#)]
+#[case::n31_clamped("8", "8Gi", r#"{"cpu":50}"#, "40", "8Gi", r#"{"cpu":"8","memory":"8Gi"}"#)]
+#[case::n32_d7("8", "12Pi", r#"{"memory":2}"#, "8", "24Pi", r#"{"cpu":"8","memory":"12Pi"}"#)]
+#[case::n34("4", "8Gi", r#"{"CPU":2}"#, "4", "8Gi", r#"{"cpu":"4","memory":"8Gi"}"#)]
+#[case::n35(
+    "8",
+    "8Gi",
+    r#"{"cpu":2,"cpu":3}"#,
+    "24",
+    "8Gi",
+    r#"{"cpu":"8","memory":"8Gi"}"#
+)]
+#[case::n47("0", "8Gi", r#"{"cpu":2}"#, "0", "8Gi", r#"{"cpu":"0","memory":"8Gi"}"#)]
+fn a_static_ratio_is_applied_as_koordinator_applies_it(
+    #[case] cpu: &str,
+    #[case] memory: &str,
+    #[case] ratio: &str,
+    #[case] cpu_after: &str,
+    #[case] memory_after: &str,
+    #[case] raw: &str,
+) {
+    let after = by_static(&with_ratio(state(cpu, memory), ratio));
+    assert_eq!(
+        texts(&after),
+        (
+            cpu_after.to_owned(),
+            memory_after.to_owned(),
+            Some(raw.to_owned())
+        )
+    );
+}
+
+#[rstest]
+#[case::n14("8", r#"{"cpu":2}"#, r#"{"cpu":"4","memory":"8Gi"}"#, "8")]
+#[case::n15("8", r#"{"cpu":3}"#, r#"{"cpu":"4","memory":"8Gi"}"#, "12")]
+#[case::n42("8", r#"{"cpu":2}"#, r#"{"cpu":4}"#, "8")]
+fn the_saved_raw_value_is_the_baseline(
+    #[case] cpu: &str,
+    #[case] ratio: &str,
+    #[case] raw: &str,
+    #[case] after: &str,
+) {
+    let node = with_raw(with_ratio(state(cpu, "8Gi"), ratio), raw);
+    assert_eq!(texts(&by_static(&node)).0, after);
+}
+
+#[test]
+fn a_node_without_ratio_and_traces_is_left_alone() {
+    let node = state("4", "8Gi");
+    assert_eq!(
+        decided(&policy(STATIC), None, Writer::Other, &node, &node).annotations,
+        vec![]
+    );
+}
+
+#[test]
+fn n20_d10_a_ratio_that_is_gone_restores_raw_in_the_same_write() {
+    let node = with_raw(state("8", "8Gi"), r#"{"cpu":"4"}"#);
+    assert_eq!(texts(&by_static(&node)), ("4".to_owned(), "8Gi".to_owned(), None));
+}
+
+#[test]
+fn n17_a_kubelets_new_value_is_raw() {
+    let old = with_raw(
+        with_ratio(state("8", "8Gi"), r#"{"cpu":2}"#),
+        r#"{"cpu":"4","memory":"8Gi"}"#,
+    );
+    let new = synced(old.clone(), "6");
+    let after = stored(&new, &decided(&policy(STATIC), None, Writer::Kubelet, &old, &new));
+    assert_eq!(texts(&after).0, "12");
+}
+
+#[test]
+fn n18_d4_a_third_party_that_changes_memory_does_not_amplify_cpu_again() {
+    let old = with_raw(
+        with_ratio(state("8", "8Gi"), r#"{"cpu":2}"#),
+        r#"{"cpu":"4","memory":"8Gi"}"#,
+    );
+    let mut new = old.clone();
+    new.allocatable.memory = Some("7Gi".parse().unwrap());
+    let after = stored(&new, &decided(&policy(STATIC), None, Writer::Other, &old, &new));
+    assert_eq!(
+        texts(&after),
+        (
+            "8".to_owned(),
+            "7Gi".to_owned(),
+            Some(r#"{"cpu":"4","memory":"7Gi"}"#.to_owned())
+        )
+    );
+}
+
+#[test]
+fn n44_absent_allocatable_is_left_alone() {
+    let node = with_ratio(
+        State {
+            allocatable: PerResource::default(),
+            ..state("4", "8Gi")
+        },
+        r#"{"cpu":2}"#,
+    );
+    assert_eq!(
+        decided(&policy(STATIC), None, Writer::Other, &node, &node).allocatable,
+        PerResource::default()
+    );
+}
+
+/// A node that auto has amplified from 4 to 6 (ratio 1.50).
+fn amplified() -> State {
+    let raw = state("4", "8Gi");
+    let after = stored(
+        &raw,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Kubelet,
+            &raw,
+            &raw,
+        ),
+    );
+    assert_eq!(texts(&after).0, "6");
+    after
+}
+
+#[test]
+fn g1a_a_heartbeat_only_patch_after_a_nudge_does_not_amplify_twice() {
+    let old = amplified();
+    let new = synced(old.clone(), "6");
+    let after = stored(
+        &new,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Kubelet,
+            &old,
+            &new,
+        ),
+    );
+    assert_eq!(texts(&after), texts(&old));
+}
+
+#[test]
+fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
+    let old = amplified();
+    let mut new = synced(old.clone(), "6");
+    new.capacity.cpu = Some("6".parse().unwrap());
+    let after = stored(
+        &new,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Kubelet,
+            &old,
+            &new,
+        ),
+    );
+    assert_eq!(texts(&after).0, "9");
+}
+
+#[test]
+fn g0_the_floor_policys_note_counts_only_in_its_own_request() {
+    let old = amplified();
+    let mut new = synced(old.clone(), "6");
+    for (at, expected) in [("t0'", "7500m"), ("t0", "6")] {
+        new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"5","memory":"8Gi","at":"{at}"}}"#));
+        let decision = decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Kubelet,
+            &old,
+            &new,
+        );
+        let after = stored(&new, &decision);
+        assert_eq!(
+            (texts(&after).0.as_str(), &after.annotations.kubelet_raw),
+            (expected, &None)
+        );
+    }
+}
+
+#[test]
+fn d5_a_lost_raw_annotation_is_taken_from_the_marker() {
+    let mut node = amplified();
+    node.annotations.raw = None;
+    let after = stored(
+        &node,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Other,
+            &node,
+            &node,
+        ),
+    );
+    assert_eq!(texts(&after).0, "6");
+}
+
+#[test]
+fn d2_a_value_written_while_we_were_away_is_not_ours() {
+    let mut node = amplified();
+    node.allocatable.cpu = Some("3".parse().unwrap());
+    let after = stored(
+        &node,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Other,
+            &node,
+            &node,
+        ),
+    );
+    assert_eq!(texts(&after).0, "4500m");
+}
+
+#[test]
+fn a_marker_of_another_node_object_counts_as_absent() {
+    let old = amplified();
+    let new = synced(old.clone(), "6");
+    let hint = found(150, Standing::Fresh);
+    let bound = Some(PerResource::default());
+    let basis = Basis {
+        policy: &policy(Mode::Auto),
+        hint: Some(&hint),
+        bound,
+    };
+    let decision = decide(
+        &Write {
+            uid: "u2",
+            writer: Writer::Kubelet,
+            old: &old,
+            new: &new,
+        },
+        &basis,
+    );
+    assert_eq!(decision.outcomes.cpu.raw, Some(6000));
+}
+
+#[test]
+fn reinvocation_is_told_from_a_forged_or_old_marker() {
+    let old = synced(state("4", "8Gi"), "4");
+    let after = stored(
+        &old,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Kubelet,
+            &old,
+            &old,
+        ),
+    );
+    assert!(is_reinvoked(&old, &after));
+    assert!(!is_reinvoked(&after, &synced(after.clone(), "6")));
+    assert!(!is_reinvoked(&old, &old));
+}
+
+#[rstest]
+#[case::fresh_rises(150, Standing::Fresh, "6")]
+#[case::held_may_fall(120, Standing::Hold, "4800m")]
+#[case::held_may_not_rise(180, Standing::Hold, "6")]
+#[case::stopped(180, Standing::Stop, "4")]
+#[case::clamped(900, Standing::Fresh, "8")]
+fn the_hint_counts_by_its_standing(#[case] cents: u32, #[case] standing: Standing, #[case] expected: &str) {
+    let old = amplified();
+    let after = stored(
+        &old,
+        &decided(
+            &policy(Mode::Auto),
+            Some(&found(cents, standing)),
+            Writer::Other,
+            &old,
+            &old,
+        ),
+    );
+    assert_eq!(texts(&after).0, expected);
+}
+
+#[test]
+fn auto_without_a_hint_records_raw_and_changes_nothing() {
+    let node = state("4", "8Gi");
+    let decision = decided(&policy(Mode::Auto), None, Writer::Kubelet, &node, &node);
+    assert_eq!(decision.allocatable, PerResource::default());
+    let after = stored(&node, &decision);
+    assert_eq!(
+        after.annotations.raw.as_deref(),
+        Some(r#"{"cpu":"4","memory":"8Gi"}"#)
+    );
+    assert_eq!(after.annotations.ratio, None);
+}
+
+#[test]
+fn auto_puts_the_administrators_ratio_aside_and_back() {
+    let own = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+    let hint = found(150, Standing::Fresh);
+    let auto = stored(
+        &own,
+        &decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &own, &own),
+    );
+    assert_eq!(auto.annotations.ratio.as_deref(), Some(r#"{"cpu":1.50}"#));
+    assert_eq!(auto.annotations.static_ratio.as_deref(), Some(r#"{"cpu":1.25}"#));
+    let back = stored(
+        &auto,
+        &decided(&policy(STATIC), None, Writer::Other, &auto, &auto),
+    );
+    assert_eq!(back.annotations.ratio.as_deref(), Some(r#"{"cpu":1.25}"#));
+    assert_eq!(
+        (back.annotations.static_ratio.as_deref(), texts(&back).0.as_str()),
+        (None, "5")
+    );
+}
+
+#[test]
+fn off_restores_raw_and_leaves_no_trace() {
+    let node = amplified();
+    let after = stored(
+        &node,
+        &decided(&policy(Mode::Off), None, Writer::Other, &node, &node),
+    );
+    assert_eq!(
+        after,
+        State {
+            annotations: Annotations::default(),
+            ..state("4", "8Gi")
+        }
+    );
+}
+
+#[rstest]
+#[case::off(Mode::Off, None)]
+#[case::stopped(Mode::Auto, Some(found(150, Standing::Stop)))]
+fn what_is_bound_is_never_undercut(#[case] mode: Mode, #[case] hint: Option<Found>) {
+    let node = amplified();
+    let basis = Basis {
+        policy: &policy(mode),
+        hint: hint.as_ref(),
+        bound: Some(PerResource { cpu: 5010, memory: 0 }),
+    };
+    let decision = decide(
+        &Write {
+            uid: "u1",
+            writer: Writer::Other,
+            old: &node,
+            new: &node,
+        },
+        &basis,
+    );
+    assert_eq!(
+        (decision.outcomes.cpu.result, decision.outcomes.cpu.ratio),
+        (Some(5040), Some(Cents(126)))
+    );
+    assert!(decision.outcomes.cpu.why.contains(&Why::FloorRequests));
+    assert!(stored(&node, &decision).annotations.marker.is_some());
+}
+
+#[test]
+fn unknown_bound_requests_keep_what_is_stored() {
+    let node = amplified();
+    let hint = found(100, Standing::Fresh);
+    let basis = Basis {
+        policy: &policy(Mode::Auto),
+        hint: Some(&hint),
+        bound: None,
+    };
+    let decision = decide(
+        &Write {
+            uid: "u1",
+            writer: Writer::Other,
+            old: &node,
+            new: &node,
+        },
+        &basis,
+    );
+    assert_eq!(
+        (decision.outcomes.cpu.result, decision.outcomes.cpu.why.last()),
+        (Some(6000), Some(&Why::FloorUnknown))
+    );
+}
+
+#[test]
+fn guard_takes_the_smaller_of_annotation_and_hint() {
+    let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.333}"#);
+    for (cents, expected) in [(150, 5332), (120, 4800)] {
+        let decision = decided(
+            &policy(Mode::Guard),
+            Some(&found(cents, Standing::Fresh)),
+            Writer::Other,
+            &node,
+            &node,
+        );
+        assert_eq!(decision.outcomes.cpu.result, Some(expected));
+    }
+    assert_eq!(
+        decided(&policy(Mode::Guard), None, Writer::Other, &node, &node)
+            .outcomes
+            .cpu
+            .result,
+        Some(4000)
+    );
+}
+
+#[test]
+fn memory_is_amplified_only_where_bounds_allow_it() {
+    let node = state("4", "8Gi");
+    let mut hint = hint("n1", 7);
+    hint.resources.memory.published = Cents(120);
+    let hint = Found {
+        note: Note::of(&hint),
+        standing: Standing::Fresh,
+    };
+    let mut policy = policy(Mode::Auto);
+    assert_eq!(
+        decided(&policy, Some(&hint), Writer::Other, &node, &node)
+            .allocatable
+            .memory,
+        None
+    );
+    policy.bounds.memory = Bounds::new(Cents(100), Cents(125)).unwrap();
+    let decision = decided(&policy, Some(&hint), Writer::Other, &node, &node);
+    assert_eq!(decision.outcomes.memory.result, Some((8 << 30) * 120 / 100));
+}
+
+proptest! {
+    /// Whatever was decided: deciding again on it changes nothing, by whoever it is carried.
+    #[test]
+    fn deciding_twice_changes_nothing(
+        milli in 1_u64..500_000, cents in 50_u32..400, bound in 0_u64..600_000,
+        mode in prop::sample::select(Mode::ALL.to_vec()),
+        ratio in prop::option::of("[{]\"cpu\":[1-6][.][0-9]{1,3}[}]"),
+        is_kubelet in any::<bool>(),
+    ) {
+        let mut node = state("1", "8Gi");
+        node.allocatable.cpu = Some(Quantity::from_milli(milli));
+        node.annotations.ratio = ratio;
+        let hint = found(cents, Standing::Fresh);
+        let basis = Basis { policy: &policy(mode), hint: Some(&hint), bound: Some(PerResource { cpu: bound, memory: 0 }) };
+        let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };
+        let first = stored(&node, &decide(&Write { uid: "u1", writer, old: &node, new: &node }, &basis));
+        let again = stored(&first, &decide(&Write { uid: "u1", writer, old: &node, new: &first }, &basis));
+        prop_assert_eq!(&again, &first);
+        let carried = stored(&first, &decide(&Write { uid: "u1", writer: Writer::Other, old: &first, new: &first }, &basis));
+        prop_assert_eq!(&carried, &first);
+    }
+}

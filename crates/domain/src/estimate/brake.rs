@@ -1,0 +1,297 @@
+//! Brakes: what the last period showed, which level that calls for, and how long it stays.
+
+use std::time::Duration;
+
+use crate::{
+    hint::Brake,
+    resource::{PerResource, Resource},
+};
+
+/// How contended the CPUs were in one period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuPressure {
+    /// From the kernel programs.
+    Windows {
+        /// Share of 8.39 ms windows without an idle CPU, in ppm.
+        sigma8_ppm: u32,
+        /// Run-queue latency, 99th percentile by waiting time, in microseconds.
+        runq_p99_us: u64,
+    },
+    /// From procfs alone.
+    Psi {
+        /// Share of time in which some task waited, in ppm.
+        some_ppm: u32,
+        /// Mean use over capacity, in ppm.
+        busy_ppm: u32,
+    },
+}
+
+/// How scarce memory was in one period. A signal that this machine lacks stays at zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryPressure {
+    /// Pressure, some: the larger of root and kubepods, in ppm.
+    pub some_ppm: u32,
+    /// Pressure, full: the larger of root and kubepods, in ppm.
+    pub full_ppm: u32,
+    /// Time in global direct reclaim, in milliseconds.
+    pub direct_reclaim_ms: u64,
+    /// Pages that came back after reclaim, in MB/s.
+    pub refault_mb_s: u64,
+    /// Pages swapped out, in MB/s.
+    pub swap_out_mb_s: u64,
+    /// Times kubepods met its own limit.
+    pub limit_hits: u64,
+    /// OOM kills at kubepods' own limit.
+    pub limit_ooms: u64,
+    /// OOM kills of the node.
+    pub node_ooms: u64,
+    /// True if pages were reclaimed for the whole machine.
+    pub has_global_reclaim: bool,
+}
+
+/// What one brake period showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// CPU.
+    pub cpu: CpuPressure,
+    /// Memory.
+    pub memory: MemoryPressure,
+}
+
+/// A level and the code of the signal that called for it.
+type Call = (Brake, &'static str);
+
+/// The brakes of both resources, with their release times. See agent.md, section 2.4.
+#[derive(Debug)]
+pub struct Brakes {
+    release: [Duration; 3],
+    state: PerResource<State>,
+    /// Periods in a row that called for the CPU's L3.
+    saturated_periods: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When each of L1, L2, L3 was last called for.
+    called: [Option<Duration>; 3],
+    level: Brake,
+    reason: Option<&'static str>,
+}
+
+impl Brakes {
+    /// Periods in a row before the CPU's L3 counts.
+    const STOP_PERIODS: u32 = 3;
+
+    /// No brake, with the release times of L1, L2 and L3.
+    pub fn new(release: [Duration; 3]) -> Self {
+        Self {
+            release,
+            state: PerResource::default(),
+            saturated_periods: 0,
+        }
+    }
+
+    /// Judges one period; `now` is monotonic time at its end.
+    pub fn end_period(&mut self, pressure: &Pressure, now: Duration) {
+        let memory = memory_call(&pressure.memory);
+        let mut cpu = cpu_call(&pressure.cpu);
+        if cpu.0 == Brake::Stop {
+            self.saturated_periods = self.saturated_periods.saturating_add(1);
+            if self.saturated_periods < Self::STOP_PERIODS {
+                cpu.0 = Brake::Shed;
+            }
+        } else {
+            self.saturated_periods = 0;
+        }
+        // Reclaim burns CPU: a memory stop holds the CPU ratio too.
+        if memory.0 == Brake::Stop && cpu.0 == Brake::Off {
+            cpu = (Brake::Hold, memory.1);
+        }
+        self.state.cpu.take(cpu, now, &self.release);
+        self.state.memory.take(memory, now, &self.release);
+    }
+
+    /// The level in force.
+    pub fn level(&self, resource: Resource) -> Brake {
+        self.state.get(resource).level
+    }
+
+    /// The code of the signal behind the level in force.
+    pub fn reason(&self, resource: Resource) -> Option<&'static str> {
+        self.state.get(resource).reason
+    }
+}
+
+impl State {
+    fn take(&mut self, (called, reason): Call, now: Duration, release: &[Duration; 3]) {
+        let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
+        for (level, at) in levels.into_iter().zip(&mut self.called) {
+            if level <= called {
+                *at = Some(now);
+            }
+        }
+        let before = self.level;
+        self.level = levels
+            .into_iter()
+            .zip(self.called)
+            .zip(release)
+            .filter(|((_, at), release)| at.is_some_and(|at| now.saturating_sub(at) < **release))
+            .map(|((level, _), _)| level)
+            .max()
+            .unwrap_or_default();
+        if self.level == Brake::Off {
+            self.reason = None;
+        } else if called > Brake::Off
+            && (called >= self.level || self.level != before || self.reason.is_none())
+        {
+            self.reason = Some(reason);
+        }
+    }
+}
+
+/// The first level whose row matches, strongest first.
+fn strongest(rows: &[(bool, Brake, &'static str)]) -> Call {
+    let called = rows
+        .iter()
+        .filter(|(is_met, _, _)| *is_met)
+        .max_by_key(|(_, brake, _)| *brake);
+    called.map_or((Brake::Off, ""), |&(_, brake, reason)| (brake, reason))
+}
+
+fn cpu_call(pressure: &CpuPressure) -> Call {
+    match *pressure {
+        CpuPressure::Windows {
+            sigma8_ppm,
+            runq_p99_us,
+        } => strongest(&[
+            (
+                sigma8_ppm >= 300_000 && runq_p99_us >= 25_000,
+                Brake::Stop,
+                "cpu-saturated",
+            ),
+            (
+                sigma8_ppm >= 100_000 && runq_p99_us >= 10_000,
+                Brake::Shed,
+                "cpu-contended",
+            ),
+            (sigma8_ppm >= 20_000, Brake::Hold, "cpu-no-idle"),
+        ]),
+        CpuPressure::Psi { some_ppm, busy_ppm } => strongest(&[
+            (some_ppm >= 500_000 && busy_ppm >= 950_000, Brake::Stop, "cpu-psi"),
+            (some_ppm >= 250_000 && busy_ppm >= 900_000, Brake::Shed, "cpu-psi"),
+            (some_ppm >= 100_000 && busy_ppm >= 850_000, Brake::Hold, "cpu-psi"),
+        ]),
+    }
+}
+
+fn memory_call(pressure: &MemoryPressure) -> Call {
+    let MemoryPressure {
+        some_ppm,
+        full_ppm,
+        direct_reclaim_ms,
+        refault_mb_s,
+        swap_out_mb_s,
+        limit_hits,
+        limit_ooms,
+        node_ooms,
+        has_global_reclaim,
+    } = *pressure;
+    // A pod at its own limit must not brake the node.
+    let is_of_node = has_global_reclaim || limit_hits > 0;
+    strongest(&[
+        (node_ooms > 0, Brake::Stop, "oom"),
+        (limit_ooms > 0, Brake::Stop, "kubepods-oom"),
+        (is_of_node && full_ppm >= 50_000, Brake::Stop, "memory-psi-full"),
+        (direct_reclaim_ms >= 1000, Brake::Stop, "direct-reclaim"),
+        (is_of_node && full_ppm >= 10_000, Brake::Shed, "memory-psi-full"),
+        (is_of_node && some_ppm >= 50_000, Brake::Shed, "memory-psi-some"),
+        (direct_reclaim_ms >= 100, Brake::Shed, "direct-reclaim"),
+        (is_of_node && refault_mb_s >= 200, Brake::Shed, "refaults"),
+        (is_of_node && swap_out_mb_s >= 100, Brake::Shed, "swap-out"),
+        (is_of_node && some_ppm >= 10_000, Brake::Hold, "memory-psi-some"),
+        (direct_reclaim_ms > 0, Brake::Hold, "direct-reclaim"),
+        (is_of_node && refault_mb_s >= 50, Brake::Hold, "refaults"),
+        (is_of_node && swap_out_mb_s >= 10, Brake::Hold, "swap-out"),
+        (limit_hits > 0, Brake::Hold, "kubepods-limit"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::estimate::Profile;
+
+    fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
+        Pressure {
+            cpu: CpuPressure::Windows {
+                sigma8_ppm,
+                runq_p99_us,
+            },
+            memory: MemoryPressure::default(),
+        }
+    }
+
+    #[rstest]
+    #[case(19_999, 90_000, Brake::Off)]
+    #[case(20_000, 0, Brake::Hold)]
+    #[case(100_000, 9999, Brake::Hold)]
+    #[case(100_000, 10_000, Brake::Shed)]
+    #[case(300_000, 24_999, Brake::Shed)]
+    fn cpu_rows_call_for_their_levels(#[case] sigma8: u32, #[case] p99: u64, #[case] expected: Brake) {
+        let mut brakes = Brakes::new(Profile::Production.timing().brake_release);
+        brakes.end_period(&windows(sigma8, p99), Duration::from_secs(10));
+        assert_eq!(brakes.level(Resource::Cpu), expected);
+    }
+
+    #[test]
+    fn the_cpu_stops_only_in_the_third_period_and_lets_go_after_its_time() {
+        let mut brakes = Brakes::new(Profile::Demo.timing().brake_release);
+        let mut level_at = |second, pressure| {
+            brakes.end_period(&pressure, Duration::from_secs(second));
+            brakes.level(Resource::Cpu)
+        };
+        let saturated = windows(900_000, 90_000);
+        let levels = [1, 2, 3].map(|second| level_at(second, saturated));
+        assert_eq!(levels, [Brake::Shed, Brake::Shed, Brake::Stop]);
+        assert_eq!(level_at(8, windows(0, 0)), Brake::Stop);
+        assert_eq!(level_at(9, windows(0, 0)), Brake::Off);
+    }
+
+    #[test]
+    fn a_pod_at_its_own_limit_does_not_brake_the_node() {
+        let pod_at_limit = MemoryPressure {
+            some_ppm: 900_000,
+            refault_mb_s: 999,
+            ..MemoryPressure::default()
+        };
+        assert_eq!(memory_call(&pod_at_limit).0, Brake::Off);
+        let of_node = MemoryPressure {
+            has_global_reclaim: true,
+            ..pod_at_limit
+        };
+        assert_eq!(memory_call(&of_node).0, Brake::Shed);
+    }
+
+    #[test]
+    fn a_memory_stop_holds_the_cpu() {
+        let mut brakes = Brakes::new(Profile::Production.timing().brake_release);
+        let memory = MemoryPressure {
+            node_ooms: 1,
+            ..MemoryPressure::default()
+        };
+        brakes.end_period(
+            &Pressure {
+                memory,
+                ..windows(0, 0)
+            },
+            Duration::from_secs(1),
+        );
+        assert_eq!(
+            (brakes.level(Resource::Memory), brakes.level(Resource::Cpu)),
+            (Brake::Stop, Brake::Hold)
+        );
+        assert_eq!(brakes.reason(Resource::Cpu), Some("oom"));
+    }
+}

@@ -1,0 +1,133 @@
+//! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See agent.md, section 2.3.
+
+use crate::{policy::Bounds, ratio::Cents, resource::Resource};
+
+/// What slack is computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs {
+    /// The resource: CPU's target is a share of capacity, memory's of raw allocatable.
+    pub resource: Resource,
+    /// C: physical capacity.
+    pub capacity: u64,
+    /// A: raw allocatable.
+    pub raw: u64,
+    /// theta, in ppm.
+    pub target_ppm: u32,
+    /// P0: conditioned peak.
+    pub peak: u64,
+    /// m, in ppm.
+    pub margin_ppm: u32,
+    /// Rw: warm requests.
+    pub warm_requests: u64,
+    /// R: all requests bound.
+    pub bound: u64,
+}
+
+/// The terms of measured slack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Slack {
+    /// A.
+    pub raw: u64,
+    /// T: use that is safe.
+    pub safe: u64,
+    /// P0.
+    pub peak: u64,
+    /// P: P0 with its margin, rounded up.
+    pub predicted_peak: u64,
+    /// Rw.
+    pub warm_requests: u64,
+    /// R.
+    pub bound: u64,
+    /// S = T - P + Rw - A.
+    pub slack: i128,
+}
+
+/// A target ratio and the numbers behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The terms.
+    pub slack: Slack,
+    /// The ratio.
+    pub cents: Cents,
+    /// Reason codes, most important first.
+    pub reasons: Vec<&'static str>,
+}
+
+/// `value` × `ppm` / 10⁶, rounded down.
+fn share(value: u64, ppm: u32) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(ppm) / 1_000_000).unwrap_or(u64::MAX)
+}
+
+/// Measured slack.
+pub fn slack(inputs: &Inputs) -> Slack {
+    let Inputs {
+        resource,
+        capacity,
+        raw,
+        target_ppm,
+        peak,
+        margin_ppm,
+        warm_requests,
+        bound,
+    } = *inputs;
+    let safe = match resource {
+        Resource::Cpu => share(capacity, target_ppm).min(raw),
+        Resource::Memory => share(raw, target_ppm),
+    };
+    let with_margin = (u128::from(peak) * (1_000_000 + u128::from(margin_ppm))).div_ceil(1_000_000);
+    let predicted_peak = u64::try_from(with_margin).unwrap_or(u64::MAX);
+    let slack = i128::from(safe) - i128::from(predicted_peak) + i128::from(warm_requests) - i128::from(raw);
+    Slack {
+        raw,
+        safe,
+        peak,
+        predicted_peak,
+        warm_requests,
+        bound,
+        slack,
+    }
+}
+
+/// The target ratio: raw plus slack, slack above zero scaled by coverage, within bounds. 1.00 without any valid frame.
+pub fn target(slack: &Slack, valid_frames: u32, ring_frames: u32, bounds: Bounds) -> Target {
+    if valid_frames == 0 || slack.raw == 0 {
+        return Target {
+            slack: *slack,
+            cents: Cents::ONE,
+            reasons: vec!["no-history"],
+        };
+    }
+    let raw = i128::from(slack.raw);
+    let mut reasons = Vec::new();
+    let scaled = if slack.slack > 0 {
+        reasons.push("slack");
+        if valid_frames < ring_frames {
+            reasons.push("coverage");
+        }
+        slack.slack * i128::from(valid_frames) / i128::from(ring_frames.max(1))
+    } else {
+        reasons.push("no-slack");
+        slack.slack
+    };
+    let lowest = (raw * i128::from(bounds.min.0) + 99) / 100;
+    let highest = raw * i128::from(bounds.max.0) / 100;
+    let wanted = raw + scaled;
+    if wanted > highest {
+        reasons.push("clamped-max");
+    } else if wanted < lowest {
+        reasons.push("clamped-min");
+    }
+    let allowed = wanted.min(highest).max(lowest);
+    let cents = u32::try_from(allowed * 100 / raw).unwrap_or(u32::MAX);
+    Target {
+        slack: *slack,
+        cents: Cents(cents),
+        reasons,
+    }
+}
+
+/// The smallest ratio that covers what is bound: ceil(R × 100 / A).
+pub fn floor_cents(bound: u64, raw: u64) -> Cents {
+    let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw.max(1)));
+    Cents(u32::try_from(cents).unwrap_or(u32::MAX))
+}

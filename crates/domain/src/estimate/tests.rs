@@ -1,0 +1,264 @@
+//! The worked examples and invariants of agent.md, sections 2.7 and 2.10.
+
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+
+const BOUNDS: Bounds = Bounds {
+    min: Cents(100),
+    max: Cents(200),
+};
+
+fn cpu(peak: u64, warm_requests: u64, bound: u64) -> Slack {
+    slack(&target::Inputs {
+        resource: Resource::Cpu,
+        capacity: 32_000,
+        raw: 31_500,
+        target_ppm: 900_000,
+        peak,
+        margin_ppm: MARGIN_PPM,
+        warm_requests,
+        bound,
+    })
+}
+
+#[rstest]
+#[case::cheap(13_900, 27_090, 30_000, 288, (15_290, 9100, 128, 40_320))]
+#[case::usage_grew(20_000, 27_090, 30_000, 288, (22_000, 2390, 107, 33_705))]
+#[case::near_target(25_000, 27_090, 30_000, 288, (27_500, -3110, 100, 31_500))]
+#[case::floor(25_000, 30_090, 33_000, 288, (27_500, -110, 105, 33_075))]
+#[case::young_history(13_900, 27_090, 30_000, 72, (15_290, 9100, 107, 33_705))]
+#[case::empty_node(700, 0, 0, 288, (770, -3470, 100, 31_500))]
+#[case::pod_left(12_100, 23_090, 26_000, 288, (13_310, 7080, 122, 38_430))]
+#[case::plain_histogram(13_900, 23_090, 26_000, 288, (15_290, 5100, 116, 36_540))]
+fn the_worked_examples_come_out(
+    #[case] peak: u64,
+    #[case] warm: u64,
+    #[case] bound: u64,
+    #[case] valid: u32,
+    #[case] (predicted, expected_slack, out, allocatable): (u64, i128, u32, u64),
+) {
+    let slack = cpu(peak, warm, bound);
+    assert_eq!(
+        (slack.predicted_peak, slack.slack, slack.safe),
+        (predicted, expected_slack, 28_800)
+    );
+    let cents = target(&slack, valid, 288, BOUNDS)
+        .cents
+        .max(floor_cents(bound, 31_500).min(Cents(105)));
+    assert_eq!((cents.0, 31_500 * u64::from(cents.0) / 100), (out, allocatable));
+}
+
+#[test]
+fn the_memory_example_comes_out() {
+    const MIB: u64 = 1 << 20;
+    let slack = slack(&target::Inputs {
+        resource: Resource::Memory,
+        capacity: 128_614 * MIB,
+        raw: 120_832 * MIB,
+        target_ppm: 900_000,
+        peak: 73_728 * MIB,
+        margin_ppm: MARGIN_PPM,
+        warm_requests: 98_304 * MIB,
+        bound: 106_496 * MIB,
+    });
+    assert_eq!(
+        target(
+            &slack,
+            288,
+            288,
+            Bounds {
+                min: Cents(100),
+                max: Cents(125)
+            }
+        )
+        .cents,
+        Cents(104)
+    );
+}
+
+#[test]
+fn a_large_reservation_gives_an_empty_node_nothing() {
+    let slack = slack(&target::Inputs {
+        resource: Resource::Cpu,
+        capacity: 32_000,
+        raw: 27_000,
+        target_ppm: 900_000,
+        peak: 1000,
+        margin_ppm: MARGIN_PPM,
+        warm_requests: 0,
+        bound: 0,
+    });
+    assert_eq!(
+        (slack.safe, target(&slack, 288, 288, BOUNDS).cents),
+        (27_000, Cents::ONE)
+    );
+}
+
+fn view(requests: &[(&str, u64, bool)]) -> View {
+    let pod = |&(uid, cpu, is_deleting): &(&str, u64, bool)| {
+        (
+            uid.to_owned(),
+            PodRequest {
+                requests: PerResource { cpu, memory: 0 },
+                is_deleting,
+            },
+        )
+    };
+    View {
+        generation: 1,
+        capacity: PerResource {
+            cpu: 32_000,
+            memory: 1 << 37,
+        },
+        raw: PerResource {
+            cpu: 31_500,
+            memory: 1 << 37,
+        },
+        pods: requests.iter().map(pod).collect(),
+        bounds: PerResource {
+            cpu: BOUNDS,
+            memory: Bounds::OFF,
+        },
+        target_ppm: PerResource {
+            cpu: 900_000,
+            memory: 900_000,
+        },
+    }
+}
+
+/// A node in the state of worked example 1: 26 000 mc old, of which 4 000 are pod `d`, 3 000 at ten hours, 1 000 at one.
+fn example_one(is_deleting: bool) -> Estimator {
+    let mut estimator = Estimator::new(Profile::Production.timing());
+    let pods = [
+        ("a", 22_000, false),
+        ("b", 3000, false),
+        ("c", 1000, false),
+        ("d", 4000, false),
+    ];
+    estimator.set_view(view(&pods));
+    let used = PodUse::default();
+    for index in 0..=400 {
+        let mut frame = Frame {
+            index,
+            is_valid: true,
+            ..Frame::default()
+        };
+        frame.peak.cpu = 13_900;
+        for (uid, born) in [("a", 0), ("d", 0), ("b", 281), ("c", 389)] {
+            if index >= born {
+                frame.pods.insert(uid.to_owned(), used);
+            }
+        }
+        estimator.end_frame(&frame);
+    }
+    if is_deleting {
+        estimator.set_view(view(&[
+            ("a", 22_000, false),
+            ("b", 3000, false),
+            ("c", 1000, false),
+            ("d", 4000, true),
+        ]));
+    }
+    estimator
+}
+
+#[test]
+fn the_whole_estimator_reaches_example_one() {
+    let cpu = example_one(false).estimates().cpu;
+    assert_eq!(
+        (cpu.slack.predicted_peak, cpu.slack.warm_requests, cpu.slack.bound),
+        (15_290, 27_090, 30_000)
+    );
+    assert_eq!(
+        (cpu.target, cpu.published, cpu.coverage_ppm),
+        (Cents(128), Cents(125), 1_000_000)
+    );
+}
+
+#[test]
+fn an_announced_deletion_lowers_at_once() {
+    let cpu = example_one(true).estimates().cpu;
+    assert_eq!(
+        (cpu.target, cpu.published, cpu.slack.bound),
+        (Cents(116), Cents(116), 30_000)
+    );
+}
+
+#[test]
+fn without_a_view_nothing_is_amplified() {
+    let mut estimator = example_one(false);
+    estimator.clear_view();
+    let cpu = estimator.estimates().cpu;
+    assert_eq!((cpu.published, cpu.reasons), (Cents::ONE, vec!["no-directive"]));
+}
+
+#[test]
+fn procfs_alone_gives_a_larger_margin_and_a_lower_ceiling() {
+    let mut estimator = Estimator::new(Profile::Demo.timing());
+    estimator.set_sees_kernel(false);
+    estimator.set_view(view(&[("a", 60_000, false)]));
+    for index in 0..60 {
+        let frame = Frame {
+            index,
+            is_valid: true,
+            peak: PerResource { cpu: 1000, memory: 0 },
+            pods: [("a".to_owned(), PodUse::default())].into(),
+        };
+        estimator.end_frame(&frame);
+    }
+    let cpu = estimator.estimates().cpu;
+    assert_eq!((cpu.slack.predicted_peak, cpu.target), (1200, HIGHEST_PROC));
+}
+
+#[test]
+fn a_hint_can_be_derived_from_saturated_numbers() {
+    let slack = slack(&target::Inputs {
+        resource: Resource::Memory,
+        capacity: u64::MAX,
+        raw: u64::MAX,
+        target_ppm: u32::MAX,
+        peak: u64::MAX,
+        margin_ppm: u32::MAX,
+        warm_requests: u64::MAX,
+        bound: u64::MAX,
+    });
+    assert!(target(&slack, 288, 288, BOUNDS).cents <= BOUNDS.max);
+}
+
+proptest! {
+    /// I1: what is free never exceeds the measured room less what is not trusted yet.
+    #[test]
+    fn free_capacity_is_bounded_by_measured_room(
+        peak in 0_u64..40_000, bound in 0_u64..60_000, trusted in 0_u64..=100, valid in 1_u32..=288,
+    ) {
+        let warm = bound * trusted / 100;
+        let slack = cpu(peak, warm, bound);
+        let out = target(&slack, valid, 288, BOUNDS).cents;
+        if out > Cents::ONE.max(floor_cents(bound, 31_500)) {
+            let free = i128::from(31_500 * u64::from(out.0) / 100) - i128::from(bound);
+            let room = i128::from(slack.safe) - i128::from(slack.predicted_peak) - i128::from(bound - warm);
+            prop_assert!(free <= room, "free {free} of room {room}");
+        }
+    }
+
+    /// I2: more use never gives a higher ratio.
+    #[test]
+    fn more_use_never_raises(peak in 0_u64..40_000, more in 0_u64..40_000, warm in 0_u64..60_000) {
+        let at = |peak| target(&cpu(peak, warm, warm), 288, 288, BOUNDS).cents;
+        prop_assert!(at(peak + more) <= at(peak));
+    }
+
+    /// I4: what is bound stays covered, whatever is published.
+    #[test]
+    fn bound_requests_stay_covered(
+        targets in prop::collection::vec(0_u32..300, 0..20), bound in 0_u64..100_000, raw in 1_u64..50_000,
+    ) {
+        let mut publication = Publication::default();
+        for target in targets {
+            publication.step(Cents(target), true, false, 3);
+        }
+        prop_assert!(raw * u64::from(publication.out(bound, raw).0) / 100 >= bound);
+    }
+}

@@ -1,0 +1,166 @@
+//! All durations and counts of the estimator, as one value: production, and compressed for a demonstration.
+
+use std::{fmt, time::Duration};
+
+/// Which timing is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Profile {
+    /// Frames of five minutes, a day of history.
+    #[default]
+    Production,
+    /// Frames of one second, twenty of them; only to be shown. See agent.md, appendix C.
+    Demo,
+}
+
+impl Profile {
+    /// Both profiles.
+    pub const ALL: [Self; 2] = [Self::Production, Self::Demo];
+
+    /// The word in configuration, hints and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Demo => "demo",
+        }
+    }
+
+    /// The profile of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name)
+    }
+
+    /// The profile's values.
+    pub const fn timing(self) -> Timing {
+        match self {
+            Self::Production => Timing {
+                profile: self,
+                second: Duration::from_secs(1),
+                seconds_per_frame: 300,
+                valid_seconds: 240,
+                ring_frames: 288,
+                trust_from: 24,
+                trust_full: 288,
+                up_after: 3,
+                climb_frames: 6,
+                peak_decay: 2909,
+                memory_sample: Duration::from_secs(5),
+                brake_period: Duration::from_secs(10),
+                brake_release: [
+                    Duration::from_secs(300),
+                    Duration::from_secs(600),
+                    Duration::from_secs(1800),
+                ],
+                report_every: Duration::from_secs(15),
+            },
+            Self::Demo => Timing {
+                profile: self,
+                second: Duration::from_millis(250),
+                seconds_per_frame: 4,
+                valid_seconds: 3,
+                ring_frames: 20,
+                trust_from: 2,
+                trust_full: 20,
+                up_after: 3,
+                climb_frames: 6,
+                peak_decay: 202,
+                memory_sample: Duration::from_millis(250),
+                brake_period: Duration::from_secs(1),
+                brake_release: [
+                    Duration::from_secs(2),
+                    Duration::from_secs(4),
+                    Duration::from_secs(6),
+                ],
+                report_every: Duration::from_secs(2),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The durations and counts of the estimator. See agent.md, sections 2.3 to 2.6 and appendix C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// The profile these values are of.
+    pub profile: Profile,
+    /// What counts as one second of demand.
+    pub second: Duration,
+    /// Seconds in a frame.
+    pub seconds_per_frame: u32,
+    /// Seconds with samples that make a frame valid.
+    pub valid_seconds: u32,
+    /// N: frames in the ring.
+    pub ring_frames: u32,
+    /// Age in frames below which a pod's request is not trusted at all.
+    pub trust_from: u32,
+    /// Age in frames from which it is trusted in full.
+    pub trust_full: u32,
+    /// Frame ends in a row that must agree before the ratio rises.
+    pub up_after: u32,
+    /// Frames over which memory's worst climb is taken.
+    pub climb_frames: u32,
+    /// A pod's long peak loses one part in this many at each frame: 7 rings of frames halve it.
+    pub peak_decay: u64,
+    /// Interval of memory samples.
+    pub memory_sample: Duration,
+    /// Interval at which brakes are judged.
+    pub brake_period: Duration,
+    /// How long brakes L1, L2 and L3 stay after the last period that called for them.
+    pub brake_release: [Duration; 3],
+    /// Longest time between two reports.
+    pub report_every: Duration,
+}
+
+impl Timing {
+    /// Length of a frame.
+    pub fn frame(&self) -> Duration {
+        self.second * self.seconds_per_frame
+    }
+
+    /// Frames between no trust and full trust.
+    pub fn trust_span(&self) -> u32 {
+        (self.trust_full - self.trust_from).max(1)
+    }
+}
+
+/// Nearest-rank 99th percentile: element number ceil(0.99 n) of the sorted samples, counted from 1; 0 if empty.
+pub fn nearest_rank_p99(samples: &[u64]) -> u64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * 99).div_ceil(100);
+    rank.checked_sub(1)
+        .and_then(|index| sorted.get(index))
+        .copied()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_p99_is_by_nearest_rank() {
+        let samples: Vec<u64> = (1..=300).rev().collect();
+        assert_eq!(nearest_rank_p99(&samples), 297);
+        assert_eq!(nearest_rank_p99(&[7, 3, 9, 1]), 9);
+        assert_eq!(nearest_rank_p99(&[]), 0);
+    }
+
+    #[test]
+    fn frames_are_five_minutes_or_one_second() {
+        assert_eq!(Profile::Production.timing().frame(), Duration::from_secs(300));
+        assert_eq!(Profile::Demo.timing().frame(), Duration::from_secs(1));
+        assert_eq!(Profile::Production.timing().trust_span(), 264);
+    }
+
+    #[test]
+    fn names_read_back() {
+        for profile in Profile::ALL {
+            assert_eq!(Profile::from_name(profile.name()), Some(profile));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What an agent says about its node, and the table in which the webhook keeps the newest of it.
+
+mod note;
+mod table;
+
+use std::fmt;
+
+pub use note::{Note, NoteError, NoteResource};
+pub use table::{Found, Standing, Table, Verdict};
+
+use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
+
+/// How much an agent can see. See agent.md, section 2.6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sight {
+    /// All signals, run-queue latency sampled as configured.
+    Full,
+    /// All signals, run-queue latency sampled less or not at all because switching itself is too frequent.
+    FullShed,
+    /// procfs only: averages over seconds.
+    Proc,
+    /// Nothing that a ratio could be derived from; the node is not amplified.
+    Blind,
+}
+
+impl Sight {
+    /// All modes, best first.
+    pub const ALL: [Self; 4] = [Self::Full, Self::FullShed, Self::Proc, Self::Blind];
+
+    /// The word on the wire, in annotations and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::FullShed => "FULL_SHED",
+            Self::Proc => "PROC",
+            Self::Blind => "BLIND",
+        }
+    }
+}
+
+impl fmt::Display for Sight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How hard a resource is braked. See agent.md, section 2.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Brake {
+    /// Not at all.
+    #[default]
+    Off,
+    /// L1: the ratio may not rise.
+    Hold,
+    /// L2: free capacity halves at each step.
+    Shed,
+    /// L3: no amplification beyond what is bound.
+    Stop,
+}
+
+impl Brake {
+    /// All levels, weakest first; the index is the level's number.
+    pub const ALL: [Self; 4] = [Self::Off, Self::Hold, Self::Shed, Self::Stop];
+
+    /// The level's number, 0 to 3.
+    pub const fn level(self) -> u8 {
+        match self {
+            Self::Off => 0,
+            Self::Hold => 1,
+            Self::Shed => 2,
+            Self::Stop => 3,
+        }
+    }
+
+    /// The level of that number.
+    pub fn from_level(level: u32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(level).ok()?).copied()
+    }
+}
+
+/// One resource of a hint. CPU counts in milli-cores, memory in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceHint {
+    /// C: physical capacity.
+    pub capacity: u64,
+    /// Measured use, mean over the last frame; for CPU without time stolen by the hypervisor.
+    pub usage: u64,
+    /// P0: the highest conditioned peak, before the margin.
+    pub peak: u64,
+    /// P: the predicted peak.
+    pub predicted_peak: u64,
+    /// Rw: requests of the pods that are trusted, weighted by trust.
+    pub warm_requests: u64,
+    /// The ratio to apply now.
+    pub published: Cents,
+    /// The ratio that the publication moves towards.
+    pub target: Cents,
+    /// Share of the history that is valid, in ppm.
+    pub coverage_ppm: u32,
+    /// m: the margin applied to the peak, in ppm.
+    pub margin_ppm: u32,
+    /// The brake in force.
+    pub brake: Brake,
+    /// Reason codes, most important first.
+    pub reasons: Vec<String>,
+}
+
+/// How far one pod's requests may be counted as warm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodTrust {
+    /// The pod's UID.
+    pub uid: String,
+    /// Trust in its CPU request, in ppm.
+    pub cpu_ppm: u32,
+    /// Trust in its memory request, in ppm.
+    pub memory_ppm: u32,
+    /// CPUs held exclusively, in milli-cores.
+    pub exclusive_cpus_milli: u64,
+}
+
+/// Measured signals behind a hint, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signals {
+    /// Share of 8.39 ms windows without an idle CPU, in ppm.
+    pub sigma8_ppm: u32,
+    /// Run-queue latency, median, in microseconds.
+    pub runq_p50_us: u64,
+    /// Run-queue latency, 99th percentile by waiting time, in microseconds.
+    pub runq_p99_us: u64,
+    /// 134 ms peak over 1 s mean, in ppm.
+    pub burst_ppm: u32,
+    /// Share of capacity stolen by the hypervisor, in ppm.
+    pub steal_ppm: u32,
+    /// Time in global direct reclaim since the last report, in milliseconds.
+    pub direct_reclaim_ms: u64,
+    /// Memory pressure, some, in ppm.
+    pub psi_mem_some_ppm: u32,
+    /// Memory pressure, full, in ppm.
+    pub psi_mem_full_ppm: u32,
+    /// OOM kills since the agent started.
+    pub oom_kills: u64,
+    /// The kernel's own count of runs of the `sched_switch` program; 0 when it is not asked for.
+    pub prog_runs: u64,
+}
+
+/// One report of an agent: everything the webhook learns about a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeHint {
+    /// The node's name.
+    pub node: String,
+    /// The UID of the Node object that the report is for.
+    pub node_uid: String,
+    /// The kernel's boot id.
+    pub boot_id: String,
+    /// Rises with each report of one boot.
+    pub seq: u64,
+    /// True on the stream whose replica nudges for this node.
+    pub is_primary: bool,
+    /// The pod store generation that the numbers were computed with.
+    pub pods_generation: u64,
+    /// How much the agent sees.
+    pub sight: Sight,
+    /// The timing profile in force.
+    pub timing: Profile,
+    /// True when the agent is about to end and its successor is expected.
+    pub is_draining: bool,
+    /// The numbers per resource.
+    pub resources: PerResource<ResourceHint>,
+    /// Trust per pod.
+    pub trust: Vec<PodTrust>,
+    /// Measured signals.
+    pub signals: Signals,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Row 1 of agent.md 2.10 as a hint.
+    pub(crate) fn hint(node: &str, seq: u64) -> NodeHint {
+        let cpu = ResourceHint {
+            capacity: 32_000,
+            predicted_peak: 15_290,
+            published: Cents(128),
+            target: Cents(128),
+            reasons: vec!["slack".to_owned()],
+            ..ResourceHint::default()
+        };
+        let memory = ResourceHint {
+            published: Cents::ONE,
+            target: Cents::ONE,
+            ..ResourceHint::default()
+        };
+        NodeHint {
+            node: node.to_owned(),
+            node_uid: "u1".to_owned(),
+            boot_id: "b1".to_owned(),
+            seq,
+            is_primary: true,
+            pods_generation: 1,
+            sight: Sight::Full,
+            timing: Profile::Production,
+            is_draining: false,
+            resources: PerResource { cpu, memory },
+            trust: Vec::new(),
+            signals: Signals::default(),
+        }
+    }
+
+    #[test]
+    fn brake_levels_and_numbers_agree() {
+        for brake in Brake::ALL {
+            assert_eq!(Brake::from_level(u32::from(brake.level())), Some(brake));
+        }
+        assert_eq!(Brake::from_level(4), None);
+    }
+}

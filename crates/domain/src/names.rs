@@ -1,0 +1,122 @@
+//! Every label, annotation, object name and path that Headroom reads or writes; nothing else spells one.
+
+/// Annotation on a Node: JSON object resource → ratio, written by people, by Koordinator's slo-controller, or
+/// by us in mode `auto`. Koordinator's key and format (two decimals).
+pub const RATIO: &str = "node.koordinator.sh/resource-amplification-ratio";
+
+/// Annotation on a Node: JSON resource list (`cpu`, `memory`) of the kubelet's own allocatable. Koordinator's key.
+pub const RAW_ALLOCATABLE: &str = "node.koordinator.sh/raw-allocatable";
+
+/// The domain of all annotations that only Headroom writes.
+pub const DOMAIN: &str = "headroom.sh/";
+
+/// Annotation on a Node: the hint that the last status write was computed from. See design.md, section 4.
+pub const HINT: &str = "headroom.sh/hint";
+
+/// Annotation on a Node: what we wrote last, per resource, with the raw value and capacity it came from.
+pub const MARKER: &str = "headroom.sh/amplified-allocatable";
+
+/// Annotation on a Node: the user's own ratio value while `auto` owns [`RATIO`].
+pub const STATIC_RATIO: &str = "headroom.sh/static-ratio";
+
+/// Annotation on a Node: the floor policy's note of what the kubelet sent in this very request.
+pub const KUBELET_RAW: &str = "headroom.sh/kubelet-raw";
+
+/// Annotation on a Node, written by people: `off`, `static`, `guard` or `auto`.
+pub const MODE: &str = "headroom.sh/mode";
+
+/// Prefix of the user name that a node's kubelet authenticates with; the node's name follows.
+pub const NODE_USER_PREFIX: &str = "system:node:";
+
+/// Group of every node credential.
+pub const NODES_GROUP: &str = "system:nodes";
+
+/// Namespace of the webhook.
+pub const NAMESPACE: &str = "headroom-system";
+
+/// Namespace of the agent.
+pub const AGENT_NAMESPACE: &str = "headroom-agent";
+
+/// Service account of the agent, in [`AGENT_NAMESPACE`].
+pub const AGENT_SERVICE_ACCOUNT: &str = "headroom-agent";
+
+/// Service account of the webhook, in [`NAMESPACE`].
+pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
+
+/// Service in front of the webhook's admission port.
+pub const WEBHOOK_SERVICE: &str = "headroom-webhook";
+
+/// Headless Service in front of the hint port; its name is also the audience-independent TLS name of the hint port.
+pub const HINTS_SERVICE: &str = "headroom-hints";
+
+/// Port of the admission endpoints (HTTPS).
+pub const ADMISSION_PORT: u16 = 9443;
+
+/// Port of the hint and debug services (gRPC over TLS).
+pub const HINTS_PORT: u16 = 9444;
+
+/// Port of the admin endpoints (plain HTTP).
+pub const ADMIN_PORT: u16 = 8080;
+
+/// Audience that an agent's projected token must carry.
+pub const TOKEN_AUDIENCE: &str = "headroom-webhook";
+
+/// Key in a TokenReview's `extra` with the name of the node that the token is bound to.
+pub const TOKEN_NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
+/// Organisation in the subject of an agent's client certificate.
+pub const AGENT_CERTIFICATE_ORGANISATION: &str = "headroom:agents";
+
+/// Prefix of the common name in an agent's client certificate; the node's name follows.
+pub const AGENT_CERTIFICATE_PREFIX: &str = "headroom:agent:";
+
+/// Non-resource URL that a caller of the debug service must be allowed to `get`.
+pub const DEBUG_URL: &str = "/headroom/debug";
+
+/// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
+pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
+
+/// Prefix of the environment twin of every flag.
+pub const ENV_PREFIX: &str = "HEADROOM_";
+
+/// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
+pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];
+
+/// True for an annotation that a node's own credential may not change: the ratio, the saved raw values and all
+/// of [`DOMAIN`], except the floor policy's [`KUBELET_RAW`].
+pub fn is_protected(key: &str) -> bool {
+    PROTECTED.contains(&key) || (key.starts_with(DOMAIN) && key != KUBELET_RAW)
+}
+
+/// The node whose kubelet this user is, if the user is a kubelet.
+pub fn node_of_user(username: &str) -> Option<&str> {
+    username
+        .strip_prefix(NODE_USER_PREFIX)
+        .filter(|node| !node.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_policys_note_is_not_protected() {
+        assert!(!is_protected(KUBELET_RAW));
+        assert!(
+            is_protected(HINT)
+                && is_protected(MARKER)
+                && is_protected(RATIO)
+                && is_protected(RAW_ALLOCATABLE)
+        );
+        assert!(!is_protected(
+            "volumes.kubernetes.io/controller-managed-attach-detach"
+        ));
+    }
+
+    #[test]
+    fn only_a_node_user_names_a_node() {
+        assert_eq!(node_of_user("system:node:a"), Some("a"));
+        assert_eq!(node_of_user("system:node:"), None);
+        assert_eq!(node_of_user("system:serviceaccount:x:y"), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! What the administrator allows: mode, bounds, floor and target, per node.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+/// How a node's ratio is chosen. See design.md, section 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Raw values, our annotations removed.
+    Off,
+    /// The ratio annotation, as Koordinator applies it.
+    #[default]
+    Static,
+    /// The smaller of the ratio annotation and the hint.
+    Guard,
+    /// The hint.
+    Auto,
+}
+
+impl Mode {
+    /// All modes, from least to most automatic.
+    pub const ALL: [Self; 4] = [Self::Off, Self::Static, Self::Guard, Self::Auto];
+
+    /// The word in configuration and annotations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Static => "static",
+            Self::Guard => "guard",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text is none of the four modes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a mode (off, static, guard or auto)")]
+pub struct ModeError {
+    /// The text, shortened.
+    text: String,
+}
+
+impl FromStr for Mode {
+    type Err = ModeError;
+
+    fn from_str(text: &str) -> Result<Self, ModeError> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| ModeError {
+                text: text.chars().take(40).collect(),
+            })
+    }
+}
+
+/// Bounds of a ratio, in cents, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The lowest ratio; below 100 only where an administrator chose protect mode.
+    pub min: Cents,
+    /// The highest ratio.
+    pub max: Cents,
+}
+
+/// The bounds contradict each other or leave what is supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BoundsError {
+    /// Below 0.50 or above 1.00.
+    #[error("min {0} is outside 0.50..1.00")]
+    Min(Cents),
+    /// Below 1.00 or above 10.00.
+    #[error("max {0} is outside 1.00..10.00")]
+    Max(Cents),
+}
+
+impl Bounds {
+    /// Exactly raw: the resource is not amplified.
+    pub const OFF: Self = Self {
+        min: Cents::ONE,
+        max: Cents::ONE,
+    };
+
+    /// Bounds from `min` to `max`.
+    ///
+    /// # Errors
+    /// If `min` is outside 0.50..1.00 or `max` outside 1.00..10.00.
+    pub fn new(min: Cents, max: Cents) -> Result<Self, BoundsError> {
+        if !(50..=100).contains(&min.0) {
+            return Err(BoundsError::Min(min));
+        }
+        if !(100..=1000).contains(&max.0) {
+            return Err(BoundsError::Max(max));
+        }
+        Ok(Self { min, max })
+    }
+
+    /// `cents` moved into the bounds.
+    pub fn clamp(self, cents: Cents) -> Cents {
+        cents.clamp(self.min, self.max)
+    }
+}
+
+/// What allocatable may never fall below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Floor {
+    /// The sum of the requests bound to the node.
+    #[default]
+    Requests,
+    /// Nothing.
+    None,
+}
+
+/// The policy in force for one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// How the ratio is chosen.
+    pub mode: Mode,
+    /// Bounds in `guard` and `auto`.
+    pub bounds: PerResource<Bounds>,
+    /// The ratio above which an annotation is not applied in `static`.
+    pub static_max: PerResource<Cents>,
+    /// What allocatable may never fall below.
+    pub floor: Floor,
+    /// The share of capacity (CPU) or raw allocatable (memory) that predicted use may reach, in ppm.
+    pub target_ppm: PerResource<u32>,
+}
+
+impl Default for Policy {
+    /// `static`, with the bounds of design.md, section 4.
+    fn default() -> Self {
+        Self {
+            mode: Mode::Static,
+            bounds: PerResource {
+                cpu: Bounds {
+                    min: Cents::ONE,
+                    max: Cents(200),
+                },
+                memory: Bounds::OFF,
+            },
+            static_max: PerResource {
+                cpu: Cents(500),
+                memory: Cents(500),
+            },
+            floor: Floor::Requests,
+            target_ppm: PerResource::from_fn(|_: Resource| 900_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_by_their_exact_names() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+        }
+        assert!("Auto".parse::<Mode>().is_err() && "".parse::<Mode>().is_err());
+    }
+
+    #[test]
+    fn bounds_outside_the_supported_range_are_refused() {
+        assert_eq!(
+            Bounds::new(Cents(49), Cents(200)),
+            Err(BoundsError::Min(Cents(49)))
+        );
+        assert_eq!(
+            Bounds::new(Cents(101), Cents(200)),
+            Err(BoundsError::Min(Cents(101)))
+        );
+        assert_eq!(
+            Bounds::new(Cents(100), Cents(99)),
+            Err(BoundsError::Max(Cents(99)))
+        );
+        assert_eq!(
+            Bounds::new(Cents(100), Cents(125)).unwrap().clamp(Cents(300)),
+            Cents(125)
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! Amplification ratios: exact decimals from an annotation, and cents as the agent publishes them.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::resource::{PerResource, Resource};
+
+/// A ratio in cents (1/100): 128 is 1.28. What the agent publishes and `auto` applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cents(pub u32);
+
+impl Cents {
+    /// 1.00: no amplification.
+    pub const ONE: Self = Self(100);
+}
+
+impl fmt::Display for Cents {
+    /// Two decimals, as Koordinator writes them: `1.28`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:02}", self.0 / 100, self.0 % 100)
+    }
+}
+
+/// An exact, non-negative decimal ratio in units of 10⁻⁹; digits beyond the ninth are cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ratio(u64);
+
+/// Why a ratio cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RatioError {
+    /// The annotation is not a JSON object.
+    #[error("is not a JSON object of numbers: {detail}")]
+    NotAnObject {
+        /// What the parser found.
+        detail: String,
+    },
+    /// A member is not a JSON number.
+    #[error("{resource}: {value} is not a number")]
+    NotANumber {
+        /// The member's name.
+        resource: String,
+        /// The member's value as written, shortened.
+        value: String,
+    },
+    /// A member is a number, but not one from 0 to 1,000,000.
+    #[error("{resource}: {value} is out of range (0 to {max})", max = Ratio::LARGEST)]
+    OutOfRange {
+        /// The member's name.
+        resource: String,
+        /// The member's value as written, shortened.
+        value: String,
+    },
+}
+
+impl Ratio {
+    /// Units in 1.
+    const SCALE: u64 = 1_000_000_000;
+    /// The largest whole ratio that is read at all; policy bounds are far below it.
+    const LARGEST: u64 = 1_000_000;
+    /// 1: no amplification.
+    pub const ONE: Self = Self(Self::SCALE);
+
+    /// The ratio of that many cents.
+    pub const fn from_cents(cents: Cents) -> Self {
+        Self(cents.0 as u64 * (Self::SCALE / 100))
+    }
+
+    /// The ratio in cents, rounded down.
+    pub fn to_cents_floor(self) -> Cents {
+        Cents(u32::try_from(self.0 / (Self::SCALE / 100)).unwrap_or(u32::MAX))
+    }
+
+    /// `value` × ratio, cut off to a whole number; `None` if it does not fit 63 bits.
+    pub fn apply(self, value: u64) -> Option<u64> {
+        let product = u128::from(value) * u128::from(self.0) / u128::from(Self::SCALE);
+        u64::try_from(product)
+            .ok()
+            .filter(|&fits| i64::try_from(fits).is_ok())
+    }
+
+    /// Reads a JSON number: digits, an optional fraction and an optional exponent.
+    ///
+    /// The text decides, not a float, so `1.1` is exactly eleven tenths. `None` for negative numbers other than
+    /// zero, for anything above a million, and for texts that are no JSON number.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (is_negative, unsigned) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+            None => (unsigned, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        if whole.is_empty() || !(whole.bytes().chain(fraction.bytes())).all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let value = Self::scaled(whole, fraction, exponent)?;
+        (!is_negative || value == 0).then_some(Self(value))
+    }
+
+    /// The digits `whole.fraction` × 10^`exponent` in units of [`Self::SCALE`], cut off.
+    fn scaled(whole: &str, fraction: &str, exponent: i32) -> Option<u64> {
+        // The decimal point stands after this many digits of the concatenation.
+        let point = i64::try_from(whole.len()).ok()? + i64::from(exponent);
+        let mut value: u64 = 0;
+        let mut place = point;
+        for digit in whole.bytes().chain(fraction.bytes()) {
+            place -= 1;
+            let digit = u64::from(digit - b'0');
+            if digit == 0 {
+                continue;
+            }
+            // Below the ninth decimal nothing counts; above a million nothing is read.
+            if place < -9 {
+                break;
+            }
+            if place > 6 {
+                return None;
+            }
+            let unit = 10_u64.checked_pow(u32::try_from(place + 9).ok()?)?;
+            value = value.checked_add(digit.checked_mul(unit)?)?;
+        }
+        (value <= Self::LARGEST * Self::SCALE).then_some(value)
+    }
+}
+
+impl fmt::Display for Ratio {
+    /// At least two decimals, no trailing zeros beyond them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:09}", self.0 % Self::SCALE);
+        let significant = digits.trim_end_matches('0').len().max(2);
+        write!(
+            f,
+            "{}.{}",
+            self.0 / Self::SCALE,
+            digits.get(..significant).unwrap_or(&digits)
+        )
+    }
+}
+
+/// Reads the ratio annotation: a JSON object of resource → number.
+///
+/// As Koordinator reads it: `null` for the whole or for a member means "not given", the last of two equal keys
+/// wins, other resources than CPU and memory are checked for being numbers and otherwise ignored.
+///
+/// # Errors
+/// See [`RatioError`].
+pub fn parse_annotation(text: &str) -> Result<PerResource<Option<Ratio>>, RatioError> {
+    let members: Option<BTreeMap<String, &serde_json::value::RawValue>> = serde_json::from_str(text)
+        .map_err(|error| RatioError::NotAnObject {
+            detail: error.to_string(),
+        })?;
+    let mut ratios = PerResource::default();
+    for (name, value) in members.unwrap_or_default() {
+        let ratio = parse_member(&name, value.get())?;
+        if let Some(resource) = Resource::from_name(&name) {
+            *ratios.get_mut(resource) = ratio;
+        }
+    }
+    Ok(ratios)
+}
+
+/// One member of the annotation; `null` is "not given".
+fn parse_member(name: &str, text: &str) -> Result<Option<Ratio>, RatioError> {
+    if text == "null" {
+        return Ok(None);
+    }
+    let shown = || text.chars().take(40).collect::<String>();
+    if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Err(RatioError::NotANumber {
+            resource: name.to_owned(),
+            value: shown(),
+        });
+    }
+    match Ratio::parse(text) {
+        Some(ratio) => Ok(Some(ratio)),
+        None => Err(RatioError::OutOfRange {
+            resource: name.to_owned(),
+            value: shown(),
+        }),
+    }
+}
+
+/// The ratio annotation for these ratios, in Koordinator's form: compact, sorted, two decimals; `None` if there is none.
+pub fn annotation(ratios: &PerResource<Option<Cents>>) -> Option<String> {
+    let members: Vec<String> = Resource::ALL
+        .into_iter()
+        .filter_map(|resource| {
+            ratios
+                .get(resource)
+                .map(|cents| format!("\"{resource}\":{cents}"))
+        })
+        .collect();
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1.5", 4000, 6000)]
+    #[case("1.33", 7910, 10520)]
+    #[case("1.1", 1001, 1101)]
+    #[case("1.15", 64_000, 73_600)]
+    #[case("1.5e0", 4000, 6000)]
+    #[case("15E-1", 4000, 6000)]
+    #[case("1.2", 7 << 30, 9_019_431_321)]
+    #[case("0.5", 7, 3)]
+    #[case("1.000000000999", 1_000_000_000, 1_000_000_000)]
+    fn a_ratio_applies_exactly_and_truncates_once(
+        #[case] text: &str,
+        #[case] value: u64,
+        #[case] expected: u64,
+    ) {
+        assert_eq!(Ratio::parse(text).unwrap().apply(value), Some(expected));
+    }
+
+    #[rstest]
+    #[case("1e400")]
+    #[case("1e300")]
+    #[case("1000001")]
+    #[case("-2")]
+    #[case("0x2")]
+    #[case("1,5")]
+    #[case(".5")]
+    #[case("")]
+    #[case("NaN")]
+    #[case("1e")]
+    fn a_ratio_that_is_absurd_is_refused(#[case] text: &str) {
+        assert_eq!(Ratio::parse(text), None);
+    }
+
+    #[test]
+    fn a_tiny_ratio_is_zero_and_a_long_one_is_cut() {
+        assert_eq!(Ratio::parse("1e-320"), Some(Ratio(0)));
+        assert_eq!(
+            Ratio::parse(&format!("1.{}", "3".repeat(400))),
+            Some(Ratio(1_333_333_333))
+        );
+        assert_eq!(Ratio::parse("-0.0"), Some(Ratio(0)));
+    }
+
+    #[test]
+    fn overflow_is_no_value() {
+        assert_eq!(Ratio::parse("1000").unwrap().apply(9 << 60), None);
+    }
+
+    #[rstest]
+    #[case(r#"{"cpu":1.5,"memory":1.2}"#, Some("1.50"), Some("1.20"))]
+    #[case(r#"{"cpu":2,"cpu":3}"#, Some("3.00"), None)]
+    #[case(r#"{"CPU":2,"nvidia.com/gpu":2}"#, None, None)]
+    #[case("null", None, None)]
+    #[case(r#"{"cpu":null}"#, None, None)]
+    #[case("{}", None, None)]
+    fn the_annotation_reads_as_koordinator_reads_it(
+        #[case] text: &str,
+        #[case] cpu: Option<&str>,
+        #[case] memory: Option<&str>,
+    ) {
+        let ratios = parse_annotation(text)
+            .unwrap()
+            .map(|_, ratio| ratio.map(|ratio| ratio.to_string()));
+        assert_eq!((ratios.cpu.as_deref(), ratios.memory.as_deref()), (cpu, memory));
+    }
+
+    #[rstest]
+    #[case("cpu=1.5")]
+    #[case(" ")]
+    #[case("[]")]
+    #[case(r#"{"cpu":"1.5"}"#)]
+    #[case(r#"{"cpu":1e400}"#)]
+    #[case(r#"{"cpu":-1}"#)]
+    #[case(r#"{"storage":true}"#)]
+    fn a_bad_annotation_is_an_error(#[case] text: &str) {
+        assert!(parse_annotation(text).is_err());
+    }
+
+    #[test]
+    fn the_annotation_is_written_with_two_decimals() {
+        let ratios = PerResource {
+            cpu: Some(Cents(150)),
+            memory: Some(Cents(105)),
+        };
+        assert_eq!(
+            annotation(&ratios).as_deref(),
+            Some(r#"{"cpu":1.50,"memory":1.05}"#)
+        );
+        assert_eq!(annotation(&PerResource::default()), None);
+    }
+}
