@@ -1,1 +1,6 @@
 //! What every Headroom process needs: arguments, logs, metrics, admin port, TLS, supervision.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod gate;
+pub mod metric;

@@ -1,0 +1,199 @@
+//! Metrics as declarations: a static is the only place that spells a name, its labels and its buckets.
+//!
+//! ```
+//! use headroom_kit::metric::{Catalogue, Counter, Metric, Unit};
+//!
+//! /// Reviews answered.
+//! pub static REVIEWS: Counter<2> =
+//!     Counter::new("headroom_webhook_reviews_total", Unit::Count, &["endpoint", "result"], "Reviews answered.");
+//! /// Every metric of this room.
+//! pub static METRICS: &[&Metric] = &[REVIEWS.metric()];
+//!
+//! let catalogue = Catalogue::new(&[METRICS])?;
+//! REVIEWS.with(["mutate-pod", "allowed"]).increment(1);
+//! assert!(catalogue.markdown().contains("headroom_webhook_reviews_total"));
+//! # Ok::<(), headroom_kit::metric::MetricError>(())
+//! ```
+//!
+//! Label values are `&'static str`: a value that comes from a request cannot become a label, so the number of
+//! series has a bound that the code shows.
+
+pub mod process;
+
+mod catalogue;
+
+use std::marker::PhantomData;
+
+use metrics::{Key, Label, Level, Metadata, with_recorder};
+
+pub use self::catalogue::{Catalogue, Exporter, MetricError};
+
+/// What a metric does over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows; reset by a restart.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations in buckets.
+    Histogram,
+}
+
+/// What one unit of the value is. Every unit but `Count` is also the end of the metric's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things, or a state that is 0 or 1.
+    Count,
+    /// Seconds, or seconds since the Unix epoch when the name says `timestamp`.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A quotient; 1 is the whole.
+    Ratio,
+    /// CPU cores.
+    Cores,
+}
+
+/// The description of one metric, without the type of its handles.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// The full name as scraped.
+    pub name: &'static str,
+    /// What it does over time.
+    pub kind: Kind,
+    /// What its value counts.
+    pub unit: Unit,
+    /// Label names, in the order in which values are given.
+    pub labels: &'static [&'static str],
+    /// One sentence for people.
+    pub help: &'static str,
+    /// Upper bounds, ascending, without +Inf; empty unless a histogram.
+    pub buckets: &'static [f64],
+}
+
+/// A metric with `N` labels whose handles are of type `K`.
+#[derive(Debug)]
+pub struct Family<K, const N: usize> {
+    metric: Metric,
+    handle: PhantomData<fn() -> K>,
+}
+
+/// A counter with `N` labels.
+pub type Counter<const N: usize = 0> = Family<metrics::Counter, N>;
+/// A gauge with `N` labels.
+pub type Gauge<const N: usize = 0> = Family<metrics::Gauge, N>;
+/// A histogram with `N` labels.
+pub type Histogram<const N: usize = 0> = Family<metrics::Histogram, N>;
+
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+impl Unit {
+    /// The ending that a name of this unit carries (before `_total`), empty for plain counts.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Count => "",
+            Self::Seconds => "_seconds",
+            Self::Bytes => "_bytes",
+            Self::Ratio => "_ratio",
+            Self::Cores => "_cores",
+        }
+    }
+}
+
+impl<K, const N: usize> Family<K, N> {
+    const fn declare(metric: Metric) -> Self {
+        Self {
+            metric,
+            handle: PhantomData,
+        }
+    }
+
+    /// The description, for catalogues, alerts and dashboards.
+    pub const fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
+    fn key(&self, values: [&'static str; N]) -> Key {
+        let labels: Vec<Label> = self
+            .metric
+            .labels
+            .iter()
+            .zip(values)
+            .map(|(name, value)| Label::from_static_parts(name, value))
+            .collect();
+        Key::from_parts(self.metric.name, labels)
+    }
+}
+
+impl<const N: usize> Counter<N> {
+    /// Declares a counter; the name ends in `_total`.
+    pub const fn new(
+        name: &'static str,
+        unit: Unit,
+        labels: &'static [&'static str; N],
+        help: &'static str,
+    ) -> Self {
+        Self::declare(Metric {
+            name,
+            kind: Kind::Counter,
+            unit,
+            labels,
+            help,
+            buckets: &[],
+        })
+    }
+
+    /// The counter with these label values.
+    pub fn with(&self, values: [&'static str; N]) -> metrics::Counter {
+        with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
+    }
+}
+
+impl<const N: usize> Gauge<N> {
+    /// Declares a gauge.
+    pub const fn new(
+        name: &'static str,
+        unit: Unit,
+        labels: &'static [&'static str; N],
+        help: &'static str,
+    ) -> Self {
+        Self::declare(Metric {
+            name,
+            kind: Kind::Gauge,
+            unit,
+            labels,
+            help,
+            buckets: &[],
+        })
+    }
+
+    /// The gauge with these label values.
+    pub fn with(&self, values: [&'static str; N]) -> metrics::Gauge {
+        with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA))
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    /// Declares a histogram with the upper bounds of its buckets, ascending, without +Inf.
+    pub const fn new(
+        name: &'static str,
+        unit: Unit,
+        labels: &'static [&'static str; N],
+        help: &'static str,
+        buckets: &'static [f64],
+    ) -> Self {
+        Self::declare(Metric {
+            name,
+            kind: Kind::Histogram,
+            unit,
+            labels,
+            help,
+            buckets,
+        })
+    }
+
+    /// The histogram with these label values.
+    pub fn with(&self, values: [&'static str; N]) -> metrics::Histogram {
+        with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
+    }
+}
