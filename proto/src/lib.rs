@@ -1,1 +1,26 @@
-//! The headroom.v1alpha1 wire contract and its validating conversions.
+//! The `headroom.v1alpha1` wire contract, generated, and its validating conversions to the vocabulary of `domain`.
+#![forbid(unsafe_code)]
+
+mod convert;
+
+pub use convert::{NodeView, WireError, agent_policy};
+
+/// Messages and services of `headroom.v1alpha1`.
+#[expect(
+    missing_docs,
+    unused_qualifications,
+    reason = "generated; the .proto files carry the docs"
+)]
+#[expect(
+    clippy::pedantic,
+    clippy::clone_on_ref_ptr,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "generated"
+)]
+pub mod v1alpha1 {
+    tonic::include_proto!("headroom.v1alpha1");
+}
+
+/// The descriptor set of [`v1alpha1`], for gRPC reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/headroom.bin"));

@@ -1,0 +1,19 @@
+//! Compiles the wire contract with protox (no protoc), and keeps its descriptor set for gRPC reflection.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    const FILES: [&str; 2] = [
+        "proto/headroom/v1alpha1/hints.proto",
+        "proto/headroom/v1alpha1/debug.proto",
+    ];
+    println!("cargo:rerun-if-changed=proto");
+    let descriptors = protox::compile(FILES, ["proto"])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(
+        out.join("headroom.bin"),
+        prost::Message::encode_to_vec(&descriptors),
+    )?;
+    tonic_prost_build::configure().compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Directives to agents: what the webhook knows of a node and its policy.
+
+use headroom_domain::{
+    estimate::{PodRequest, Profile, View},
+    policy::{Bounds, Floor, Policy},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+use super::{LARGEST, MOST_PODS, WireError, name};
+use crate::v1alpha1 as wire;
+
+impl wire::Policy {
+    /// The policy as an agent is told it, with the timing profiles that the server takes.
+    pub fn of(policy: &Policy, timing_allowed: &[Profile]) -> Self {
+        let Policy {
+            mode,
+            bounds,
+            static_max: _,
+            floor,
+            target_ppm,
+        } = policy;
+        let part = |resource: Resource| {
+            let Bounds { min, max } = *bounds.get(resource);
+            wire::Bounds {
+                min_cents: min.0,
+                max_cents: max.0,
+                target_ppm: *target_ppm.get(resource),
+            }
+        };
+        Self {
+            mode: wire::AmplificationMode::from(*mode).into(),
+            cpu: Some(part(Resource::Cpu)),
+            memory: Some(part(Resource::Memory)),
+            floor: match floor {
+                Floor::Requests => wire::Floor::Requests,
+                Floor::None => wire::Floor::None,
+            }
+            .into(),
+            timing_allowed: timing_allowed
+                .iter()
+                .map(|&profile| wire::Timing::from(profile).into())
+                .collect(),
+            quarantine: String::new(),
+        }
+    }
+}
+
+/// What an agent keeps of its directives: the estimator's view without the machine's own capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    /// UID of the Node object.
+    pub node_uid: String,
+    /// The view, with the Node object's capacity and the default policy's bounds until a policy came.
+    pub view: View,
+}
+
+impl TryFrom<wire::Pods> for NodeView {
+    type Error = WireError;
+
+    fn try_from(message: wire::Pods) -> Result<Self, WireError> {
+        let wire::Pods {
+            generation,
+            node_uid,
+            capacity,
+            raw_allocatable,
+            pods,
+        } = message;
+        if pods.len() > MOST_PODS {
+            return Err(WireError::new(
+                "pods",
+                format!("{} pods are above {MOST_PODS}", pods.len()),
+            ));
+        }
+        let amounts = |field: &str, amounts: Option<wire::Amounts>| {
+            let amounts: PerResource<u64> =
+                amounts.ok_or_else(|| WireError::new(field, "is missing"))?.into();
+            for resource in Resource::ALL {
+                let (value, most) = (*amounts.get(resource), *LARGEST.get(resource));
+                if value == 0 || value > most {
+                    return Err(WireError::new(
+                        format!("{field}.{resource}"),
+                        format!("{value} is outside 1..{most}"),
+                    ));
+                }
+            }
+            Ok(amounts)
+        };
+        let policy = Policy::default();
+        let pods = pods.into_iter().map(pod_request).collect::<Result<_, _>>()?;
+        let view = View {
+            generation,
+            capacity: amounts("capacity", capacity)?,
+            raw: amounts("raw_allocatable", raw_allocatable)?,
+            pods,
+            bounds: policy.bounds,
+            target_ppm: policy.target_ppm,
+        };
+        Ok(Self {
+            node_uid: name("node_uid", node_uid)?,
+            view,
+        })
+    }
+}
+
+fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError> {
+    let wire::PodRequest {
+        uid,
+        cpu_milli,
+        memory_bytes,
+        qos: _,
+        deleting,
+    } = pod;
+    let requests = PerResource {
+        cpu: cpu_milli,
+        memory: memory_bytes,
+    };
+    for resource in Resource::ALL {
+        let (value, most) = (*requests.get(resource), *LARGEST.get(resource));
+        if value > most {
+            return Err(WireError::new(
+                format!("pods.{resource}"),
+                format!("{value} is above {most}"),
+            ));
+        }
+    }
+    Ok((
+        name("pods.uid", uid)?,
+        PodRequest {
+            requests,
+            is_deleting: deleting,
+        },
+    ))
+}
+
+/// The part of a policy directive that an agent follows: bounds and targets, per resource.
+///
+/// # Errors
+/// If bounds are missing or out of range, or a target is not from 1 ppm to all.
+pub fn agent_policy(policy: &wire::Policy) -> Result<(PerResource<Bounds>, PerResource<u32>), WireError> {
+    let part = |resource: Resource| {
+        let (field, bounds) = match resource {
+            Resource::Cpu => ("cpu", &policy.cpu),
+            Resource::Memory => ("memory", &policy.memory),
+        };
+        let wire::Bounds {
+            min_cents,
+            max_cents,
+            target_ppm,
+        } = bounds.ok_or_else(|| WireError::new(field, "is missing"))?;
+        if !(1..=1_000_000).contains(&target_ppm) {
+            return Err(WireError::new(
+                format!("{field}.target_ppm"),
+                format!("{target_ppm} is outside 1..1000000"),
+            ));
+        }
+        let bounds = Bounds::new(Cents(min_cents), Cents(max_cents))
+            .map_err(|error| WireError::new(field, error.to_string()))?;
+        Ok((bounds, target_ppm))
+    };
+    let (cpu, memory) = (part(Resource::Cpu)?, part(Resource::Memory)?);
+    Ok((
+        PerResource {
+            cpu: cpu.0,
+            memory: memory.0,
+        },
+        PerResource {
+            cpu: cpu.1,
+            memory: memory.1,
+        },
+    ))
+}

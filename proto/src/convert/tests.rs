@@ -1,0 +1,182 @@
+//! Round trips, and every field that must be refused by name.
+
+use headroom_domain::{
+    estimate::Profile,
+    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    policy::Policy,
+    ratio::Cents,
+};
+use proptest::prelude::*;
+
+use super::*;
+
+fn hint() -> NodeHint {
+    NodeHint {
+        node: "n1".to_owned(),
+        node_uid: "u1".to_owned(),
+        boot_id: "b1".to_owned(),
+        seq: 9,
+        is_primary: true,
+        pods_generation: 4,
+        sight: Sight::FullShed,
+        timing: Profile::Demo,
+        is_draining: false,
+        resources: PerResource {
+            cpu: ResourceHint {
+                capacity: 2000,
+                published: Cents(128),
+                ..ResourceHint::default()
+            },
+            memory: ResourceHint {
+                capacity: 1 << 34,
+                published: Cents(100),
+                ..ResourceHint::default()
+            },
+        },
+        trust: vec![PodTrust {
+            uid: "p1".to_owned(),
+            cpu_ppm: 500_000,
+            memory_ppm: 1,
+            exclusive_cpus_milli: 0,
+        }],
+        signals: Signals {
+            sigma8_ppm: 3,
+            prog_runs: 7,
+            ..Signals::default()
+        },
+    }
+}
+
+/// The field that a changed report is refused for.
+fn refused(change: impl FnOnce(&mut wire::HintReport)) -> String {
+    let mut report = wire::HintReport::from(&hint());
+    change(&mut report);
+    NodeHint::try_from(report)
+        .expect_err("the report must be refused")
+        .field
+}
+
+#[test]
+fn a_report_survives_the_wire() {
+    assert_eq!(NodeHint::try_from(wire::HintReport::from(&hint())), Ok(hint()));
+}
+
+#[test]
+fn a_bad_report_is_refused_by_field() {
+    assert_eq!(refused(|report| report.node.clear()), "node");
+    assert_eq!(refused(|report| report.node = "a b".to_owned()), "node");
+    assert_eq!(refused(|report| report.node = "x".repeat(254)), "node");
+    assert_eq!(refused(|report| report.node_uid.clear()), "node_uid");
+    assert_eq!(refused(|report| report.boot_id.clear()), "boot_id");
+    assert_eq!(refused(|report| report.mode = 0), "mode");
+    assert_eq!(refused(|report| report.mode = 99), "mode");
+    assert_eq!(refused(|report| report.timing = 0), "timing");
+    assert_eq!(refused(|report| report.resources.clear()), "resources");
+    assert_eq!(
+        refused(|report| report.resources[1].name = "cpu".to_owned()),
+        "resources"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].name = "gpu".to_owned()),
+        "resources.name"
+    );
+    assert_eq!(
+        refused(|report| report.resources[0].capacity = u64::MAX),
+        "resources.cpu.capacity"
+    );
+    assert_eq!(
+        refused(|report| report.resources[0].published_cents = 10_001),
+        "resources.cpu.published_cents"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].brake = 4),
+        "resources.memory.brake"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].coverage_ppm = 1_000_001),
+        "resources.memory.coverage_ppm"
+    );
+    assert_eq!(
+        refused(|report| report.resources[0].reasons = vec!["two words".to_owned()]),
+        "resources.cpu.reasons"
+    );
+    assert_eq!(
+        refused(|report| report.trust[0].cpu_ppm = 1_000_001),
+        "trust.cpu_ppm"
+    );
+    assert_eq!(
+        refused(|report| report.signals.as_mut().unwrap().sigma8_ppm = 2_000_000),
+        "signals.sigma8_ppm"
+    );
+}
+
+fn pods() -> wire::Pods {
+    wire::Pods {
+        generation: 3,
+        node_uid: "u1".to_owned(),
+        capacity: Some(wire::Amounts {
+            cpu_milli: 2000,
+            memory_bytes: 1 << 34,
+        }),
+        raw_allocatable: Some(wire::Amounts {
+            cpu_milli: 1900,
+            memory_bytes: 1 << 33,
+        }),
+        pods: vec![wire::PodRequest {
+            uid: "p1".to_owned(),
+            cpu_milli: 300,
+            memory_bytes: 5,
+            qos: wire::Qos::Burstable.into(),
+            deleting: true,
+        }],
+    }
+}
+
+#[test]
+fn a_directive_becomes_a_view() {
+    let NodeView { node_uid, view } = pods().try_into().unwrap();
+    assert_eq!(
+        (node_uid.as_str(), view.generation, view.raw.cpu),
+        ("u1", 3, 1900)
+    );
+    assert!(view.pods["p1"].is_deleting);
+}
+
+#[test]
+fn a_bad_directive_is_refused_by_field() {
+    let refused = |change: &dyn Fn(&mut wire::Pods)| {
+        let mut message = pods();
+        change(&mut message);
+        NodeView::try_from(message)
+            .expect_err("the directive must be refused")
+            .field
+    };
+    assert_eq!(refused(&|pods| pods.capacity = None), "capacity");
+    assert_eq!(
+        refused(&|pods| pods.raw_allocatable.as_mut().unwrap().cpu_milli = 0),
+        "raw_allocatable.cpu"
+    );
+    assert_eq!(refused(&|pods| pods.pods[0].cpu_milli = u64::MAX), "pods.cpu");
+    assert_eq!(refused(&|pods| pods.pods[0].uid.clear()), "pods.uid");
+}
+
+#[test]
+fn a_policy_survives_the_wire() {
+    let policy = Policy::default();
+    let (bounds, target_ppm) = agent_policy(&wire::Policy::of(&policy, &[Profile::Production])).unwrap();
+    assert_eq!((bounds, target_ppm), (policy.bounds, policy.target_ppm));
+    let mut message = wire::Policy::of(&policy, &[]);
+    message.cpu.as_mut().unwrap().max_cents = 99;
+    assert_eq!(agent_policy(&message).unwrap_err().field, "cpu");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_convert_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(report) = <wire::HintReport as prost::Message>::decode(bytes.as_slice())
+            && let Ok(hint) = NodeHint::try_from(report)
+        {
+            prop_assert!(hint.resources.cpu.published.0 <= 10_000);
+        }
+    }
+}
