@@ -3,4 +3,6 @@
 
 pub mod config;
 pub mod gate;
+pub mod log;
 pub mod metric;
+pub mod supervise;

@@ -1,0 +1,227 @@
+//! Logs on standard error, plain for people or JSON for machines; records of the `log` crate join them.
+
+use std::{
+    env,
+    error::Error,
+    fmt,
+    io::{self, IsTerminal as _},
+};
+
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::MakeWriter,
+    layer::SubscriberExt as _,
+    registry,
+    util::{SubscriberInitExt as _, TryInitError},
+};
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// One line of text for people.
+    #[default]
+    Plain,
+    /// One JSON object a line for machines.
+    Json,
+}
+
+/// Which records are written: levels by target, as in `info,headroom_webhook=debug`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(String);
+
+/// Why logging cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter has no meaning.
+    #[error("log filter {filter:?}: {reason}")]
+    Filter {
+        /// The offending part.
+        filter: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Something else in this process logs already.
+    #[error("logging is already set up in this process")]
+    Installed(#[source] TryInitError),
+}
+
+/// Shows an error with its causes: `cannot read key: permission denied`.
+#[derive(Debug)]
+pub struct Chain<'a>(&'a (dyn Error + 'static));
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl std::str::FromStr for Filter {
+    type Err = LogError;
+
+    fn from_str(text: &str) -> Result<Self, LogError> {
+        let refuse = |part: &str, reason: &str| {
+            Err(LogError::Filter {
+                filter: part.to_owned(),
+                reason: reason.to_owned(),
+            })
+        };
+        for part in text.split(',').map(str::trim) {
+            // The parser below takes a misspelt level for a target and then shows nothing else.
+            if !part.contains('=') && !LEVELS.contains(&part) {
+                return refuse(
+                    part,
+                    "neither a level (off, error, warn, info, debug, trace) nor target=level",
+                );
+            }
+        }
+        match EnvFilter::builder().parse(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => refuse(text, &error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
+    }
+}
+
+/// The error and its causes on one line. House errors do not repeat their cause in their own text.
+pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
+    Chain(error)
+}
+
+/// Sends all records of this process, from `tracing` and from `log`, to standard error.
+///
+/// # Errors
+/// Logging is set up already.
+pub fn init(format: Format, filter: &Filter) -> Result<(), LogError> {
+    let wants_color =
+        io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    subscriber(format, filter, wants_color, io::stderr)
+        .try_init()
+        .map_err(LogError::Installed)
+}
+
+fn subscriber<W>(
+    format: Format,
+    filter: &Filter,
+    wants_color: bool,
+    writer: W,
+) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // Parsed once already, when the filter was made.
+    let levels = EnvFilter::builder().parse_lossy(&filter.0);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    match format {
+        Format::Plain => Box::new(registry().with(levels).with(lines.with_ansi(wants_color))),
+        Format::Json => {
+            let json = lines
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(true);
+            Box::new(registry().with(levels).with(json))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rstest::rstest;
+    use tracing::{debug, info, info_span, subscriber::with_default};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: Format, filter: &str, records: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = subscriber(format, &filter.parse().unwrap(), false, move || writer.clone());
+        with_default(subscriber, records);
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn json_lines_carry_fields_and_spans() {
+        let text = logged(Format::Json, "info", || {
+            info_span!("review", uid = "u1").in_scope(|| info!(step = "profile", "acted"));
+        });
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&line["message"], &line["step"]),
+            (&"acted".into(), &"profile".into())
+        );
+        assert_eq!(
+            (&line["level"], &line["spans"][0]["uid"]),
+            (&"INFO".into(), &"u1".into())
+        );
+    }
+
+    #[test]
+    fn plain_lines_carry_no_colour_codes_when_nobody_watches() {
+        let text = logged(Format::Plain, "info", || info!(step = "profile", "acted"));
+        assert!(
+            text.ends_with("acted step=\"profile\"\n") && !text.contains('\x1b'),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn a_filter_lets_through_only_what_it_names() {
+        let records = || {
+            debug!("mine");
+            debug!(target: "other", "theirs");
+        };
+        let text = logged(Format::Plain, "info,headroom_kit=debug", records);
+        assert!(text.contains("mine") && !text.contains("theirs"), "{text}");
+    }
+
+    #[rstest]
+    #[case("inof", "inof")]
+    #[case("info,headroom_kit", "headroom_kit")]
+    #[case("headroom_kit=loud", "headroom_kit=loud")]
+    #[case("", "")]
+    fn a_filter_without_meaning_is_refused(#[case] text: &str, #[case] offending: &str) {
+        let error = text.parse::<Filter>().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("log filter {offending:?}: ")),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_chain_shows_every_cause_once() {
+        let error = crate::config::load::<()>(std::path::Path::new("/nonexistent")).unwrap_err();
+        assert_eq!(
+            chain(&error).to_string(),
+            "cannot read /nonexistent: No such file or directory (os error 2)"
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! Runs a process's named tasks until a signal comes or one of them ends, then stops the rest in order.
+
+use std::{
+    collections::HashMap,
+    error::Error,
+    future::{Future, pending},
+    io,
+    time::Duration,
+};
+
+use tokio::{
+    select,
+    signal::unix::{Signal, SignalKind, signal},
+    task::{Id, JoinError, JoinSet},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::log::chain;
+
+/// Any error of a task.
+pub type TaskError = Box<dyn Error + Send + Sync>;
+
+/// The two phases in which a process ends; handed to everything that serves.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    draining: CancellationToken,
+    stopping: CancellationToken,
+}
+
+/// How much time the phases of the end may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Grace {
+    /// How long to keep serving, not ready, while clients are told to go elsewhere.
+    pub linger: Duration,
+    /// How long tasks may take to end once they are told to stop.
+    pub deadline: Duration,
+}
+
+/// Owns the tasks of a process and ends them in order.
+#[derive(Debug)]
+pub struct Supervisor {
+    shutdown: Shutdown,
+    signals: Signals,
+    tasks: Tasks,
+}
+
+/// What tells a process to end.
+#[derive(Debug)]
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// Running tasks with their names.
+#[derive(Debug, Default)]
+struct Tasks {
+    running: JoinSet<Result<(), TaskError>>,
+    names: HashMap<Id, &'static str>,
+}
+
+/// What a task may return: nothing, or a result.
+pub trait Outcome {
+    /// The outcome as a result.
+    ///
+    /// # Errors
+    /// The task's own error.
+    fn into_result(self) -> Result<(), TaskError>;
+}
+
+/// Why a process ends other than by a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum SuperviseError {
+    /// Signal handlers cannot be installed.
+    #[error("cannot listen for signals")]
+    Signals(#[source] io::Error),
+    /// A task came to an end although nobody had asked for it.
+    #[error("task {task} ended by itself")]
+    Ended {
+        /// The task.
+        task: &'static str,
+    },
+    /// A task returned an error.
+    #[error("task {task} failed")]
+    Failed {
+        /// The task.
+        task: &'static str,
+        /// Its error.
+        #[source]
+        source: TaskError,
+    },
+    /// A task panicked.
+    #[error("task {task} panicked: {message}")]
+    Panicked {
+        /// The task.
+        task: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// Tasks did not stop in time, or a second signal cut the wait short. They were aborted.
+    #[error("still running when the process had to end: {tasks}")]
+    Late {
+        /// Names, joined by commas.
+        tasks: String,
+    },
+}
+
+impl Shutdown {
+    /// A process that runs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancelled when clients should go elsewhere: not ready any more, still serving.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
+    }
+
+    /// Cancelled when new work is refused and work in flight is finished.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// Begins the first phase.
+    pub fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Begins the last phase.
+    pub fn stop(&self) {
+        self.draining.cancel();
+        self.stopping.cancel();
+    }
+}
+
+impl Outcome for () {
+    fn into_result(self) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+impl<E: Into<TaskError>> Outcome for Result<(), E> {
+    fn into_result(self) -> Result<(), TaskError> {
+        self.map_err(Into::into)
+    }
+}
+
+impl Supervisor {
+    /// Listens for SIGTERM and SIGINT from here on. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// The signal handlers cannot be installed.
+    pub fn new() -> Result<Self, SuperviseError> {
+        let listen = |kind| signal(kind).map_err(SuperviseError::Signals);
+        let signals = Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        };
+        Ok(Self {
+            shutdown: Shutdown::new(),
+            signals,
+            tasks: Tasks::default(),
+        })
+    }
+
+    /// The phases of the end, for the tasks.
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// Starts a task that runs until [`Shutdown::stopping`] is cancelled.
+    pub fn spawn<F>(&mut self, name: &'static str, task: F)
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        let task = self.tasks.running.spawn(async move { task.await.into_result() });
+        self.tasks.names.insert(task.id(), name);
+    }
+
+    /// Waits for a signal or for the first task to end, then ends the process in order.
+    ///
+    /// On a signal: drain, linger, stop, join. When a task has ended there is nothing to linger for. A second
+    /// signal ends the phase it comes in at once.
+    ///
+    /// # Errors
+    /// The first task that ended early, failed or panicked; else the tasks that were late.
+    pub async fn run(self, grace: Grace) -> Result<(), SuperviseError> {
+        let Self {
+            shutdown,
+            mut signals,
+            mut tasks,
+        } = self;
+        let Grace { linger, deadline } = grace;
+        let mut first = select! {
+            () = signals.next() => Ok(()),
+            ended = tasks.ended_early() => Err(ended),
+        };
+        if first.is_ok() {
+            shutdown.drain();
+            info!(?linger, "draining");
+            first = select! {
+                () = sleep(linger) => Ok(()),
+                () = signals.next() => Ok(()),
+                ended = tasks.ended_early() => Err(ended),
+            };
+        }
+        if let Err(cause) = &first {
+            error!(error = %chain(cause), "a task ended the process");
+        }
+        shutdown.stop();
+        info!(?deadline, tasks = tasks.running.len(), "stopping");
+        let joined = select! {
+            joined = tasks.join() => joined,
+            () = sleep(deadline) => Err(tasks.late()),
+            () = signals.next() => Err(tasks.late()),
+        };
+        tasks.running.shutdown().await;
+        first.and(joined)
+    }
+}
+
+impl Signals {
+    /// Ends when the process is told to.
+    async fn next(&mut self) {
+        let name = select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        };
+        info!(signal = name, "told to end");
+    }
+}
+
+impl Tasks {
+    /// Waits for all tasks; the first failure is the result.
+    async fn join(&mut self) -> Result<(), SuperviseError> {
+        let mut first = Ok(());
+        while !self.running.is_empty() {
+            first = first.and(self.ended().await.1);
+        }
+        first
+    }
+
+    /// Ends when a task does: before its time, so the reason is an error in any case.
+    async fn ended_early(&mut self) -> SuperviseError {
+        let (task, result) = self.ended().await;
+        result.err().unwrap_or(SuperviseError::Ended { task })
+    }
+
+    /// The next task to end, and how; waits for ever while there is none. Cancel safe.
+    async fn ended(&mut self) -> (&'static str, Result<(), SuperviseError>) {
+        let Some(joined) = self.running.join_next_with_id().await else {
+            return pending().await;
+        };
+        let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let task = self.names.remove(&id).unwrap_or("unnamed");
+        let result = match joined {
+            Ok((_, result)) => result.map_err(|source| SuperviseError::Failed { task, source }),
+            Err(error) => Err(SuperviseError::Panicked {
+                task,
+                message: panic_message(error),
+            }),
+        };
+        (task, result)
+    }
+
+    /// The tasks that still run, as an error.
+    fn late(&self) -> SuperviseError {
+        let mut names: Vec<_> = self.names.values().copied().collect();
+        names.sort_unstable();
+        SuperviseError::Late {
+            tasks: names.join(", "),
+        }
+    }
+}
+
+/// What a task said when it panicked.
+fn panic_message(error: JoinError) -> String {
+    let Ok(payload) = error.try_into_panic() else {
+        return "cancelled".to_owned();
+    };
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => (*payload.downcast_ref::<&str>().unwrap_or(&"no message")).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const GRACE: Grace = Grace {
+        linger: Duration::from_secs(3600),
+        deadline: Duration::from_millis(50),
+    };
+
+    #[tokio::test]
+    async fn a_task_that_ends_stops_the_others_and_is_named() {
+        let mut supervisor = Supervisor::new().unwrap();
+        let shutdown = supervisor.shutdown();
+        supervisor.spawn("patient", async move { shutdown.stopping().cancelled().await });
+        supervisor.spawn("hasty", async { Ok::<(), Infallible>(()) });
+        assert_eq!(
+            supervisor.run(GRACE).await.unwrap_err().to_string(),
+            "task hasty ended by itself"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_task_is_kept_as_the_cause() {
+        let mut supervisor = Supervisor::new().unwrap();
+        supervisor.spawn("reader", async { Err(io::Error::other("disk on fire")) });
+        let error = supervisor.run(GRACE).await.unwrap_err();
+        assert_eq!(chain(&error).to_string(), "task reader failed: disk on fire");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_end_like_any_other() {
+        let mut supervisor = Supervisor::new().unwrap();
+        supervisor.spawn("nervous", async { assert_eq!(1 + 1, 3, "sums are hard") });
+        let text = supervisor.run(GRACE).await.unwrap_err().to_string();
+        assert!(
+            text.starts_with("task nervous panicked: ") && text.contains("sums are hard"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_first_cause_is_told_even_when_others_are_late() {
+        let mut supervisor = Supervisor::new().unwrap();
+        supervisor.spawn("deaf", pending::<()>());
+        supervisor.spawn("hasty", async {});
+        assert_eq!(
+            supervisor.run(GRACE).await.unwrap_err().to_string(),
+            "task hasty ended by itself"
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Signals and logs of a real process: each test starts its own binary again as the process it looks at.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
+
+use std::{
+    env,
+    error::Error,
+    future::pending,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use headroom_kit::{
+    log::{self, Format},
+    supervise::{Grace, Supervisor},
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Set in a child: its part in the play.
+const ROLE: &str = "HEADROOM_KIT_TEST_ROLE";
+
+/// A child of this test binary; killed when dropped.
+struct Process {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Process {
+    fn start(test: &str, role: &str) -> Self {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(ROLE, role)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    /// Reads the log until a line has this text; ends with the child.
+    fn wait_for(&mut self, text: &str) -> String {
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            let start = seen.len();
+            assert_ne!(
+                self.stderr.read_line(&mut seen).unwrap(),
+                0,
+                "no {text:?} in\n{seen}"
+            );
+            assert_ne!(start, seen.len());
+        }
+        seen
+    }
+
+    fn end(mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap(), rest)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Gone already in every test that passes.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn supervised(has_deaf_task: bool, grace: Grace) -> Result<(), Box<dyn Error>> {
+    log::init(Format::Plain, &"info".parse()?)?;
+    let mut supervisor = Supervisor::new()?;
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("server", async move {
+        tracing::info!("up");
+        shutdown.draining().cancelled().await;
+        tracing::info!("server drains");
+        shutdown.stopping().cancelled().await;
+        tracing::info!("server stops");
+    });
+    if has_deaf_task {
+        supervisor.spawn("deaf", pending::<()>());
+    }
+    Ok(supervisor.run(grace).await?)
+}
+
+#[test]
+fn sigterm_drains_then_stops_and_the_exit_is_clean() {
+    if env::var_os(ROLE).is_some() {
+        let grace = Grace {
+            linger: Duration::from_millis(50),
+            deadline: Duration::from_secs(20),
+        };
+        return supervised(false, grace).unwrap();
+    }
+    let mut process = Process::start("sigterm_drains_then_stops_and_the_exit_is_clean", "server");
+    process.wait_for("up");
+    process.signal(Signal::TERM);
+    process.wait_for("server drains");
+    process.wait_for("server stops");
+    let (status, rest) = process.end();
+    assert!(status.success(), "{status}: {rest}");
+}
+
+#[test]
+fn a_task_that_ignores_the_stop_is_named_at_the_deadline() {
+    if env::var_os(ROLE).is_some() {
+        let grace = Grace {
+            linger: Duration::ZERO,
+            deadline: Duration::from_millis(50),
+        };
+        return supervised(true, grace).unwrap();
+    }
+    let mut process = Process::start("a_task_that_ignores_the_stop_is_named_at_the_deadline", "deaf");
+    process.wait_for("up");
+    process.signal(Signal::INT);
+    let (status, rest) = process.end();
+    assert!(
+        !status.success() && rest.contains(r#"Late { tasks: "deaf" }"#),
+        "{status}: {rest}"
+    );
+}
+
+#[test]
+fn a_second_signal_ends_the_wait() {
+    if env::var_os(ROLE).is_some() {
+        let grace = Grace {
+            linger: Duration::ZERO,
+            deadline: Duration::from_secs(3600),
+        };
+        return supervised(true, grace).unwrap();
+    }
+    let mut process = Process::start("a_second_signal_ends_the_wait", "deaf");
+    process.wait_for("up");
+    process.signal(Signal::TERM);
+    process.wait_for("server stops");
+    process.signal(Signal::TERM);
+    let (status, rest) = process.end();
+    assert!(
+        !status.success() && rest.contains(r#"Late { tasks: "deaf" }"#),
+        "{status}: {rest}"
+    );
+}
+
+#[test]
+fn records_of_the_log_crate_are_written_as_ours_are() {
+    if env::var_os(ROLE).is_some() {
+        log::init(Format::Json, &"warn,loud=info".parse().unwrap()).unwrap();
+        ::log::info!(target: "quiet", "not this");
+        ::log::info!(target: "loud", "from the kernel side");
+        assert!(
+            log::init(Format::Json, &"info".parse().unwrap()).is_err(),
+            "set up twice"
+        );
+        return;
+    }
+    let (status, text) = Process::start("records_of_the_log_crate_are_written_as_ours_are", "logger").end();
+    assert!(status.success(), "{text}");
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["message"], &line["level"]),
+        (&"from the kernel side".into(), &"INFO".into())
+    );
+    assert_eq!(line["log.target"], "loud");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
