@@ -1,0 +1,322 @@
+//! A CA and a serving certificate made on the spot, in a directory that replicas may share.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::{
+    client::{verify_server_cert_signed_by_trust_anchor, verify_server_name},
+    pki_types::UnixTime,
+    server::ParsedCertificate,
+};
+use tracing::info;
+
+use super::{
+    Files, TlsError, client,
+    pem::{self, Content, Validity},
+    provider,
+    store::seconds,
+};
+
+/// The CA certificate, for those who are to trust the server.
+pub const CA_CERT: &str = "ca.crt";
+/// The private key of the CA.
+pub const CA_KEY: &str = "ca.key";
+/// The serving certificate.
+pub const CERT: &str = "tls.crt";
+/// The private key of the serving certificate.
+pub const KEY: &str = "tls.key";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a CA is valid.
+const CA_LIFETIME: Duration = DAY.saturating_mul(3650);
+/// How long a serving certificate is valid. A CA with less than this left is replaced, so a certificate never
+/// outlives its CA.
+const LIFETIME: Duration = DAY.saturating_mul(365);
+/// A serving certificate with less than this left is replaced.
+const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
+/// Clocks of clients may be this much behind.
+const SKEW: Duration = Duration::from_secs(60 * 60);
+
+/// Key pair files in `directory` that are valid for all `names` (DNS names and IP addresses), with their CA in
+/// [`CA_CERT`]. What is there is used when it is good for another 30 days; else it is made.
+///
+/// Replicas that share the directory agree: a lock lets one of them write while the others wait. Keys are readable
+/// by their owner only, and so is the directory if it has to be made. Reads and writes files: blocks.
+///
+/// # Errors
+/// A name that is none, a directory that cannot be written, or one that holds certificates made elsewhere.
+pub fn ensure(directory: &Path, names: &[String], now: SystemTime) -> Result<Files, TlsError> {
+    let files = Files {
+        cert: directory.join(CERT),
+        key: directory.join(KEY),
+    };
+    for name in names {
+        client::server_name(name)?;
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|source| refuse(directory, source))?;
+    let _lock = lock(&directory.join(".lock"))?;
+    if files.cert.exists() && !directory.join(CA_KEY).exists() {
+        return Err(TlsError::Foreign { path: files.cert });
+    }
+    if is_current(directory, &files, names, now).is_ok_and(|is_current| is_current) {
+        return Ok(files);
+    }
+    let ca = match existing_ca(directory, now) {
+        Ok(Some(ca)) => ca,
+        Ok(None) | Err(_) => new_ca(directory, now)?,
+    };
+    issue(&ca, &files, names, now)?;
+    info!(directory = %directory.display(), ?names, "issued a self-signed certificate");
+    Ok(files)
+}
+
+/// Whether the files are a key pair of the CA beside them, for all names and long enough.
+fn is_current(directory: &Path, files: &Files, names: &[String], now: SystemTime) -> Result<bool, TlsError> {
+    let (key, _) = pem::certified(&pem::read_pair(files)?, files)?;
+    let unusable = |source| TlsError::Unusable {
+        path: files.cert.clone(),
+        source,
+    };
+    let leaf = key
+        .end_entity_cert()
+        .and_then(ParsedCertificate::try_from)
+        .map_err(unusable)?;
+    let roots = pem::roots(&directory.join(CA_CERT))?;
+    let later = UnixTime::since_unix_epoch(Duration::from_secs(seconds(now + RENEW_BEFORE).unsigned_abs()));
+    let algorithms = provider().signature_verification_algorithms.all;
+    let is_signed = verify_server_cert_signed_by_trust_anchor(&leaf, &roots, &[], later, algorithms).is_ok();
+    let mut is_for_all = true;
+    for name in names {
+        is_for_all &= verify_server_name(&leaf, &client::server_name(name)?).is_ok();
+    }
+    Ok(is_signed && is_for_all)
+}
+
+/// The CA in the directory, if it outlives a certificate issued now.
+fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Issuer<'static, KeyPair>>, TlsError> {
+    let files = Files {
+        cert: directory.join(CA_CERT),
+        key: directory.join(CA_KEY),
+    };
+    let content = pem::read_pair(&files)?;
+    let (ca, Validity { from, to }) = pem::certified(&content, &files)?;
+    if seconds(now) < from || to < seconds(now + LIFETIME) {
+        return Ok(None);
+    }
+    let Content { cert: _, key } = content;
+    let key = KeyPair::from_pem(&String::from_utf8_lossy(&key)).map_err(TlsError::Issue)?;
+    let certificate = ca.end_entity_cert().map_err(|source| TlsError::Unusable {
+        path: files.cert,
+        source,
+    })?;
+    Issuer::from_ca_cert_der(certificate, key)
+        .map(Some)
+        .map_err(TlsError::Issue)
+}
+
+fn new_ca(directory: &Path, now: SystemTime) -> Result<Issuer<'static, KeyPair>, TlsError> {
+    let mut params = CertificateParams::new(Vec::new()).map_err(TlsError::Issue)?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "headroom self-signed CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.not_before = (now - SKEW).into();
+    params.not_after = (now + CA_LIFETIME).into();
+    let key = KeyPair::generate().map_err(TlsError::Issue)?;
+    let certificate = params.self_signed(&key).map_err(TlsError::Issue)?;
+    write(&directory.join(CA_KEY), &key.serialize_pem(), 0o600)?;
+    write(&directory.join(CA_CERT), &certificate.pem(), 0o644)?;
+    Ok(Issuer::new(params, key))
+}
+
+fn issue(ca: &Issuer<'_, KeyPair>, files: &Files, names: &[String], now: SystemTime) -> Result<(), TlsError> {
+    let mut params = CertificateParams::new(names).map_err(TlsError::Issue)?;
+    params.distinguished_name.push(DnType::CommonName, "headroom");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.not_before = (now - SKEW).into();
+    params.not_after = (now + LIFETIME).into();
+    let key = KeyPair::generate().map_err(TlsError::Issue)?;
+    let certificate = params.signed_by(&key, ca).map_err(TlsError::Issue)?;
+    write(&files.key, &key.serialize_pem(), 0o600)?;
+    write(&files.cert, &certificate.pem(), 0o644)
+}
+
+/// Puts a file in place whole: readers see the old content or the new.
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
+    let beside = path.with_added_extension("new");
+    let put = || {
+        // What is left of an interrupted attempt may have another mode.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    put().map_err(|source| refuse(path, source))
+}
+
+/// Waits for the lock; it is held until the file is dropped.
+fn lock(path: &Path) -> Result<File, TlsError> {
+    let lock = || {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    lock().map_err(|source| refuse(path, source))
+}
+
+fn refuse(path: &Path, source: io::Error) -> TlsError {
+    TlsError::Write {
+        path: PathBuf::from(path),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// Midnight `number` days after a day in 2024.
+    fn day(number: u32) -> SystemTime {
+        SystemTime::UNIX_EPOCH + DAY * (20_000 + number)
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn contents(directory: &Path) -> [Vec<u8>; 3] {
+        [CA_CERT, CERT, KEY].map(|name| fs::read(directory.join(name)).unwrap())
+    }
+
+    #[test]
+    fn what_is_made_is_used_again_by_the_next_replica() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("certs");
+        let files = ensure(&directory, &names(&["a.svc", "127.0.0.1", "::1"]), day(0)).unwrap();
+        let made = contents(&directory);
+        assert_eq!(
+            ensure(&directory, &names(&["127.0.0.1"]), day(300)).unwrap(),
+            files
+        );
+        assert_eq!(contents(&directory), made);
+    }
+
+    #[test]
+    fn replicas_that_start_together_agree() {
+        let place = tempfile::tempdir().unwrap();
+        let seen: Vec<_> = std::thread::scope(|scope| {
+            let replica = || {
+                ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+                contents(place.path())
+            };
+            let replicas: Vec<_> = (0..4).map(|_| scope.spawn(replica)).collect();
+            replicas
+                .into_iter()
+                .map(|replica| replica.join().unwrap())
+                .collect()
+        });
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    #[test]
+    fn a_new_name_gets_a_new_certificate_of_the_same_ca() {
+        let place = tempfile::tempdir().unwrap();
+        ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+        let before = contents(place.path());
+        let wanted = names(&["a.svc", "b.svc"]);
+        let files = ensure(place.path(), &wanted, day(0)).unwrap();
+        let after = contents(place.path());
+        assert_eq!(before[0], after[0]);
+        assert_ne!(before[1..], after[1..]);
+        assert!(is_current(place.path(), &files, &wanted, day(0)).unwrap());
+    }
+
+    #[test]
+    fn a_certificate_near_its_end_is_replaced_and_a_ca_before_it() {
+        let place = tempfile::tempdir().unwrap();
+        ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+        let first = contents(place.path());
+        ensure(place.path(), &names(&["a.svc"]), day(336)).unwrap();
+        let second = contents(place.path());
+        assert_eq!(first[0], second[0]);
+        assert_ne!(first[1], second[1]);
+        ensure(place.path(), &names(&["a.svc"]), day(3300)).unwrap();
+        assert_ne!(second[0], contents(place.path())[0]);
+    }
+
+    #[test]
+    fn a_damaged_key_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let files = ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+        fs::write(&files.key, "-----BEGIN nothing").unwrap();
+        ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+        pem::certified(&pem::read_pair(&files).unwrap(), &files).unwrap();
+    }
+
+    #[test]
+    fn certificates_of_somebody_else_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join(CERT), "precious").unwrap();
+        let error = ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap_err();
+        assert!(matches!(error, TlsError::Foreign { .. }), "{error}");
+        assert_eq!(fs::read(place.path().join(CERT)).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let error = ensure(place.path(), &names(&["not a name"]), day(0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#""not a name" is neither a DNS name nor an IP address"#
+        );
+    }
+
+    #[test]
+    fn keys_and_the_directory_are_for_their_owner_only() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("certs");
+        ensure(&directory, &names(&["a.svc"]), day(0)).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(
+            [CA_KEY, KEY].map(|name| mode(&directory.join(name))),
+            [0o600, 0o600]
+        );
+        assert_eq!(
+            [CA_CERT, CERT].map(|name| mode(&directory.join(name)) & 0o444),
+            [0o444, 0o444]
+        );
+    }
+}
