@@ -1,5 +1,8 @@
 //! The kernel programs: one typed BTF tracepoint and one raw tracepoint for each hook, sharing their bodies.
-#![expect(unsafe_code, reason = "kernel memory is read and map memory shared through pointers")]
+#![expect(
+    unsafe_code,
+    reason = "kernel memory is read and map memory shared through pointers"
+)]
 
 mod maps;
 mod sched;

@@ -42,11 +42,18 @@ mod tests {
     #[test]
     fn every_wait_lies_within_its_bucket() {
         for power in 0..64 {
-            for ticks in [1_u64 << power, (1 << power) + (1 << power) / 3, (1_u64 << power).wrapping_sub(1)] {
+            for ticks in [
+                1_u64 << power,
+                (1 << power) + (1 << power) / 3,
+                (1_u64 << power).wrapping_sub(1),
+            ] {
                 let index = bucket(ticks);
                 let (from, to) = bounds(index);
                 assert!(index < BUCKETS);
-                assert!(from <= ticks && (ticks < to || to == u64::MAX), "{ticks} in {index}: {from}..{to}");
+                assert!(
+                    from <= ticks && (ticks < to || to == u64::MAX),
+                    "{ticks} in {index}: {from}..{to}"
+                );
             }
         }
     }
@@ -61,7 +68,10 @@ mod tests {
 
     #[test]
     fn known_waits_fall_into_known_buckets() {
-        assert_eq!([0, 1, 3, 4, 7, 8, 9, 10, 16].map(bucket), [0, 1, 3, 4, 7, 8, 8, 9, 12]);
+        assert_eq!(
+            [0, 1, 3, 4, 7, 8, 9, 10, 16].map(bucket),
+            [0, 1, 3, 4, 7, 8, 8, 9, 12]
+        );
         assert_eq!(bucket(crate::stamp::TICK_MASK), 163);
         assert_eq!(bucket(u64::MAX), 251);
     }

@@ -79,14 +79,33 @@ mod tests {
         assert_eq!((size_of::<Slot>(), align_of::<Slot>()), (slot, 4));
         assert_eq!(slot, 16);
 
-        let CpuRing { last, state, closed, busy, nsw, wait, slots, opened } = CpuRing::default();
+        let CpuRing {
+            last,
+            state,
+            closed,
+            busy,
+            nsw,
+            wait,
+            slots,
+            opened,
+        } = CpuRing::default();
         let header = size_of_val(&last) + size_of_val(&state) + size_of_val(&closed);
         let counters = size_of_val(&busy) + size_of_val(&nsw) + size_of_val(&wait);
-        assert_eq!(size_of::<CpuRing>(), header + counters + size_of_val(&slots) + size_of_val(&opened));
+        assert_eq!(
+            size_of::<CpuRing>(),
+            header + counters + size_of_val(&slots) + size_of_val(&opened)
+        );
         assert_eq!((size_of::<CpuRing>(), align_of::<CpuRing>()), (1072, 8));
 
-        let Config { salt, mask, hist_idx, former_salt, since } = Config::default();
-        let words = size_of_val(&salt) + size_of_val(&mask) + size_of_val(&hist_idx) + size_of_val(&former_salt);
+        let Config {
+            salt,
+            mask,
+            hist_idx,
+            former_salt,
+            since,
+        } = Config::default();
+        let words =
+            size_of_val(&salt) + size_of_val(&mask) + size_of_val(&hist_idx) + size_of_val(&former_salt);
         assert_eq!(size_of::<Config>(), words + size_of_val(&since));
         assert_eq!((size_of::<Config>(), align_of::<Config>()), (24, 8));
     }
@@ -107,7 +126,10 @@ mod tests {
         ];
         for (index, name) in names.iter().enumerate() {
             assert!(name.len() <= 15, "{name}");
-            assert!(!names.iter().take(index).any(|other| other == name), "{name} twice");
+            assert!(
+                !names.iter().take(index).any(|other| other == name),
+                "{name} twice"
+            );
         }
     }
 }

@@ -64,7 +64,16 @@ pub struct CpuRing {
 
 impl Default for CpuRing {
     fn default() -> Self {
-        Self { last: 0, state: UNKNOWN, closed: 0, busy: 0, nsw: 0, wait: 0, slots: [Slot::default(); SLOTS], opened: 0 }
+        Self {
+            last: 0,
+            state: UNKNOWN,
+            closed: 0,
+            busy: 0,
+            nsw: 0,
+            wait: 0,
+            slots: [Slot::default(); SLOTS],
+            opened: 0,
+        }
     }
 }
 
@@ -81,14 +90,20 @@ impl Slot {
 
     /// Busy nanoseconds of the whole window, once it is over.
     pub const fn whole_busy_ns(&self) -> u32 {
-        let rest = if self.is_busy_after() { (1 << W_SHIFT) - (self.end & OFFSET_MASK) } else { 0 };
+        let rest = if self.is_busy_after() {
+            (1 << W_SHIFT) - (self.end & OFFSET_MASK)
+        } else {
+            0
+        };
         self.busy.saturating_add(rest)
     }
 
     #[inline(always)]
     fn turn(&mut self, offset: u32, is_busy: bool) {
         if self.end & BUSY_AFTER != 0 {
-            self.busy = self.busy.wrapping_add(offset.saturating_sub(self.end & OFFSET_MASK));
+            self.busy = self
+                .busy
+                .wrapping_add(offset.saturating_sub(self.end & OFFSET_MASK));
         }
         self.end = (self.end & BUSY_BEFORE) | offset | if is_busy { BUSY_AFTER } else { 0 };
     }
@@ -152,11 +167,20 @@ impl CpuRing {
     #[inline(always)]
     fn slot_at(&mut self, now: u64) -> Option<&mut Slot> {
         let win = (now >> W_SHIFT) as u32;
-        let end = if self.state == BUSY { BUSY_AFTER | BUSY_BEFORE } else { 0 };
+        let end = if self.state == BUSY {
+            BUSY_AFTER | BUSY_BEFORE
+        } else {
+            0
+        };
         // Never out of bounds; `get_mut` compiles to the masked index alone.
         let slot = self.slots.get_mut(win as usize % SLOTS)?;
         if slot.win != win {
-            *slot = Slot { win, busy: 0, wait: 0, end };
+            *slot = Slot {
+                win,
+                busy: 0,
+                wait: 0,
+                end,
+            };
         }
         Some(slot)
     }

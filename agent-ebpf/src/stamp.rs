@@ -48,7 +48,11 @@ impl Config {
     pub const fn waited(&self, stamp: u64, pid: u32, now: u64) -> Option<u64> {
         let wait = elapsed(stamp, now);
         // A stamp from another CPU may lie a little in the future; modulo 2^42 it then looks very old.
-        if owner(stamp) == pid && wait <= elapsed(self.since, now) { Some(wait) } else { None }
+        if owner(stamp) == pid && wait <= elapsed(self.since, now) {
+            Some(wait)
+        } else {
+            None
+        }
     }
 }
 
@@ -105,30 +109,50 @@ mod tests {
     #[test]
     fn one_task_in_eight_is_sampled_whatever_the_salt() {
         for salt in [0, 3, 7, 0xffff_ffff] {
-            let config = Config { salt, mask: 7, ..Config::default() };
+            let config = Config {
+                salt,
+                mask: 7,
+                ..Config::default()
+            };
             assert_eq!((1..=8_000).filter(|pid| config.samples(*pid)).count(), 1_000);
         }
-        let all = Config { salt: 5, mask: 0, ..Config::default() };
+        let all = Config {
+            salt: 5,
+            mask: 0,
+            ..Config::default()
+        };
         assert!((1..100).all(|pid| all.samples(pid)));
     }
 
     #[test]
     fn stamp_under_the_former_salt_is_still_believed() {
-        let config = Config { salt: 1, former_salt: 2, mask: 7, since: 1_000, hist_idx: 0 };
+        let config = Config {
+            salt: 1,
+            former_salt: 2,
+            mask: 7,
+            since: 1_000,
+            hist_idx: 0,
+        };
         assert!(!config.samples(10) && config.watches(10));
         assert_eq!(config.waited(pack(10, 1_500), 10, 2_000), Some(500));
     }
 
     #[test]
     fn stamp_older_than_the_former_salt_is_refused() {
-        let config = Config { since: 1_000, ..Config::default() };
+        let config = Config {
+            since: 1_000,
+            ..Config::default()
+        };
         assert_eq!(config.waited(pack(10, 999), 10, 2_000), None);
         assert_eq!(config.waited(pack(10, 1_000), 10, 2_000), Some(1_000));
     }
 
     #[test]
     fn stamp_of_another_task_and_a_stamp_from_the_future_are_refused() {
-        let config = Config { since: 1_000, ..Config::default() };
+        let config = Config {
+            since: 1_000,
+            ..Config::default()
+        };
         assert_eq!(config.waited(pack(11, 1_500), 10, 2_000), None);
         assert_eq!(config.waited(pack(10, 2_001), 10, 2_000), None);
         assert_eq!(config.waited(0, 10, 2_000), None);

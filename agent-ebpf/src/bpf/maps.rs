@@ -47,7 +47,9 @@ pub(super) fn set_stamp(pid: u32, stamp: u64) {
 /// Counts a wait of `ticks` on this CPU, in the generation the agent is not reading.
 #[inline(always)]
 pub(super) fn count_wait(generation: u32, ticks: u64) {
-    let Some(counters) = RQH.get_ptr_mut(generation % RQH_GENERATIONS) else { return };
+    let Some(counters) = RQH.get_ptr_mut(generation % RQH_GENERATIONS) else {
+        return;
+    };
     // The compiler knows that a bucket is always in bounds and would drop the check; the verifier does not and needs
     // to see it.
     let bucket = core::hint::black_box(histogram::bucket(ticks));

@@ -20,7 +20,9 @@ fn now_ns() -> u64 {
 #[inline(always)]
 pub(super) fn switch<T: Task>(ctx: &impl EbpfContext, preempt: u64, prev: T, next: T) {
     let (prev_pid, next_pid) = (prev.pid(), next.pid());
-    let (Some(ring), Some(config)) = (maps::ring(), maps::config()) else { return };
+    let (Some(ring), Some(config)) = (maps::ring(), maps::config()) else {
+        return;
+    };
     ring.nsw = ring.nsw.wrapping_add(1);
 
     // The idle tasks share pid 0 and with it one cell: they are never stamped.
@@ -45,7 +47,11 @@ pub(super) fn switch<T: Task>(ctx: &impl EbpfContext, preempt: u64, prev: T, nex
     if requeued {
         maps::set_stamp(prev_pid, pack(prev_pid, ticks(now)));
     }
-    let wait = if stamped == 0 { None } else { config.waited(stamped, next_pid, ticks(now)) };
+    let wait = if stamped == 0 {
+        None
+    } else {
+        config.waited(stamped, next_pid, ticks(now))
+    };
     if let Some(wait) = wait {
         maps::count_wait(config.hist_idx, wait);
     }

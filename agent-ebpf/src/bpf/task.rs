@@ -28,7 +28,11 @@ pub(super) trait Task: Copy {
     #[inline(always)]
     fn is_runnable(self) -> bool {
         let offset = OFF_STATE.load();
-        if STATE_W.load() == 8 { self.long(offset) == 0 } else { self.word(offset) == 0 }
+        if STATE_W.load() == 8 {
+            self.long(offset) == 0
+        } else {
+            self.word(offset) == 0
+        }
     }
 }
 

@@ -35,7 +35,10 @@ fn busy_time_across_windows_is_split_at_their_borders() {
     ring.turn(103 * W + 2_000, false);
     assert_eq!(u64::from(slot(&ring, 100).whole_busy_ns()), W - 1_000);
     assert_eq!(slot(&ring, 103).whole_busy_ns(), 2_000);
-    assert!(slot(&ring, 103).is_busy_before(), "tells that 101 and 102 were busy");
+    assert!(
+        slot(&ring, 103).is_busy_before(),
+        "tells that 101 and 102 were busy"
+    );
     assert_eq!(ring.busy, 3 * W + 1_000);
 }
 
@@ -57,7 +60,12 @@ fn slot_of_an_older_window_is_begun_anew() {
     ring.turn(100 * W + 10, true);
     ring.turn(100 * W + 20, false);
     ring.turn(164 * W + 500, true);
-    let Slot { win, busy, wait, end: _ } = slot(&ring, 164);
+    let Slot {
+        win,
+        busy,
+        wait,
+        end: _,
+    } = slot(&ring, 164);
     assert_eq!((win, busy, wait), (164, 0, 0));
     assert_eq!(u64::from(slot(&ring, 164).whole_busy_ns()), W - 500);
 }
@@ -99,7 +107,12 @@ fn copy_taken_during_an_update_is_not_whole() {
     ring.open();
     ring.turn(100 * W + 20, false);
     ring.close();
-    let torn = CpuRing { last: head.last, state: head.state, closed: head.closed, ..ring };
+    let torn = CpuRing {
+        last: head.last,
+        state: head.state,
+        closed: head.closed,
+        ..ring
+    };
     assert!(!torn.is_whole());
 }
 
@@ -109,5 +122,13 @@ fn window_numbers_wrap_after_417_days() {
     let mut ring = settled(wrap - 64 * W, false);
     ring.turn(wrap - 1_000, true);
     ring.turn(wrap + 1_000, false);
-    assert_eq!(ring.slots[0], Slot { win: 0, busy: 1_000, wait: 0, end: BUSY_BEFORE | 1_000 });
+    assert_eq!(
+        ring.slots[0],
+        Slot {
+            win: 0,
+            busy: 1_000,
+            wait: 0,
+            end: BUSY_BEFORE | 1_000
+        }
+    );
 }

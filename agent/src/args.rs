@@ -1,0 +1,269 @@
+//! The agent's flags, each with its twin in the environment.
+
+use std::{env, ffi::OsString, fmt, path::PathBuf, str::FromStr};
+
+use clap::{
+    CommandFactory as _, Parser, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+    error::ErrorKind,
+};
+use headroom_domain::{estimate::Profile, names};
+use headroom_kit::{
+    args::{AdminArgs, LogArgs},
+    tls::Files,
+};
+
+/// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
+const NODE_NAME: &str = "NODE_NAME";
+
+/// Measures this node and publishes how far its allocatable may be raised right now
+#[derive(Clone, Debug, Parser)]
+#[command(name = "headroom-agent", version)]
+#[group(id = "credential", args = ["token_file", "client_cert_file"], required = true)]
+pub struct Args {
+    /// Name of the Node this agent speaks for [env also: NODE_NAME]
+    #[arg(long, env = "HEADROOM_NODE_NAME", value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub node_name: String,
+    /// Hint servers: a DNS name with an address for each replica, or a list; the port is 9444 unless given
+    #[arg(
+        long,
+        env = "HEADROOM_WEBHOOK_ADDR",
+        value_name = "HOST[:PORT]",
+        value_delimiter = ',',
+        default_value_t = ServerAddress::service()
+    )]
+    pub webhook_addr: Vec<ServerAddress>,
+    /// Name that the hint servers' certificate is for
+    #[arg(
+        long,
+        env = "HEADROOM_WEBHOOK_SERVER_NAME",
+        value_name = "NAME",
+        default_value_t = ServerAddress::service().host
+    )]
+    pub webhook_server_name: String,
+    /// CA bundle that the hint servers' certificate is checked against (PEM)
+    #[arg(long, env = "HEADROOM_CA_FILE", value_name = "FILE")]
+    pub ca_file: PathBuf,
+    /// Service account token for the hint servers; read again at every connect and when it changes
+    #[arg(long, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Client certificate for the hint servers (PEM), instead of a token
+    #[arg(long, env = "HEADROOM_CLIENT_CERT_FILE", value_name = "FILE", requires = "client_key_file")]
+    pub client_cert_file: Option<PathBuf>,
+    /// Private key of the client certificate (PEM)
+    #[arg(long, env = "HEADROOM_CLIENT_KEY_FILE", value_name = "FILE", requires = "client_cert_file")]
+    pub client_key_file: Option<PathBuf>,
+    /// Hint servers to report to at the same time
+    #[arg(
+        long,
+        env = "HEADROOM_PUBLISH_FANOUT",
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u8).range(1..=16)
+    )]
+    pub publish_fanout: u8,
+    /// Durations of the estimator: production, or compressed to be shown
+    #[arg(
+        long,
+        env = "HEADROOM_TIMING",
+        default_value_t,
+        value_parser = PossibleValuesParser::new(Profile::ALL.map(Profile::name)).try_map(profile)
+    )]
+    pub timing: Profile,
+    /// Where CPU use is measured
+    #[arg(long, env = "HEADROOM_SOURCE", value_enum, default_value_t)]
+    pub source: Source,
+    /// Let the kernel count the runs of our programs: costs some 25 ns a run, of every program on the machine
+    #[arg(long, env = "HEADROOM_PROGRAM_STATS")]
+    pub program_stats: bool,
+    /// Where the cgroup hierarchies are mounted
+    #[arg(long, env = "HEADROOM_CGROUP_ROOT", value_name = "DIR", default_value = "/sys/fs/cgroup")]
+    pub cgroup_root: PathBuf,
+    /// Where procfs is mounted
+    #[arg(long, env = "HEADROOM_PROC_ROOT", value_name = "DIR", default_value = "/proc")]
+    pub proc_root: PathBuf,
+    /// Where the agent shows its state.
+    #[command(flatten)]
+    pub admin: AdminArgs,
+    /// How the agent logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Where CPU use is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Source {
+    /// Kernel programs, and procfs where they cannot be had
+    #[default]
+    Auto,
+    /// Kernel programs; end if they cannot be had
+    Ebpf,
+    /// procfs only
+    Procfs,
+}
+
+/// Host and port of one or more hint servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAddress {
+    /// DNS name or IP address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// A text that is no address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a host or host:port")]
+pub struct ServerAddressError {
+    text: String,
+}
+
+/// What the agent shows to hint servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// A service account token in this file.
+    Token(PathBuf),
+    /// A client certificate.
+    Certificate(Files),
+}
+
+impl Args {
+    /// Reads flags and environment; errors show usage and say how the process should end.
+    ///
+    /// # Errors
+    /// A flag is unknown, missing, malformed or at odds with another; or help was asked for.
+    pub fn read(flags: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut args = Self::try_parse_from(flags)?;
+        if args.node_name.is_empty() {
+            args.node_name = env::var(NODE_NAME).unwrap_or_default();
+        }
+        if args.node_name.is_empty() {
+            let missing = "--node-name <NAME> is missing, and neither HEADROOM_NODE_NAME nor NODE_NAME is set";
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, missing));
+        }
+        Ok(args)
+    }
+
+    /// What to show to hint servers; the parser sees to it that there is one of the two.
+    pub fn credential(&self) -> Credential {
+        match (&self.token_file, &self.client_cert_file) {
+            (Some(file), _) => Credential::Token(file.clone()),
+            (None, cert) => Credential::Certificate(Files {
+                cert: cert.clone().unwrap_or_default(),
+                key: self.client_key_file.clone().unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+impl ServerAddress {
+    /// The headless Service, with an address for each replica.
+    fn service() -> Self {
+        let host = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+        Self { host, port: names::HINTS_PORT }
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+impl FromStr for ServerAddress {
+    type Err = ServerAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ServerAddressError> {
+        let refuse = || ServerAddressError { text: text.to_owned() };
+        let (host, rest) = match text.strip_prefix('[') {
+            Some(bracketed) => bracketed.split_once(']').ok_or_else(refuse)?,
+            None => text.find(':').map_or((text, ""), |colon| text.split_at(colon)),
+        };
+        let port = match rest.strip_prefix(':') {
+            Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(refuse)?,
+            None if rest.is_empty() => names::HINTS_PORT,
+            None => return Err(refuse()),
+        };
+        let is_name = |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
+        if host.is_empty() || !is_name(host) {
+            return Err(refuse());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the parser hands over a String")]
+fn profile(name: String) -> Result<Profile, String> {
+    Profile::from_name(&name).ok_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::args::flags_without_twin;
+
+    use super::*;
+
+    fn read(flags: &str) -> Result<Args, clap::Error> {
+        Args::read(["headroom-agent"].into_iter().chain(flags.split_whitespace()).map(OsString::from))
+    }
+
+    fn refusal(flags: &str) -> String {
+        read(flags).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_fit_a_pod() {
+        let args = read("--node-name n1 --ca-file ca --token-file t").unwrap();
+        assert_eq!(args.webhook_addr.len(), 1);
+        assert_eq!(args.webhook_addr[0].to_string(), "headroom-hints.headroom-system.svc:9444");
+        assert_eq!(args.webhook_server_name, "headroom-hints.headroom-system.svc");
+        assert_eq!((args.timing, args.source), (Profile::Production, Source::Auto));
+        assert_eq!(args.credential(), Credential::Token("t".into()));
+    }
+
+    #[test]
+    fn addresses_may_be_a_list_with_and_without_ports() {
+        let args = read("--node-name n --ca-file c --token-file t --webhook-addr 10.0.0.1:1,[::1]:2,b.svc").unwrap();
+        let shown: Vec<_> = args.webhook_addr.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.1:1", "[::1]:2", "b.svc:9444"]);
+        for bad in ["", ":1", "a:b", "a:0", "[::1", "::1", "a:70000", "https://a", "[::1]x"] {
+            assert_eq!(bad.parse::<ServerAddress>().unwrap_err().text, bad);
+        }
+    }
+
+    #[test]
+    fn one_credential_is_needed_and_only_one_taken() {
+        assert!(refusal("--node-name n --ca-file c").contains("--token-file <FILE>|--client-cert-file <FILE>"));
+        assert!(refusal("--node-name n --ca-file c --client-cert-file x").contains("--client-key-file <FILE>"));
+        let both = "--node-name n --ca-file c --token-file t --client-cert-file x --client-key-file y";
+        assert!(refusal(both).contains("cannot be used with"), "{}", refusal(both));
+        let args = read("--node-name n --ca-file c --client-cert-file x --client-key-file y").unwrap();
+        assert_eq!(args.credential(), Credential::Certificate(Files { cert: "x".into(), key: "y".into() }));
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (flags, reason) in [
+            ("--publish-fanout 0", "0 is not in 1..=16"),
+            ("--timing fast", "invalid value 'fast'"),
+            ("--source kprobe", "invalid value 'kprobe'"),
+            ("--webhook-addr a:b", "\"a:b\" is not a host or host:port"),
+            ("--privileged", "unexpected argument '--privileged'"),
+        ] {
+            let refusal = refusal(&format!("--node-name n --ca-file c --token-file t {flags}"));
+            assert!(refusal.contains(reason), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn every_flag_has_its_twin() {
+        Args::command().debug_assert();
+        // For a Service in the agent's own namespace Kubernetes sets HEADROOM_WEBHOOK_SERVICE_* and
+        // HEADROOM_WEBHOOK_PORT*; these two are neither.
+        let known = ["--webhook-addr: ", "--webhook-server-name: "];
+        let mut found = flags_without_twin(&Args::command());
+        found.retain(|complaint| !known.iter().any(|flag| complaint.starts_with(flag)));
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

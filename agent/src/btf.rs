@@ -1,0 +1,203 @@
+//! Offsets of kernel fields and arguments of kernel tracepoints, read from the running kernel's BTF; never guessed.
+//!
+//! The whole file (5.5 MB for a distribution kernel) is in memory only while [`Kernel`] lives.
+
+mod types;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use self::types::{Member, Types};
+
+/// Where the running kernel describes its own types.
+pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+
+/// Why something could not be read from BTF.
+#[derive(Debug, thiserror::Error)]
+pub enum BtfError {
+    /// The file is not there or cannot be read: a kernel without `CONFIG_DEBUG_INFO_BTF`, or no permission.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not BTF as we know it.
+    #[error("{}: {what} at byte {offset}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+        /// Where, counted from the start of the file.
+        offset: usize,
+    },
+    /// The kernel has no such type.
+    #[error("the kernel's BTF has no {kind} `{name}`")]
+    NoType {
+        /// `struct` or `tracepoint`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The structure has none of the fields.
+    #[error("`struct {structure}` has no field `{fields}`")]
+    NoField {
+        /// The structure.
+        structure: String,
+        /// The names tried.
+        fields: String,
+    },
+    /// The field is a bit field, or not an integer of a width we can load.
+    #[error("`{structure}.{field}` is not a 4 or 8 byte integer")]
+    NotAnInteger {
+        /// The structure.
+        structure: String,
+        /// The field.
+        field: String,
+    },
+    /// The tracepoint's argument is not what the programs expect.
+    #[error("argument {index} of tracepoint `{tracepoint}` is not a `struct {structure} *`")]
+    Argument {
+        /// The tracepoint.
+        tracepoint: String,
+        /// Position, counted from 0.
+        index: usize,
+        /// The structure it should point to.
+        structure: String,
+    },
+}
+
+/// An integer field of a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Offset from the start of the structure, in bytes.
+    pub offset: u64,
+    /// 4 or 8 bytes.
+    pub width: u64,
+}
+
+/// The types of one kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    path: PathBuf,
+    types: Types,
+}
+
+impl Kernel {
+    /// Reads and indexes a BTF file.
+    ///
+    /// # Errors
+    /// [`BtfError::Read`] and [`BtfError::Malformed`].
+    pub fn read(path: &Path) -> Result<Self, BtfError> {
+        let bytes = std::fs::read(path).map_err(|source| BtfError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(path, bytes)
+    }
+
+    fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self, BtfError> {
+        let types = Types::index(bytes).map_err(|fault| BtfError::Malformed {
+            path: path.to_owned(),
+            what: fault.what,
+            offset: fault.offset,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            types,
+        })
+    }
+
+    /// Finds an integer field of a structure: the first of `names` that exists. Fields of anonymous members count as
+    /// the structure's own, as in C.
+    ///
+    /// # Errors
+    /// [`BtfError::NoType`], [`BtfError::NoField`] and [`BtfError::NotAnInteger`].
+    pub fn field(&self, structure: &str, names: &[&str]) -> Result<Field, BtfError> {
+        let id = self.structure(structure)?;
+        for name in names {
+            let Some(Member {
+                ty,
+                bit_offset,
+                is_bit_field,
+            }) = self.sound(self.types.member(id, name))?
+            else {
+                continue;
+            };
+            let not_an_integer = || BtfError::NotAnInteger {
+                structure: structure.to_owned(),
+                field: (*name).to_owned(),
+            };
+            let width = self
+                .sound(self.types.integer_width(ty))?
+                .ok_or_else(not_an_integer)?;
+            if is_bit_field || bit_offset % 8 != 0 || !matches!(width, 4 | 8) {
+                return Err(not_an_integer());
+            }
+            return Ok(Field {
+                offset: u64::from(bit_offset / 8),
+                width: u64::from(width),
+            });
+        }
+        Err(BtfError::NoField {
+            structure: structure.to_owned(),
+            fields: names.join("` or `"),
+        })
+    }
+
+    /// Makes sure that the arguments of a tracepoint at `positions` (counted from 0, as `TP_PROTO` does) point to
+    /// structures of this name.
+    ///
+    /// # Errors
+    /// [`BtfError::NoType`] and [`BtfError::Argument`].
+    pub fn check_arguments(
+        &self,
+        tracepoint: &str,
+        positions: &[usize],
+        structure: &str,
+    ) -> Result<(), BtfError> {
+        let wanted = self.structure(structure)?;
+        let name = format!("btf_trace_{tracepoint}");
+        let id = self.sound(self.types.typedef(&name))?;
+        let id = id.ok_or_else(|| BtfError::NoType {
+            kind: "tracepoint",
+            name: tracepoint.to_owned(),
+        })?;
+        for &index in positions {
+            // The first parameter of the prototype is the probe's private pointer.
+            if self.sound(self.types.pointee_of_parameter(id, index + 1))? != Some(wanted) {
+                let (tracepoint, structure) = (tracepoint.to_owned(), structure.to_owned());
+                return Err(BtfError::Argument {
+                    tracepoint,
+                    index,
+                    structure,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn structure(&self, name: &str) -> Result<u32, BtfError> {
+        self.sound(self.types.structure(name))?
+            .ok_or_else(|| BtfError::NoType {
+                kind: "struct",
+                name: name.to_owned(),
+            })
+    }
+
+    fn sound<T>(&self, read: Result<T, types::Fault>) -> Result<T, BtfError> {
+        read.map_err(|types::Fault { what, offset }| BtfError::Malformed {
+            path: self.path.clone(),
+            what,
+            offset,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

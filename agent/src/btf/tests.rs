@@ -1,0 +1,234 @@
+//! A hand-built BTF file, damaged ones, and the running kernel's own.
+
+use super::*;
+
+/// Builds BTF: types are numbered from 1 in the order they are added.
+#[derive(Default)]
+struct Builder {
+    types: Vec<u8>,
+    strings: Vec<u8>,
+    count: u32,
+}
+
+impl Builder {
+    fn new() -> Self {
+        Self {
+            strings: vec![0],
+            ..Self::default()
+        }
+    }
+
+    fn string(&mut self, text: &str) -> u32 {
+        if text.is_empty() {
+            return 0;
+        }
+        let at = self.strings.len() as u32;
+        self.strings.extend(text.bytes().chain([0]));
+        at
+    }
+
+    fn add(&mut self, name: &str, kind: u32, count: usize, size_or_type: u32, body: &[u32]) -> u32 {
+        let name = self.string(name);
+        let info = kind << 24 | count as u32;
+        for word in [name, info, size_or_type].iter().chain(body) {
+            self.types.extend(word.to_le_bytes());
+        }
+        self.count += 1;
+        self.count
+    }
+
+    fn int(&mut self, name: &str, size: u32) -> u32 {
+        self.add(name, 1, 0, size, &[size * 8])
+    }
+
+    /// Members as (name, type, bit offset).
+    fn structure(&mut self, name: &str, members: &[(&str, u32, u32)]) -> u32 {
+        let body: Vec<u32> = members
+            .iter()
+            .flat_map(|(name, ty, bits)| [self.string(name), *ty, *bits])
+            .collect();
+        self.add(name, 4, members.len(), 0, &body)
+    }
+
+    fn tracepoint(&mut self, name: &str, parameters: &[u32]) {
+        let body: Vec<u32> = parameters.iter().flat_map(|ty| [0, *ty]).collect();
+        let prototype = self.add("", 13, parameters.len(), 0, &body);
+        let pointer = self.add("", 2, 0, prototype, &[]);
+        self.add(&format!("btf_trace_{name}"), 8, 0, pointer, &[]);
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        let lengths = [
+            24,
+            0,
+            self.types.len() as u32,
+            self.types.len() as u32,
+            self.strings.len() as u32,
+        ];
+        let mut bytes = vec![0x9f, 0xeb, 1, 0];
+        bytes.extend(lengths.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.extend(self.types);
+        bytes.extend(self.strings);
+        bytes
+    }
+
+    fn kernel(self) -> Kernel {
+        Kernel::parse(Path::new("test"), self.bytes()).unwrap()
+    }
+}
+
+/// A kernel whose `task_struct` hides `pid` in an anonymous structure, as a randomised layout does.
+fn sample() -> Builder {
+    let mut built = Builder::new();
+    let uint = built.int("unsigned int", 4);
+    let int = built.int("int", 4);
+    let pid_t = built.add("pid_t", 8, 0, int, &[]);
+    let inner = built.structure("", &[("flags", uint, 0), ("pid", pid_t, 96)]);
+    let volatile = built.add("", 9, 0, uint, &[]);
+    let pointer = built.add("", 2, 0, 0, &[]);
+    let task = built.structure(
+        "task_struct",
+        &[
+            ("__state", volatile, 192),
+            ("", inner, 256),
+            ("stack", pointer, 512),
+        ],
+    );
+    let task_pointer = built.add("", 2, 0, task, &[]);
+    built.tracepoint("sched_switch", &[pointer, uint, task_pointer, task_pointer, uint]);
+    built
+}
+
+#[test]
+fn field_is_found_directly_and_inside_an_anonymous_member() {
+    let kernel = sample().kernel();
+    assert_eq!(
+        kernel.field("task_struct", &["__state", "state"]).unwrap(),
+        Field { offset: 24, width: 4 }
+    );
+    assert_eq!(
+        kernel.field("task_struct", &["pid"]).unwrap(),
+        Field { offset: 44, width: 4 }
+    );
+}
+
+#[test]
+fn second_name_is_tried_where_the_first_does_not_exist() {
+    let kernel = sample().kernel();
+    assert_eq!(kernel.field("task_struct", &["tid", "pid"]).unwrap().offset, 44);
+}
+
+#[test]
+fn what_is_not_there_is_named_in_the_error() {
+    let kernel = sample().kernel();
+    let error = kernel.field("task_struct", &["cgroups", "css_set"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`struct task_struct` has no field `cgroups` or `css_set`"
+    );
+    let error = kernel.field("mm_struct", &["pgd"]).unwrap_err();
+    assert_eq!(error.to_string(), "the kernel's BTF has no struct `mm_struct`");
+    let error = kernel
+        .check_arguments("sched_wakeup", &[0], "task_struct")
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the kernel's BTF has no tracepoint `sched_wakeup`"
+    );
+}
+
+#[test]
+fn pointer_and_bit_field_are_refused_as_integers() {
+    let kernel = sample().kernel();
+    let error = kernel.field("task_struct", &["stack"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`task_struct.stack` is not a 4 or 8 byte integer"
+    );
+
+    let mut built = Builder::new();
+    let uint = built.int("unsigned int", 4);
+    let (name, member) = (built.string("task_struct"), built.string("pid"));
+    // A structure with the flag "members may be bit fields" and one of 3 bits.
+    for word in [name, 1 << 31 | 4 << 24 | 1, 4, member, uint, 3 << 24] {
+        built.types.extend(word.to_le_bytes());
+    }
+    let error = built.kernel().field("task_struct", &["pid"]).unwrap_err();
+    assert!(matches!(error, BtfError::NotAnInteger { .. }), "{error}");
+}
+
+#[test]
+fn tracepoint_arguments_are_checked_by_position() {
+    let kernel = sample().kernel();
+    kernel
+        .check_arguments("sched_switch", &[1, 2], "task_struct")
+        .unwrap();
+    for index in [0, 3, 9] {
+        let error = kernel
+            .check_arguments("sched_switch", &[index], "task_struct")
+            .unwrap_err();
+        assert!(
+            matches!(error, BtfError::Argument { index: found, .. } if found == index),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn every_truncation_of_a_file_is_malformed() {
+    let whole = sample().bytes();
+    for length in 0..whole.len() {
+        let outcome = Kernel::parse(Path::new("test"), whole[..length].to_vec());
+        assert!(matches!(outcome, Err(BtfError::Malformed { .. })), "{length}");
+    }
+}
+
+#[test]
+fn damaged_words_are_errors_or_other_answers_but_never_a_panic() {
+    let whole = sample().bytes();
+    for at in (0..whole.len() - 4).step_by(4) {
+        for word in [0_u32, 1, 0x7fff_ffff, 0xffff_ffff] {
+            let mut damaged = whole.clone();
+            damaged[at..at + 4].copy_from_slice(&word.to_le_bytes());
+            if let Ok(kernel) = Kernel::parse(Path::new("test"), damaged) {
+                let _found = kernel.field("task_struct", &["pid", "__state"]);
+                let _checked = kernel.check_arguments("sched_switch", &[1, 2], "task_struct");
+            }
+        }
+    }
+}
+
+#[test]
+fn type_that_contains_itself_is_an_error() {
+    let mut built = Builder::new();
+    built.structure("task_struct", &[("", 1, 0)]);
+    let error = built.kernel().field("task_struct", &["pid"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "test: structures nested without end at byte 36"
+    );
+}
+
+#[test]
+fn missing_file_is_named() {
+    let error = Kernel::read(Path::new("/nowhere/vmlinux")).unwrap_err();
+    assert_eq!(error.to_string(), "read /nowhere/vmlinux");
+}
+
+#[test]
+fn running_kernel_describes_its_tasks() {
+    if !Path::new(VMLINUX).exists() {
+        return;
+    }
+    let kernel = Kernel::read(Path::new(VMLINUX)).unwrap();
+    let pid = kernel.field("task_struct", &["pid"]).unwrap();
+    let state = kernel.field("task_struct", &["__state", "state"]).unwrap();
+    assert_eq!(pid.width, 4);
+    assert!(pid.offset > state.offset && state.offset > 0, "{pid:?} {state:?}");
+    kernel
+        .check_arguments("sched_switch", &[1, 2], "task_struct")
+        .unwrap();
+    kernel
+        .check_arguments("sched_wakeup", &[0], "task_struct")
+        .unwrap();
+}

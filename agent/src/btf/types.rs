@@ -1,0 +1,304 @@
+//! The BTF encoding: header, type records, strings. Every read is checked; a damaged file yields a [`Fault`].
+
+const MAGIC: u16 = 0xeb9f;
+const KIND_INT: u32 = 1;
+const KIND_PTR: u32 = 2;
+const KIND_STRUCT: u32 = 4;
+const KIND_UNION: u32 = 5;
+const KIND_ENUM: u32 = 6;
+const KIND_TYPEDEF: u32 = 8;
+const KIND_VOLATILE: u32 = 9;
+const KIND_CONST: u32 = 10;
+const KIND_RESTRICT: u32 = 11;
+const KIND_FUNC_PROTO: u32 = 13;
+const KIND_FLOAT: u32 = 16;
+const KIND_TYPE_TAG: u32 = 18;
+
+/// Anonymous members and chains of typedefs nest a handful deep; more is a loop in a damaged file.
+const MAX_DEPTH: u32 = 32;
+
+/// What is wrong with the file, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) what: &'static str,
+    pub(super) offset: usize,
+}
+
+/// A member of a structure or union.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) ty: u32,
+    pub(super) bit_offset: u32,
+    pub(super) is_bit_field: bool,
+}
+
+/// The fixed part of a type record.
+#[derive(Clone, Copy)]
+struct Record {
+    /// Where the record's variable part begins in the file.
+    body: usize,
+    name: usize,
+    kind: u32,
+    flag: bool,
+    count: usize,
+    /// A size or a type, as the kind has it.
+    size_or_type: u32,
+}
+
+/// A BTF file and where each of its types begins.
+pub(super) struct Types {
+    bytes: Vec<u8>,
+    strings: usize,
+    /// Offsets of type 1, 2, ..: type 0 is `void` and has no record.
+    starts: Vec<u32>,
+}
+
+impl std::fmt::Debug for Types {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Types")
+            .field("bytes", &self.bytes.len())
+            .field("types", &self.starts.len())
+            .finish()
+    }
+}
+
+impl Types {
+    /// Walks over all records once.
+    pub(super) fn index(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let magic = u32_at(&bytes, 0)?;
+        if magic & 0xffff != u32::from(MAGIC) {
+            return Err(Fault {
+                what: "no little-endian BTF header",
+                offset: 0,
+            });
+        }
+        let header = usize_at(&bytes, 4)?;
+        let (type_offset, type_length) = (usize_at(&bytes, 8)?, usize_at(&bytes, 12)?);
+        let strings = header.saturating_add(usize_at(&bytes, 16)?);
+        let end = header.saturating_add(type_offset).saturating_add(type_length);
+        if end > bytes.len() || strings.saturating_add(usize_at(&bytes, 20)?) > bytes.len() {
+            return Err(Fault {
+                what: "sections beyond the end of the file",
+                offset: 8,
+            });
+        }
+
+        let mut types = Self {
+            bytes,
+            strings,
+            starts: Vec::new(),
+        };
+        let mut at = header.saturating_add(type_offset);
+        while at < end {
+            let start = u32::try_from(at).map_err(|_over| Fault {
+                what: "file over 4 GiB",
+                offset: at,
+            })?;
+            let record = types.record_at(at)?;
+            types.starts.push(start);
+            at = record.body.saturating_add(record.body_length()?);
+        }
+        types.starts.shrink_to_fit();
+        Ok(types)
+    }
+
+    /// The first structure of this name that has members.
+    pub(super) fn structure(&self, name: &str) -> Result<Option<u32>, Fault> {
+        self.find(name, |record| record.kind == KIND_STRUCT && record.count > 0)
+    }
+
+    pub(super) fn typedef(&self, name: &str) -> Result<Option<u32>, Fault> {
+        self.find(name, |record| record.kind == KIND_TYPEDEF)
+    }
+
+    /// A member by name, looked up through anonymous members, with its offset from the start of `id`.
+    pub(super) fn member(&self, id: u32, name: &str) -> Result<Option<Member>, Fault> {
+        self.member_within(id, name, MAX_DEPTH)
+    }
+
+    fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Member>, Fault> {
+        let record = self.record(id)?;
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(Fault {
+                what: "structures nested without end",
+                offset: record.body,
+            });
+        };
+        if !matches!(record.kind, KIND_STRUCT | KIND_UNION) {
+            return Ok(None);
+        }
+        for index in 0..record.count {
+            let at = record.body + 12 * index;
+            let (name_at, ty, place) = (
+                usize_at(&self.bytes, at)?,
+                u32_at(&self.bytes, at + 4)?,
+                u32_at(&self.bytes, at + 8)?,
+            );
+            // With the record's flag, the upper byte holds the width of a bit field.
+            let (bit_offset, bits) = if record.flag {
+                (place & 0x00ff_ffff, place >> 24)
+            } else {
+                (place, 0)
+            };
+            if self.is_named(name_at, name) {
+                return Ok(Some(Member {
+                    ty,
+                    bit_offset,
+                    is_bit_field: bits != 0,
+                }));
+            }
+            if self.is_named(name_at, "")
+                && let Some(inner) = self.member_within(self.stripped(ty)?, name, depth)?
+            {
+                return Ok(Some(Member {
+                    bit_offset: bit_offset.saturating_add(inner.bit_offset),
+                    ..inner
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Size in bytes of an integer type, behind typedefs and qualifiers; `None` if it is something else.
+    pub(super) fn integer_width(&self, ty: u32) -> Result<Option<u32>, Fault> {
+        let ty = self.stripped(ty)?;
+        if ty == 0 {
+            return Ok(None);
+        }
+        let record = self.record(ty)?;
+        Ok((record.kind == KIND_INT).then_some(record.size_or_type))
+    }
+
+    /// What a parameter of the function a typedef points to points to; `None` where there is no such chain.
+    pub(super) fn pointee_of_parameter(&self, typedef: u32, index: usize) -> Result<Option<u32>, Fault> {
+        let Some(prototype) = self.pointee(typedef)? else {
+            return Ok(None);
+        };
+        let record = self.record(prototype)?;
+        if record.kind != KIND_FUNC_PROTO || index >= record.count {
+            return Ok(None);
+        }
+        self.pointee(u32_at(&self.bytes, record.body + 8 * index + 4)?)
+    }
+
+    /// What a pointer, behind typedefs and qualifiers, points to; `None` for `void *` and for what is no pointer.
+    fn pointee(&self, ty: u32) -> Result<Option<u32>, Fault> {
+        let ty = self.stripped(ty)?;
+        if ty == 0 {
+            return Ok(None);
+        }
+        let record = self.record(ty)?;
+        if record.kind != KIND_PTR {
+            return Ok(None);
+        }
+        let target = self.stripped(record.size_or_type)?;
+        Ok((target != 0).then_some(target))
+    }
+
+    /// The type behind typedefs, qualifiers and tags.
+    fn stripped(&self, mut ty: u32) -> Result<u32, Fault> {
+        for _ in 0..MAX_DEPTH {
+            if ty == 0 {
+                return Ok(0);
+            }
+            let record = self.record(ty)?;
+            match record.kind {
+                KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
+                    ty = record.size_or_type
+                }
+                _ => return Ok(ty),
+            }
+        }
+        Err(Fault {
+            what: "typedefs without end",
+            offset: self.record(ty)?.body,
+        })
+    }
+
+    fn find(&self, name: &str, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<u32>, Fault> {
+        for (index, start) in self.starts.iter().enumerate() {
+            let record = self.record_at(*start as usize)?;
+            if is_wanted(&record) && self.is_named(record.name, name) {
+                return Ok(u32::try_from(index + 1).ok());
+            }
+        }
+        Ok(None)
+    }
+
+    fn record(&self, id: u32) -> Result<Record, Fault> {
+        let start = (id as usize)
+            .checked_sub(1)
+            .and_then(|index| self.starts.get(index));
+        let start = start.ok_or(Fault {
+            what: "reference to a type that is not there",
+            offset: 0,
+        })?;
+        self.record_at(*start as usize)
+    }
+
+    fn record_at(&self, at: usize) -> Result<Record, Fault> {
+        let (name, info) = (usize_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?);
+        let kind = info >> 24 & 0x1f;
+        if !(KIND_INT..=19).contains(&kind) {
+            return Err(Fault {
+                what: "type of a kind we do not know",
+                offset: at,
+            });
+        }
+        let count = (info & 0xffff) as usize;
+        let size_or_type = u32_at(&self.bytes, at + 8)?;
+        Ok(Record {
+            body: at + 12,
+            name,
+            kind,
+            flag: info >> 31 == 1,
+            count,
+            size_or_type,
+        })
+    }
+
+    /// Is the string at this offset of the string section exactly `name`?
+    fn is_named(&self, offset: usize, name: &str) -> bool {
+        let text = self
+            .strings
+            .checked_add(offset)
+            .and_then(|start| self.bytes.get(start..));
+        text.and_then(|text| text.strip_prefix(name.as_bytes()))
+            .is_some_and(|rest| rest.first() == Some(&0))
+    }
+}
+
+impl Record {
+    /// Bytes that follow the fixed part, by the kernel's `Documentation/bpf/btf.rst`.
+    fn body_length(&self) -> Result<usize, Fault> {
+        let per_entry = match self.kind {
+            KIND_INT | 14 | 17 => return Ok(4),
+            3 => return Ok(12),
+            KIND_STRUCT | KIND_UNION | 15 | 19 => 12,
+            KIND_ENUM | KIND_FUNC_PROTO => 8,
+            KIND_PTR | 7..=KIND_RESTRICT | 12 | KIND_FLOAT | KIND_TYPE_TAG => 0,
+            _ => {
+                return Err(Fault {
+                    what: "type of a kind we do not know",
+                    offset: self.body,
+                });
+            }
+        };
+        Ok(self.count * per_entry)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Fault> {
+    let word = at
+        .checked_add(4)
+        .and_then(|end| bytes.get(at..end))
+        .and_then(|word| word.first_chunk::<4>());
+    word.map(|word| u32::from_le_bytes(*word)).ok_or(Fault {
+        what: "end of file",
+        offset: at,
+    })
+}
+
+fn usize_at(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    Ok(u32_at(bytes, at)? as usize)
+}

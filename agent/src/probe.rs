@@ -1,0 +1,310 @@
+//! The kernel side of the agent: load the programs, attach what this kernel takes, and say what became of each.
+//!
+//! Nothing is pinned. The links live in [`Probe`] and nowhere else: dropping it, or dying, detaches everything.
+
+mod heap;
+mod log;
+mod maps;
+mod verdict;
+
+use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
+
+use aya::{
+    Btf, Ebpf, EbpfError, EbpfLoader,
+    maps::MapError,
+    programs::{BtfTracePoint, Program, ProgramError, ProgramInfo, RawTracePoint},
+    sys::{Stats, SyscallError, enable_stats},
+};
+use headroom_agent_ebpf as abi;
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use self::verdict::Refusal;
+pub use self::{
+    log::LogDrain,
+    maps::KernelMaps,
+    verdict::{Flavour, Health, Hook, Verdict},
+};
+use crate::{
+    btf::{BtfError, Kernel, VMLINUX},
+    sample::clock,
+};
+
+/// The kernel programs; `None` in an agent built without them.
+#[cfg(headroom_bpf)]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+    env!("OUT_DIR"),
+    "/headroom-agent-ebpf"
+)));
+#[cfg(not(headroom_bpf))]
+static OBJECT: Option<&[u8]> = None;
+
+/// Was the agent built with its kernel programs?
+pub const fn is_built_in() -> bool {
+    OBJECT.is_some()
+}
+
+/// How to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where the kernel's BTF is; another file than [`VMLINUX`] serves kernels that carry none, with raw tracepoints.
+    pub btf: PathBuf,
+    /// Try BTF tracepoints first? Otherwise raw ones only.
+    pub typed: bool,
+    /// Have the kernel count runs and run time of all programs on this machine while the probe lives. Costs 25 to 30
+    /// ns a run and needs CAP_SYS_ADMIN.
+    pub program_stats: bool,
+}
+
+/// Why there is no kernel source.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The agent was built without the toolchain for kernel programs.
+    #[error("this agent was built without its kernel programs; run `cargo xtask setup` and build it again")]
+    NotBuilt,
+    /// An offset or tracepoint our programs need could not be found.
+    #[error("cannot tell where the kernel keeps what we read")]
+    Btf(#[from] BtfError),
+    /// Maps could not be created, or the object not be read.
+    #[error("load the kernel programs")]
+    Load(#[source] Box<EbpfError>),
+    /// The object lacks a map.
+    #[error("the kernel programs have no map `{name}`")]
+    NoMap {
+        /// The map.
+        name: &'static str,
+    },
+    /// A map is not laid out as the agent expects.
+    #[error("map `{name}` is not what the agent expects")]
+    Map {
+        /// The map.
+        name: &'static str,
+        /// What is different.
+        #[source]
+        source: MapError,
+    },
+    /// The programs' log could not be opened.
+    #[error("open the log of the kernel programs")]
+    Log(#[source] Box<aya_log::Error>),
+    /// Statistics of programs were asked for and refused.
+    #[error("turn on statistics of kernel programs")]
+    Stats(#[source] SyscallError),
+    /// `sched_switch`, without which the others are of no use, could not be attached.
+    #[error("attach to sched_switch: {}", .verdicts.last().and_then(|verdict| verdict.reason.as_deref()).unwrap_or("no reason given"))]
+    Refused {
+        /// What became of each hook; `sched_switch` last.
+        verdicts: Vec<Verdict>,
+    },
+}
+
+/// What the kernel counted of one of our programs, while statistics were on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The hook.
+    pub hook: Hook,
+    /// Runs.
+    pub count: u64,
+    /// Time spent in them.
+    pub time: Duration,
+    /// Size of the program after verification, in bytes.
+    pub translated_bytes: u32,
+    /// Size of its machine code, in bytes; 0 without a JIT.
+    pub jited_bytes: u32,
+}
+
+/// Loaded and attached kernel programs.
+#[derive(Debug)]
+pub struct Probe {
+    ebpf: Ebpf,
+    verdicts: Vec<Verdict>,
+    attached_ns: u64,
+    maps: Option<KernelMaps>,
+    log: Option<LogDrain>,
+    /// Statistics stay on while this is open.
+    _stats: Option<OwnedFd>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            btf: PathBuf::from(VMLINUX),
+            typed: true,
+            program_stats: false,
+        }
+    }
+}
+
+impl ProbeError {
+    /// What became of each hook, as far as loading got; the whole cause is the error's own text.
+    pub fn verdicts(&self) -> &[Verdict] {
+        match self {
+            Self::Refused { verdicts } => verdicts,
+            Self::NotBuilt
+            | Self::Btf(_)
+            | Self::Load(_)
+            | Self::NoMap { .. }
+            | Self::Map { .. }
+            | Self::Log(_)
+            | Self::Stats(_) => &[],
+        }
+    }
+}
+
+impl Probe {
+    /// Loads the kernel programs and attaches one to each hook: the typed one, else its raw twin.
+    ///
+    /// Blocks for some 50 ms, most of it in parsing the kernel's BTF. To be called after logging is set up.
+    ///
+    /// # Errors
+    /// When there is no way to count: see [`ProbeError`]. A wake-up hook that is refused is not an error; the verdict
+    /// tells, and waits of that kind are missing from the run-queue latency.
+    pub fn load(options: &Options) -> Result<Self, ProbeError> {
+        let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
+        let loaded = Self::load_object(object, options);
+        heap::trim();
+        loaded
+    }
+
+    fn load_object(object: &[u8], options: &Options) -> Result<Self, ProbeError> {
+        let kernel = Kernel::read(&options.btf)?;
+        let pid = kernel.field("task_struct", &["pid"])?;
+        // Renamed in Linux 5.14.
+        let state = kernel.field("task_struct", &["__state", "state"])?;
+        let shapes = Hook::ALL
+            .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
+        drop(kernel);
+
+        // Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
+        let unlimited = Rlimit {
+            current: None,
+            maximum: None,
+        };
+        let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
+        let mut ebpf = EbpfLoader::new()
+            .btf(None)
+            .override_global(abi::GLOBAL_OFF_PID, &pid.offset, true)
+            .override_global(abi::GLOBAL_OFF_STATE, &state.offset, true)
+            .override_global(abi::GLOBAL_STATE_W, &state.width, true)
+            .load(object)
+            .map_err(|error| ProbeError::Load(Box::new(error)))?;
+        let log = LogDrain::of(&mut ebpf).map_err(|error| ProbeError::Log(Box::new(error)))?;
+        let maps = KernelMaps::take(&mut ebpf)?;
+        let stats = options
+            .program_stats
+            .then(|| enable_stats(Stats::RunTime))
+            .transpose()
+            .map_err(ProbeError::Stats)?;
+
+        let btf = if options.typed {
+            Btf::from_sys_fs().ok()
+        } else {
+            None
+        };
+        let attached_ns = clock::monotonic_ns();
+        let verdicts = Hook::ALL
+            .iter()
+            .zip(shapes)
+            .map(|(hook, shape)| match shape {
+                Ok(()) => attach(&mut ebpf, *hook, btf.as_ref()),
+                Err(error) => Verdict::refused(*hook, Refusal::unsupported(error.to_string())),
+            })
+            .collect::<Vec<_>>();
+        if verdicts
+            .iter()
+            .any(|verdict| verdict.hook == Hook::SchedSwitch && verdict.health != Health::Ok)
+        {
+            return Err(ProbeError::Refused { verdicts });
+        }
+        Ok(Self {
+            ebpf,
+            verdicts,
+            attached_ns,
+            maps: Some(maps),
+            log: Some(log),
+            _stats: stats,
+        })
+    }
+
+    /// What became of each hook; `sched_switch` last, and always [`Health::Ok`].
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// When the programs were attached, in CLOCK_MONOTONIC nanoseconds; nothing earlier was counted.
+    pub const fn attached_ns(&self) -> u64 {
+        self.attached_ns
+    }
+
+    /// The counters, for a [`ring::Source`](crate::sample::ring::Source). They can be taken once.
+    pub const fn take_maps(&mut self) -> Option<KernelMaps> {
+        self.maps.take()
+    }
+
+    /// What the programs log. It can be taken once.
+    pub const fn take_log(&mut self) -> Option<LogDrain> {
+        self.log.take()
+    }
+
+    /// What the kernel counted of each attached program: zero runs unless [`Options::program_stats`] or the sysctl
+    /// `kernel.bpf_stats_enabled` is on.
+    ///
+    /// # Errors
+    /// When the kernel refuses information on a program.
+    pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
+        let attached = self
+            .verdicts
+            .iter()
+            .filter_map(|verdict| Some((verdict.hook, verdict.flavour?)));
+        attached
+            .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
+            .map(|(hook, program)| {
+                let info = information(program)?;
+                Ok(Runs {
+                    hook,
+                    count: info.run_count(),
+                    time: info.run_time(),
+                    translated_bytes: info.size_translated().unwrap_or(0),
+                    jited_bytes: info.size_jitted(),
+                })
+            })
+            .collect()
+    }
+}
+
+fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {
+    program.info()
+}
+
+fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> Verdict {
+    let typed = match btf {
+        Some(btf) => match attach_typed(ebpf, hook, btf) {
+            Ok(()) => return Verdict::attached(hook, Flavour::Typed, None),
+            Err(error) => Some(Refusal::from(error)),
+        },
+        None => None,
+    };
+    match attach_raw(ebpf, hook) {
+        Ok(()) => Verdict::attached(hook, Flavour::Raw, typed),
+        Err(error) => Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),
+    }
+}
+
+fn attach_typed(ebpf: &mut Ebpf, hook: Hook, btf: &Btf) -> Result<(), ProgramError> {
+    let program: &mut BtfTracePoint = program_mut(ebpf, hook, Flavour::Typed)?.try_into()?;
+    program.load(hook.tracepoint(), btf)?;
+    program.attach()?;
+    Ok(())
+}
+
+fn attach_raw(ebpf: &mut Ebpf, hook: Hook) -> Result<(), ProgramError> {
+    let program: &mut RawTracePoint = program_mut(ebpf, hook, Flavour::Raw)?.try_into()?;
+    program.load()?;
+    program.attach(hook.tracepoint())?;
+    Ok(())
+}
+
+fn program_mut(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<&mut Program, ProgramError> {
+    let name = hook.program(flavour);
+    ebpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName {
+        name: name.to_owned(),
+    })
+}

@@ -1,0 +1,33 @@
+//! What the kernel programs have to say, passed on to the agent's log.
+
+use aya::Ebpf;
+use aya_log::EbpfLogger;
+
+/// Reads the ring buffer the kernel programs log to, and hands each record to the `log` facade and so to `tracing`.
+///
+/// They log rare events only (the first switch seen on each CPU, at debug level), so calling [`LogDrain::flush`] once
+/// a poll is plenty: the buffer holds some 800 records.
+pub struct LogDrain {
+    flush: Box<dyn FnMut() + Send>,
+}
+
+impl std::fmt::Debug for LogDrain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogDrain").finish_non_exhaustive()
+    }
+}
+
+impl LogDrain {
+    /// Must be called after the process has set up its logging: the logger of that moment is kept.
+    pub(super) fn of(ebpf: &mut Ebpf) -> Result<Self, aya_log::Error> {
+        let mut logger = EbpfLogger::init(ebpf)?;
+        Ok(Self {
+            flush: Box::new(move || logger.flush()),
+        })
+    }
+
+    /// Passes on what has been logged since the last call. Does not block.
+    pub fn flush(&mut self) {
+        (self.flush)();
+    }
+}

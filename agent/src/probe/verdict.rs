@@ -1,0 +1,293 @@
+//! What became of each hook: attached and how, not offered by this kernel, or refused and why.
+
+use std::io;
+
+use aya::{BtfError, programs::ProgramError, sys::SyscallError};
+use headroom_agent_ebpf as abi;
+use rustix::io::Errno;
+use serde::Serialize;
+
+/// Bytes of the verifier's log that a verdict keeps: its end says what was refused.
+const LOG_TAIL: usize = 4096;
+
+/// A place in the kernel the agent listens at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hook {
+    /// Every context switch: busy time, and the end of each sampled wait. Without it there is no kernel source.
+    SchedSwitch,
+    /// A sleeping task becomes runnable: the start of a wait.
+    SchedWakeup,
+    /// A new task becomes runnable: the start of its first wait.
+    SchedWakeupNew,
+}
+
+/// How a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flavour {
+    /// BTF tracepoint (`tp_btf`): typed loads the verifier checks; the cheaper one.
+    Typed,
+    /// Raw tracepoint (`raw_tp`): probe reads at the same offsets.
+    Raw,
+}
+
+/// How a hook is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Attached.
+    Ok,
+    /// This kernel does not offer it.
+    Unsupported,
+    /// The kernel offers it and refused it.
+    Failed,
+}
+
+/// What became of one hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The hook.
+    pub hook: Hook,
+    /// How it is.
+    pub health: Health,
+    /// How it is attached; `None` unless [`Health::Ok`].
+    pub flavour: Option<Flavour>,
+    /// Why it is not [`Health::Ok`], or why it is not [`Flavour::Typed`].
+    pub reason: Option<String>,
+    /// End of the verifier's log of the refused program, at most 4 KiB.
+    pub verifier_log: Option<String>,
+}
+
+/// Why one program could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) health: Health,
+    pub(super) reason: String,
+    pub(super) verifier_log: Option<String>,
+}
+
+impl Hook {
+    /// All hooks, the one the others depend on last: stamps come before the switches that consume them.
+    pub const ALL: [Self; 3] = [Self::SchedWakeup, Self::SchedWakeupNew, Self::SchedSwitch];
+
+    /// The kernel's name of the tracepoint.
+    pub const fn tracepoint(self) -> &'static str {
+        match self {
+            Self::SchedSwitch => "sched_switch",
+            Self::SchedWakeup => "sched_wakeup",
+            Self::SchedWakeupNew => "sched_wakeup_new",
+        }
+    }
+
+    /// Our program for this hook, as the kernel lists it.
+    pub const fn program(self, flavour: Flavour) -> &'static str {
+        match (self, flavour) {
+            (Self::SchedSwitch, Flavour::Typed) => abi::PROGRAM_SWITCH,
+            (Self::SchedSwitch, Flavour::Raw) => abi::PROGRAM_SWITCH_RAW,
+            (Self::SchedWakeup, Flavour::Typed) => abi::PROGRAM_WAKEUP,
+            (Self::SchedWakeup, Flavour::Raw) => abi::PROGRAM_WAKEUP_RAW,
+            (Self::SchedWakeupNew, Flavour::Typed) => abi::PROGRAM_WAKENEW,
+            (Self::SchedWakeupNew, Flavour::Raw) => abi::PROGRAM_WAKENEW_RAW,
+        }
+    }
+
+    /// Positions of the arguments that our programs take for a `struct task_struct *`.
+    pub(super) const fn task_arguments(self) -> &'static [usize] {
+        match self {
+            Self::SchedSwitch => &[1, 2],
+            Self::SchedWakeup | Self::SchedWakeupNew => &[0],
+        }
+    }
+}
+
+impl Verdict {
+    pub(super) fn attached(hook: Hook, flavour: Flavour, typed: Option<Refusal>) -> Self {
+        let (reason, verifier_log) = typed.map_or((None, None), |refusal| {
+            (Some(refusal.reason), refusal.verifier_log)
+        });
+        Self {
+            hook,
+            health: Health::Ok,
+            flavour: Some(flavour),
+            reason,
+            verifier_log,
+        }
+    }
+
+    pub(super) fn refused(hook: Hook, refusal: Refusal) -> Self {
+        let Refusal {
+            health,
+            reason,
+            verifier_log,
+        } = refusal;
+        Self {
+            hook,
+            health,
+            flavour: None,
+            reason: Some(reason),
+            verifier_log,
+        }
+    }
+}
+
+impl Refusal {
+    pub(super) fn unsupported(reason: impl Into<String>) -> Self {
+        Self {
+            health: Health::Unsupported,
+            reason: reason.into(),
+            verifier_log: None,
+        }
+    }
+
+    fn failed(reason: String) -> Self {
+        Self {
+            health: Health::Failed,
+            reason,
+            verifier_log: None,
+        }
+    }
+}
+
+impl From<ProgramError> for Refusal {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "aya's error covers all program types; ours can meet few of them"
+    )]
+    fn from(error: ProgramError) -> Self {
+        match error {
+            ProgramError::Btf(BtfError::UnknownBtfTypeName { type_name }) => {
+                Self::unsupported(format!("this kernel has no `{type_name}`"))
+            }
+            ProgramError::LoadError {
+                io_error,
+                verifier_log,
+            } => {
+                let log = verifier_log.to_string();
+                // With a log the verifier has looked at the program and refused it; without one the kernel did not
+                // know what to do with it.
+                let mut refusal = refusal_of(&io_error, "load", !log.trim().is_empty());
+                refusal.verifier_log = tail(log.trim());
+                refusal
+            }
+            ProgramError::SyscallError(SyscallError { call, io_error }) => refusal_of(&io_error, call, false),
+            other => Self::failed(with_causes(&other)),
+        }
+    }
+}
+
+fn refusal_of(error: &io::Error, step: &str, was_verified: bool) -> Refusal {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) if !was_verified => Refusal::failed(format!(
+            "{step}: not permitted; CAP_BPF and CAP_PERFMON are needed (CAP_SYS_ADMIN before Linux 5.8), and no \
+             lockdown, seccomp or LSM rule against bpf()"
+        )),
+        Some(Errno::INVAL | Errno::NOENT | Errno::NOSYS | Errno::NOTSUP | Errno::OPNOTSUPP)
+            if !was_verified =>
+        {
+            Refusal::unsupported(format!("{step}: {error}"))
+        }
+        _ if was_verified => Refusal::failed(format!("{step}: refused by the verifier: {error}")),
+        _ => Refusal::failed(format!("{step}: {error}")),
+    }
+}
+
+/// The end of a log, cut at a character and then, if there is one, at a line.
+fn tail(log: &str) -> Option<String> {
+    if log.is_empty() {
+        return None;
+    }
+    let mut start = log.len().saturating_sub(LOG_TAIL);
+    while !log.is_char_boundary(start) {
+        start += 1;
+    }
+    let end = log.get(start..)?;
+    let end = if start == 0 {
+        end
+    } else {
+        end.split_once('\n').map_or(end, |(_cut, whole)| whole)
+    };
+    Some(end.to_owned())
+}
+
+/// An error and what caused it, in one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        // Some of aya's errors print their cause themselves.
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(errno: Errno) -> io::Error {
+        io::Error::from(errno)
+    }
+
+    #[test]
+    fn missing_capability_is_a_failure_that_says_which() {
+        let refusal = refusal_of(&system(Errno::PERM), "load", false);
+        assert_eq!(refusal.health, Health::Failed);
+        assert!(
+            refusal.reason.contains("CAP_BPF and CAP_PERFMON"),
+            "{}",
+            refusal.reason
+        );
+    }
+
+    #[test]
+    fn kernel_that_knows_no_such_program_is_unsupported_and_a_verifier_refusal_is_not() {
+        assert_eq!(
+            refusal_of(&system(Errno::INVAL), "load", false).health,
+            Health::Unsupported
+        );
+        let refused = refusal_of(&system(Errno::INVAL), "load", true);
+        assert_eq!(refused.health, Health::Failed);
+        assert!(
+            refused.reason.contains("refused by the verifier"),
+            "{}",
+            refused.reason
+        );
+        let refused = refusal_of(&system(Errno::ACCESS), "load", true);
+        assert!(
+            refused.reason.contains("refused by the verifier"),
+            "{}",
+            refused.reason
+        );
+    }
+
+    #[test]
+    fn verifier_log_keeps_its_last_whole_lines() {
+        let log = (0..2_000)
+            .map(|line| format!("line {line} ü\n"))
+            .collect::<String>();
+        let end = tail(&log).unwrap();
+        assert!(end.len() <= LOG_TAIL && end.len() > LOG_TAIL - 20);
+        assert!(
+            end.starts_with("line ") && end.ends_with("line 1999 ü\n"),
+            "{end}"
+        );
+        assert_eq!(tail("short").as_deref(), Some("short"));
+        assert_eq!(tail(""), None);
+    }
+
+    #[test]
+    fn every_hook_has_a_program_of_each_flavour() {
+        let mut names: Vec<&str> = Hook::ALL
+            .iter()
+            .flat_map(|hook| [hook.program(Flavour::Typed), hook.program(Flavour::Raw)])
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 6);
+    }
+}

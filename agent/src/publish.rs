@@ -1,0 +1,302 @@
+//! Reports go up to the hint servers, directives come down. Nothing here is waited for by who measures.
+//!
+//! ```text
+//! resolve -> addresses -> Peers (who, and which is primary) -> one Line per server: newest report up, events down
+//! ```
+
+mod backoff;
+mod peers;
+mod resolve;
+mod stream;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use headroom_domain::{
+    hint::NodeHint,
+    policy::Bounds,
+    resource::PerResource,
+};
+use headroom_proto::{
+    NodeView, WireError, agent_policy,
+    v1alpha1::{self as wire, directive::Kind},
+};
+use tokio::{
+    select,
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use self::{
+    peers::Peers,
+    stream::{Event, Line},
+};
+pub use self::{
+    resolve::resolve,
+    stream::{Access, StreamError},
+};
+use crate::{
+    metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS},
+    status::{AckStatus, StreamState, StreamStatus},
+};
+
+/// How long open streams may take to send the last report when the agent ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Different reasons of refused reports that are logged; further ones are only counted.
+const MOST_REASONS: usize = 32;
+
+/// What the hint servers tell the agent, validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Directive {
+    /// The node's pods, capacity and raw allocatable.
+    Pods(NodeView),
+    /// Bounds of the ratio and theta.
+    Policy {
+        /// Bounds.
+        bounds: PerResource<Bounds>,
+        /// theta, in ppm.
+        target_ppm: PerResource<u32>,
+    },
+}
+
+/// The ends of the channels between the publisher and the rest of the agent.
+#[derive(Debug)]
+pub struct Ends {
+    /// The newest report; dropping its sender ends the streams in order.
+    pub reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    /// Where the hint servers are.
+    pub addresses: watch::Receiver<BTreeSet<SocketAddr>>,
+    /// Where directives go.
+    pub directives: mpsc::Sender<Directive>,
+    /// Where the state of the streams is shown.
+    pub streams: watch::Sender<Vec<StreamStatus>>,
+}
+
+/// Keeps streams to the chosen servers.
+#[derive(Debug)]
+pub struct Publisher {
+    access: Arc<Access>,
+    ends: Ends,
+    stopping: CancellationToken,
+    peers: Peers,
+    primary: watch::Sender<Option<SocketAddr>>,
+    events_tx: mpsc::Sender<(SocketAddr, Event)>,
+    lines: BTreeMap<SocketAddr, CancellationToken>,
+    tasks: JoinSet<()>,
+    board: Board,
+}
+
+/// What people are shown and told about the streams.
+#[derive(Debug, Default)]
+struct Board {
+    streams: BTreeMap<SocketAddr, StreamStatus>,
+    /// Reasons of refused reports that were logged.
+    told: BTreeSet<String>,
+    quarantine: String,
+}
+
+impl Publisher {
+    /// A publisher for this node that opens at most `fanout` streams.
+    pub fn new(node: String, fanout: u8, access: Access, ends: Ends, stopping: CancellationToken) -> Self {
+        Self {
+            access: Arc::new(access),
+            ends,
+            stopping,
+            peers: Peers::new(node, fanout.into()),
+            primary: watch::Sender::new(None),
+            // Replaced by the real one as soon as it runs.
+            events_tx: mpsc::channel(1).0,
+            lines: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            board: Board::default(),
+        }
+    }
+
+    /// Publishes until `stopping` is cancelled and open streams have sent the last report.
+    pub async fn run(mut self) {
+        let (events_tx, mut events) = mpsc::channel(64);
+        self.events_tx = events_tx;
+        let stopping = self.stopping.clone();
+        let mut last_words: Option<Instant> = None;
+        loop {
+            let deadline = last_words.unwrap_or_else(Instant::now);
+            select! {
+                Some((peer, event)) = events.recv() => self.take(peer, event).await,
+                Ok(()) = self.ends.addresses.changed(), if last_words.is_none() => self.choose(),
+                Some(_ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
+                () = stopping.cancelled(), if last_words.is_none() => {
+                    last_words = Some(Instant::now() + LAST_WORDS);
+                }
+                () = sleep_until(deadline), if last_words.is_some() => return,
+            }
+            if last_words.is_some() && self.tasks.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn choose(&mut self) {
+        let addresses = self.ends.addresses.borrow_and_update().clone();
+        let peers::Change { opened, closed } = self.peers.choose(&addresses);
+        for peer in closed {
+            if let Some(line) = self.lines.remove(&peer) {
+                line.cancel();
+            }
+            self.board.streams.remove(&peer);
+            info!(%peer, "hint server is gone or no longer chosen");
+        }
+        for peer in opened {
+            let dropped = CancellationToken::new();
+            let line = Line {
+                peer,
+                access: Arc::clone(&self.access),
+                reports: self.ends.reports.clone(),
+                primary: self.primary.subscribe(),
+                events: self.events_tx.clone(),
+                dropped: dropped.clone(),
+                stopping: self.stopping.clone(),
+            };
+            self.tasks.spawn(line.keep());
+            self.lines.insert(peer, dropped);
+            self.board.streams.insert(peer, StreamStatus::new(peer));
+        }
+        self.show();
+    }
+
+    async fn take(&mut self, peer: SocketAddr, event: Event) {
+        if !self.lines.contains_key(&peer) {
+            return;
+        }
+        match event {
+            Event::Opened => {
+                self.peers.note(peer, true);
+                self.board.opened(peer);
+            }
+            Event::Lost(problem) => {
+                self.peers.note(peer, false);
+                self.board.lost(peer, problem);
+            }
+            Event::Directive(directive) => match self.board.read(peer, directive) {
+                Ok(None) => {}
+                Ok(Some(directive)) => {
+                    // Who decides ends before this task does.
+                    let _is_heard = self.ends.directives.send(directive).await.is_ok();
+                }
+                Err(problem) => {
+                    DIRECTIVES.with(["invalid"]).increment(1);
+                    self.board.warn_once(peer, &format!("unusable directive: {problem}"));
+                }
+            },
+        }
+        self.show();
+    }
+
+    fn show(&mut self) {
+        let primary = self.peers.primary();
+        self.primary.send_if_modified(|known| std::mem::replace(known, primary) != primary);
+        let streams = self.board.streams.iter().map(|(peer, stream)| StreamStatus {
+            is_primary: Some(*peer) == primary,
+            ..stream.clone()
+        });
+        let streams: Vec<_> = streams.collect();
+        let open = streams.iter().filter(|stream| stream.state == StreamState::Open).count();
+        #[expect(clippy::cast_precision_loss, reason = "a few streams")]
+        STREAMS.with([]).set(open as f64);
+        self.ends.streams.send_replace(streams);
+    }
+}
+
+impl Board {
+    fn opened(&mut self, peer: SocketAddr) {
+        CONNECTS.with(["opened"]).increment(1);
+        info!(%peer, "reporting to hint server");
+        self.change(peer, |stream| {
+            stream.state = StreamState::Open;
+            stream.last_problem = None;
+        });
+    }
+
+    fn lost(&mut self, peer: SocketAddr, problem: String) {
+        CONNECTS.with(["lost"]).increment(1);
+        let is_known = self.streams.get(&peer).is_some_and(|stream| {
+            stream.state != StreamState::Open && stream.last_problem.as_ref() == Some(&problem)
+        });
+        if is_known {
+            debug!(%peer, problem, "still no stream to hint server");
+        } else {
+            warn!(%peer, problem, "no stream to hint server; trying again");
+        }
+        self.change(peer, |stream| {
+            stream.state = StreamState::Waiting;
+            stream.last_problem = Some(problem);
+        });
+    }
+
+    /// What a message of a server means for who decides.
+    fn read(&mut self, peer: SocketAddr, directive: wire::Directive) -> Result<Option<Directive>, WireError> {
+        let wire::Directive { kind } = directive;
+        match kind {
+            // A kind that this agent does not know yet.
+            None => Ok(None),
+            Some(Kind::Ack(ack)) => {
+                DIRECTIVES.with(["ack"]).increment(1);
+                self.acknowledged(peer, ack);
+                Ok(None)
+            }
+            Some(Kind::Pods(pods)) => {
+                DIRECTIVES.with(["pods"]).increment(1);
+                NodeView::try_from(pods).map(|view| Some(Directive::Pods(view)))
+            }
+            Some(Kind::Policy(policy)) => {
+                DIRECTIVES.with(["policy"]).increment(1);
+                if policy.quarantine != self.quarantine {
+                    warn!(%peer, reason = policy.quarantine, "quarantine of this node's hints changed");
+                    self.quarantine.clone_from(&policy.quarantine);
+                }
+                let (bounds, target_ppm) = agent_policy(&policy)?;
+                Ok(Some(Directive::Policy { bounds, target_ppm }))
+            }
+        }
+    }
+
+    fn acknowledged(&mut self, peer: SocketAddr, ack: wire::Ack) {
+        let verdict = ack.verdict();
+        let wire::Ack { seq, verdict: _, reason } = ack;
+        let verdict = match verdict {
+            wire::Verdict::Unspecified => "unspecified",
+            wire::Verdict::Accepted => "accepted",
+            wire::Verdict::Stale => "stale",
+            wire::Verdict::Rejected => "rejected",
+        };
+        ACKS.with([verdict]).increment(1);
+        if verdict != "accepted" {
+            self.warn_once(peer, &format!("report was answered with {verdict}: {reason}"));
+        }
+        let last_ack = AckStatus { seq, verdict: verdict.to_owned(), reason };
+        self.change(peer, |stream| stream.last_ack = Some(last_ack));
+    }
+
+    fn warn_once(&mut self, peer: SocketAddr, problem: &str) {
+        if self.told.len() < MOST_REASONS && self.told.insert(problem.to_owned()) {
+            warn!(%peer, "{problem}");
+        } else {
+            debug!(%peer, "{problem}");
+        }
+    }
+
+    fn change(&mut self, peer: SocketAddr, change: impl FnOnce(&mut StreamStatus)) {
+        if let Some(stream) = self.streams.get_mut(&peer) {
+            change(stream);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

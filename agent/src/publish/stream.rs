@@ -1,0 +1,315 @@
+//! One stream to one hint server: connect, send the newest report, take directives, begin again.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use futures::{Stream, stream};
+use headroom_domain::hint::NodeHint;
+use headroom_kit::{
+    log::chain,
+    tls::{TlsError, client},
+};
+use headroom_proto::v1alpha1::{Directive, HintReport, hints_client::HintsClient};
+use rustls::pki_types::ServerName;
+use tokio::{
+    fs, select,
+    sync::{mpsc, watch},
+    time::{Instant, interval_at, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Request, Status,
+    metadata::{MetadataValue, errors::InvalidMetadataValue},
+    transport::{Channel, Endpoint},
+};
+
+use super::backoff::Backoff;
+use crate::args::Credential;
+
+/// How long connecting may take, handshake included.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// A server that says nothing for this long is asked whether it is still there.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// And has this long to answer.
+const PING_LIMIT: Duration = Duration::from_secs(10);
+/// How often the token file is compared with the token in use.
+const TOKEN_CHECK: Duration = Duration::from_secs(10);
+
+/// How to reach hint servers and what to show them.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The name their certificate is for.
+    pub server_name: ServerName<'static>,
+    /// CA bundle to check it against.
+    pub ca_file: PathBuf,
+    /// What the agent shows.
+    pub credential: Credential,
+}
+
+/// What happens on a stream.
+#[derive(Debug)]
+pub enum Event {
+    /// The server took the stream.
+    Opened,
+    /// The server said something.
+    Directive(Directive),
+    /// There is no stream; why, for people.
+    Lost(String),
+}
+
+/// Why a stream could not be had, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// CA, certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The token cannot be read.
+    #[error("cannot read {}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// The reason the system gives.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file does not hold a token.
+    #[error("no token in {}", path.display())]
+    NotAToken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: InvalidMetadataValue,
+    },
+    /// No connection.
+    #[error("cannot connect")]
+    Connect(#[source] tonic::transport::Error),
+    /// The server, or the connection, ended the stream.
+    #[error("{:?}: {}", .0.code(), .0.message())]
+    Refused(#[source] Box<Status>),
+    /// The server ended the stream in order, as when it is about to end.
+    #[error("ended by the server")]
+    Closed,
+}
+
+/// Why a stream that was open ended without an error.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The agent has nothing more to say.
+    Said,
+    /// The token was replaced; the next stream shows the new one.
+    NewToken,
+}
+
+/// The parts of one server's stream.
+#[derive(Debug)]
+pub struct Line {
+    /// The server.
+    pub peer: SocketAddr,
+    /// How to reach it.
+    pub access: Arc<Access>,
+    /// The newest report; the stream ends when the sender is gone and the last report was sent.
+    pub reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    /// The server whose stream is marked as the primary one.
+    pub primary: watch::Receiver<Option<SocketAddr>>,
+    /// Where events go.
+    pub events: mpsc::Sender<(SocketAddr, Event)>,
+    /// Ends the stream at once, for a server that was not chosen again.
+    pub dropped: CancellationToken,
+    /// Cancelled when the agent ends: no new attempts; an open stream sends its last report first.
+    pub stopping: CancellationToken,
+}
+
+impl Line {
+    /// Keeps a stream open until there is nothing more to report.
+    pub async fn keep(self) {
+        let dropped = self.dropped.clone();
+        select! {
+            () = dropped.cancelled() => {}
+            () = self.attempts() => {}
+        }
+    }
+
+    async fn attempts(self) {
+        let mut backoff = Backoff::default();
+        while !self.stopping.is_cancelled() {
+            let began = Instant::now();
+            let problem = match self.attempt().await {
+                Ok(End::Said) => return,
+                Ok(End::NewToken) => continue,
+                Err(problem) => chain(&problem).to_string(),
+            };
+            if began.elapsed() >= Backoff::LAST {
+                backoff.reset();
+            }
+            self.tell(Event::Lost(problem)).await;
+            select! {
+                () = sleep(backoff.next(&mut rand::rng())) => {}
+                () = self.stopping.cancelled() => return,
+            }
+        }
+    }
+
+    async fn attempt(&self) -> Result<End, StreamError> {
+        let connected = select! {
+            connected = self.connect() => connected?,
+            () = self.stopping.cancelled() => return Ok(End::Said),
+        };
+        let (channel, token) = connected;
+        let reports = newest(self.peer, self.reports.clone(), self.primary.clone());
+        let mut request = Request::new(reports);
+        if let Some((path, token)) = &token {
+            let mut bearer = MetadataValue::try_from(format!("Bearer {token}"))
+                .map_err(|source| StreamError::NotAToken { path: path.clone(), source })?;
+            bearer.set_sensitive(true);
+            request.metadata_mut().insert("authorization", bearer);
+        }
+        let refused = |status| StreamError::Refused(Box::new(status));
+        let answer = HintsClient::new(channel).report(request).await.map_err(refused)?;
+        self.tell(Event::Opened).await;
+        let mut directives = answer.into_inner();
+        let mut checks = interval_at(Instant::now() + TOKEN_CHECK, TOKEN_CHECK);
+        loop {
+            select! {
+                directive = directives.message() => match directive.map_err(refused)? {
+                    Some(directive) => self.tell(Event::Directive(directive)).await,
+                    None if self.reports.has_changed().is_err() => return Ok(End::Said),
+                    None => return Err(StreamError::Closed),
+                },
+                _ = checks.tick() => if is_replaced(token.as_ref()).await { return Ok(End::NewToken) },
+            }
+        }
+    }
+
+    /// A connection with files as they are now, and the token to show.
+    async fn connect(&self) -> Result<(Channel, Option<(PathBuf, String)>), StreamError> {
+        let Access { server_name, ca_file, credential } = &*self.access;
+        let (token, files) = match credential {
+            Credential::Token(path) => (Some((path.clone(), read_token(path).await?)), None),
+            Credential::Certificate(files) => (None, Some(files)),
+        };
+        let config = client::client_config(ca_file, files, &["h2"])?;
+        let connector = client::Connector::new(config, server_name.clone(), CONNECT_LIMIT);
+        let channel = Endpoint::from_shared(format!("http://{}", self.peer))
+            .map_err(StreamError::Connect)?
+            .http2_keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_LIMIT)
+            .keep_alive_while_idle(true)
+            .connect_with_connector(connector)
+            .await
+            .map_err(StreamError::Connect)?;
+        Ok((channel, token))
+    }
+
+    async fn tell(&self, event: Event) {
+        // Nobody listens any more when the agent ends.
+        let _is_heard = self.events.send((self.peer, event)).await.is_ok();
+    }
+}
+
+async fn read_token(path: &PathBuf) -> Result<String, StreamError> {
+    let text = fs::read_to_string(path)
+        .await
+        .map_err(|source| StreamError::Token { path: path.clone(), source })?;
+    Ok(text.trim().to_owned())
+}
+
+/// A token file that cannot be read just now is no reason to give up a stream that works.
+async fn is_replaced(token: Option<&(PathBuf, String)>) -> bool {
+    let Some((path, used)) = token else { return false };
+    read_token(path).await.is_ok_and(|now| now != *used)
+}
+
+/// The newest report whenever the connection takes one: what it did not take in time is never sent.
+fn newest(
+    peer: SocketAddr,
+    mut reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    primary: watch::Receiver<Option<SocketAddr>>,
+) -> impl Stream<Item = HintReport> + Send + 'static {
+    reports.mark_changed();
+    stream::unfold((reports, primary), move |(mut reports, primary)| async move {
+        loop {
+            // An error means that the sender is gone and its last report was sent.
+            reports.changed().await.ok()?;
+            let newest = reports.borrow_and_update().clone();
+            if let Some(hint) = newest {
+                let is_primary = *primary.borrow() == Some(peer);
+                let report = HintReport { primary: is_primary, ..HintReport::from(&*hint) };
+                return Some((report, (reports, primary)));
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use headroom_domain::{
+        estimate::Profile,
+        hint::{ResourceHint, Sight, Signals},
+        resource::PerResource,
+    };
+
+    use super::*;
+
+    fn hint(seq: u64) -> Arc<NodeHint> {
+        Arc::new(NodeHint {
+            node: "n1".into(),
+            node_uid: "u1".into(),
+            boot_id: "b1".into(),
+            seq,
+            is_primary: false,
+            pods_generation: 1,
+            sight: Sight::Full,
+            timing: Profile::Production,
+            is_draining: false,
+            resources: PerResource::from_fn(|_| ResourceHint::default()),
+            trust: Vec::new(),
+            signals: Signals::default(),
+        })
+    }
+
+    #[tokio::test]
+    async fn only_the_newest_report_is_sent_and_the_last_one_ends_the_stream() {
+        let (first, other) = (SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1)));
+        let (reports_tx, reports) = watch::channel(None);
+        let (primary_tx, primary) = watch::channel(Some(other));
+        let sent = newest(first, reports, primary);
+        tokio::pin!(sent);
+        for seq in 1..=3 {
+            reports_tx.send_replace(Some(hint(seq)));
+        }
+        let report = sent.next().await.unwrap();
+        assert_eq!((report.seq, report.primary), (3, false));
+        primary_tx.send_replace(Some(first));
+        reports_tx.send_replace(Some(hint(4)));
+        drop(reports_tx);
+        let report = sent.next().await.unwrap();
+        assert_eq!((report.seq, report.primary), (4, true));
+        assert_eq!(sent.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_new_stream_begins_with_the_report_of_the_moment() {
+        let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+        let (reports_tx, mut reports) = watch::channel(None);
+        reports_tx.send_replace(Some(hint(9)));
+        reports.mark_unchanged();
+        let sent = newest(peer, reports, watch::channel(None).1);
+        tokio::pin!(sent);
+        assert_eq!(sent.next().await.unwrap().seq, 9);
+    }
+
+    #[tokio::test]
+    async fn a_token_is_replaced_when_the_file_has_another_one() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("token");
+        std::fs::write(&path, "one\n").unwrap();
+        let used = (path.clone(), read_token(&path).await.unwrap());
+        assert_eq!(used.1, "one");
+        assert!(!is_replaced(Some(&used)).await);
+        std::fs::write(&path, "two").unwrap();
+        assert!(is_replaced(Some(&used)).await);
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_replaced(Some(&used)).await, "a file in the middle of a swap");
+    }
+}

@@ -1,0 +1,302 @@
+//! What the agent measures: counters of the kernel or of procfs, four times a second, and memory and pods beside them.
+//!
+//! ```text
+//! probe::KernelMaps -> ring::Source   ┐
+//!                                     ├─ CounterSource -> Sampler::poll -> Poll -> window::History, window::Meter
+//! /proc/stat        -> procstat::Source ┘
+//! /proc, /sys/fs/cgroup -> memory::MemoryCounters, cgroup::Kubepods   (read by whoever needs them, when needed)
+//! ```
+//!
+//! Nothing here needs an async runtime, and time is always an argument.
+
+pub mod cgroup;
+pub mod clock;
+pub mod memory;
+pub mod procfs;
+pub mod procstat;
+pub mod psi;
+pub mod ring;
+pub mod waits;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use self::{
+    clock::Clocks,
+    procfs::{CpuSet, CpuTime, Fault, Procfs, Stat},
+    waits::Waits,
+};
+
+/// Why a reading failed. Files that may come and go are not errors where they do.
+#[derive(Debug, thiserror::Error)]
+pub enum SampleError {
+    /// A file could not be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A field is not there.
+    #[error("{}: no `{field}`", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+    },
+    /// A field is not what it should be.
+    #[error("{}: `{field}` is {found:?}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What was found.
+        found: String,
+    },
+    /// A map of the kernel programs could not be read or written.
+    #[error("map `{map}` of the kernel programs")]
+    Map {
+        /// The map.
+        map: &'static str,
+        /// What the system said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Where CPU counters come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The kernel programs: exact, in windows of 8.39 ms, with run-queue waits.
+    Ebpf,
+    /// `/proc/stat`: in ticks, and nothing else.
+    Procfs,
+}
+
+/// One moment, as a source needs it.
+#[derive(Debug)]
+pub struct Tick<'a> {
+    /// CLOCK_MONOTONIC in nanoseconds, read before this call.
+    pub now_ns: u64,
+    /// The CPUs that are online.
+    pub online: &'a CpuSet,
+    /// CPU time since `/proc/stat` was read before; `None` if it was not read this time.
+    pub stat: Option<&'a Stat>,
+}
+
+/// CPU counters of one stretch of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Start of the stretch, in CLOCK_MONOTONIC nanoseconds: the end of the one before.
+    pub from_ns: u64,
+    /// Its end. Equal to the start when nothing could be told yet; the next stretch then covers both.
+    pub until_ns: u64,
+    /// Busy time of all online CPUs, in nanoseconds.
+    pub busy_ns: u64,
+    /// Time tasks waited in run queues, in nanoseconds, projected from those sampled.
+    pub wait_ns: u64,
+    /// The windows that ended in the stretch; none from procfs.
+    pub windows: Windows,
+    /// Sampled waits that ended in the stretch, by length.
+    pub waits: Waits,
+    /// Context switches.
+    pub switches: u64,
+    /// Windows that were overwritten before they could be read.
+    pub lost_windows: u64,
+}
+
+/// Consecutive windows of 8.39 ms, all CPUs together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// Number of the first one: its start in CLOCK_MONOTONIC nanoseconds is this shifted left by 23.
+    pub first: u64,
+    /// The windows, oldest first, at most 64.
+    pub windows: Vec<Window>,
+}
+
+/// One window of 8.39 ms, all CPUs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Busy time, in nanoseconds; at most the window's length times the number of CPUs.
+    pub busy_ns: u64,
+    /// Waits that ended in it, in nanoseconds, projected from those sampled.
+    pub wait_ns: u64,
+}
+
+/// A source of CPU counters.
+pub trait CounterSource: Send {
+    /// What kind it is.
+    fn origin(&self) -> Origin;
+
+    /// Does the next [`CounterSource::poll`] need CPU times from `/proc/stat`?
+    fn wants_stat(&self) -> bool;
+
+    /// Counts what happened since the call before.
+    ///
+    /// # Errors
+    /// When counters cannot be read. The next call covers the time of this one.
+    fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError>;
+}
+
+/// CPU time by `/proc/stat` over a stretch of its own: it may be read more rarely than the source is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatSpan {
+    /// Length of the stretch, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Time of all online CPUs in it.
+    pub time: CpuTime,
+}
+
+/// One poll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// When it was made.
+    pub at: Clocks,
+    /// Where the counts come from.
+    pub origin: Origin,
+    /// CPUs online at the end of the stretch.
+    pub cpus: u32,
+    /// The counts.
+    pub counts: Counts,
+    /// CPU time by `/proc/stat`, in polls that read it.
+    pub stat: Option<StatSpan>,
+}
+
+/// Polls one source and keeps `/proc/stat` beside it as a second opinion.
+pub struct Sampler {
+    source: Box<dyn CounterSource>,
+    files: Procfs,
+    stat_every: u32,
+    polls: u32,
+    stat: Stat,
+    stat_at_ns: u64,
+}
+
+impl std::fmt::Debug for Sampler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sampler")
+            .field("origin", &self.source.origin())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SampleError {
+    pub(crate) fn field(path: &Path, fault: Fault) -> Self {
+        let (path, Fault { field, found }) = (path.to_owned(), fault);
+        if found.is_empty() {
+            Self::Missing { path, field }
+        } else {
+            Self::Malformed { path, field, found }
+        }
+    }
+}
+
+impl Sampler {
+    /// A sampler over a source, which reads `/proc/stat` at every `stat_every`-th poll (at least every poll; 4 makes it
+    /// 1 Hz at the usual 4 Hz) and whenever the source wants it. Reading it costs microseconds on a small machine and
+    /// can cost milliseconds on one with hundreds of CPUs.
+    ///
+    /// # Errors
+    /// When `/proc/stat` cannot be read.
+    pub fn new(
+        source: Box<dyn CounterSource>,
+        files: Procfs,
+        stat_every: u32,
+        now: Clocks,
+    ) -> Result<Self, SampleError> {
+        let stat = files.stat()?;
+        Ok(Self {
+            source,
+            files,
+            stat_every: stat_every.max(1),
+            polls: 0,
+            stat,
+            stat_at_ns: now.monotonic_ns,
+        })
+    }
+
+    /// Where the counts come from.
+    pub fn origin(&self) -> Origin {
+        self.source.origin()
+    }
+
+    /// Goes on with another source, from now on: after the kernel programs were lost, or found again.
+    pub fn replace_source(&mut self, source: Box<dyn CounterSource>) {
+        self.source = source;
+    }
+
+    /// Counts what happened since the poll before; `now` must have been read just before the call.
+    ///
+    /// To be called every 250 ms. After a gap of more than 520 ms windows are lost, and the poll says how many.
+    ///
+    /// # Errors
+    /// When counters cannot be read. The next poll covers the time of this one.
+    pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
+        let online = self.files.online()?;
+        let is_due = self.polls % self.stat_every == self.stat_every - 1;
+        let stat = if is_due || self.source.wants_stat() {
+            Some(self.files.stat()?)
+        } else {
+            None
+        };
+        let delta = stat.as_ref().map(|stat| stat.since(&self.stat));
+        let tick = Tick {
+            now_ns: now.monotonic_ns,
+            online: &online,
+            stat: delta.as_ref(),
+        };
+        let counts = self.source.poll(&tick)?;
+
+        self.polls = self.polls.wrapping_add(1);
+        let span = delta.map(|delta| StatSpan {
+            elapsed_ns: now.monotonic_ns.saturating_sub(self.stat_at_ns),
+            time: delta.total(&online),
+        });
+        if let Some(stat) = stat {
+            (self.stat, self.stat_at_ns) = (stat, now.monotonic_ns);
+        }
+        Ok(Poll {
+            at: now,
+            origin: self.source.origin(),
+            cpus: online.count(),
+            counts,
+            stat: span,
+        })
+    }
+}
+
+impl Windows {
+    /// The windows with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Window)> + '_ {
+        (self.first..).zip(self.windows.iter().copied())
+    }
+}
+
+/// The text of a file.
+fn read_text(path: &Path) -> Result<String, SampleError> {
+    fs::read_to_string(path).map_err(|source| SampleError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The text of a file that may not be there, may be going away, or may not be supported by this kernel.
+fn read_if_present(path: &Path) -> Result<Option<String>, SampleError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if cgroup::is_gone(&error) || error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(source) => Err(SampleError::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,398 @@
+//! Pods from the cgroup hierarchy: who is there, and what each uses. Versions 1, 2 and both at once.
+//!
+//! ```text
+//! driver cgroupfs: kubepods/{,burstable/,besteffort/}pod<uid>
+//! driver systemd:  kubepods.slice/{,kubepods-burstable.slice/}kubepods-burstable-pod<uid, with _ for ->.slice
+//! ```
+//!
+//! A pod may end between any two system calls here. What is gone is `None`, not an error.
+
+mod layout;
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use self::layout::{Driver, Name};
+use super::{
+    SampleError,
+    procfs::{Fault, keyed, number, required},
+    psi::Psi,
+    read_if_present,
+};
+
+/// Pods tracked at most. Beyond it the oldest are kept; the others are charged in full by the estimator.
+pub const MAX_PODS: usize = 512;
+
+/// Version of the hierarchy a controller is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy of its own.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+/// Where kubepods is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubepods {
+    cpu: Tree,
+    memory: Tree,
+    driver: Driver,
+}
+
+/// Kubepods in the hierarchy of one controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tree {
+    version: Version,
+    path: PathBuf,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pod {
+    /// The pod's UID as the API server spells it; for a static pod, the hash the kubelet took for it.
+    pub uid: String,
+    /// Its cgroup, from kubepods on.
+    path: PathBuf,
+}
+
+/// What one look at the hierarchy found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The pods, oldest first, at most [`MAX_PODS`].
+    pub pods: Vec<Pod>,
+    /// Pods beyond that limit.
+    pub untracked: usize,
+    /// Cgroups that look like a pod's and have no UID we can read.
+    pub unreadable: usize,
+}
+
+/// Memory of one pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodMemory {
+    /// What goes away with the pod, in bytes: anonymous memory.
+    pub low: u64,
+    /// What it needs to go on, in bytes: all it is charged with but inactive file pages and half of the active ones.
+    pub high: u64,
+}
+
+/// How often kubepods met its own limit, since it was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitEvents {
+    /// Times the limit was met.
+    pub hits: u64,
+    /// Times nothing more could be reclaimed at it. Version 1: processes killed there.
+    pub ooms: u64,
+    /// The same, with all limits of pods and containers below. Version 1: only kubepods' own.
+    pub ooms_below: u64,
+}
+
+impl LimitEvents {
+    /// What was added since an earlier reading.
+    pub(super) const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            hits: self.hits.saturating_sub(earlier.hits),
+            ooms: self.ooms.saturating_sub(earlier.ooms),
+            ooms_below: self.ooms_below.saturating_sub(earlier.ooms_below),
+        }
+    }
+}
+
+impl Kubepods {
+    /// Looks for kubepods below `mount` (`/sys/fs/cgroup`); `None` if there is none, or not yet.
+    ///
+    /// Where both versions are mounted, the one that has kubepods counts, version 1 first.
+    pub fn find(mount: &Path) -> Option<Self> {
+        let (cpu, driver) = Tree::find(mount, &["cpuacct", "cpu,cpuacct"])?;
+        let (memory, _same) = Tree::find(mount, &["memory"])?;
+        Some(Self { cpu, memory, driver })
+    }
+
+    /// Versions of the hierarchies of CPU accounting and memory.
+    pub const fn versions(&self) -> (Version, Version) {
+        (self.cpu.version, self.memory.version)
+    }
+
+    /// Lists the pods. Never to be called more often than every 5 s in production: it walks directories.
+    ///
+    /// # Errors
+    /// When a directory is there but cannot be read.
+    pub fn scan(&self) -> Result<Scan, SampleError> {
+        let mut scan = Scan::default();
+        let mut found = Vec::new();
+        let mut classes = vec![PathBuf::new()];
+        while let Some(class) = classes.pop() {
+            let folder = self.cpu.path.join(&class);
+            for entry in entries(&folder)? {
+                let path = class.join(&entry.name);
+                match self.driver.name(&folder, &entry.name) {
+                    Name::Pod(uid) => found.push((entry.inode, Pod { uid, path })),
+                    // Classes are the first level only, so this ends.
+                    Name::Class if class.as_os_str().is_empty() => classes.push(path),
+                    Name::Unreadable => scan.unreadable += 1,
+                    Name::Class | Name::Other => {}
+                }
+            }
+        }
+        // The kernel numbers cgroups upwards as they are created.
+        found.sort_unstable();
+        scan.untracked = found.len().saturating_sub(MAX_PODS);
+        scan.pods = found
+            .into_iter()
+            .take(MAX_PODS)
+            .map(|(_inode, pod)| pod)
+            .collect();
+        Ok(scan)
+    }
+
+    /// CPU time of all that ever ran in the pod, in nanoseconds; `None` if the pod is gone.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read or parsed.
+    pub fn cpu_ns(&self, pod: &Pod) -> Result<Option<u64>, SampleError> {
+        self.cpu.cpu_ns(&pod.path)
+    }
+
+    /// CPU time of all pods together, in nanoseconds; `None` if kubepods is gone.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read or parsed.
+    pub fn total_cpu_ns(&self) -> Result<Option<u64>, SampleError> {
+        self.cpu.cpu_ns(Path::new(""))
+    }
+
+    /// Memory of a pod; `None` if the pod is gone. Can take milliseconds on a host with many dying cgroups: once a
+    /// frame, and not all pods at once.
+    ///
+    /// # Errors
+    /// When a file is there but cannot be read or parsed.
+    pub fn memory(&self, pod: &Pod) -> Result<Option<PodMemory>, SampleError> {
+        Ok(self.memory.usage(&pod.path)?.map(|usage| PodMemory {
+            low: usage.anonymous,
+            high: usage.needed(),
+        }))
+    }
+
+    /// Wk: the working set of all pods, with half of the active file pages, and swap; `None` if kubepods is gone.
+    ///
+    /// # Errors
+    /// When a file is there but cannot be read or parsed.
+    pub fn working_set(&self) -> Result<Option<u64>, SampleError> {
+        Ok(self
+            .memory
+            .usage(Path::new(""))?
+            .map(|usage| usage.needed().saturating_add(usage.swapped)))
+    }
+
+    /// How often kubepods met its own memory limit; `None` if kubepods is gone.
+    ///
+    /// # Errors
+    /// When a file is there but cannot be read or parsed.
+    pub fn limit_events(&self) -> Result<Option<LimitEvents>, SampleError> {
+        self.memory.limit_events()
+    }
+
+    /// Memory pressure of all pods; `None` with version 1 or where the kernel keeps none.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read or parsed.
+    pub fn pressure(&self) -> Result<Option<Psi>, SampleError> {
+        match self.memory.version {
+            Version::V1 => Ok(None),
+            Version::V2 => Psi::read(&self.memory.path.join("memory.pressure")),
+        }
+    }
+
+    /// Does any process still run in the pod? False when the pod is gone.
+    ///
+    /// # Errors
+    /// When a file is there but cannot be read or parsed.
+    pub fn is_populated(&self, pod: &Pod) -> Result<bool, SampleError> {
+        let folder = self.cpu.path.join(&pod.path);
+        match self.cpu.version {
+            Version::V2 => {
+                Ok(parsed(&folder.join("cgroup.events"), |text| required(text, "populated"))? == Some(1))
+            }
+            Version::V1 => has_processes(&folder),
+        }
+    }
+}
+
+/// Fields of the memory controller, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Usage {
+    charged: u64,
+    anonymous: u64,
+    active_file: u64,
+    inactive_file: u64,
+    swapped: u64,
+}
+
+impl Usage {
+    const fn needed(&self) -> u64 {
+        self.charged
+            .saturating_sub(self.inactive_file)
+            .saturating_sub(self.active_file / 2)
+    }
+}
+
+impl Tree {
+    /// The hierarchy of a controller that has kubepods in it; `v1` are the names its own hierarchy may have.
+    fn find(mount: &Path, v1: &[&str]) -> Option<(Self, Driver)> {
+        let own = v1.iter().map(|name| (Version::V1, mount.join(name)));
+        let unified = [mount.to_owned(), mount.join("unified")];
+        let unified = unified
+            .into_iter()
+            .filter(|root| root.join("cgroup.controllers").exists());
+        own.chain(unified.map(|root| (Version::V2, root)))
+            .find_map(|(version, root)| {
+                let (path, driver) = layout::kubepods(&root)?;
+                Some((Self { version, path }, driver))
+            })
+    }
+
+    fn cpu_ns(&self, cgroup: &Path) -> Result<Option<u64>, SampleError> {
+        let folder = self.path.join(cgroup);
+        match self.version {
+            Version::V1 => parsed(&folder.join("cpuacct.usage"), |text| {
+                number(text.trim(), "cpuacct.usage")
+            }),
+            Version::V2 => {
+                let microseconds = parsed(&folder.join("cpu.stat"), |text| required(text, "usage_usec"))?;
+                Ok(microseconds.map(|us| us.saturating_mul(1_000)))
+            }
+        }
+    }
+
+    fn usage(&self, cgroup: &Path) -> Result<Option<Usage>, SampleError> {
+        let folder = self.path.join(cgroup);
+        let (charged, prefix, anonymous) = match self.version {
+            // Without the prefix the fields leave out the cgroups below.
+            Version::V1 => ("memory.usage_in_bytes", "total_", "rss"),
+            Version::V2 => ("memory.current", "", "anon"),
+        };
+        let whole = |text: &str| number(text.trim(), charged);
+        let Some(charged) = parsed(&folder.join(charged), whole)? else {
+            return Ok(None);
+        };
+        let stat = parsed(&folder.join("memory.stat"), |text| {
+            let field = |name: &str| required(text, &format!("{prefix}{name}"));
+            Ok(Usage {
+                charged,
+                anonymous: field(anonymous)?,
+                active_file: field("active_file")?,
+                inactive_file: field("inactive_file")?,
+                swapped: keyed(text, "total_swap")?.unwrap_or(0),
+            })
+        })?;
+        let Some(usage) = stat else { return Ok(None) };
+        Ok(Some(match self.version {
+            Version::V1 => usage,
+            Version::V2 => {
+                let swapped = parsed(&folder.join("memory.swap.current"), |text| {
+                    number(text.trim(), "memory.swap.current")
+                })?;
+                Usage {
+                    swapped: swapped.unwrap_or(0),
+                    ..usage
+                }
+            }
+        }))
+    }
+
+    fn limit_events(&self) -> Result<Option<LimitEvents>, SampleError> {
+        let file = |name: &str| self.path.join(name);
+        match self.version {
+            Version::V1 => {
+                let hits = parsed(&file("memory.failcnt"), |text| {
+                    number(text.trim(), "memory.failcnt")
+                })?;
+                let ooms = parsed(&file("memory.oom_control"), |text| {
+                    Ok(keyed(text, "oom_kill")?.unwrap_or(0))
+                })?;
+                Ok(hits.zip(ooms).map(|(hits, ooms)| LimitEvents {
+                    hits,
+                    ooms,
+                    ooms_below: ooms,
+                }))
+            }
+            Version::V2 => {
+                let own = parsed(&file("memory.events.local"), |text| {
+                    Ok((required(text, "max")?, required(text, "oom")?))
+                })?;
+                let below = parsed(&file("memory.events"), |text| required(text, "oom"))?;
+                Ok(own.zip(below).map(|((hits, ooms), ooms_below)| LimitEvents {
+                    hits,
+                    ooms,
+                    ooms_below,
+                }))
+            }
+        }
+    }
+}
+
+struct Entry {
+    name: String,
+    inode: u64,
+}
+
+/// The sub-directories of a directory; none if it is gone.
+fn entries(folder: &Path) -> Result<Vec<Entry>, SampleError> {
+    let failed = |source| SampleError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let listing = match fs::read_dir(folder) {
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        listing => listing.map_err(failed)?,
+    };
+    let mut entries = Vec::new();
+    for entry in listing {
+        let entry = match entry {
+            Err(error) if is_gone(&error) => continue,
+            entry => entry.map_err(failed)?,
+        };
+        if let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
+            && metadata.is_dir()
+        {
+            entries.push(Entry {
+                name,
+                inode: metadata.ino(),
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// Version 1 says of a cgroup only which processes are in it, not in those below.
+fn has_processes(folder: &Path) -> Result<bool, SampleError> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if read_if_present(&folder.join("cgroup.procs"))?.is_some_and(|list| !list.trim().is_empty()) {
+            return Ok(true);
+        }
+        folders.extend(entries(&folder)?.into_iter().map(|entry| folder.join(entry.name)));
+    }
+    Ok(false)
+}
+
+fn parsed<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, SampleError> {
+    let Some(text) = read_if_present(path)? else {
+        return Ok(None);
+    };
+    parse(&text)
+        .map(Some)
+        .map_err(|fault| SampleError::field(path, fault))
+}
+
+/// A cgroup that is removed yields "not found" at open and "no such device" afterwards.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    error.kind() == io::ErrorKind::NotFound || errno == Some(rustix::io::Errno::NODEV)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! The two clocks of the agent. Wall time is not one of them.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// CLOCK_MONOTONIC in nanoseconds: the clock of windows; stands still while the machine is suspended.
+    pub monotonic_ns: u64,
+    /// CLOCK_BOOTTIME in nanoseconds: the clock of frames; goes on while the machine is suspended.
+    pub boottime_ns: u64,
+}
+
+impl Clocks {
+    /// Reads both clocks.
+    pub fn read() -> Self {
+        Self {
+            monotonic_ns: monotonic_ns(),
+            boottime_ns: nanoseconds(clock_gettime(ClockId::Boottime)),
+        }
+    }
+
+    /// How long the machine has been suspended since boot, in nanoseconds: a jump of it tells of a suspend.
+    pub const fn suspended_ns(&self) -> u64 {
+        self.boottime_ns.saturating_sub(self.monotonic_ns)
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds, as `bpf_ktime_get_ns` gives it.
+pub fn monotonic_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+fn nanoseconds(time: Timespec) -> u64 {
+    let (seconds, nanos) = (
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u64::try_from(time.tv_nsec).unwrap_or(0),
+    );
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_advance_and_boot_time_is_not_behind() {
+        let first = Clocks::read();
+        let second = Clocks::read();
+        assert!(second.monotonic_ns >= first.monotonic_ns && first.monotonic_ns > 0);
+        assert!(second.boottime_ns >= first.monotonic_ns);
+    }
+
+    #[test]
+    fn suspended_time_is_never_negative() {
+        assert_eq!(
+            Clocks {
+                monotonic_ns: 10,
+                boottime_ns: 9
+            }
+            .suspended_ns(),
+            0
+        );
+        assert_eq!(
+            Clocks {
+                monotonic_ns: 10,
+                boottime_ns: 25
+            }
+            .suspended_ns(),
+            15
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Memory of the node: what is really used, and how hard the kernel works to find more.
+
+use std::time::Duration;
+
+use headroom_domain::estimate::MemoryPressure;
+
+use super::{
+    SampleError,
+    cgroup::LimitEvents,
+    procfs::{Fault, Procfs, keyed, number},
+    psi::Psi,
+};
+
+/// Bytes in the pages vmstat counts. Larger base pages (arm64 can have 64 KiB) are asked for at start.
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// The fields of `/proc/meminfo` that are used, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meminfo {
+    /// All memory.
+    pub total: u64,
+    /// What could be had without swapping; caches and slab that can go are counted as available.
+    pub available: u64,
+    /// File pages used more than once of late.
+    pub active_file: u64,
+    /// Reserved for huge pages, used or not.
+    pub hugetlb: u64,
+    /// Swapped out, and not also in memory.
+    pub swapped: u64,
+}
+
+/// Counters of `/proc/vmstat` since boot. Those a kernel does not have are 0 for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vmstat {
+    /// Pages scanned for the whole machine, by kswapd and by tasks that needed memory at once. Reclaim at a cgroup's
+    /// limit is not in it.
+    pub scanned: u64,
+    /// Pages that were read again soon after they had been reclaimed.
+    pub refaulted: u64,
+    /// Pages swapped out.
+    pub swapped_out: u64,
+    /// Processes the OOM killer ended, for whatever limit.
+    pub oom_kills: u64,
+}
+
+/// All counters that memory brakes are made of, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCounters {
+    /// Counters of the machine.
+    pub vm: Vmstat,
+    /// Pressure of the machine, where the kernel keeps it.
+    pub node: Option<Psi>,
+    /// Pressure of kubepods (cgroup v2 only).
+    pub kubepods: Option<Psi>,
+    /// How often kubepods met its limit.
+    pub limit: Option<LimitEvents>,
+}
+
+impl Meminfo {
+    /// Parses `/proc/meminfo`.
+    ///
+    /// # Errors
+    /// When a field is missing that every kernel since 3.14 has, or a field is malformed.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let field = |name: &str| {
+            let Some(value) = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            else {
+                return Ok(None);
+            };
+            // Pages of the huge page pools are counts, everything else is in units of 1024 bytes.
+            let (digits, unit) = value
+                .strip_suffix(" kB")
+                .map_or((value, 1), |digits| (digits, 1_024));
+            Ok(Some(number::<u64>(digits.trim(), name)?.saturating_mul(unit)))
+        };
+        let required = |name: &str| field(name)?.ok_or_else(|| Fault::missing(name));
+        let optional = |name: &str| Ok::<u64, Fault>(field(name)?.unwrap_or(0));
+
+        // `Hugetlb` sums up the pools of all sizes; before Linux 4.19 only the default size is told.
+        let default_pool = optional("HugePages_Total")?.saturating_mul(optional("Hugepagesize")?);
+        let swapped = optional("SwapTotal")?
+            .saturating_sub(optional("SwapFree")?)
+            .saturating_sub(optional("SwapCached")?);
+        Ok(Self {
+            total: required("MemTotal")?,
+            available: required("MemAvailable")?,
+            active_file: required("Active(file)")?,
+            hugetlb: field("Hugetlb")?.unwrap_or(default_pool),
+            swapped,
+        })
+    }
+
+    /// C: memory pods can be given, without the huge page pools.
+    pub const fn capacity(&self) -> u64 {
+        self.total.saturating_sub(self.hugetlb)
+    }
+
+    /// Nn: memory in real use. Half of the active file pages counts as needed; the pools of huge pages do not count.
+    pub const fn used(&self) -> u64 {
+        let taken = self
+            .total
+            .saturating_sub(self.available)
+            .saturating_add(self.active_file / 2);
+        taken.saturating_sub(self.hugetlb).saturating_add(self.swapped)
+    }
+
+    /// U: use as far as it bears on what the scheduler may hand out, from kubepods' working set Wk (0 if there is
+    /// none) and raw allocatable A: `max(Wk, Nn - (C - A))`.
+    pub fn charged(&self, working_set: u64, raw_allocatable: u64) -> u64 {
+        let reserved = self.capacity().saturating_sub(raw_allocatable);
+        working_set.max(self.used().saturating_sub(reserved))
+    }
+}
+
+impl Vmstat {
+    /// Parses `/proc/vmstat`.
+    ///
+    /// # Errors
+    /// When a field is malformed.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let sum = |names: &[&str]| {
+            names.iter().try_fold(0_u64, |sum, name| {
+                Ok(sum.saturating_add(keyed(text, name)?.unwrap_or(0)))
+            })
+        };
+        Ok(Self {
+            scanned: sum(&["pgscan_kswapd", "pgscan_direct"])?,
+            // One counter before Linux 5.9, then one for each kind.
+            refaulted: sum(&[
+                "workingset_refault",
+                "workingset_refault_anon",
+                "workingset_refault_file",
+            ])?,
+            swapped_out: sum(&["pswpout"])?,
+            oom_kills: sum(&["oom_kill"])?,
+        })
+    }
+}
+
+impl MemoryCounters {
+    /// Reads the machine's counters; those of kubepods are added by whoever knows where kubepods is.
+    ///
+    /// # Errors
+    /// When a file cannot be read or parsed.
+    pub fn read(files: &Procfs) -> Result<Self, SampleError> {
+        let node = files.psi(super::psi::Subject::Memory)?;
+        Ok(Self {
+            vm: files.vmstat()?,
+            node,
+            ..Self::default()
+        })
+    }
+
+    /// What happened since an earlier reading, `elapsed` ago.
+    ///
+    /// An OOM kill is the node's own when the machine reclaimed memory and no limit in kubepods was hit; any other is
+    /// between a pod and its limit.
+    pub fn since(&self, earlier: &Self, elapsed: Duration) -> MemoryPressure {
+        let Self {
+            vm,
+            node,
+            kubepods,
+            limit,
+        } = self;
+        let shares = |now: &Option<Psi>, then: &Option<Psi>| match (now, then) {
+            (Some(now), Some(then)) => now.shares_ppm(then, elapsed),
+            (None, _) | (_, None) => (0, 0),
+        };
+        let (node_some, node_full) = shares(node, &earlier.node);
+        let (pods_some, pods_full) = shares(kubepods, &earlier.kubepods);
+        let limit = match (limit, &earlier.limit) {
+            (Some(now), Some(then)) => now.since(then),
+            (None, _) | (_, None) => LimitEvents::default(),
+        };
+        let grown = |now: u64, then: u64| now.saturating_sub(then);
+        let has_global_reclaim = vm.scanned > earlier.vm.scanned;
+        let is_node_oom = has_global_reclaim && limit.ooms_below == 0;
+        MemoryPressure {
+            some_ppm: node_some.max(pods_some),
+            full_ppm: node_full.max(pods_full),
+            direct_reclaim_ms: 0,
+            refault_mb_s: megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed),
+            swap_out_mb_s: megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed),
+            limit_hits: limit.hits,
+            limit_ooms: limit.ooms,
+            node_ooms: if is_node_oom {
+                grown(vm.oom_kills, earlier.vm.oom_kills)
+            } else {
+                0
+            },
+            has_global_reclaim,
+        }
+    }
+}
+
+impl Procfs {
+    /// Reads `/proc/meminfo`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn meminfo(&self) -> Result<Meminfo, SampleError> {
+        self.parsed("meminfo", Meminfo::parse)
+    }
+
+    /// Reads `/proc/vmstat`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn vmstat(&self) -> Result<Vmstat, SampleError> {
+        self.parsed("vmstat", Vmstat::parse)
+    }
+}
+
+fn megabytes_per_second(pages: u64, elapsed: Duration) -> u64 {
+    let bytes = u128::from(pages) * u128::from(page_bytes());
+    // Bytes per microsecond are megabytes per second.
+    u64::try_from(bytes.checked_div(elapsed.as_micros()).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

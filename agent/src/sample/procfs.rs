@@ -1,0 +1,336 @@
+//! Node-wide counters from `/proc` and `/sys`: text in, numbers out. The parsers are pure.
+
+use std::path::{Path, PathBuf};
+
+use super::{SampleError, read_text};
+
+/// A field that was not found or not a number. The reader adds the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The field, or the line it should be on.
+    pub field: String,
+    /// What was found there; empty if nothing.
+    pub found: String,
+}
+
+/// The files of one machine.
+#[derive(Clone, Debug)]
+pub struct Procfs {
+    proc: PathBuf,
+    online: PathBuf,
+    tick_ns: u64,
+}
+
+/// CPU time since boot, in nanoseconds with the kernel's tick as resolution (10 ms as a rule).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// User, nice, system, irq, softirq and steal: what is not there for others.
+    pub busy_ns: u64,
+    /// Of that, time the hypervisor gave to somebody else.
+    pub steal_ns: u64,
+    /// Idle, waiting for I/O or not.
+    pub idle_ns: u64,
+}
+
+/// CPU time of each CPU `/proc/stat` lists, by CPU number, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat(Vec<(u32, CpuTime)>);
+
+/// Numbers of CPUs, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet(Vec<u32>);
+
+impl Default for Procfs {
+    fn default() -> Self {
+        Self::at(Path::new("/proc"), Path::new("/sys"))
+    }
+}
+
+impl Procfs {
+    /// The files under other roots than `/proc` and `/sys`.
+    pub fn at(proc: &Path, sys: &Path) -> Self {
+        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+        Self {
+            proc: proc.to_owned(),
+            online: sys.join("devices/system/cpu/online"),
+            tick_ns: 1_000_000_000 / ticks_per_second,
+        }
+    }
+
+    /// Reads `/proc/stat`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn stat(&self) -> Result<Stat, SampleError> {
+        self.parsed("stat", |text| Stat::parse(text, self.tick_ns))
+    }
+
+    /// Reads the set of CPUs that are online.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn online(&self) -> Result<CpuSet, SampleError> {
+        let text = read_text(&self.online)?;
+        CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.online, fault))
+    }
+
+    /// Reads the random id this boot was given.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn boot_id(&self) -> Result<String, SampleError> {
+        Ok(read_text(&self.proc.join("sys/kernel/random/boot_id"))?
+            .trim()
+            .to_owned())
+    }
+
+    /// Reads a file under `/proc` and parses it.
+    pub(super) fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, Fault>,
+    ) -> Result<T, SampleError> {
+        let path = self.path(name);
+        parse(&read_text(&path)?).map_err(|fault| SampleError::field(&path, fault))
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.proc.join(name)
+    }
+}
+
+impl Fault {
+    pub(super) fn missing(field: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            found: String::new(),
+        }
+    }
+}
+
+impl Stat {
+    /// Parses `/proc/stat`, with `tick_ns` nanoseconds to a tick.
+    ///
+    /// # Errors
+    /// When a CPU's line is malformed or there is none at all.
+    pub fn parse(text: &str, tick_ns: u64) -> Result<Self, Fault> {
+        let mut cpus = Vec::new();
+        for line in text.lines() {
+            let Some((name, fields)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' ')) else {
+                // CPUs come first; the interrupt line that follows is long.
+                break;
+            };
+            if name.is_empty() {
+                continue;
+            }
+            let cpu = number(name, "cpu")?;
+            let mut fields = fields.split_ascii_whitespace();
+            let mut next = |field: &str| {
+                let text = fields
+                    .next()
+                    .ok_or_else(|| Fault::missing(&format!("cpu{cpu} {field}")))?;
+                Ok(number::<u64>(text, &format!("cpu{cpu} {field}"))?.saturating_mul(tick_ns))
+            };
+            let (user, nice, system) = (next("user")?, next("nice")?, next("system")?);
+            let (idle, iowait) = (next("idle")?, next("iowait")?);
+            let (irq, softirq, steal) = (next("irq")?, next("softirq")?, next("steal")?);
+            let busy_ns = [user, nice, system, irq, softirq, steal]
+                .into_iter()
+                .fold(0, u64::saturating_add);
+            cpus.push((
+                cpu,
+                CpuTime {
+                    busy_ns,
+                    steal_ns: steal,
+                    idle_ns: idle.saturating_add(iowait),
+                },
+            ));
+        }
+        if cpus.is_empty() {
+            return Err(Fault::missing("cpu0"));
+        }
+        cpus.sort_unstable_by_key(|(cpu, _)| *cpu);
+        Ok(Self(cpus))
+    }
+
+    /// Time of one CPU, if it is listed.
+    pub fn cpu(&self, cpu: u32) -> Option<CpuTime> {
+        let index = self.0.binary_search_by_key(&cpu, |(listed, _)| *listed).ok()?;
+        self.0.get(index).map(|(_, time)| *time)
+    }
+
+    /// What passed since an earlier reading, of each CPU in both. Counters that ran backwards count as no change:
+    /// idle time does so on some kernels, and all do when a CPU comes back.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let passed = |(cpu, now): &(u32, CpuTime)| {
+            let then = earlier.cpu(*cpu)?;
+            let time = CpuTime {
+                busy_ns: now.busy_ns.saturating_sub(then.busy_ns),
+                steal_ns: now.steal_ns.saturating_sub(then.steal_ns),
+                idle_ns: now.idle_ns.saturating_sub(then.idle_ns),
+            };
+            Some((*cpu, time))
+        };
+        Self(self.0.iter().filter_map(passed).collect())
+    }
+
+    /// Sum over these CPUs.
+    pub fn total(&self, cpus: &CpuSet) -> CpuTime {
+        cpus.iter()
+            .filter_map(|cpu| self.cpu(cpu))
+            .fold(CpuTime::default(), |sum, time| CpuTime {
+                busy_ns: sum.busy_ns.saturating_add(time.busy_ns),
+                steal_ns: sum.steal_ns.saturating_add(time.steal_ns),
+                idle_ns: sum.idle_ns.saturating_add(time.idle_ns),
+            })
+    }
+}
+
+impl CpuSet {
+    /// Parses the kernel's list format, such as `0-3,8`.
+    ///
+    /// # Errors
+    /// When an entry is no number or range, or the list is empty.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let mut cpus = Vec::new();
+        for entry in text.trim().split(',') {
+            let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
+            let (first, last) = (
+                number::<u32>(first, "cpu list")?,
+                number::<u32>(last, "cpu list")?,
+            );
+            // Linux has at most 8192 CPUs; more is not a list of them.
+            if first > last || last >= 8192 {
+                return Err(Fault {
+                    field: "cpu list".to_owned(),
+                    found: entry.to_owned(),
+                });
+            }
+            cpus.extend(first..=last);
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self(cpus))
+    }
+
+    /// The CPUs, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// A number, or a fault that names the field.
+pub(super) fn number<T: std::str::FromStr>(text: &str, field: &str) -> Result<T, Fault> {
+    text.parse().map_err(|_invalid| Fault {
+        field: field.to_owned(),
+        found: text.to_owned(),
+    })
+}
+
+/// The value after `name` and white space at the start of a line, as in `/proc/vmstat` and `memory.stat`.
+pub(super) fn keyed(text: &str, name: &str) -> Result<Option<u64>, Fault> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(|value| number(value.trim(), name)).transpose()
+}
+
+/// Like [`keyed`], where the value must be there.
+pub(super) fn required(text: &str, name: &str) -> Result<u64, Fault> {
+    keyed(text, name)?.ok_or_else(|| Fault::missing(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  270332 14378 67559 222542 3095 0 940 7325 0 0\n\
+                        cpu0 134541 6994 33079 113918 857 0 57 3655 0 0\n\
+                        cpu1 135791 7383 34480 108623 2238 0 883 3670 7 9\n\
+                        intr 3851709 0 0 0\nctxt 100\ncpu9 1 2\n";
+
+    #[test]
+    fn busy_is_all_that_is_not_idle_and_includes_steal() {
+        let stat = Stat::parse(STAT, 10).unwrap();
+        let cpu1 = CpuTime {
+            busy_ns: (135_791 + 7_383 + 34_480 + 883 + 3_670) * 10,
+            steal_ns: 36_700,
+            idle_ns: (108_623 + 2_238) * 10,
+        };
+        assert_eq!(stat.cpu(1), Some(cpu1));
+        assert_eq!(stat.cpu(2), None);
+    }
+
+    #[test]
+    fn delta_covers_the_cpus_in_both_readings_and_never_underflows() {
+        let earlier = Stat::parse("cpu0 10 0 0 100 0 0 0 2\ncpu1 50 0 0 100 0 0 0 0\n", 1).unwrap();
+        let later = Stat::parse("cpu0 40 0 0 90 0 0 0 3\ncpu2 50 0 0 100 0 0 0 0\n", 1).unwrap();
+        let delta = later.since(&earlier);
+        assert_eq!(
+            delta.cpu(0),
+            Some(CpuTime {
+                busy_ns: 31,
+                steal_ns: 1,
+                idle_ns: 0
+            })
+        );
+        assert_eq!((delta.cpu(1), delta.cpu(2)), (None, None));
+        assert_eq!(delta.total(&CpuSet(vec![0, 1, 2])).busy_ns, 31);
+    }
+
+    #[test]
+    fn malformed_stat_names_the_field() {
+        let fault = Stat::parse("cpu0 1 2 three 4 5 6 7 8\n", 1).unwrap_err();
+        assert_eq!(
+            fault,
+            Fault {
+                field: "cpu0 system".into(),
+                found: "three".into()
+            }
+        );
+        assert_eq!(Stat::parse("cpu0 1 2 3\n", 1).unwrap_err().field, "cpu0 idle");
+        assert_eq!(Stat::parse("cpux 1 2 3 4 5 6 7 8\n", 1).unwrap_err().found, "x");
+        assert_eq!(Stat::parse("", 1).unwrap_err().field, "cpu0");
+        assert_eq!(Stat::parse("\u{0}binary", 1).unwrap_err().field, "cpu0");
+    }
+
+    #[test]
+    fn cpu_lists_are_ranges_and_single_numbers() {
+        let cpus = |text| CpuSet::parse(text).map(|set| set.iter().collect::<Vec<_>>());
+        assert_eq!(cpus("0-1\n"), Ok(vec![0, 1]));
+        assert_eq!(cpus("0,2-4,8\n"), Ok(vec![0, 2, 3, 4, 8]));
+        assert_eq!(CpuSet::parse("0-3").unwrap().count(), 4);
+        for bad in ["", "a", "3-1", "0-99999999", "1,,2"] {
+            assert!(cpus(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_by_their_whole_name() {
+        let text = "pgscan_kswapd_high 7\npgscan_kswapd 3\nbroken x\n";
+        assert_eq!(keyed(text, "pgscan_kswapd"), Ok(Some(3)));
+        assert_eq!(keyed(text, "pgscan"), Ok(None));
+        assert_eq!(
+            keyed(text, "broken"),
+            Err(Fault {
+                field: "broken".into(),
+                found: "x".into()
+            })
+        );
+        assert_eq!(required(text, "absent"), Err(Fault::missing("absent")));
+    }
+
+    #[test]
+    fn running_machine_is_readable() {
+        let files = Procfs::default();
+        let (stat, online) = (files.stat().unwrap(), files.online().unwrap());
+        assert!(online.count() >= 1);
+        assert!(online.iter().all(|cpu| stat.cpu(cpu).is_some()));
+        assert_eq!(files.boot_id().unwrap().len(), 36);
+    }
+}

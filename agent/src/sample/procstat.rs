@@ -1,0 +1,41 @@
+//! CPU counters from `/proc/stat` alone: what is left when the kernel programs cannot be had.
+
+use super::{CounterSource, Counts, Origin, SampleError, Tick, Windows, waits::Waits};
+
+/// Busy time in ticks; no windows, no waits, no switches.
+#[derive(Debug)]
+pub struct Source {
+    from_ns: u64,
+}
+
+impl Source {
+    /// Counts from `now_ns` (CLOCK_MONOTONIC) on.
+    pub const fn new(now_ns: u64) -> Self {
+        Self { from_ns: now_ns }
+    }
+}
+
+impl CounterSource for Source {
+    fn origin(&self) -> Origin {
+        Origin::Procfs
+    }
+
+    fn wants_stat(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError> {
+        let from_ns = self.from_ns;
+        self.from_ns = tick.now_ns;
+        Ok(Counts {
+            from_ns,
+            until_ns: tick.now_ns,
+            busy_ns: tick.stat.map_or(0, |stat| stat.total(tick.online).busy_ns),
+            wait_ns: 0,
+            windows: Windows::default(),
+            waits: Waits::default(),
+            switches: 0,
+            lost_windows: 0,
+        })
+    }
+}

@@ -1,0 +1,321 @@
+//! CPU counters from the kernel's rings: which windows were busy, including those in which nothing happened.
+//!
+//! A slot exists only for windows with a transition or a sampled wait. Every slot says what its CPU did before and
+//! after, so the walk goes backwards from the present state: a window without a slot was what the CPU did before the
+//! next slot, or what it does now. This holds for a task that runs on while we read, for a CPU that has been busy
+//! since before the programs were attached, and for one that has slept for minutes.
+
+use headroom_agent_ebpf::{
+    Config, CpuRing, RQH_GENERATIONS, Slot,
+    histogram::BUCKETS,
+    ring::{BUSY, SLOTS, UNKNOWN, W_SHIFT, WINDOW_NS},
+    stamp::{TICK_SHIFT, ticks},
+};
+
+use super::{CounterSource, Counts, Origin, SampleError, Tick, Window, Windows, waits::Waits};
+
+/// Counters of one histogram of one CPU.
+pub type Counters = [u64; BUCKETS];
+
+/// Sampling the agent starts with: one task in 2^3 = 8.
+pub const SAMPLING_SHIFT: u32 = 3;
+
+/// Attempts at copies without a half-done update. A copy takes 100 ns of a CPU's time, so one retry is rare; more
+/// mean that a virtual CPU was stopped in the middle of an update.
+const ATTEMPTS: usize = 8;
+
+/// The maps of the kernel programs. A trait, so that the reader is tested without a kernel.
+pub trait Rings: Send {
+    /// A copy of each possible CPU's ring, by CPU number.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    fn rings(&mut self) -> Result<Vec<CpuRing>, SampleError>;
+
+    /// A copy of each possible CPU's histogram of this generation.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    fn waits(&mut self, generation: u32) -> Result<Vec<Counters>, SampleError>;
+
+    /// Tells the programs what to sample.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    fn configure(&mut self, config: Config) -> Result<(), SampleError>;
+}
+
+/// Reads the kernel's rings.
+#[derive(Debug)]
+pub struct Source<R> {
+    rings: R,
+    config: Config,
+    /// Polls so far, from which salts are made.
+    polls: u32,
+    /// When the present salt came into use, in ticks.
+    salt_since: u64,
+    /// First window not reported yet.
+    next: u64,
+    /// Counters of each possible CPU at the last poll.
+    cpus: Vec<Cpu>,
+    /// Sums over all CPUs when each generation was last read.
+    histograms: [Counters; RQH_GENERATIONS as usize],
+    has_unsettled: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// Busy time up to the start of window `next`; `None` while the CPU's state is not known.
+    busy_ns: Option<u64>,
+    waited: u64,
+    switches: u64,
+}
+
+/// One CPU's ring, read back from the present.
+#[derive(Debug, Default)]
+struct Past {
+    /// Busy nanoseconds and waited ticks of the windows that are over, newest first.
+    windows: Vec<(u32, u32)>,
+    /// Busy time up to the end of the newest of them; `None` while the CPU's state is not known.
+    busy_ns: Option<u64>,
+    /// What the CPU did before the oldest.
+    was_busy: bool,
+}
+
+/// The stretch of windows to read back.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    first: u64,
+    /// The present window: the first that is not over.
+    end: u64,
+    /// The newest with a slot on any CPU, or `end`: copies are made a little after the time was taken.
+    newest: u64,
+}
+
+impl<R: Rings> Source<R> {
+    /// Starts reading what the programs count, sampling one task in 2^`sampling_shift` (at most 2^16). They were
+    /// attached at `attached_ns` (CLOCK_MONOTONIC).
+    ///
+    /// # Errors
+    /// When the programs cannot be told what to sample.
+    pub fn new(mut rings: R, sampling_shift: u32, attached_ns: u64) -> Result<Self, SampleError> {
+        let salt_since = ticks(attached_ns);
+        let mask = (1 << sampling_shift.min(16)) - 1;
+        let config = Config {
+            salt: 0,
+            mask,
+            hist_idx: 0,
+            former_salt: 0,
+            since: salt_since,
+        };
+        rings.configure(config)?;
+        Ok(Self {
+            rings,
+            config,
+            polls: 0,
+            salt_since,
+            // The window of the attachment was not seen whole.
+            next: (attached_ns >> W_SHIFT) + 1,
+            cpus: Vec::new(),
+            histograms: [[0; BUCKETS]; RQH_GENERATIONS as usize],
+            has_unsettled: true,
+        })
+    }
+
+    /// How many tasks each sampled one stands for.
+    pub const fn sampling_factor(&self) -> u64 {
+        self.config.mask as u64 + 1
+    }
+
+    /// Copies of all rings without half-done updates, or `None` if some CPU would not stand still.
+    fn whole_rings(&mut self) -> Result<Option<Vec<CpuRing>>, SampleError> {
+        let mut kept = self.rings.rings()?;
+        for _ in 1..ATTEMPTS {
+            if kept.iter().all(CpuRing::is_whole) {
+                break;
+            }
+            for (ring, again) in kept.iter_mut().zip(self.rings.rings()?) {
+                if !ring.is_whole() {
+                    *ring = again;
+                }
+            }
+        }
+        Ok(kept.iter().all(CpuRing::is_whole).then_some(kept))
+    }
+
+    /// Has the programs fill the other histogram under another salt, and returns what the one they leave has gained.
+    fn turn_over(&mut self, now_ns: u64) -> Result<Waits, SampleError> {
+        let left = self.config.hist_idx;
+        self.polls = self.polls.wrapping_add(1);
+        let config = Config {
+            // Upper bits of multiples of a large odd number: every residue comes up, in no order a load could follow.
+            salt: self.polls.wrapping_mul(0x9e37_79b1) >> 16,
+            mask: self.config.mask,
+            hist_idx: (left + 1) % RQH_GENERATIONS,
+            former_salt: self.config.salt,
+            since: self.salt_since,
+        };
+        self.rings.configure(config)?;
+        self.config = config;
+        self.salt_since = ticks(now_ns);
+
+        let mut gained = [0_u64; BUCKETS];
+        for counters in self.rings.waits(left)? {
+            for (sum, count) in gained.iter_mut().zip(counters) {
+                *sum = sum.wrapping_add(count);
+            }
+        }
+        // Counters are never cleared, so that no count is lost between reading and clearing.
+        for (sum, before) in gained.iter_mut().zip(
+            self.histograms
+                .iter_mut()
+                .nth(left as usize)
+                .into_iter()
+                .flatten(),
+        ) {
+            let now = *sum;
+            *sum = now.saturating_sub(*before);
+            *before = now;
+        }
+        Ok(Waits::new(gained))
+    }
+
+    /// Adds up all CPUs and remembers their counters.
+    fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, tick: &Tick<'_>) -> Counts {
+        let factor = self.sampling_factor();
+        let lost = stretch.first - self.next;
+        let mut counts = Counts {
+            from_ns: self.next << W_SHIFT,
+            until_ns: stretch.end << W_SHIFT,
+            lost_windows: lost,
+            windows: Windows {
+                first: stretch.first,
+                windows: (stretch.first..stretch.end).map(|_| Window::default()).collect(),
+            },
+            ..Counts::default()
+        };
+        self.cpus.resize(rings.len(), Cpu::default());
+        self.has_unsettled = false;
+        for ((number, ring), cpu) in (0_u32..).zip(rings).zip(&mut self.cpus) {
+            let is_unsettled = ring.state == UNKNOWN;
+            self.has_unsettled |= is_unsettled && tick.online.iter().any(|online| online == number);
+            let past = Past::read(ring, stretch, is_unsettled && seems_busy(tick, number));
+            let seen: u64 = past.windows.iter().map(|(busy, _)| u64::from(*busy)).sum();
+            counts.busy_ns += match (cpu.busy_ns, past.busy_ns) {
+                (Some(before), Some(now)) => now.saturating_sub(before),
+                (None, _) | (_, None) => seen + if past.was_busy { lost * WINDOW_NS } else { 0 },
+            };
+            for (window, (busy, wait)) in counts.windows.windows.iter_mut().rev().zip(past.windows) {
+                window.busy_ns += u64::from(busy);
+                window.wait_ns += u64::from(wait) * factor << TICK_SHIFT;
+            }
+            counts.wait_ns += ring.wait.saturating_sub(cpu.waited) * factor << TICK_SHIFT;
+            counts.switches += ring.nsw.saturating_sub(cpu.switches);
+            *cpu = Cpu {
+                busy_ns: past.busy_ns,
+                waited: ring.wait,
+                switches: ring.nsw,
+            };
+        }
+        counts
+    }
+}
+
+impl<R: Rings> CounterSource for Source<R> {
+    fn origin(&self) -> Origin {
+        Origin::Ebpf
+    }
+
+    fn wants_stat(&self) -> bool {
+        self.has_unsettled
+    }
+
+    fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError> {
+        let end = tick.now_ns >> W_SHIFT;
+        let nothing_yet = Counts {
+            from_ns: self.next << W_SHIFT,
+            until_ns: self.next << W_SHIFT,
+            ..Counts::default()
+        };
+        if end <= self.next {
+            return Ok(nothing_yet);
+        }
+        let Some(rings) = self.whole_rings()? else {
+            return Ok(nothing_yet);
+        };
+        let waits = self.turn_over(tick.now_ns)?;
+        let newest = rings
+            .iter()
+            .filter_map(|ring| newest_slot(ring, end))
+            .fold(end, u64::max);
+        let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
+        let counts = self.sum_up(&rings, Stretch { first, end, newest }, tick);
+        self.next = end;
+        Ok(Counts { waits, ..counts })
+    }
+}
+
+impl Past {
+    /// Walks back from the present state. `assumed` is what the CPU does if the ring does not know.
+    fn read(ring: &CpuRing, stretch: Stretch, assumed: bool) -> Self {
+        let Stretch { first, end, newest } = stretch;
+        let last = ring.last >> W_SHIFT;
+        let mut is_busy = if ring.state == UNKNOWN {
+            assumed
+        } else {
+            ring.state == BUSY
+        };
+        let mut past = Self::default();
+        // Busy time that the ring's total counts and that lies in or after the present window.
+        let mut beyond = 0;
+        for window in (first..=newest).rev() {
+            let slot = slot_of(ring, window);
+            let silent = if is_busy { 1 << W_SHIFT } else { 0 };
+            let busy = slot.map_or(silent, |slot| slot.whole_busy_ns().min(1 << W_SHIFT));
+            if window < end {
+                past.windows.push((busy, slot.map_or(0, |slot| slot.wait)));
+            } else if window < last {
+                beyond += u64::from(busy);
+            } else if window == last {
+                beyond += slot.map_or(0, |slot| u64::from(slot.busy));
+            }
+            is_busy = slot.map_or(is_busy, Slot::is_busy_before);
+        }
+        let border = end << W_SHIFT;
+        past.was_busy = is_busy;
+        past.busy_ns = match ring.state {
+            UNKNOWN => None,
+            BUSY if ring.last < border => Some(ring.busy + (border - ring.last)),
+            _ => Some(ring.busy.saturating_sub(beyond)),
+        };
+        past
+    }
+}
+
+fn slot_of(ring: &CpuRing, window: u64) -> Option<&Slot> {
+    let slot = ring.slots.iter().nth((window % SLOTS as u64) as usize)?;
+    // Slots keep the lower half of the number: enough for 417 days.
+    (slot.win == window as u32).then_some(slot)
+}
+
+/// The newest window with a slot, if it is newer than `end`.
+fn newest_slot(ring: &CpuRing, end: u64) -> Option<u64> {
+    let ahead = |slot: &Slot| u64::from(slot.win.wrapping_sub(end as u32));
+    ring.slots
+        .iter()
+        .map(ahead)
+        .filter(|ahead| *ahead < SLOTS as u64)
+        .max()
+        .map(|ahead| end + ahead)
+}
+
+/// What `/proc/stat` says of a CPU that has not switched since attach: it has done one thing only, so the larger half
+/// is all of it.
+fn seems_busy(tick: &Tick<'_>, cpu: u32) -> bool {
+    tick.stat
+        .and_then(|stat| stat.cpu(cpu))
+        .is_some_and(|time| time.busy_ns > time.idle_ns)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! The reader against a brute-force timeline, with the kernel's own ring code as the writer.
+
+use std::sync::{Arc, Mutex};
+
+use headroom_agent_ebpf::{histogram::bucket, stamp};
+use proptest::prelude::*;
+
+use super::*;
+use crate::sample::procfs::{CpuSet, Stat};
+
+const MS: u64 = 1_000_000;
+const START: u64 = 1_000 * WINDOW_NS;
+
+/// What a simulated kernel does, shared between the test and the source that reads it.
+#[derive(Default)]
+struct Kernel {
+    rings: Vec<CpuRing>,
+    histograms: Vec<Counters>,
+    config: Config,
+    /// Rings handed out as half-done updates before whole ones.
+    torn: usize,
+}
+
+#[derive(Clone, Default)]
+struct Fake(Arc<Mutex<Kernel>>);
+
+impl Fake {
+    fn with_cpus(cpus: usize) -> Self {
+        let fake = Self::default();
+        let mut kernel = fake.0.lock().unwrap();
+        kernel.rings = vec![CpuRing::default(); cpus];
+        kernel.histograms = vec![[0; BUCKETS]; 2];
+        drop(kernel);
+        fake
+    }
+
+    /// As `sched_switch` does it: `was` and `is` tell busy before and after.
+    fn switch(&self, cpu: usize, now: u64, was: bool, is: bool) {
+        let ring = &mut self.0.lock().unwrap().rings[cpu];
+        ring.nsw += 1;
+        if ring.state == UNKNOWN {
+            ring.settle(now, was);
+        }
+        if was != is {
+            ring.turn(now, is);
+        }
+    }
+
+    fn wait(&self, cpu: usize, now: u64, ticks: u64) {
+        let mut kernel = self.0.lock().unwrap();
+        let generation = kernel.config.hist_idx as usize;
+        kernel.histograms[generation][bucket(ticks)] += 1;
+        kernel.rings[cpu].add_wait(now, ticks);
+    }
+
+    fn config(&self) -> Config {
+        self.0.lock().unwrap().config
+    }
+
+    fn source(&self) -> Source<Self> {
+        Source::new(self.clone(), 3, START).unwrap()
+    }
+}
+
+impl Rings for Fake {
+    fn rings(&mut self) -> Result<Vec<CpuRing>, SampleError> {
+        let mut kernel = self.0.lock().unwrap();
+        let mut rings = kernel.rings.clone();
+        if kernel.torn > 0 {
+            kernel.torn -= 1;
+            rings[0].open();
+        }
+        Ok(rings)
+    }
+
+    fn waits(&mut self, generation: u32) -> Result<Vec<Counters>, SampleError> {
+        Ok(vec![self.0.lock().unwrap().histograms[generation as usize]])
+    }
+
+    fn configure(&mut self, config: Config) -> Result<(), SampleError> {
+        self.0.lock().unwrap().config = config;
+        Ok(())
+    }
+}
+
+/// Polls at `now_ns` with CPUs 0 and 1 online and no word from `/proc/stat`.
+fn poll(source: &mut Source<Fake>, now_ns: u64) -> Counts {
+    let online = CpuSet::parse("0-1").unwrap();
+    source
+        .poll(&Tick {
+            now_ns,
+            online: &online,
+            stat: None,
+        })
+        .unwrap()
+}
+
+fn busy(counts: &Counts) -> Vec<u64> {
+    counts
+        .windows
+        .windows
+        .iter()
+        .map(|window| window.busy_ns)
+        .collect()
+}
+
+#[test]
+fn task_that_runs_on_while_we_read_is_accounted() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START + 5 * MS, false, true);
+    let now = START + 250 * MS;
+    let counts = poll(&mut source, now);
+    let first = START + WINDOW_NS;
+    assert_eq!(
+        (counts.from_ns, counts.until_ns),
+        (first, now >> W_SHIFT << W_SHIFT)
+    );
+    assert_eq!(counts.busy_ns, counts.until_ns - counts.from_ns);
+    assert!(busy(&counts).iter().all(|busy| *busy == WINDOW_NS));
+}
+
+#[test]
+fn cpu_busy_since_before_attach_is_busy_back_to_attach() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START + 180 * MS, true, true);
+    let counts = poll(&mut source, START + 250 * MS);
+    assert_eq!(counts.busy_ns, counts.until_ns - counts.from_ns);
+    assert_eq!(counts.lost_windows, 0);
+}
+
+#[test]
+fn cpu_that_never_switched_is_what_procfs_says() {
+    let fake = Fake::with_cpus(2);
+    let mut source = fake.source();
+    assert!(source.wants_stat());
+    let online = CpuSet::parse("0-1").unwrap();
+    let stat = Stat::parse("cpu0 24 0 0 1 0 0 0 0\ncpu1 1 0 0 24 0 0 0 0\n", 10 * MS).unwrap();
+    let tick = Tick {
+        now_ns: START + 250 * MS,
+        online: &online,
+        stat: Some(&stat),
+    };
+    let counts = source.poll(&tick).unwrap();
+    assert_eq!(
+        counts.busy_ns,
+        counts.until_ns - counts.from_ns,
+        "CPU 0 all the time, CPU 1 never"
+    );
+    assert!(source.wants_stat(), "still not known");
+
+    fake.switch(0, START + 300 * MS, true, true);
+    fake.switch(1, START + 300 * MS, false, false);
+    let counts = poll(&mut source, START + 500 * MS);
+    assert_eq!(counts.busy_ns, counts.until_ns - counts.from_ns);
+    assert!(!source.wants_stat());
+}
+
+#[test]
+fn gap_longer_than_the_ring_loses_windows_and_no_busy_time() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START, false, false);
+    let before = poll(&mut source, START + 250 * MS);
+    // Half-busy windows for 1.5 s.
+    let mut at = before.until_ns;
+    while at < START + 1_750 * MS {
+        fake.switch(0, at, false, true);
+        fake.switch(0, at + WINDOW_NS / 2, true, false);
+        at += WINDOW_NS;
+    }
+    let counts = poll(&mut source, START + 1_750 * MS);
+    assert_eq!(counts.from_ns, before.until_ns);
+    assert_eq!(counts.busy_ns, (counts.until_ns - counts.from_ns) / 2);
+    assert_eq!(
+        counts.windows.windows.len() as u64 + counts.lost_windows,
+        (counts.until_ns - counts.from_ns) / WINDOW_NS
+    );
+    assert!(
+        (115..=120).contains(&counts.lost_windows),
+        "{}",
+        counts.lost_windows
+    );
+    assert!(busy(&counts).iter().all(|busy| *busy == WINDOW_NS / 2));
+}
+
+#[test]
+fn half_done_update_is_read_again_and_one_that_stays_is_waited_for() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START, false, true);
+    fake.0.lock().unwrap().torn = ATTEMPTS - 1;
+    let counts = poll(&mut source, START + 100 * MS);
+    assert!(counts.busy_ns > 0);
+
+    fake.0.lock().unwrap().torn = ATTEMPTS;
+    let none = poll(&mut source, START + 200 * MS);
+    assert_eq!(
+        (none.from_ns, none.until_ns, none.busy_ns),
+        (counts.until_ns, counts.until_ns, 0)
+    );
+    let both = poll(&mut source, START + 300 * MS);
+    assert_eq!(both.from_ns, counts.until_ns);
+    assert_eq!(both.busy_ns, both.until_ns - both.from_ns);
+}
+
+#[test]
+fn poll_within_the_same_window_has_nothing_to_tell() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    let counts = poll(&mut source, START + 1);
+    assert_eq!(
+        (counts.until_ns - counts.from_ns, counts.windows.windows.len()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn waits_are_projected_by_the_sampling_factor_and_counted_once() {
+    let fake = Fake::with_cpus(2);
+    let mut source = fake.source();
+    fake.switch(0, START, false, true);
+    fake.switch(1, START, false, true);
+    fake.wait(0, START + 20 * MS, 1_000);
+    fake.wait(1, START + 30 * MS, 3_000);
+    let counts = poll(&mut source, START + 100 * MS);
+    assert_eq!(counts.wait_ns, 4_000 * 1_024 * 8);
+    assert_eq!(
+        counts
+            .windows
+            .windows
+            .iter()
+            .map(|window| window.wait_ns)
+            .sum::<u64>(),
+        counts.wait_ns
+    );
+    assert_eq!(counts.waits.count(), 2);
+
+    fake.wait(0, START + 120 * MS, 500);
+    let counts = poll(&mut source, START + 200 * MS);
+    assert_eq!((counts.wait_ns, counts.waits.count()), (500 * 1_024 * 8, 1));
+    let counts = poll(&mut source, START + 300 * MS);
+    assert_eq!((counts.wait_ns, counts.waits.count()), (0, 0));
+}
+
+#[test]
+fn every_poll_turns_salt_and_generation_and_keeps_the_former_salt() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    let mut before = fake.config();
+    let mut residues = std::collections::BTreeSet::new();
+    for number in 1..=64 {
+        let now = START + number * 250 * MS;
+        poll(&mut source, now);
+        let config = fake.config();
+        assert_ne!(config.hist_idx, before.hist_idx);
+        assert_eq!((config.former_salt, config.mask), (before.salt, 7));
+        assert!(stamp::elapsed(config.since, ticks(now)).abs_diff(ticks(250 * MS)) <= 1);
+        residues.insert(config.salt & 7);
+        before = config;
+    }
+    assert_eq!(residues.len(), 8, "every task is sampled at some time");
+}
+
+/// One CPU's life: it changes between idle and busy after each of these gaps.
+#[derive(Clone, Debug)]
+struct Life {
+    starts_busy: bool,
+    gaps: Vec<u64>,
+}
+
+impl Life {
+    fn strategy() -> impl Strategy<Value = Self> {
+        // From bursts far shorter than a window to silence of seconds.
+        let gap = prop_oneof![1_u64..100_000, 100_000..(20 * MS), (20 * MS)..(3_000 * MS)];
+        (any::<bool>(), prop::collection::vec(gap, 1..120))
+            .prop_map(|(starts_busy, gaps)| Self { starts_busy, gaps })
+    }
+
+    /// (time, busy from then on), ascending.
+    fn turns(&self) -> Vec<(u64, bool)> {
+        let mut at = START;
+        let mut is_busy = self.starts_busy;
+        let turn = |gap: &u64| {
+            at += gap;
+            is_busy = !is_busy;
+            (at, is_busy)
+        };
+        self.gaps.iter().map(turn).collect()
+    }
+
+    fn busy_between(&self, from: u64, until: u64) -> u64 {
+        let mut sum = 0;
+        let (mut since, mut is_busy) = (0, self.starts_busy);
+        for (at, next) in self.turns().into_iter().chain([(u64::MAX, false)]) {
+            if is_busy {
+                sum += at.min(until).saturating_sub(since.max(from));
+            }
+            (since, is_busy) = (at, next);
+        }
+        sum
+    }
+}
+
+proptest! {
+    /// Whatever CPUs do and however late copies are made: every window read is exact, and so is the sum, also over
+    /// windows that were lost; only a first poll that comes too late can but estimate what it lost.
+    #[test]
+    fn windows_and_sums_are_exact(
+        lives in prop::collection::vec(Life::strategy(), 1..4),
+        polls in prop::collection::vec((20 * MS..700 * MS, 0..30 * MS), 1..20),
+    ) {
+        let fake = Fake::with_cpus(lives.len());
+        let mut source = fake.source();
+        for (cpu, life) in lives.iter().enumerate() {
+            // Known from the start; the other tests cover CPUs that settle later.
+            fake.switch(cpu, START, life.starts_busy, life.starts_busy);
+        }
+        let mut pending: Vec<_> = lives.iter().map(|life| life.turns().into_iter().peekable()).collect();
+        let mut now = START;
+        let mut is_first = true;
+        for (gap, delay) in polls {
+            now += gap;
+            for (cpu, turns) in pending.iter_mut().enumerate() {
+                while let Some((at, is)) = turns.next_if(|(at, _)| *at <= now + delay) {
+                    fake.switch(cpu, at, !is, is);
+                }
+            }
+            let counts = poll(&mut source, now);
+            let oracle = |from, until| lives.iter().map(|life| life.busy_between(from, until)).sum::<u64>();
+            if !is_first || counts.lost_windows == 0 {
+                prop_assert_eq!(counts.busy_ns, oracle(counts.from_ns, counts.until_ns));
+            }
+            is_first &= counts.until_ns == counts.from_ns;
+            for (number, window) in counts.windows.iter() {
+                prop_assert_eq!(window.busy_ns, oracle(number << W_SHIFT, (number + 1) << W_SHIFT), "window {}", number);
+            }
+            let covered = counts.windows.windows.len() as u64 + counts.lost_windows;
+            prop_assert_eq!(covered, (counts.until_ns - counts.from_ns) >> W_SHIFT);
+            prop_assert!(gap + delay > 500 * MS || counts.lost_windows == 0);
+            now += delay;
+        }
+    }
+}

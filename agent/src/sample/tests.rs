@@ -1,0 +1,129 @@
+//! The sampler over a source that counts its calls, and over this machine.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Remembers how often it was given CPU times.
+struct Counted {
+    with_stat: Arc<AtomicU32>,
+    wants: bool,
+}
+
+impl CounterSource for Counted {
+    fn origin(&self) -> Origin {
+        Origin::Ebpf
+    }
+
+    fn wants_stat(&self) -> bool {
+        self.wants
+    }
+
+    fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError> {
+        if tick.stat.is_some() {
+            self.with_stat.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Counts::default())
+    }
+}
+
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self(TempDir::new().unwrap());
+        machine.set("sys/devices/system/cpu/online", "0-1\n");
+        machine.set("proc/stat", "cpu 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
+        machine
+    }
+
+    fn set(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn files(&self) -> Procfs {
+        Procfs::at(&self.0.path().join("proc"), &self.0.path().join("sys"))
+    }
+}
+
+fn at(milliseconds: u64) -> Clocks {
+    Clocks {
+        monotonic_ns: milliseconds * 1_000_000,
+        boottime_ns: milliseconds * 1_000_000,
+    }
+}
+
+fn reads_of_stat(wants: bool, stat_every: u32) -> u32 {
+    let (machine, with_stat) = (Machine::new(), Arc::new(AtomicU32::new(0)));
+    let source = Counted {
+        with_stat: Arc::clone(&with_stat),
+        wants,
+    };
+    let mut sampler = Sampler::new(Box::new(source), machine.files(), stat_every, at(0)).unwrap();
+    for poll in 1..=8 {
+        sampler.poll(at(poll * 250)).unwrap();
+    }
+    with_stat.load(Ordering::Relaxed)
+}
+
+#[test]
+fn proc_stat_is_read_when_due_or_when_the_source_wants_it() {
+    assert_eq!(reads_of_stat(false, 4), 2);
+    assert_eq!(reads_of_stat(false, 1), 8);
+    assert_eq!(reads_of_stat(true, 4), 8);
+}
+
+#[test]
+fn stat_covers_the_time_since_it_was_last_read() {
+    let (machine, with_stat) = (Machine::new(), Arc::new(AtomicU32::new(0)));
+    let source = Counted {
+        with_stat,
+        wants: false,
+    };
+    let mut sampler = Sampler::new(Box::new(source), machine.files(), 2, at(0)).unwrap();
+    assert_eq!(sampler.poll(at(250)).unwrap().stat, None);
+    machine.set(
+        "proc/stat",
+        "cpu 0\ncpu0 20 0 0 30 0 0 0 5\ncpu1 10 0 0 40 0 0 0 0\n",
+    );
+    let span = sampler.poll(at(500)).unwrap().stat.unwrap();
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    assert_eq!((span.elapsed_ns, span.time.busy_ns), (500_000_000, 35 * tick_ns));
+    assert_eq!(span.time.steal_ns, 5 * tick_ns);
+}
+
+#[test]
+fn failed_poll_is_covered_by_the_next() {
+    let machine = Machine::new();
+    let mut sampler = Sampler::new(Box::new(procstat::Source::new(0)), machine.files(), 1, at(0)).unwrap();
+    machine.set("proc/stat", "nonsense\n");
+    let error = sampler.poll(at(250)).unwrap_err().to_string();
+    assert!(error.ends_with("proc/stat: no `cpu0`"), "{error}");
+    machine.set("proc/stat", "cpu0 40 0 0 10 0 0 0 0\ncpu1 0 0 0 50 0 0 0 0\n");
+    let poll = sampler.poll(at(500)).unwrap();
+    assert_eq!((poll.counts.from_ns, poll.counts.until_ns), (0, 500_000_000));
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    assert_eq!(poll.counts.busy_ns, 40 * tick_ns);
+    assert_eq!((poll.cpus, poll.origin), (2, Origin::Procfs));
+}
+
+#[test]
+fn procfs_source_measures_this_machine() {
+    let now = Clocks::read();
+    let source = procstat::Source::new(now.monotonic_ns);
+    let mut sampler = Sampler::new(Box::new(source), Procfs::default(), 1, now).unwrap();
+    // Until this thread has run for three ticks.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let mut busy_ns = 0;
+    while busy_ns < 30_000_000 && std::time::Instant::now() < deadline {
+        busy_ns += sampler.poll(Clocks::read()).unwrap().counts.busy_ns;
+    }
+    assert!(busy_ns >= 30_000_000, "{busy_ns}");
+}
