@@ -1,0 +1,124 @@
+//! Sets allocatable as [`capacity::decide`] says.
+
+use headroom_domain::{
+    capacity::{self, Basis, Decision, Outcome, Write, Writer},
+    names,
+    resource::Resource,
+};
+
+use crate::{
+    draft::Draft,
+    endpoint::{Access, Ctx, Step, Stop},
+    endpoints::node,
+    error::StepError,
+    metrics,
+    review::{Operation, User},
+};
+
+pub(super) static STEP: Step = Step {
+    name: "amplify",
+    gate: super::GATE,
+    about: "Sets allocatable to raw times the ratio that mode, annotation and hint allow.",
+    reads: &[Access::watch("", "nodes"), Access::watch("", "pods")],
+    run: amplify,
+};
+
+fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
+        return Ok(());
+    };
+    let name = ctx.request.name.as_str();
+    let (old, new, uid) = (node::state(old), node::state(draft), node::uid(draft));
+    let writer = match names::node_of_user(&ctx.request.user.name) {
+        Some(own) if own == name => Writer::Kubelet,
+        Some(_) | None => Writer::Other,
+    };
+    let (policy, mode_error) = node::policy(ctx, draft);
+    let annotation = if is_ours(&ctx.request.user) { &new } else { &old }
+        .annotations
+        .hint
+        .as_deref();
+    let hint = ctx.nodes.hint(name, &uid, annotation, ctx.now);
+    let basis = Basis {
+        policy: &policy,
+        hint: hint.as_ref(),
+        bound: ctx.nodes.bound(name),
+    };
+    let decision = capacity::decide(
+        &Write {
+            uid: &uid,
+            writer,
+            old: &old,
+            new: &new,
+        },
+        &basis,
+    );
+    if let Some(error) = mode_error {
+        draft.warn(format!(
+            "{}: {error}; {} applies",
+            node::annotation_field(names::MODE),
+            policy.mode
+        ));
+    }
+    apply(&decision, draft)?;
+    Ok(())
+}
+
+/// True for the service account that this webhook nudges nodes with.
+fn is_ours(user: &User) -> bool {
+    user.name
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|account| account.split_once(':'))
+        .is_some_and(|account| account == (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT))
+}
+
+fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {
+    let Decision {
+        allocatable,
+        annotations,
+        outcomes,
+    } = decision;
+    let before = draft.changes();
+    for resource in Resource::ALL {
+        for why in &outcomes.get(resource).why {
+            metrics::DECISION_REASONS
+                .with([resource.name(), why.code()])
+                .increment(1);
+        }
+        if let Some(quantity) = allocatable.get(resource) {
+            draft.set(&["status", "allocatable", resource.name()], quantity.to_string())?;
+        }
+    }
+    for (key, value) in annotations {
+        let path = node::annotation_path(key);
+        match value {
+            Some(text) => draft.set(&path, text.as_str())?,
+            None => draft.remove(&path),
+        }
+    }
+    if draft.changes() > before {
+        draft.audit("allocatable", summary(decision));
+    }
+    Ok(())
+}
+
+/// The decision in one line, for the audit log, as in `cpu 4000 -> 6000 (hint); memory 1024 -> 1024 (hint)`.
+fn summary(decision: &Decision) -> String {
+    let shown = |amount: Option<u64>| amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string());
+    let parts = Resource::ALL.map(|resource| {
+        let Outcome {
+            raw,
+            result,
+            ratio: _,
+            why,
+        } = decision.outcomes.get(resource);
+        let why: Vec<&str> = why.iter().map(|why| why.code()).collect();
+        format!(
+            "{resource} {} -> {} ({})",
+            shown(*raw),
+            shown(*result),
+            why.join(", ")
+        )
+    });
+    parts.join("; ")
+}

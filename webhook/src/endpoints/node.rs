@@ -1,0 +1,103 @@
+//! What the node endpoints read of a Node, from an object as it came or with writes on top.
+
+use headroom_domain::{
+    capacity::{Annotations, State},
+    names,
+    policy::{Mode, ModeError, Policy},
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
+use serde::Deserialize;
+
+use crate::{draft::Fields, endpoint::Ctx};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    r#type: String,
+    last_heartbeat_time: Option<String>,
+}
+
+/// A quantity on the wire: a string, or a number from hand-written objects.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+/// The path of an annotation.
+pub(super) fn annotation_path(key: &str) -> [&str; 3] {
+    ["metadata", "annotations", key]
+}
+
+/// An annotation as messages name it.
+pub(super) fn annotation_field(key: &str) -> String {
+    format!("metadata.annotations[{key}]")
+}
+
+/// An annotation's value; anything but text is not one.
+pub(super) fn annotation(fields: &impl Fields, key: &str) -> Option<String> {
+    fields.read(&annotation_path(key)).ok().flatten()
+}
+
+/// The Node's UID, empty if it has none yet.
+pub(super) fn uid(fields: &impl Fields) -> String {
+    fields
+        .read(&["metadata", "uid"])
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+/// Keys of annotations that only Headroom and administrators may write.
+pub(super) fn protected_keys(fields: &impl Fields) -> impl Iterator<Item = String> {
+    fields
+        .names(&["metadata", "annotations"])
+        .into_iter()
+        .filter(|key| names::is_protected(key))
+}
+
+/// What the capacity rules read. What cannot be read counts as missing, never as an error.
+pub(super) fn state(fields: &impl Fields) -> State {
+    let quantities = |list: &str| PerResource::from_fn(|resource| quantity(fields, list, resource));
+    State {
+        allocatable: quantities("allocatable"),
+        capacity: quantities("capacity"),
+        ready_heartbeat: ready_heartbeat(fields),
+        annotations: Annotations {
+            ratio: annotation(fields, names::RATIO),
+            raw: annotation(fields, names::RAW_ALLOCATABLE),
+            marker: annotation(fields, names::MARKER),
+            hint: annotation(fields, names::HINT),
+            static_ratio: annotation(fields, names::STATIC_RATIO),
+            kubelet_raw: annotation(fields, names::KUBELET_RAW),
+        },
+    }
+}
+
+/// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
+/// that exists, the configured one stays and the second value says what it asked for.
+pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> (Policy, Option<ModeError>) {
+    let policy = ctx.nodes.policy(&ctx.request.name);
+    match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
+        None => (policy, None),
+        Some(Ok(mode)) => (Policy { mode, ..policy }, None),
+        Some(Err(error)) => (policy, Some(error)),
+    }
+}
+
+fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
+    match fields.read(&["status", list, resource.name()]).ok()?? {
+        Amount::Text(text) => text.trim().parse().ok(),
+        Amount::Number(number) => number.to_string().parse().ok(),
+    }
+}
+
+fn ready_heartbeat(fields: &impl Fields) -> Option<String> {
+    let conditions: Vec<Condition> = fields.read(&["status", "conditions"]).ok()??;
+    conditions
+        .into_iter()
+        .find(|condition| condition.r#type == "Ready")?
+        .last_heartbeat_time
+}

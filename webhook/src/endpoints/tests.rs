@@ -1,0 +1,251 @@
+//! What holds for every declared endpoint, and the fixtures of every step.
+//!
+//! A fixture is `tests/fixtures/reviews/ENDPOINT/STEP/CASE.json`, an AdmissionReview, with `CASE.out.json`, what
+//! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
+//! the node. `HEADROOM_BLESS=1` writes the outputs anew.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use headroom_domain::{
+    hint::{Found, Standing},
+    policy::{Bounds, Mode, Policy},
+    ratio::Cents,
+    resource::PerResource,
+};
+use headroom_kit::gate::GateSet;
+use json_patch::Patch;
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
+    router::{Limits, Options, Router},
+};
+
+#[test]
+fn names_are_unique_and_paths_are_paths() {
+    let names: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
+    let paths: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    assert_eq!((names.len(), paths.len()), (ENDPOINTS.len(), ENDPOINTS.len()));
+    for endpoint in ENDPOINTS {
+        assert!(
+            endpoint.path.starts_with('/') && !endpoint.path.ends_with('/'),
+            "{}",
+            endpoint.path
+        );
+        let steps: BTreeSet<_> = endpoint.steps.iter().map(|step| step.name).collect();
+        assert_eq!(steps.len(), endpoint.steps.len(), "{}", endpoint.path);
+        assert!(
+            !steps.is_empty() && !endpoint.rules.is_empty(),
+            "{}",
+            endpoint.path
+        );
+    }
+}
+
+#[test]
+fn timeouts_are_whole_seconds_and_short() {
+    for endpoint in ENDPOINTS {
+        let is_about_nodes = endpoint.rules.iter().any(|rule| rule.resource == "nodes");
+        let longest = Duration::from_secs(if is_about_nodes { 1 } else { 10 });
+        assert!(
+            endpoint.timeout <= longest && endpoint.timeout.subsec_nanos() == 0,
+            "{}",
+            endpoint.path
+        );
+        assert!(!endpoint.timeout.is_zero(), "{}", endpoint.path);
+    }
+}
+
+#[test]
+fn an_endpoint_that_fails_closed_leaves_our_own_namespace_out() {
+    for endpoint in ENDPOINTS {
+        let fails_closed = endpoint.failure_policy == FailurePolicy::Fail;
+        assert!(
+            !fails_closed || endpoint.namespaces == Namespaces::ExceptOurs,
+            "{}",
+            endpoint.path
+        );
+    }
+}
+
+#[test]
+fn nothing_validates_node_status() {
+    for endpoint in ENDPOINTS
+        .iter()
+        .filter(|endpoint| endpoint.kind == Kind::Validating)
+    {
+        assert!(
+            endpoint
+                .rules
+                .iter()
+                .all(|rule| (rule.resource, rule.sub_resource) != ("nodes", "status"))
+        );
+    }
+}
+
+#[test]
+fn every_step_has_a_fixture_and_every_fixture_a_step() {
+    let declared: BTreeSet<String> = ENDPOINTS
+        .iter()
+        .flat_map(|endpoint| {
+            endpoint
+                .steps
+                .iter()
+                .map(|step| format!("{}/{}", endpoint.label(), step.name))
+        })
+        .collect();
+    let found: BTreeSet<String> = cases()
+        .into_iter()
+        .map(|case| format!("{}/{}", case.endpoint.label(), case.step))
+        .collect();
+    assert_eq!(declared, found);
+}
+
+#[test]
+fn fixtures_come_out_as_recorded_and_a_second_run_changes_nothing() {
+    let is_blessing = std::env::var_os("HEADROOM_BLESS").is_some();
+    for case in cases() {
+        let (output, patch) = case.run(&case.review);
+        if is_blessing {
+            fs::write(&case.output, format!("{output:#}\n")).unwrap();
+        }
+        let expected: Value = serde_json::from_str(&fs::read_to_string(&case.output).unwrap()).unwrap();
+        assert_eq!(output, expected, "{}", case.output.display());
+        let mut again = case.review.clone();
+        json_patch::patch(&mut again["request"]["object"], &patch).unwrap();
+        let (_, second) = case.run(&again);
+        assert_eq!(second, Patch(vec![]), "second run of {}", case.output.display());
+    }
+}
+
+struct Case {
+    endpoint: &'static Endpoint,
+    step: String,
+    review: Value,
+    world: World,
+    output: PathBuf,
+}
+
+/// What is known about the node of a fixture.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct World {
+    mode: Option<String>,
+    memory_max_cents: Option<u32>,
+    /// The text of a hint annotation, taken for a fresh report.
+    hint: Option<Value>,
+    bound_milli: Option<u64>,
+}
+
+impl Nodes for World {
+    fn policy(&self, _node: &str) -> Policy {
+        let mode = self
+            .mode
+            .as_deref()
+            .map_or(Mode::Static, |mode| mode.parse().unwrap());
+        let mut policy = Policy {
+            mode,
+            ..Policy::default()
+        };
+        if let Some(max) = self.memory_max_cents {
+            policy.bounds.memory = Bounds::new(Cents::ONE, Cents(max)).unwrap();
+        }
+        policy
+    }
+
+    fn hint(&self, _node: &str, uid: &str, annotation: Option<&str>, _now: Duration) -> Option<Found> {
+        let reported = self.hint.as_ref().map(|hint| (hint.to_string(), Standing::Fresh));
+        let (text, standing) = reported.or_else(|| Some((annotation?.to_owned(), Standing::Hold)))?;
+        let note: headroom_domain::hint::Note = text.parse().ok()?;
+        (note.uid == uid).then_some(Found { note, standing })
+    }
+
+    fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
+        self.bound_milli.map(|cpu| PerResource { cpu, memory: 0 })
+    }
+}
+
+impl Case {
+    fn read(endpoint: &'static Endpoint, step: &Path, output: PathBuf) -> Self {
+        let review = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".json"));
+        let world = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".world.json"));
+        let parse = |path: &Path| fs::read_to_string(path).map(|text| serde_json::from_str(&text).unwrap());
+        Self {
+            endpoint,
+            step: step.file_name().unwrap().to_str().unwrap().to_owned(),
+            review: parse(&review).unwrap(),
+            world: parse(&world).map_or_else(
+                |_absent| World::default(),
+                |value| serde_json::from_value(value).unwrap(),
+            ),
+            output,
+        }
+    }
+
+    /// What the endpoint makes of a review, with the patch in clear.
+    fn run(&self, review: &Value) -> (Value, Patch) {
+        let router = Router::new(Options {
+            endpoints: ENDPOINTS,
+            gates: GateSet::parse(gates(), "").unwrap(),
+            nodes: Arc::new(self.world.clone()),
+            limits: Limits::default(),
+            origin: Instant::now(),
+        });
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = router.answer(self.endpoint, review.to_string().as_bytes(), deadline);
+        let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
+        let patch = match body["response"].get("patch") {
+            None => Patch(vec![]),
+            Some(encoded) => {
+                let ByteString(bytes) = serde_json::from_value(encoded.clone()).unwrap();
+                serde_json::from_slice(&bytes).unwrap()
+            }
+        };
+        let mut output = body["response"].clone();
+        let members = output.as_object_mut().unwrap();
+        for encoded in ["uid", "patchType", "patch"] {
+            members.remove(encoded);
+        }
+        members.insert("patch".to_owned(), json!(patch));
+        members.insert("acted".to_owned(), json!(answer.decision.acted));
+        (output, patch)
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/reviews");
+    let list = |path: &Path| {
+        let mut entries: Vec<PathBuf> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        entries.sort();
+        entries
+    };
+    let mut cases = Vec::new();
+    for folder in list(&root) {
+        let label = folder.file_name().unwrap().to_str().unwrap();
+        let endpoint = ENDPOINTS
+            .iter()
+            .find(|endpoint| endpoint.label() == label)
+            .expect(label);
+        for step in list(&folder) {
+            // Cases have one dot in their file names, outputs and worlds two.
+            let reviews = list(&step)
+                .into_iter()
+                .filter(|path| !path.file_stem().unwrap().to_str().unwrap().contains('.'));
+            let outputs = reviews.map(|path| path.with_extension("out.json"));
+            cases.extend(outputs.map(|output| Case::read(endpoint, &step, output)));
+        }
+    }
+    cases
+}

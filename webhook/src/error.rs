@@ -1,0 +1,245 @@
+//! Why an admission request gets no verdict, or one against it, and what each reason answers.
+
+use std::{error::Error, fmt, str::Utf8Error, time::Duration};
+
+use http::StatusCode;
+
+use crate::draft::WriteError;
+
+/// How an admission request ended, as metrics and the audit line say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The request may go on, changed or unchanged.
+    Allowed,
+    /// A rule says no; the client sees why.
+    Denied,
+    /// A call that gives no verdict, so the entry's `failurePolicy` decides.
+    Failed,
+    /// Not something to admit: a malformed, misdirected or surplus request.
+    Rejected,
+}
+
+/// A rule's no, for the person who made the request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: invalid value {value:?}: {reason}")]
+pub struct Denial {
+    /// The field, as in `metadata.annotations[key]`.
+    pub field: String,
+    /// The value that is not accepted, shortened.
+    pub value: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Why a step could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A part of the object does not have the shape the API gives it.
+    #[error("{field} cannot be read")]
+    Read {
+        /// The field, as a path from the outside in.
+        field: String,
+        /// What the parser found.
+        source: serde_json::Error,
+    },
+    /// A write that the object has no place for.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// Everything but "allowed".
+#[derive(Debug, thiserror::Error)]
+pub enum AdmissionError {
+    /// A rule says no.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// A step could not do its work.
+    #[error("step {step} failed")]
+    Step {
+        /// The step's name.
+        step: &'static str,
+        /// Why.
+        source: StepError,
+    },
+    /// A step has a defect.
+    #[error("step {step} panicked")]
+    Panicked {
+        /// The step's name.
+        step: &'static str,
+    },
+    /// The time the API server gives us is over.
+    #[error("no answer within {limit:?}")]
+    Deadline {
+        /// The time there was.
+        limit: Duration,
+    },
+    /// The response could not be written as JSON.
+    #[error("the response cannot be encoded")]
+    Encode(#[source] serde_json::Error),
+    /// More requests at once than are served.
+    #[error("more than {limit} requests at once")]
+    TooMany {
+        /// Requests served at once.
+        limit: usize,
+    },
+    /// No endpoint has this path.
+    #[error("there is no endpoint {path:?}")]
+    UnknownPath {
+        /// The path, shortened.
+        path: String,
+    },
+    /// Not a POST.
+    #[error("method {method} is not POST")]
+    Method {
+        /// The method of the request.
+        method: http::Method,
+    },
+    /// The body says that it is not JSON.
+    #[error("content type {found:?} is not application/json")]
+    ContentType {
+        /// The header of the request, empty if there is none.
+        found: String,
+    },
+    /// The body is longer than accepted.
+    #[error("the body is longer than {limit} bytes")]
+    TooLarge {
+        /// The accepted length.
+        limit: usize,
+    },
+    /// The connection gave no whole body.
+    #[error("the body cannot be read")]
+    Body(#[source] Box<dyn Error + Send + Sync>),
+    /// The body is not text.
+    #[error("the body is not UTF-8")]
+    NotText(#[source] Utf8Error),
+    /// The body is not the JSON of a review.
+    #[error("the body is not an AdmissionReview")]
+    NotAReview(#[source] serde_json::Error),
+    /// A review of a version that we do not speak.
+    #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
+    Version {
+        /// `kind` as sent.
+        kind: String,
+        /// `apiVersion` as sent.
+        api_version: String,
+    },
+    /// A review without something that its operation needs.
+    #[error("{field} is missing")]
+    Missing {
+        /// The field, as a path from the outside in.
+        field: &'static str,
+    },
+}
+
+impl Outcome {
+    /// The `result` label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+impl AdmissionError {
+    /// The HTTP status and the outcome of each error; the one place that decides it.
+    ///
+    /// A denial is a good answer with status 200 and its own code inside. A failure must not be one: to the API
+    /// server `allowed: false` is a verdict that no `failurePolicy` softens.
+    pub fn answer(&self) -> (StatusCode, Outcome) {
+        match self {
+            Self::Denied(_) => (StatusCode::OK, Outcome::Denied),
+            Self::Step { .. } | Self::Panicked { .. } | Self::Encode(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed)
+            }
+            Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Failed),
+            Self::TooMany { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected),
+            Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, Outcome::Rejected),
+            Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, Outcome::Rejected),
+            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, Outcome::Rejected),
+            Self::ContentType { .. }
+            | Self::Body(_)
+            | Self::NotText(_)
+            | Self::NotAReview(_)
+            | Self::Version { .. }
+            | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
+        }
+    }
+
+    /// The error with its causes, outermost first.
+    pub fn reason(&self) -> impl fmt::Display {
+        Reason(self)
+    }
+}
+
+struct Reason<'e>(&'e AdmissionError);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn json_error() -> serde_json::Error {
+        serde_json::from_str::<u8>("x").unwrap_err()
+    }
+
+    fn denial() -> Denial {
+        Denial {
+            field: "spec.x".to_owned(),
+            value: "7".to_owned(),
+            reason: "is odd".to_owned(),
+        }
+    }
+
+    #[rstest]
+    #[case::denied(denial().into(), 200, Outcome::Denied)]
+    #[case::step(AdmissionError::Step { step: "s", source: StepError::Read { field: "f".to_owned(), source: json_error() } }, 500, Outcome::Failed)]
+    #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, Outcome::Failed)]
+    #[case::encode(AdmissionError::Encode(json_error()), 500, Outcome::Failed)]
+    #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, Outcome::Failed)]
+    #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, Outcome::Rejected)]
+    #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, Outcome::Rejected)]
+    #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, Outcome::Rejected)]
+    #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, Outcome::Rejected)]
+    #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, Outcome::Rejected)]
+    #[case::body(AdmissionError::Body("reset".into()), 400, Outcome::Rejected)]
+    #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, Outcome::Rejected)]
+    #[case::not_a_review(AdmissionError::NotAReview(json_error()), 400, Outcome::Rejected)]
+    #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
+    #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
+    fn each_error_answers_what_the_table_says(
+        #[case] error: AdmissionError,
+        #[case] status: u16,
+        #[case] outcome: Outcome,
+    ) {
+        let (answered, ended) = error.answer();
+        assert_eq!((answered.as_u16(), ended), (status, outcome));
+    }
+
+    #[test]
+    fn a_reason_says_each_cause_once() {
+        assert_eq!(
+            AdmissionError::NotAReview(json_error()).reason().to_string(),
+            "the body is not an AdmissionReview: expected value at line 1 column 1"
+        );
+        assert_eq!(
+            AdmissionError::from(denial()).reason().to_string(),
+            r#"spec.x: invalid value "7": is odd"#
+        );
+    }
+}

@@ -1,0 +1,439 @@
+//! The admission port: path to endpoint, and what all endpoints share: limits, deadline, span, metrics, audit line.
+
+mod audit;
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use headroom_kit::gate::GateSet;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE},
+    request::Parts,
+};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Body;
+use json_patch::Patch;
+use tokio::sync::Semaphore;
+use tracing::Instrument as _;
+
+use crate::{
+    draft::{Draft, Notes},
+    endpoint::{Admitted, Ctx, Deadline, Endpoint, Kind, Nodes},
+    error::{AdmissionError, Outcome},
+    metrics, patch,
+    review::{self, Review, Verdict, shortened},
+};
+
+/// What requests may ask of a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest body, in bytes.
+    pub body_bytes: usize,
+    /// Requests served at once; one more is turned away at once, so that nothing queues.
+    pub concurrent: usize,
+}
+
+/// What a router is made of.
+pub struct Options {
+    /// The endpoints to serve.
+    pub endpoints: &'static [&'static Endpoint],
+    /// The gates in force.
+    pub gates: GateSet,
+    /// What steps know about nodes.
+    pub nodes: Arc<dyn Nodes>,
+    /// What requests may ask.
+    pub limits: Limits,
+    /// Where monotonic time begins in this process; the same for everything that keeps time with `nodes`.
+    pub origin: Instant,
+}
+
+/// Answers admission requests: a service over requests with any body. Clones share everything.
+#[derive(Clone)]
+pub struct Router {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: Options,
+    permits: Semaphore,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status: 200 for a verdict, whatever it is.
+    pub status: StatusCode,
+    /// An AdmissionReview for a verdict, else the reason as text.
+    pub body: Bytes,
+    /// What was decided, for metrics and the audit line.
+    pub decision: Decision,
+}
+
+/// What was decided about a request.
+#[derive(Debug)]
+pub struct Decision {
+    /// The request, if it could be read.
+    pub request: Option<review::Request>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Number of patch operations.
+    pub operations: usize,
+    /// Names of the steps that acted.
+    pub acted: Vec<&'static str>,
+    /// Why it was not allowed, or which step was passed over.
+    pub errors: Vec<AdmissionError>,
+}
+
+/// Counts a request as in flight while it lives.
+struct InFlight(::metrics::Gauge);
+
+impl Default for Limits {
+    /// 3 MiB hold object and oldObject at the largest size that etcd takes; 256 bodies of it fit a replica.
+    fn default() -> Self {
+        Self {
+            body_bytes: 3 << 20,
+            concurrent: 256,
+        }
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router")
+            .field("limits", &self.shared.options.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Router {
+    /// A router over these endpoints.
+    pub fn new(options: Options) -> Self {
+        let permits = Semaphore::new(options.limits.concurrent);
+        Self {
+            shared: Arc::new(Shared { options, permits }),
+        }
+    }
+
+    /// The endpoint at `path`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn endpoint(&self, path: &str) -> Result<&'static Endpoint, AdmissionError> {
+        self.shared.endpoint(path)
+    }
+
+    /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict.
+    pub fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {
+        self.shared.answer(endpoint, body, deadline)
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Router
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { Ok(shared.serve(request).await) })
+    }
+}
+
+impl Shared {
+    async fn serve<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let started = Instant::now();
+        let _in_flight = InFlight::new();
+        let (parts, body) = request.into_parts();
+        let (label, answer) = match self.endpoint(parts.uri.path()) {
+            Err(error) => ("none", Answer::from(error)),
+            Ok(endpoint) => {
+                let span = tracing::info_span!("review", endpoint = endpoint.label());
+                (
+                    endpoint.label(),
+                    self.reply(endpoint, &parts, body, started).instrument(span).await,
+                )
+            }
+        };
+        let Answer {
+            status,
+            body,
+            decision,
+        } = answer;
+        audit::record(label, &decision, started.elapsed());
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        let content_type = if status == StatusCode::OK {
+            "application/json"
+        } else {
+            "text/plain; charset=utf-8"
+        };
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
+
+    fn endpoint(&self, path: &str) -> Result<&'static Endpoint, AdmissionError> {
+        let mut endpoints = self.options.endpoints.iter().copied();
+        endpoints
+            .find(|endpoint| endpoint.path == path)
+            .ok_or_else(|| AdmissionError::UnknownPath {
+                path: shortened(path),
+            })
+    }
+
+    async fn reply<B>(&self, endpoint: &Endpoint, parts: &Parts, body: B, started: Instant) -> Answer
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let Ok(_permit) = self.permits.try_acquire() else {
+            return AdmissionError::TooMany {
+                limit: self.options.limits.concurrent,
+            }
+            .into();
+        };
+        let deadline = Deadline::of(endpoint, parts.uri.query(), started);
+        match self.receive(parts, body, deadline).await {
+            Ok(body) => self.answer(endpoint, &body, deadline),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The body of a request that looks like a review.
+    async fn receive<B>(&self, parts: &Parts, body: B, deadline: Deadline) -> Result<Bytes, AdmissionError>
+    where
+        B: Body + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let limit = self.options.limits.body_bytes;
+        if parts.method != Method::POST {
+            return Err(AdmissionError::Method {
+                method: parts.method.clone(),
+            });
+        }
+        check_content_type(&parts.headers)?;
+        let announced = parts
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
+        if announced.is_some_and(|length: usize| length > limit) {
+            return Err(AdmissionError::TooLarge { limit });
+        }
+        let collected = tokio::time::timeout_at(deadline.at().into(), Limited::new(body, limit).collect());
+        match collected.await {
+            Err(_elapsed) => Err(deadline.error()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(AdmissionError::TooLarge { limit }),
+            Ok(Err(error)) => Err(AdmissionError::Body(error)),
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+        }
+    }
+
+    fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {
+        let review = match review::decode(body) {
+            Ok(review) => review,
+            Err(error) => return error.into(),
+        };
+        let Review {
+            version,
+            request,
+            object,
+            old_object,
+        } = review;
+        // On DELETE the stored object is the only one; on CONNECT there may be none.
+        let (object, old) = if object.is_some() {
+            (object, old_object)
+        } else {
+            (old_object, None)
+        };
+        let draft = object
+            .filter(|_| endpoint.serves(&request))
+            .map(|object| Draft::new(object, old));
+        let verdict = draft.map_or_else(
+            || Ok(Judged::default()),
+            |draft| self.judge(endpoint, &request, draft, deadline),
+        );
+        let encoded = match &verdict {
+            Ok(Judged { patch, notes, .. }) => {
+                review::encode(version, &request.uid, &Verdict::Allowed(patch), notes)
+            }
+            Err(AdmissionError::Denied(denial)) => {
+                review::encode(version, &request.uid, &Verdict::Denied(denial), &Notes::default())
+            }
+            Err(_) => Ok(Vec::new()),
+        };
+        match (verdict, encoded) {
+            (Ok(judged), Ok(body)) => Answer::allowed(request, judged, body),
+            (Err(error), Ok(body)) => Answer::refused(error, Some(request), body),
+            (_, Err(error)) => Answer::refused(error, Some(request), Vec::new()),
+        }
+    }
+
+    fn judge(
+        &self,
+        endpoint: &Endpoint,
+        request: &review::Request,
+        mut draft: Draft<'_>,
+        deadline: Deadline,
+    ) -> Result<Judged, AdmissionError> {
+        let Options {
+            endpoints: _,
+            gates,
+            nodes,
+            limits: _,
+            origin,
+        } = &self.options;
+        let ctx = Ctx {
+            request,
+            nodes: nodes.as_ref(),
+            gates,
+            now: origin.elapsed(),
+        };
+        let admitted = endpoint.admit(&ctx, &mut draft, deadline)?;
+        let patch = match endpoint.kind {
+            Kind::Mutating(_) => patch::operations(&draft),
+            Kind::Validating => Patch(Vec::new()),
+        };
+        Ok(Judged {
+            patch,
+            notes: draft.notes().clone(),
+            admitted,
+        })
+    }
+}
+
+/// What the steps said, ready to be encoded.
+struct Judged {
+    patch: Patch,
+    notes: Notes,
+    admitted: Admitted,
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self {
+            patch: Patch(Vec::new()),
+            notes: Notes::default(),
+            admitted: Admitted::default(),
+        }
+    }
+}
+
+impl Answer {
+    fn allowed(request: review::Request, judged: Judged, body: Vec<u8>) -> Self {
+        let Judged {
+            patch,
+            notes: _,
+            admitted: Admitted { acted, skipped },
+        } = judged;
+        let outcome = if skipped.is_empty() {
+            Outcome::Allowed
+        } else {
+            Outcome::Failed
+        };
+        let decision = Decision {
+            request: Some(request),
+            outcome,
+            operations: patch.0.len(),
+            acted,
+            errors: skipped,
+        };
+        Self {
+            status: StatusCode::OK,
+            body: body.into(),
+            decision,
+        }
+    }
+
+    /// Anything else; `verdict` is the encoded one of a denial and empty for errors.
+    fn refused(error: AdmissionError, request: Option<review::Request>, verdict: Vec<u8>) -> Self {
+        let (status, outcome) = error.answer();
+        let body = if verdict.is_empty() {
+            format!("{}\n", error.reason()).into()
+        } else {
+            verdict.into()
+        };
+        let decision = Decision {
+            request,
+            outcome,
+            operations: 0,
+            acted: Vec::new(),
+            errors: vec![error],
+        };
+        Self {
+            status,
+            body,
+            decision,
+        }
+    }
+}
+
+impl From<AdmissionError> for Answer {
+    fn from(error: AdmissionError) -> Self {
+        Self::refused(error, None, Vec::new())
+    }
+}
+
+impl InFlight {
+    fn new() -> Self {
+        let gauge = metrics::IN_FLIGHT.with([]);
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// Only JSON is read, with or without parameters; compressed bodies would not be JSON.
+fn check_content_type(headers: &HeaderMap) -> Result<(), AdmissionError> {
+    let found = headers
+        .get(CONTENT_TYPE)
+        .map_or(b"".as_slice(), HeaderValue::as_bytes);
+    let essence = found
+        .split(|&byte| byte == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
+        return Ok(());
+    }
+    Err(AdmissionError::ContentType {
+        found: shortened(&String::from_utf8_lossy(found)),
+    })
+}
+
+#[cfg(test)]
+mod tests;
