@@ -22,7 +22,7 @@ pub use self::{
     history::History,
     pods::{Pods, Trust},
     publish::Publication,
-    target::{Slack, Target, floor_cents, slack, target},
+    target::{Inputs, Slack, Target, floor_cents, slack, target},
     timing::{Profile, Timing, nearest_rank_p99},
 };
 use crate::{
@@ -233,7 +233,7 @@ impl Estimator {
                 self.timing.climb_frames,
             );
             let bounds = *view.bounds.get(resource);
-            let slack = slack(&target::Inputs {
+            let slack = slack(&Inputs {
                 resource,
                 capacity: *view.capacity.get(resource),
                 raw: *view.raw.get(resource),
