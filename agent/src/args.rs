@@ -19,10 +19,16 @@ const NODE_NAME: &str = "NODE_NAME";
 /// Measures this node and publishes how far its allocatable may be raised right now
 #[derive(Clone, Debug, Parser)]
 #[command(name = "headroom-agent", version)]
-#[group(id = "credential", args = ["token_file", "client_cert_file"], required = true)]
+#[group(id = "credential", args = ["token_file", "client_cert_file"], required = true, multiple = false)]
 pub struct Args {
     /// Name of the Node this agent speaks for [env also: NODE_NAME]
-    #[arg(long, env = "HEADROOM_NODE_NAME", value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "HEADROOM_NODE_NAME",
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub node_name: String,
     /// Hint servers: a DNS name with an address for each replica, or a list; the port is 9444 unless given
     #[arg(
@@ -30,7 +36,7 @@ pub struct Args {
         env = "HEADROOM_WEBHOOK_ADDR",
         value_name = "HOST[:PORT]",
         value_delimiter = ',',
-        default_value_t = ServerAddress::service()
+        default_values_t = [ServerAddress::service()]
     )]
     pub webhook_addr: Vec<ServerAddress>,
     /// Name that the hint servers' certificate is for
@@ -48,10 +54,20 @@ pub struct Args {
     #[arg(long, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Client certificate for the hint servers (PEM), instead of a token
-    #[arg(long, env = "HEADROOM_CLIENT_CERT_FILE", value_name = "FILE", requires = "client_key_file")]
+    #[arg(
+        long,
+        env = "HEADROOM_CLIENT_CERT_FILE",
+        value_name = "FILE",
+        requires = "client_key_file"
+    )]
     pub client_cert_file: Option<PathBuf>,
     /// Private key of the client certificate (PEM)
-    #[arg(long, env = "HEADROOM_CLIENT_KEY_FILE", value_name = "FILE", requires = "client_cert_file")]
+    #[arg(
+        long,
+        env = "HEADROOM_CLIENT_KEY_FILE",
+        value_name = "FILE",
+        requires = "client_cert_file"
+    )]
     pub client_key_file: Option<PathBuf>,
     /// Hint servers to report to at the same time
     #[arg(
@@ -77,7 +93,12 @@ pub struct Args {
     #[arg(long, env = "HEADROOM_PROGRAM_STATS")]
     pub program_stats: bool,
     /// Where the cgroup hierarchies are mounted
-    #[arg(long, env = "HEADROOM_CGROUP_ROOT", value_name = "DIR", default_value = "/sys/fs/cgroup")]
+    #[arg(
+        long,
+        env = "HEADROOM_CGROUP_ROOT",
+        value_name = "DIR",
+        default_value = "/sys/fs/cgroup"
+    )]
     pub cgroup_root: PathBuf,
     /// Where procfs is mounted
     #[arg(long, env = "HEADROOM_PROC_ROOT", value_name = "DIR", default_value = "/proc")]
@@ -138,7 +159,8 @@ impl Args {
             args.node_name = env::var(NODE_NAME).unwrap_or_default();
         }
         if args.node_name.is_empty() {
-            let missing = "--node-name <NAME> is missing, and neither HEADROOM_NODE_NAME nor NODE_NAME is set";
+            let missing =
+                "--node-name <NAME> is missing, and neither HEADROOM_NODE_NAME nor NODE_NAME is set";
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, missing));
         }
         Ok(args)
@@ -160,14 +182,21 @@ impl ServerAddress {
     /// The headless Service, with an address for each replica.
     fn service() -> Self {
         let host = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
-        Self { host, port: names::HINTS_PORT }
+        Self {
+            host,
+            port: names::HINTS_PORT,
+        }
     }
 }
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+        if host.contains(':') {
+            write!(f, "[{host}]:{port}")
+        } else {
+            write!(f, "{host}:{port}")
+        }
     }
 }
 
@@ -175,7 +204,9 @@ impl FromStr for ServerAddress {
     type Err = ServerAddressError;
 
     fn from_str(text: &str) -> Result<Self, ServerAddressError> {
-        let refuse = || ServerAddressError { text: text.to_owned() };
+        let refuse = || ServerAddressError {
+            text: text.to_owned(),
+        };
         let (host, rest) = match text.strip_prefix('[') {
             Some(bracketed) => bracketed.split_once(']').ok_or_else(refuse)?,
             None => text.find(':').map_or((text, ""), |colon| text.split_at(colon)),
@@ -185,15 +216,20 @@ impl FromStr for ServerAddress {
             None if rest.is_empty() => names::HINTS_PORT,
             None => return Err(refuse()),
         };
-        let is_name = |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte));
+        let is_name = |host: &str| {
+            host.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
+        };
         if host.is_empty() || !is_name(host) {
             return Err(refuse());
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the parser hands over a String")]
 fn profile(name: String) -> Result<Profile, String> {
     Profile::from_name(&name).ok_or(name)
 }
@@ -205,7 +241,12 @@ mod tests {
     use super::*;
 
     fn read(flags: &str) -> Result<Args, clap::Error> {
-        Args::read(["headroom-agent"].into_iter().chain(flags.split_whitespace()).map(OsString::from))
+        Args::read(
+            ["headroom-agent"]
+                .into_iter()
+                .chain(flags.split_whitespace())
+                .map(OsString::from),
+        )
     }
 
     fn refusal(flags: &str) -> String {
@@ -216,7 +257,10 @@ mod tests {
     fn defaults_fit_a_pod() {
         let args = read("--node-name n1 --ca-file ca --token-file t").unwrap();
         assert_eq!(args.webhook_addr.len(), 1);
-        assert_eq!(args.webhook_addr[0].to_string(), "headroom-hints.headroom-system.svc:9444");
+        assert_eq!(
+            args.webhook_addr[0].to_string(),
+            "headroom-hints.headroom-system.svc:9444"
+        );
         assert_eq!(args.webhook_server_name, "headroom-hints.headroom-system.svc");
         assert_eq!((args.timing, args.source), (Profile::Production, Source::Auto));
         assert_eq!(args.credential(), Credential::Token("t".into()));
@@ -224,22 +268,43 @@ mod tests {
 
     #[test]
     fn addresses_may_be_a_list_with_and_without_ports() {
-        let args = read("--node-name n --ca-file c --token-file t --webhook-addr 10.0.0.1:1,[::1]:2,b.svc").unwrap();
+        let args =
+            read("--node-name n --ca-file c --token-file t --webhook-addr 10.0.0.1:1,[::1]:2,b.svc").unwrap();
         let shown: Vec<_> = args.webhook_addr.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["10.0.0.1:1", "[::1]:2", "b.svc:9444"]);
-        for bad in ["", ":1", "a:b", "a:0", "[::1", "::1", "a:70000", "https://a", "[::1]x"] {
+        for bad in [
+            "",
+            ":1",
+            "a:b",
+            "a:0",
+            "[::1",
+            "::1",
+            "a:70000",
+            "https://a",
+            "[::1]x",
+        ] {
             assert_eq!(bad.parse::<ServerAddress>().unwrap_err().text, bad);
         }
     }
 
     #[test]
     fn one_credential_is_needed_and_only_one_taken() {
-        assert!(refusal("--node-name n --ca-file c").contains("--token-file <FILE>|--client-cert-file <FILE>"));
-        assert!(refusal("--node-name n --ca-file c --client-cert-file x").contains("--client-key-file <FILE>"));
+        assert!(
+            refusal("--node-name n --ca-file c").contains("--token-file <FILE>|--client-cert-file <FILE>")
+        );
+        assert!(
+            refusal("--node-name n --ca-file c --client-cert-file x").contains("--client-key-file <FILE>")
+        );
         let both = "--node-name n --ca-file c --token-file t --client-cert-file x --client-key-file y";
         assert!(refusal(both).contains("cannot be used with"), "{}", refusal(both));
         let args = read("--node-name n --ca-file c --client-cert-file x --client-key-file y").unwrap();
-        assert_eq!(args.credential(), Credential::Certificate(Files { cert: "x".into(), key: "y".into() }));
+        assert_eq!(
+            args.credential(),
+            Credential::Certificate(Files {
+                cert: "x".into(),
+                key: "y".into()
+            })
+        );
     }
 
     #[test]

@@ -16,11 +16,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_domain::{
-    hint::NodeHint,
-    policy::Bounds,
-    resource::PerResource,
-};
+use headroom_domain::{hint::NodeHint, policy::Bounds, resource::PerResource};
 use headroom_proto::{
     NodeView, WireError, agent_policy,
     v1alpha1::{self as wire, directive::Kind},
@@ -191,7 +187,8 @@ impl Publisher {
                 }
                 Err(problem) => {
                     DIRECTIVES.with(["invalid"]).increment(1);
-                    self.board.warn_once(peer, &format!("unusable directive: {problem}"));
+                    self.board
+                        .warn_once(peer, &format!("unusable directive: {problem}"));
                 }
             },
         }
@@ -200,13 +197,17 @@ impl Publisher {
 
     fn show(&mut self) {
         let primary = self.peers.primary();
-        self.primary.send_if_modified(|known| std::mem::replace(known, primary) != primary);
+        self.primary
+            .send_if_modified(|known| std::mem::replace(known, primary) != primary);
         let streams = self.board.streams.iter().map(|(peer, stream)| StreamStatus {
             is_primary: Some(*peer) == primary,
             ..stream.clone()
         });
         let streams: Vec<_> = streams.collect();
-        let open = streams.iter().filter(|stream| stream.state == StreamState::Open).count();
+        let open = streams
+            .iter()
+            .filter(|stream| stream.state == StreamState::Open)
+            .count();
         #[expect(clippy::cast_precision_loss, reason = "a few streams")]
         STREAMS.with([]).set(open as f64);
         self.ends.streams.send_replace(streams);
@@ -268,7 +269,11 @@ impl Board {
 
     fn acknowledged(&mut self, peer: SocketAddr, ack: wire::Ack) {
         let verdict = ack.verdict();
-        let wire::Ack { seq, verdict: _, reason } = ack;
+        let wire::Ack {
+            seq,
+            verdict: _,
+            reason,
+        } = ack;
         let verdict = match verdict {
             wire::Verdict::Unspecified => "unspecified",
             wire::Verdict::Accepted => "accepted",
@@ -279,7 +284,11 @@ impl Board {
         if verdict != "accepted" {
             self.warn_once(peer, &format!("report was answered with {verdict}: {reason}"));
         }
-        let last_ack = AckStatus { seq, verdict: verdict.to_owned(), reason };
+        let last_ack = AckStatus {
+            seq,
+            verdict: verdict.to_owned(),
+            reason,
+        };
         self.change(peer, |stream| stream.last_ack = Some(last_ack));
     }
 

@@ -7,25 +7,25 @@ use rand::Rng;
 /// Waits between attempts, drawn evenly from zero to a limit that doubles with each failure, so that agents that
 /// lost a server in the same second do not come back in the same second.
 #[derive(Clone, Copy, Debug)]
-pub struct Backoff {
+pub(super) struct Backoff {
     limit: Duration,
 }
 
 impl Backoff {
     /// The first limit.
-    pub const FIRST: Duration = Duration::from_millis(100);
+    pub(super) const FIRST: Duration = Duration::from_millis(100);
     /// The last limit.
-    pub const LAST: Duration = Duration::from_secs(30);
+    pub(super) const LAST: Duration = Duration::from_secs(30);
 
     /// The wait before the next attempt.
-    pub fn next(&mut self, random: &mut impl Rng) -> Duration {
+    pub(super) fn next(&mut self, random: &mut impl Rng) -> Duration {
         let limit = self.limit;
         self.limit = limit.saturating_mul(2).min(Self::LAST);
         random.random_range(Duration::ZERO..=limit)
     }
 
     /// Begins anew, after an attempt that went well.
-    pub const fn reset(&mut self) {
+    pub(super) const fn reset(&mut self) {
         self.limit = Self::FIRST;
     }
 }
@@ -52,7 +52,12 @@ mod tests {
             let limit = backoff.limit;
             assert!(backoff.next(&mut random) <= limit);
         }
-        assert_eq!(limits, [100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]);
+        assert_eq!(
+            limits,
+            [
+                100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000
+            ]
+        );
         backoff.reset();
         assert!(backoff.next(&mut random) <= Backoff::FIRST);
     }
@@ -60,8 +65,9 @@ mod tests {
     #[test]
     fn waits_fill_the_whole_range() {
         let mut random = StdRng::seed_from_u64(2);
-        let waits: Vec<_> =
-            (0..1000).map(|_| Backoff { limit: Backoff::LAST }.next(&mut random)).collect();
+        let waits: Vec<_> = (0..1000)
+            .map(|_| Backoff { limit: Backoff::LAST }.next(&mut random))
+            .collect();
         assert!(waits.iter().any(|wait| *wait < Backoff::LAST / 10));
         assert!(waits.iter().any(|wait| *wait > Backoff::LAST / 10 * 9));
     }

@@ -9,7 +9,7 @@ use std::{
 /// The hint servers of one node: the highest scores of all addresses, by rendezvous hashing, so that a server that
 /// comes or goes moves only its own share of the nodes.
 #[derive(Debug)]
-pub struct Peers {
+pub(super) struct Peers {
     node: String,
     fanout: usize,
     /// Chosen servers and whether their stream is open.
@@ -18,40 +18,53 @@ pub struct Peers {
 
 /// What a new set of addresses means for the streams.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub(super) struct Change {
     /// Servers to open a stream to.
-    pub opened: Vec<SocketAddr>,
+    pub(super) opened: Vec<SocketAddr>,
     /// Servers whose stream is to end.
-    pub closed: Vec<SocketAddr>,
+    pub(super) closed: Vec<SocketAddr>,
 }
 
 impl Peers {
     /// No servers yet; at most `fanout` will be chosen.
-    pub const fn new(node: String, fanout: usize) -> Self {
-        Self { node, fanout, chosen: BTreeMap::new() }
+    pub(super) const fn new(node: String, fanout: usize) -> Self {
+        Self {
+            node,
+            fanout,
+            chosen: BTreeMap::new(),
+        }
     }
 
     /// Chooses among these addresses.
-    pub fn choose(&mut self, addresses: &BTreeSet<SocketAddr>) -> Change {
+    pub(super) fn choose(&mut self, addresses: &BTreeSet<SocketAddr>) -> Change {
         let mut ranked: Vec<_> = addresses.iter().copied().collect();
         ranked.sort_by_key(|peer| std::cmp::Reverse(self.score(*peer)));
         ranked.truncate(self.fanout);
-        let closed = self.chosen.keys().copied().filter(|peer| !ranked.contains(peer)).collect();
-        let opened: Vec<_> = ranked.iter().copied().filter(|peer| !self.chosen.contains_key(peer)).collect();
+        let closed = self
+            .chosen
+            .keys()
+            .copied()
+            .filter(|peer| !ranked.contains(peer))
+            .collect();
+        let opened: Vec<_> = ranked
+            .iter()
+            .copied()
+            .filter(|peer| !self.chosen.contains_key(peer))
+            .collect();
         self.chosen.retain(|peer, _| ranked.contains(peer));
         self.chosen.extend(opened.iter().map(|peer| (*peer, false)));
         Change { opened, closed }
     }
 
     /// Notes whether the stream to a server is open.
-    pub fn note(&mut self, peer: SocketAddr, is_open: bool) {
+    pub(super) fn note(&mut self, peer: SocketAddr, is_open: bool) {
         if let Some(noted) = self.chosen.get_mut(&peer) {
             *noted = is_open;
         }
     }
 
     /// The server that nudges for this node: of those whose stream is open, the one with the highest score.
-    pub fn primary(&self) -> Option<SocketAddr> {
+    pub(super) fn primary(&self) -> Option<SocketAddr> {
         let open = self.chosen.iter().filter(|(_, is_open)| **is_open);
         open.map(|(peer, _)| *peer).max_by_key(|peer| self.score(*peer))
     }
@@ -69,7 +82,9 @@ mod tests {
     use super::*;
 
     fn addresses(range: std::ops::Range<u8>) -> BTreeSet<SocketAddr> {
-        range.map(|last| SocketAddr::from(([10, 0, 0, last], 9444))).collect()
+        range
+            .map(|last| SocketAddr::from(([10, 0, 0, last], 9444)))
+            .collect()
     }
 
     fn chosen(node: usize, addresses: &BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
@@ -101,7 +116,10 @@ mod tests {
         let all = addresses(0..8);
         for peer in &all {
             let share = (0..800).filter(|node| chosen(*node, &all).contains(peer)).count();
-            assert!((200..400).contains(&share), "{peer} has {share} of 800 nodes, 300 expected");
+            assert!(
+                (200..400).contains(&share),
+                "{peer} has {share} of 800 nodes, 300 expected"
+            );
         }
     }
 

@@ -57,12 +57,16 @@ pub async fn resolve(
 
 impl Name {
     const fn new(server: ServerAddress) -> Self {
-        Self { server, last: BTreeSet::new(), is_failing: false }
+        Self {
+            server,
+            last: BTreeSet::new(),
+            is_failing: false,
+        }
     }
 
     async fn look_up(&mut self) {
         let answer = lookup_host((self.server.host.as_str(), self.server.port)).await;
-        self.take(answer.map(|addresses| addresses.collect()));
+        self.take(answer.map(Iterator::collect));
     }
 
     fn take(&mut self, answer: std::io::Result<BTreeSet<SocketAddr>>) {
@@ -74,7 +78,11 @@ impl Name {
             Ok(_) => "no addresses".to_owned(),
             Err(error) => chain(&error).to_string(),
         };
-        let Self { server, last, is_failing } = self;
+        let Self {
+            server,
+            last,
+            is_failing,
+        } = self;
         if *is_failing {
             debug!(%server, error = problem, kept = last.len(), "still cannot resolve");
         } else {
@@ -97,7 +105,10 @@ mod tests {
         let servers = vec!["127.0.0.1:7".parse().unwrap(), "[::1]:8".parse().unwrap()];
         let task = tokio::spawn(resolve(servers, found, stop.clone()));
         let all = seen.wait_for(|all| !all.is_empty()).await.unwrap().clone();
-        assert_eq!(all, BTreeSet::from(["127.0.0.1:7".parse().unwrap(), "[::1]:8".parse().unwrap()]));
+        assert_eq!(
+            all,
+            BTreeSet::from(["127.0.0.1:7".parse().unwrap(), "[::1]:8".parse().unwrap()])
+        );
         stop.cancel();
         task.await.unwrap();
     }

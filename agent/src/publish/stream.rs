@@ -47,7 +47,7 @@ pub struct Access {
 
 /// What happens on a stream.
 #[derive(Debug)]
-pub enum Event {
+pub(super) enum Event {
     /// The server took the stream.
     Opened,
     /// The server said something.
@@ -102,26 +102,26 @@ enum End {
 
 /// The parts of one server's stream.
 #[derive(Debug)]
-pub struct Line {
+pub(super) struct Line {
     /// The server.
-    pub peer: SocketAddr,
+    pub(super) peer: SocketAddr,
     /// How to reach it.
-    pub access: Arc<Access>,
+    pub(super) access: Arc<Access>,
     /// The newest report; the stream ends when the sender is gone and the last report was sent.
-    pub reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    pub(super) reports: watch::Receiver<Option<Arc<NodeHint>>>,
     /// The server whose stream is marked as the primary one.
-    pub primary: watch::Receiver<Option<SocketAddr>>,
+    pub(super) primary: watch::Receiver<Option<SocketAddr>>,
     /// Where events go.
-    pub events: mpsc::Sender<(SocketAddr, Event)>,
+    pub(super) events: mpsc::Sender<(SocketAddr, Event)>,
     /// Ends the stream at once, for a server that was not chosen again.
-    pub dropped: CancellationToken,
+    pub(super) dropped: CancellationToken,
     /// Cancelled when the agent ends: no new attempts; an open stream sends its last report first.
-    pub stopping: CancellationToken,
+    pub(super) stopping: CancellationToken,
 }
 
 impl Line {
     /// Keeps a stream open until there is nothing more to report.
-    pub async fn keep(self) {
+    pub(super) async fn keep(self) {
         let dropped = self.dropped.clone();
         select! {
             () = dropped.cancelled() => {}
@@ -158,8 +158,12 @@ impl Line {
         let reports = newest(self.peer, self.reports.clone(), self.primary.clone());
         let mut request = Request::new(reports);
         if let Some((path, token)) = &token {
-            let mut bearer = MetadataValue::try_from(format!("Bearer {token}"))
-                .map_err(|source| StreamError::NotAToken { path: path.clone(), source })?;
+            let mut bearer = MetadataValue::try_from(format!("Bearer {token}")).map_err(|source| {
+                StreamError::NotAToken {
+                    path: path.clone(),
+                    source,
+                }
+            })?;
             bearer.set_sensitive(true);
             request.metadata_mut().insert("authorization", bearer);
         }
@@ -182,7 +186,11 @@ impl Line {
 
     /// A connection with files as they are now, and the token to show.
     async fn connect(&self) -> Result<(Channel, Option<(PathBuf, String)>), StreamError> {
-        let Access { server_name, ca_file, credential } = &*self.access;
+        let Access {
+            server_name,
+            ca_file,
+            credential,
+        } = &*self.access;
         let (token, files) = match credential {
             Credential::Token(path) => (Some((path.clone(), read_token(path).await?)), None),
             Credential::Certificate(files) => (None, Some(files)),
@@ -209,7 +217,10 @@ impl Line {
 async fn read_token(path: &PathBuf) -> Result<String, StreamError> {
     let text = fs::read_to_string(path)
         .await
-        .map_err(|source| StreamError::Token { path: path.clone(), source })?;
+        .map_err(|source| StreamError::Token {
+            path: path.clone(),
+            source,
+        })?;
     Ok(text.trim().to_owned())
 }
 
@@ -233,7 +244,10 @@ fn newest(
             let newest = reports.borrow_and_update().clone();
             if let Some(hint) = newest {
                 let is_primary = *primary.borrow() == Some(peer);
-                let report = HintReport { primary: is_primary, ..HintReport::from(&*hint) };
+                let report = HintReport {
+                    primary: is_primary,
+                    ..HintReport::from(&*hint)
+                };
                 return Some((report, (reports, primary)));
             }
         }
@@ -270,7 +284,10 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_newest_report_is_sent_and_the_last_one_ends_the_stream() {
-        let (first, other) = (SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1)));
+        let (first, other) = (
+            SocketAddr::from(([10, 0, 0, 1], 1)),
+            SocketAddr::from(([10, 0, 0, 2], 1)),
+        );
         let (reports_tx, reports) = watch::channel(None);
         let (primary_tx, primary) = watch::channel(Some(other));
         let sent = newest(first, reports, primary);
