@@ -5,6 +5,7 @@ pub mod draft;
 pub mod endpoint;
 pub mod endpoints;
 pub mod error;
+pub mod manifest;
 pub mod metrics;
 pub mod patch;
 pub mod review;

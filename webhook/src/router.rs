@@ -1,5 +1,6 @@
 //! The admission port: path to endpoint, and what all endpoints share: limits, deadline, span, metrics, audit line.
 
+mod answer;
 mod audit;
 
 use std::{
@@ -25,10 +26,12 @@ use json_patch::Patch;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use self::answer::Judged;
+pub use self::answer::{Answer, Decision};
 use crate::{
     draft::{Draft, Notes},
-    endpoint::{Admitted, Ctx, Deadline, Endpoint, Kind, Nodes},
-    error::{AdmissionError, Outcome},
+    endpoint::{Ctx, Deadline, Endpoint, Kind, Nodes},
+    error::AdmissionError,
     metrics, patch,
     review::{self, Review, Verdict, shortened},
 };
@@ -65,32 +68,6 @@ pub struct Router {
 struct Shared {
     options: Options,
     permits: Semaphore,
-}
-
-/// The answer to a request.
-#[derive(Debug)]
-pub struct Answer {
-    /// HTTP status: 200 for a verdict, whatever it is.
-    pub status: StatusCode,
-    /// An AdmissionReview for a verdict, else the reason as text.
-    pub body: Bytes,
-    /// What was decided, for metrics and the audit line.
-    pub decision: Decision,
-}
-
-/// What was decided about a request.
-#[derive(Debug)]
-pub struct Decision {
-    /// The request, if it could be read.
-    pub request: Option<review::Request>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Number of patch operations.
-    pub operations: usize,
-    /// Names of the steps that acted.
-    pub acted: Vec<&'static str>,
-    /// Why it was not allowed, or which step was passed over.
-    pub errors: Vec<AdmissionError>,
 }
 
 /// Counts a request as in flight while it lives.
@@ -328,78 +305,6 @@ impl Shared {
             notes: draft.notes().clone(),
             admitted,
         })
-    }
-}
-
-/// What the steps said, ready to be encoded.
-struct Judged {
-    patch: Patch,
-    notes: Notes,
-    admitted: Admitted,
-}
-
-impl Default for Judged {
-    fn default() -> Self {
-        Self {
-            patch: Patch(Vec::new()),
-            notes: Notes::default(),
-            admitted: Admitted::default(),
-        }
-    }
-}
-
-impl Answer {
-    fn allowed(request: review::Request, judged: Judged, body: Vec<u8>) -> Self {
-        let Judged {
-            patch,
-            notes: _,
-            admitted: Admitted { acted, skipped },
-        } = judged;
-        let outcome = if skipped.is_empty() {
-            Outcome::Allowed
-        } else {
-            Outcome::Failed
-        };
-        let decision = Decision {
-            request: Some(request),
-            outcome,
-            operations: patch.0.len(),
-            acted,
-            errors: skipped,
-        };
-        Self {
-            status: StatusCode::OK,
-            body: body.into(),
-            decision,
-        }
-    }
-
-    /// Anything else; `verdict` is the encoded one of a denial and empty for errors.
-    fn refused(error: AdmissionError, request: Option<review::Request>, verdict: Vec<u8>) -> Self {
-        let (status, outcome) = error.answer();
-        let body = if verdict.is_empty() {
-            format!("{}\n", error.reason()).into()
-        } else {
-            verdict.into()
-        };
-        let decision = Decision {
-            request,
-            outcome,
-            operations: 0,
-            acted: Vec::new(),
-            errors: vec![error],
-        };
-        Self {
-            status,
-            body,
-            decision,
-        }
-    }
-}
-
-impl From<AdmissionError> for Answer {
-    fn from(error: AdmissionError) -> Self {
-        Self::refused(error, None, Vec::new())
     }
 }
 

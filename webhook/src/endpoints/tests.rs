@@ -139,11 +139,16 @@ struct Case {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct World {
+    /// The configured mode; `static` if not given.
     mode: Option<String>,
+    /// Upper bound for memory; off if not given.
     memory_max_cents: Option<u32>,
-    /// The text of a hint annotation, taken for a fresh report.
+    /// A hint annotation's content, taken for a fresh report.
     hint: Option<Value>,
-    bound_milli: Option<u64>,
+    /// CPU requests bound to the node, in milli-cores.
+    bound_milli: u64,
+    /// True while the requests bound to the node are not known.
+    is_bound_unknown: bool,
 }
 
 impl Nodes for World {
@@ -170,7 +175,10 @@ impl Nodes for World {
     }
 
     fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
-        self.bound_milli.map(|cpu| PerResource { cpu, memory: 0 })
+        (!self.is_bound_unknown).then_some(PerResource {
+            cpu: self.bound_milli,
+            memory: 0,
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{
     endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
-    error::{Denial, StepError},
+    error::{Denial, Outcome, StepError},
     review::Operation,
 };
 

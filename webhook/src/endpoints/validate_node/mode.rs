@@ -22,12 +22,12 @@ fn check(_ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some(text) = super::written(draft, names::MODE) else {
         return Ok(());
     };
-    match text.parse::<Mode>() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Stop::Denied(Denial {
-            field: node::annotation_field(names::MODE),
-            value: shortened(&text),
-            reason: error.to_string(),
-        })),
+    if text.parse::<Mode>().is_ok() {
+        return Ok(());
     }
+    Err(Stop::Denied(Denial {
+        field: node::annotation_field(names::MODE),
+        value: shortened(&text),
+        reason: format!("must be one of {}", Mode::ALL.map(Mode::name).join(", ")),
+    }))
 }

@@ -1,0 +1,94 @@
+//! Tells who follows a node that something about it changed; what changed is read from the stores.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+/// How soon followers should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// When they next would.
+    Usual,
+    /// At once: something was taken away.
+    AtOnce,
+}
+
+/// How often a node changed since it is followed. Only whether the numbers moved means something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ticks {
+    /// All changes.
+    pub all: u64,
+    /// Changes that followers should look at at once.
+    pub urgent: u64,
+}
+
+/// The followers of each node, and of all nodes.
+#[derive(Debug, Default)]
+pub struct Changes {
+    nodes: Mutex<HashMap<String, watch::Sender<Ticks>>>,
+    all: watch::Sender<Ticks>,
+}
+
+impl Changes {
+    /// Follows one node.
+    pub fn follow(&self, node: &str) -> watch::Receiver<Ticks> {
+        self.lock().entry(node.to_owned()).or_default().subscribe()
+    }
+
+    /// Follows all nodes together.
+    pub fn follow_all(&self) -> watch::Receiver<Ticks> {
+        self.all.subscribe()
+    }
+
+    /// Says that a node changed. Nodes that nobody follows any more are forgotten here.
+    pub fn ring(&self, node: &str, urgency: Urgency) {
+        let tick = |ticks: &mut Ticks| {
+            ticks.all = ticks.all.wrapping_add(1);
+            if urgency == Urgency::AtOnce {
+                ticks.urgent = ticks.urgent.wrapping_add(1);
+            }
+        };
+        self.all.send_modify(tick);
+        let mut nodes = self.lock();
+        if let Some(followers) = nodes.get(node) {
+            if followers.is_closed() {
+                nodes.remove(node);
+            } else {
+                followers.send_modify(tick);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<Ticks>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_followers_of_the_node_and_of_all_are_told() {
+        let changes = Changes::default();
+        let (mut one, mut other, mut all) = (changes.follow("a"), changes.follow("b"), changes.follow_all());
+        changes.ring("a", Urgency::AtOnce);
+        assert!(one.has_changed().unwrap() && !other.has_changed().unwrap() && all.has_changed().unwrap());
+        assert_eq!(*one.borrow_and_update(), Ticks { all: 1, urgent: 1 });
+        changes.ring("b", Urgency::Usual);
+        assert!(!one.has_changed().unwrap());
+        assert_eq!(*other.borrow_and_update(), Ticks { all: 1, urgent: 0 });
+        assert_eq!(all.borrow_and_update().all, 2);
+    }
+
+    #[test]
+    fn a_node_that_nobody_follows_is_forgotten() {
+        let changes = Changes::default();
+        drop(changes.follow("a"));
+        changes.ring("a", Urgency::Usual);
+        assert!(changes.lock().is_empty());
+    }
+}

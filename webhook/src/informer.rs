@@ -1,0 +1,99 @@
+//! Keeps a store equal to what the API server has, through outages of any length.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use futures::StreamExt as _;
+use kube::{
+    Api, Resource,
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event, ExponentialBackoff, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::select;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::node::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
+
+/// First pause after an error; it doubles up to [`LONGEST_PAUSE`], with jitter.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// There are few replicas, and each is of little use while it cannot see the cluster.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Objects in one page of a list: bounds the memory that a list takes at once.
+const PAGE: u32 = 250;
+
+/// A store that follows one resource.
+pub trait Store: Send + Sync {
+    /// The objects, with as much of them as the store reads.
+    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
+    /// A list that is being received.
+    type Listing: Default + Send;
+    /// The resource in plural, as a metric label and log field.
+    const RESOURCE: &'static str;
+
+    /// Takes one object of a list.
+    fn list(listing: &mut Self::Listing, object: Self::Object);
+    /// Replaces everything by a complete list.
+    fn replace(&self, listing: Self::Listing);
+    /// Takes a new or changed object.
+    fn apply(&self, object: Self::Object);
+    /// Takes the last state of an object that is gone.
+    fn delete(&self, object: Self::Object);
+}
+
+/// Follows the resource until told to stop. Errors are logged, counted and tried again.
+pub async fn follow<S: Store>(api: Api<S::Object>, store: Arc<S>, stop: CancellationToken) {
+    let backoff = ExponentialBackoff::new(FIRST_PAUSE, LONGEST_PAUSE, 2.0, true);
+    let events = watcher(api, watcher::Config::default().page_size(PAGE)).backoff(backoff);
+    let mut events = std::pin::pin!(events);
+    let mut listing = S::Listing::default();
+    loop {
+        let event = select! {
+            () = stop.cancelled() => return,
+            event = events.next() => event,
+        };
+        match event {
+            Some(Ok(event)) => take(&*store, &mut listing, event),
+            Some(Err(error)) => {
+                INFORMER_ERRORS.with([S::RESOURCE]).increment(1);
+                warn!(resource = S::RESOURCE, %error, "cannot follow; trying again");
+            }
+            // A watcher has no end.
+            None => return,
+        }
+    }
+}
+
+fn take<S: Store>(store: &S, listing: &mut S::Listing, event: Event<S::Object>) {
+    let kind = match event {
+        Event::Init => {
+            *listing = S::Listing::default();
+            return;
+        }
+        Event::InitApply(object) => {
+            S::list(listing, object);
+            "listed"
+        }
+        Event::InitDone => {
+            store.replace(std::mem::take(listing));
+            info!(resource = S::RESOURCE, "in step with the API server");
+            return;
+        }
+        Event::Apply(object) => {
+            store.apply(object);
+            "applied"
+        }
+        Event::Delete(object) => {
+            store.delete(object);
+            "deleted"
+        }
+    };
+    INFORMER_EVENTS.with([S::RESOURCE, kind]).increment(1);
+}
+
+/// The resource version as a number, by which versions of one resource are ordered; 0 if there is none.
+pub fn version<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
