@@ -6,5 +6,6 @@ pub mod config;
 pub mod gate;
 pub mod log;
 pub mod metric;
+pub mod serve;
 pub mod supervise;
 pub mod tls;

@@ -5,17 +5,27 @@
 use std::{
     env,
     error::Error,
+    fs::File,
     future::pending,
     io::{BufRead as _, BufReader, Read as _},
+    iter,
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
 use headroom_kit::{
     log::{self, Format},
-    supervise::{Grace, Supervisor},
+    metric::Catalogue,
+    serve::{Limits, Listener},
+    supervise::{Grace, Shutdown, Supervisor},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::yield_now,
+    time::timeout,
+};
 
 /// Set in a child: its part in the play.
 const ROLE: &str = "HEADROOM_KIT_TEST_ROLE";
@@ -148,6 +158,50 @@ fn a_second_signal_ends_the_wait() {
         !status.success() && rest.contains(r#"Late { tasks: "deaf" }"#),
         "{status}: {rest}"
     );
+}
+
+/// Uses up the file descriptors of this process under a running listener, then gives them back.
+#[tokio::main(flavor = "current_thread")]
+async fn starved() {
+    let few = Rlimit {
+        current: Some(64),
+        maximum: Some(64),
+    };
+    setrlimit(Resource::Nofile, few).unwrap();
+    let exporter = Catalogue::new(&[]).unwrap().install().unwrap();
+    let listener = Listener::bind("test", "127.0.0.1:0".parse().unwrap(), Limits::default())
+        .await
+        .unwrap();
+    let address = listener.address();
+    let answer = |_| async { http::Response::new("fed".to_owned()) };
+    tokio::spawn(listener.serve_http(None, Shutdown::new(), answer));
+
+    let mut hoard: Vec<_> = iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    // Makes room for the client's end; there is none for the server's.
+    hoard.pop();
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+    let starved = r#"headroom_serve_accept_errors_total{listener="test"} "#;
+    let noticed = async {
+        while !exporter.render().contains(starved) {
+            yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), noticed).await.unwrap();
+    hoard.clear();
+    let mut text = String::new();
+    client.read_to_string(&mut text).await.unwrap();
+    assert!(text.ends_with("fed"), "{text}");
+}
+
+#[test]
+fn a_listener_out_of_file_descriptors_pauses_and_goes_on() {
+    if env::var_os(ROLE).is_some() {
+        return starved();
+    }
+    let test = "a_listener_out_of_file_descriptors_pauses_and_goes_on";
+    let (status, rest) = Process::start(test, "starved").end();
+    assert!(status.success(), "{status}: {rest}");
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! Accepts connections within limits, secures them, and lets those in flight finish when told to stop.
+
+mod accept;
+mod connection;
+mod grpc;
+mod http;
+mod pace;
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use tokio::{net::TcpListener, time::Instant};
+
+pub use self::{
+    connection::{Connection, Peer},
+    grpc::Incoming,
+};
+
+/// What clients may take and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections open at once, handshakes included; one more is closed unanswered.
+    pub connections: usize,
+    /// From accept to the end of the TLS handshake.
+    pub handshake: Duration,
+    /// From the first byte of a request (or the handshake, for the first request) to the end of its head.
+    pub header: Duration,
+    /// Between requests. Longer than clients keep idle connections (Go: 90 s), so that it is they who close them
+    /// and no request meets a closing connection.
+    pub idle: Duration,
+    /// For requests in flight when the listener stops; what is left then is cut.
+    pub drain: Duration,
+}
+
+/// A bound port.
+#[derive(Debug)]
+pub struct Listener {
+    name: &'static str,
+    tcp: TcpListener,
+    address: SocketAddr,
+    limits: Limits,
+    /// No accept before this time: set when the machine is short of something.
+    resume: Option<Instant>,
+    backoff: Duration,
+}
+
+/// Why a port cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port cannot be bound.
+    #[error("cannot listen on {address} for {listener}")]
+    Bind {
+        /// The name of the listener.
+        listener: &'static str,
+        /// The address asked for.
+        address: SocketAddr,
+        /// The reason the system gives.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            handshake: Duration::from_secs(3),
+            header: Duration::from_secs(5),
+            idle: Duration::from_secs(120),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Listener {
+    /// Binds a port; `name` stands for it in logs and metrics. Connections queue from here on.
+    ///
+    /// `[::]` falls back to `0.0.0.0` where the kernel has no IPv6.
+    ///
+    /// # Errors
+    /// The port is taken, privileged or not of this machine.
+    pub async fn bind(name: &'static str, address: SocketAddr, limits: Limits) -> Result<Self, ServeError> {
+        let refuse = |source| ServeError::Bind {
+            listener: name,
+            address,
+            source,
+        };
+        let is_any_v6 = address.is_ipv6() && address.ip().is_unspecified();
+        let tcp = match TcpListener::bind(address).await {
+            Err(error) if is_any_v6 && error.kind() != io::ErrorKind::AddrInUse => {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+            }
+            bound => bound,
+        };
+        let tcp = tcp.map_err(refuse)?;
+        let address = tcp.local_addr().map_err(refuse)?;
+        Ok(Self {
+            name,
+            tcp,
+            address,
+            limits,
+            resume: None,
+            backoff: accept::FIRST_BACKOFF,
+        })
+    }
+
+    /// The address bound, with the port that was picked if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}

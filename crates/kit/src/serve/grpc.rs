@@ -1,0 +1,67 @@
+//! Accepted connections as the stream that a tonic server takes.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::Stream;
+use rustls::ServerConfig;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Connection, Listener};
+use crate::supervise::Shutdown;
+
+/// Connections that wait between their handshake and the server that takes them.
+const QUEUE: usize = 64;
+
+/// Connections after their handshake, for `serve_with_incoming_shutdown`. Ends when the process stops; dropping it
+/// closes the port.
+#[derive(Debug)]
+pub struct Incoming {
+    connections: mpsc::Receiver<io::Result<Connection>>,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+impl Listener {
+    /// Accepts in the background, for a gRPC server to serve:
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use headroom_kit::{serve::Listener, supervise::Shutdown};
+    /// # async fn run(listener: Listener, tls: Arc<rustls::ServerConfig>, routes: tonic::service::Routes,
+    /// #              shutdown: Shutdown) -> Result<(), tonic::transport::Error> {
+    /// let incoming = listener.incoming(tls, &shutdown);
+    /// let stop = shutdown.stopping().clone().cancelled_owned();
+    /// tonic::transport::Server::builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop).await
+    /// # }
+    /// ```
+    ///
+    /// Handlers find [`super::Peer`] in the extensions of their request. A stop waits for streams to end: services
+    /// end theirs when [`Shutdown::draining`] is cancelled.
+    pub fn incoming(self, tls: Arc<ServerConfig>, shutdown: &Shutdown) -> Incoming {
+        let (connections_tx, connections_rx) = mpsc::channel(QUEUE);
+        let accepting = self.accept(Some(tls), shutdown.stopping().clone(), move |connection| {
+            let connections_tx = connections_tx.clone();
+            async move {
+                // Fails when the server is gone, and with it the reason to serve.
+                drop(connections_tx.send(Ok(connection)).await);
+            }
+        });
+        Incoming {
+            connections: connections_rx,
+            _accepting: AbortOnDropHandle::new(tokio::spawn(accepting)),
+        }
+    }
+}
+
+impl Stream for Incoming {
+    type Item = io::Result<Connection>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.connections.poll_recv(cx)
+    }
+}
