@@ -11,7 +11,9 @@ use clap::{Args, Command, ValueEnum};
 use rustls::{ServerConfig, server::ResolvesServerCert};
 
 use crate::{
+    admin,
     log::{self, Filter, Format, LogError},
+    serve::{Listener, ServeError},
     tls::{self, ClientAuth, Files, MinVersion, TlsError, self_signed},
 };
 
@@ -119,6 +121,16 @@ impl LogArgs {
     /// Logging is set up already.
     pub fn init(&self) -> Result<(), LogError> {
         log::init(self.log_format, &self.log_filter)
+    }
+}
+
+impl AdminArgs {
+    /// Binds the admin port.
+    ///
+    /// # Errors
+    /// The port is taken, privileged or not of this machine.
+    pub async fn bind(&self) -> Result<Listener, ServeError> {
+        Listener::bind("admin", self.admin_addr, admin::LIMITS).await
     }
 }
 

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 
+#[path = "sockets/admin.rs"]
+mod admin;
 #[path = "sockets/drain.rs"]
 mod drain;
 #[path = "sockets/grpc.rs"]

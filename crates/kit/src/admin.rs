@@ -1,0 +1,192 @@
+//! The admin port: probes, metrics and pages of the process, over plain HTTP/1.1.
+
+mod readiness;
+
+use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    Method, Request, Response, StatusCode,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
+};
+use http_body_util::Full;
+use serde::Serialize;
+use tokio::{
+    select,
+    time::{MissedTickBehavior, interval},
+};
+use tracing::error;
+
+pub use self::readiness::{Handle, Readiness};
+use crate::{
+    metric::{Exporter, process::BUILD_INFO},
+    serve::{Limits, Listener},
+    supervise::Shutdown,
+};
+
+/// Is the process alive? Always, when it answers.
+pub const LIVEZ: &str = "/livez";
+/// May clients be sent here?
+pub const READYZ: &str = "/readyz";
+/// The older name of [`LIVEZ`].
+pub const HEALTHZ: &str = "/healthz";
+/// Metrics in the Prometheus text format.
+pub const METRICS: &str = "/metrics";
+
+/// What an admin port has to endure: probes, a scraper or two, a person.
+pub const LIMITS: Limits = Limits {
+    connections: 64,
+    handshake: Duration::from_secs(3),
+    header: Duration::from_secs(5),
+    idle: Duration::from_secs(120),
+    drain: Duration::from_secs(1),
+};
+
+/// How often recorded observations are folded into buckets.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// What the admin port of a process answers.
+#[derive(Clone)]
+pub struct Admin {
+    exporter: Exporter,
+    readiness: Readiness,
+    pages: BTreeMap<&'static str, Page>,
+}
+
+type Page = Arc<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>;
+
+impl Admin {
+    /// Probes and metrics of a program, which shows itself as `component` in `headroom_build_info`.
+    pub fn new(component: &'static str, exporter: Exporter, readiness: Readiness) -> Self {
+        BUILD_INFO.with([component, env!("CARGO_PKG_VERSION")]).set(1.0);
+        Self {
+            exporter,
+            readiness,
+            pages: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a page whose JSON is made anew for each request; the closure must not block.
+    pub fn json<T: Serialize>(
+        mut self,
+        path: &'static str,
+        page: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.pages
+            .insert(path, Arc::new(move || serde_json::to_vec_pretty(&page())));
+        self
+    }
+
+    /// Answers until the process stops. While it drains it is not ready, whatever its handles say.
+    pub async fn serve(self, listener: Listener, shutdown: Shutdown) {
+        let exporter = self.exporter.clone();
+        let upkeep = async {
+            let mut ticks = interval(UPKEEP);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                exporter.upkeep();
+            }
+        };
+        let draining = shutdown.draining().clone();
+        let serving = listener.serve_http(None, shutdown, move |request| {
+            ready(self.answer(&request, draining.is_cancelled()))
+        });
+        select! {
+            () = serving => (),
+            () = upkeep => (),
+        }
+    }
+
+    fn answer<B>(&self, request: &Request<B>, is_draining: bool) -> Response<Full<Bytes>> {
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let is_verbose = query
+            .split('&')
+            .any(|pair| pair.split('=').next() == Some("verbose"));
+        match request.uri().path() {
+            path @ (LIVEZ | HEALTHZ) => probe(path, &[("ping", Ok(()))], is_verbose),
+            READYZ => {
+                let mut checks = self.readiness.checks();
+                let shutdown = if is_draining {
+                    Err("shutting down".to_owned())
+                } else {
+                    Ok(())
+                };
+                checks.push(("shutdown", shutdown));
+                probe(READYZ, &checks, is_verbose)
+            }
+            METRICS => response(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                self.exporter.render(),
+            ),
+            path => self.page(path),
+        }
+    }
+
+    fn page(&self, path: &str) -> Response<Full<Bytes>> {
+        let Some(page) = self.pages.get(path) else {
+            let own = self.pages.keys().copied();
+            let known: Vec<_> = [LIVEZ, READYZ, HEALTHZ, METRICS].into_iter().chain(own).collect();
+            return text(
+                StatusCode::NOT_FOUND,
+                format!("not here; there are {}\n", known.join(", ")),
+            );
+        };
+        match page() {
+            Ok(json) => response(StatusCode::OK, "application/json", json),
+            Err(error) => {
+                error!(path, %error, "cannot render page");
+                text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "cannot render this page; see the log\n",
+                )
+            }
+        }
+    }
+}
+
+/// The answer to a probe, in the form that Kubernetes gives its own.
+fn probe(path: &str, checks: &[(&str, Result<(), String>)], is_verbose: bool) -> Response<Full<Bytes>> {
+    let is_good = checks.iter().all(|(_, state)| state.is_ok());
+    if is_good && !is_verbose {
+        return text(StatusCode::OK, "ok");
+    }
+    let mut lines: Vec<_> = checks
+        .iter()
+        .map(|(name, state)| match state {
+            Ok(()) => format!("[+]{name} ok\n"),
+            Err(reason) => format!("[-]{name} failed: {reason}\n"),
+        })
+        .collect();
+    let (status, verdict) = if is_good {
+        (StatusCode::OK, "passed")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "failed")
+    };
+    lines.push(format!("{} check {verdict}\n", path.trim_start_matches('/')));
+    text(status, lines.concat())
+}
+
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    response(status, "text/plain; charset=utf-8", text)
+}
+
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,122 @@
+//! The admin port over its socket.
+
+use headroom_kit::{
+    admin::{Admin, LIMITS, Readiness},
+    metric::Catalogue,
+    supervise::Shutdown,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinHandle,
+};
+
+use super::site::{bind, within};
+
+struct Port {
+    address: std::net::SocketAddr,
+    readiness: Readiness,
+    shutdown: Shutdown,
+    serving: JoinHandle<()>,
+}
+
+impl Port {
+    async fn open() -> Self {
+        let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
+        let (readiness, shutdown) = (Readiness::new(), Shutdown::new());
+        let admin =
+            metrics::with_local_recorder(&recorder, || Admin::new("test", exporter, readiness.clone()));
+        let listener = bind(LIMITS).await;
+        let address = listener.address();
+        let admin = admin.json("/status", || serde_json::json!({ "mode": "FULL" }));
+        let serving = tokio::spawn(admin.serve(listener, shutdown.clone()));
+        Self {
+            address,
+            readiness,
+            shutdown,
+            serving,
+        }
+    }
+
+    /// Status line, content type and body of an answer.
+    async fn ask(&self, method: &str, path: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        within(stream.read_to_string(&mut text)).await.unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let kind = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-type: "))
+            .unwrap();
+        (status, kind.to_owned(), body.to_owned())
+    }
+
+    async fn body(&self, path: &str) -> (u16, String) {
+        let (status, _, body) = self.ask("GET", path).await;
+        (status, body)
+    }
+}
+
+#[tokio::test]
+async fn probes_answer_as_those_of_kubernetes_do() {
+    let port = Port::open().await;
+    assert_eq!(port.body("/livez").await, (200, "ok".to_owned()));
+    assert_eq!(port.body("/healthz").await, (200, "ok".to_owned()));
+    assert_eq!(
+        port.body("/livez?verbose").await,
+        (200, "[+]ping ok\nlivez check passed\n".to_owned())
+    );
+
+    let cache = port.readiness.handle("cache");
+    let lines = "[-]cache failed: not ready yet\n[+]shutdown ok\nreadyz check failed\n";
+    assert_eq!(port.body("/readyz").await, (503, lines.to_owned()));
+    cache.ready();
+    assert_eq!(port.body("/readyz").await, (200, "ok".to_owned()));
+    let lines = "[+]cache ok\n[+]shutdown ok\nreadyz check passed\n";
+    assert_eq!(port.body("/readyz?verbose=1").await, (200, lines.to_owned()));
+}
+
+#[tokio::test]
+async fn a_draining_process_is_alive_but_not_ready_until_it_stops() {
+    let mut port = Port::open().await;
+    assert_eq!(port.body("/readyz").await.0, 200);
+    port.shutdown.drain();
+    let lines = "[-]shutdown failed: shutting down\nreadyz check failed\n";
+    within(async { while port.body("/readyz").await != (503, lines.to_owned()) {} }).await;
+    assert_eq!(port.body("/livez").await.0, 200);
+    port.shutdown.stop();
+    within(&mut port.serving).await.unwrap();
+}
+
+#[tokio::test]
+async fn metrics_and_pages_are_shown_in_their_formats() {
+    let port = Port::open().await;
+    let (status, kind, body) = port.ask("GET", "/metrics").await;
+    assert_eq!(
+        (status, kind.as_str()),
+        (200, "text/plain; version=0.0.4; charset=utf-8")
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    let build = format!(r#"headroom_build_info{{component="test",version="{version}"}} 1"#);
+    assert!(body.lines().any(|line| line == build), "{body}");
+
+    let (status, kind, body) = port.ask("GET", "/status").await;
+    assert_eq!((status, kind.as_str()), (200, "application/json"));
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()["mode"],
+        "FULL"
+    );
+}
+
+#[tokio::test]
+async fn wrong_paths_and_methods_are_told_what_is_right() {
+    let port = Port::open().await;
+    let known = "not here; there are /livez, /readyz, /healthz, /metrics, /status\n";
+    assert_eq!(port.body("/state").await, (404, known.to_owned()));
+    assert_eq!(port.ask("POST", "/status").await.0, 405);
+    let (status, _, body) = port.ask("HEAD", "/livez").await;
+    assert_eq!((status, body.as_str()), (200, ""));
+}
