@@ -1,7 +1,8 @@
 //! Why an admission request gets no verdict, or one against it, and what each reason answers.
 
-use std::{error::Error, fmt, str::Utf8Error, time::Duration};
+use std::{error::Error, str::Utf8Error, time::Duration};
 
+use headroom_kit::log::{Chain, chain};
 use http::StatusCode;
 
 use crate::draft::WriteError;
@@ -169,22 +170,8 @@ impl AdmissionError {
     }
 
     /// The error with its causes, outermost first.
-    pub fn reason(&self) -> impl fmt::Display {
-        Reason(self)
-    }
-}
-
-struct Reason<'e>(&'e AdmissionError);
-
-impl fmt::Display for Reason<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+    pub fn reason(&self) -> Chain<'_> {
+        chain(self)
     }
 }
 

@@ -3,15 +3,7 @@
 mod answer;
 mod audit;
 
-use std::{
-    convert::Infallible,
-    error::Error,
-    fmt,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Instant,
-};
+use std::{error::Error, fmt, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use headroom_kit::gate::GateSet;
@@ -59,7 +51,7 @@ pub struct Options {
     pub origin: Instant,
 }
 
-/// Answers admission requests: a service over requests with any body. Clones share everything.
+/// Answers admission requests, with bodies from anywhere. Clones share everything.
 #[derive(Clone)]
 pub struct Router {
     shared: Arc<Shared>,
@@ -108,29 +100,19 @@ impl Router {
         self.shared.endpoint(path)
     }
 
+    /// Answers a request, whatever it is; errors are answers too.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.shared.serve(request).await
+    }
+
     /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict.
     pub fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {
         self.shared.answer(endpoint, body, deadline)
-    }
-}
-
-impl<B> tower::Service<Request<B>> for Router
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move { Ok(shared.serve(request).await) })
     }
 }
 

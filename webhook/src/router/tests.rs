@@ -1,6 +1,6 @@
 //! The router as a service, without a socket.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use headroom_domain::{hint::Found, policy::Policy, resource::PerResource};
 use headroom_kit::gate::Gate;
@@ -8,7 +8,6 @@ use http_body_util::{Full, StreamBody};
 use hyper::body::Frame;
 use rstest::rstest;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
@@ -150,7 +149,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let response = router.oneshot(request).await.unwrap();
+    let response = router.respond(request).await;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, String::from_utf8(body.to_vec()).unwrap())
@@ -300,7 +299,7 @@ async fn a_misdirected_request_is_rejected_with_its_reason(
 #[tokio::test]
 async fn a_wrong_method_is_told_the_right_one() {
     let request = Request::get("/strict").body(Full::<Bytes>::default()).unwrap();
-    let response = router(Limits::default()).oneshot(request).await.unwrap();
+    let response = router(Limits::default()).respond(request).await;
     assert_eq!(response.headers()[ALLOW], "POST");
 }
 
@@ -393,7 +392,7 @@ async fn one_request_more_than_allowed_is_turned_away_at_once() {
         .header(CONTENT_TYPE, "application/json")
         .body(never)
         .unwrap();
-    let mut slow = Box::pin(router.clone().oneshot(slow));
+    let mut slow = Box::pin(router.respond(slow));
     assert!(futures::poll!(&mut slow).is_pending());
     let answer = ask(router.clone(), post("/strict", question("a").to_string())).await;
     assert_eq!(answer, (503, "more than 1 requests at once\n".to_owned()));
