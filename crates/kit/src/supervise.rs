@@ -211,6 +211,8 @@ impl Supervisor {
         shutdown.stop();
         info!(?deadline, tasks = tasks.running.len(), "stopping");
         let joined = select! {
+            // First, so that a task that has just ended is not called late.
+            biased;
             joined = tasks.join() => joined,
             () = sleep(deadline) => Err(tasks.late()),
             () = signals.next() => Err(tasks.late()),
