@@ -174,10 +174,15 @@ fn tell(name: &'static str, result: Result<bool, TlsError>, told: Option<&str>) 
     }
 }
 
+/// Whether an event is worth a look at the files. Reading them is an event too: answering that would never end.
+fn is_change(kind: EventKind) -> bool {
+    !matches!(kind, EventKind::Access(_))
+}
+
 fn watcher(files: &Files, changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Reading the files is an event too; answering it would never end.
-        if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+        // An error stands for events that were lost.
+        if event.map_or(true, |event| is_change(event.kind)) {
             changed.notify_one();
         }
     })?;
@@ -189,4 +194,42 @@ fn watcher(files: &Files, changed: Arc<Notify>) -> notify::Result<RecommendedWat
         watcher.watch(&directory, RecursiveMode::NonRecursive)?;
     }
     Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics::with_local_recorder;
+    use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
+
+    use super::*;
+    use crate::metric::Catalogue;
+
+    #[test]
+    fn our_own_reading_is_no_change_and_a_renamed_link_is() {
+        assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
+        for kind in [
+            EventKind::Create(CreateKind::Any),
+            EventKind::Modify(ModifyKind::Name(RenameMode::To)),
+            EventKind::Remove(RemoveKind::Any),
+        ] {
+            assert!(is_change(kind), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_failure_is_told_once_until_it_is_over() {
+        let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
+        let refused = || Err(TlsError::Foreign { path: "a".into() });
+        with_local_recorder(&recorder, || {
+            let first = tell("test", refused(), None);
+            let second = tell("test", refused(), first.as_deref());
+            assert_eq!(first, second);
+            let over = tell("test", Ok(false), second.as_deref());
+            assert_eq!(over, None);
+            tell("test", refused(), None);
+        });
+        let text = exporter.render();
+        let told = r#"headroom_tls_reloads_total{certificate="test",result="failed"} 2"#;
+        assert!(text.contains(told), "{text}");
+    }
 }
