@@ -1,1 +1,11 @@
 //! cargo xtask: set-up, control plane, demo, tests, generated files, benches.
+#![forbid(unsafe_code)]
+
+pub mod cluster;
+pub mod controlplane;
+pub mod folder;
+pub mod process;
+pub mod setup;
+pub mod suite;
+pub mod terminal;
+pub mod workspace;

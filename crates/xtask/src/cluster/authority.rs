@@ -1,0 +1,111 @@
+//! The cluster's certificate authority: the API server's certificate, and a kubeconfig for whoever asks.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType,
+};
+use serde_json::json;
+
+use super::command::Layout;
+
+/// The authority. Users are told apart by client certificates: the common name is the user, the organisation its group;
+/// one is enough here, and all that rcgen's names can hold.
+#[derive(Debug)]
+pub(super) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    certificate: String,
+    folder: PathBuf,
+    ca_file: PathBuf,
+    server: String,
+}
+
+impl Authority {
+    /// Makes the authority, the API server's certificate and the key that signs service account tokens.
+    pub(super) fn new(layout: &Layout, server: &str) -> Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name("headroom-cluster", None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate().context("make the authority's key")?;
+        let issuer = CertifiedIssuer::self_signed(params, key).context("make the authority's certificate")?;
+        let certificate = issuer.pem();
+        let authority = Self {
+            certificate,
+            issuer,
+            folder: layout.folder().to_owned(),
+            ca_file: layout.ca_certificate(),
+            server: server.to_owned(),
+        };
+        write(&authority.ca_file, &authority.certificate)?;
+
+        let mut params =
+            CertificateParams::new(vec!["localhost".to_owned()]).context("name the API server")?;
+        params
+            .subject_alt_names
+            .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        params.distinguished_name = name("kube-apiserver", None);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        authority.issue(&params, &layout.server_certificate(), &layout.server_key())?;
+
+        let key = KeyPair::generate().context("make the key of service accounts")?;
+        write(&layout.service_account_key(), &key.serialize_pem())?;
+        Ok(authority)
+    }
+
+    /// The authority's certificate, in PEM.
+    pub(super) fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// Writes a kubeconfig for the user; it names its key and certificates as files beside it.
+    pub(super) fn kubeconfig(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name(user, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let stem = group
+            .map_or(user.to_owned(), |group| format!("{user}+{group}"))
+            .replace([':', '/'], "-");
+        let [certificate, key, path] =
+            ["pem", "key", "kubeconfig"].map(|end| self.folder.join(format!("{stem}.{end}")));
+        self.issue(&params, &certificate, &key)?;
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "it", "cluster": { "server": self.server, "certificate-authority": self.ca_file } }],
+            "users": [{ "name": user, "user": { "client-certificate": certificate, "client-key": key } }],
+            "contexts": [{ "name": user, "context": { "cluster": "it", "user": user } }],
+            "current-context": user,
+        });
+        write(&path, &format!("{kubeconfig:#}\n"))?;
+        Ok(path)
+    }
+
+    fn issue(&self, params: &CertificateParams, certificate: &Path, key: &Path) -> Result<()> {
+        let pair = KeyPair::generate().context("make a key")?;
+        let signed = params
+            .signed_by(&pair, &self.issuer)
+            .context("sign a certificate")?;
+        write(certificate, &signed.pem())?;
+        write(key, &pair.serialize_pem())
+    }
+}
+
+fn name(user: &str, group: Option<&str>) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, user);
+    if let Some(group) = group {
+        name.push(DnType::OrganizationName, group);
+    }
+    name
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}

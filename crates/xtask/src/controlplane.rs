@@ -1,0 +1,248 @@
+//! Where the programs of the control plane come from: given, found on `PATH`, or built once from Go modules.
+
+pub mod release;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use self::release::Release;
+use crate::{
+    setup::{golang::Go, step},
+    terminal::say,
+    workspace,
+};
+
+/// The folder of ready-made programs, as envtest's tools lay it out.
+const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+/// One program of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// The store.
+    Etcd,
+    /// The API server.
+    ApiServer,
+    /// The scheduler.
+    Scheduler,
+    /// The controllers behind Deployments, service accounts, node conditions and garbage.
+    ControllerManager,
+    /// A node kept by real kubelet code over a fake runtime; our own program, so it is always built.
+    Hollow,
+}
+
+/// Where a program was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// In the folder that `KUBEBUILDER_ASSETS` names; taken as it is.
+    Assets,
+    /// On `PATH`, in the release we build ourselves.
+    Path,
+    /// Built by us.
+    Built,
+}
+
+/// A program ready to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it was found.
+    pub origin: Origin,
+}
+
+/// Programs by component.
+pub type Programs = BTreeMap<Component, Program>;
+
+impl Component {
+    /// Every component.
+    pub const ALL: [Self; 5] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::Scheduler,
+        Self::ControllerManager,
+        Self::Hollow,
+    ];
+
+    /// The name of its program, and of its log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::Scheduler => "kube-scheduler",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Hollow => "hollow",
+        }
+    }
+
+    const fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Hollow => "./hollow",
+        }
+    }
+
+    /// Seconds a first build takes on two cores when the ones before it in [`Self::ALL`] are built.
+    const fn first_build_s(self) -> u32 {
+        match self {
+            Self::ApiServer => 260,
+            Self::Scheduler => 10,
+            Self::ControllerManager => 75,
+            Self::Etcd | Self::Hollow => 60,
+        }
+    }
+}
+
+/// Looks for a program without building it.
+///
+/// # Errors
+/// If the Go module cannot be read.
+pub fn find(component: Component) -> Result<Option<Program>> {
+    let release = Release::pinned()?;
+    if component != Component::Hollow {
+        if let Some(folder) = env::var_os(ASSETS) {
+            let path = Path::new(&folder).join(component.name());
+            if path.is_file() {
+                return Ok(Some(Program {
+                    path,
+                    origin: Origin::Assets,
+                }));
+            }
+        }
+        if let Some(path) =
+            workspace::on_path(component.name()).filter(|path| release.is_spoken_by(component, path))
+        {
+            return Ok(Some(Program {
+                path,
+                origin: Origin::Path,
+            }));
+        }
+    }
+    let path = cache(&release).join(component.name());
+    Ok(is_current(component, &path)?.then_some(Program {
+        path,
+        origin: Origin::Built,
+    }))
+}
+
+/// The components that [`ensure`] would build.
+///
+/// # Errors
+/// If the Go module cannot be read.
+pub fn missing(components: &[Component]) -> Result<Vec<Component>> {
+    let mut missing = Vec::new();
+    for &component in components {
+        if find(component)?.is_none() {
+            missing.push(component);
+        }
+    }
+    Ok(missing)
+}
+
+/// Finds the programs and builds those that are not there, one process at a time.
+///
+/// # Errors
+/// If Go cannot be had or a build fails; the message holds the end of its log.
+pub fn ensure(components: &[Component]) -> Result<Programs> {
+    if !missing(components)?.is_empty() {
+        let folder = cache(&Release::pinned()?);
+        fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let lock = File::create(folder.join(".lock")).context("make the lock of the build")?;
+        lock.lock()
+            .context("wait for another build of the control plane")?;
+        // Another process may have built them meanwhile.
+        let missing = missing(components)?;
+        if !missing.is_empty() {
+            build(&missing, &folder)?;
+        }
+    }
+    let found = components.iter().map(|&component| {
+        let program = find(component)?.with_context(|| format!("{} is gone again", component.name()))?;
+        Ok((component, program))
+    });
+    found.collect()
+}
+
+fn build(components: &[Component], folder: &Path) -> Result<()> {
+    let release = Release::pinned()?;
+    let go = Go::ensure()?;
+    let seconds: u32 = components.iter().map(|component| component.first_build_s()).sum();
+    say(format!(
+        "Building {} from Go modules with {}, as tests and the demo run a real control plane \
+         (once; up to {} min and 5 GB of Go's caches).",
+        components
+            .iter()
+            .map(|component| component.name())
+            .collect::<Vec<_>>()
+            .join(", "),
+        go.describe(),
+        seconds.div_ceil(60) + 1,
+    ));
+    for &component in components {
+        let path = folder.join(component.name());
+        let fresh = path.with_extension("new");
+        let mut command = go.command();
+        command
+            .current_dir(workspace::controlplane())
+            .env("CGO_ENABLED", "0")
+            // go.mod and go.sum decide every version; nothing asks a version control system.
+            .env("GOFLAGS", "-mod=readonly -buildvcs=false")
+            .args([
+                "build",
+                "-v",
+                "-trimpath",
+                "-ldflags",
+                &release.link_flags(),
+                "-o",
+            ])
+            .arg(&fresh)
+            .arg(component.package());
+        step::run(component.name(), &mut command)?;
+        fs::rename(&fresh, &path).with_context(|| format!("put {} in place", path.display()))?;
+    }
+    Ok(())
+}
+
+fn cache(release: &Release) -> PathBuf {
+    workspace::target()
+        .join("controlplane")
+        .join(release.kubernetes())
+        .join("bin")
+}
+
+/// True if the program is there and newer than everything it is made of.
+fn is_current(component: Component, path: &Path) -> Result<bool> {
+    let Ok(built) = modified(path) else {
+        return Ok(false);
+    };
+    let module = workspace::controlplane();
+    let mut sources = vec![module.join("go.mod"), module.join("go.sum")];
+    if component == Component::Hollow {
+        for entry in fs::read_dir(module.join("hollow")).context("read the sources of the hollow node")? {
+            sources.push(entry?.path());
+        }
+    }
+    for source in sources {
+        if modified(&source)? > built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn modified(path: &Path) -> Result<SystemTime> {
+    let metadata = fs::metadata(path).with_context(|| format!("look at {}", path.display()))?;
+    if !metadata.is_file() {
+        bail!("{} is not a file", path.display());
+    }
+    metadata.modified().context("read a time of change")
+}

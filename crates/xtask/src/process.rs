@@ -1,0 +1,289 @@
+//! A child process that never outlives its owner, however the owner ends.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{self, Child, Command, ExitStatus, Stdio},
+    sync::{
+        OnceLock,
+        mpsc::{self, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How often a process is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Runs as `sh -c GUARD parent program arguments...`: by then the kernel has been asked for a signal at the parent's
+/// end, so a parent that is still there cannot end unnoticed any more.
+const GUARD: &str = r#"[ "$PPID" = "$0" ] && exec "$@""#;
+
+/// A running program; ended when dropped.
+///
+/// Its end also follows a `kill -9` of the owner, because the kernel signals it then. It is a process group of its
+/// own, so Ctrl-C in a terminal reaches the owner alone, which ends its processes in its own order.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    grace: Duration,
+}
+
+impl Process {
+    /// Starts the command with no input and with all its output appended to `log`. On drop it is asked to end, and
+    /// killed when it has not ended after `grace`; zero kills at once.
+    ///
+    /// # Errors
+    /// If the log or the process cannot be made. A program that cannot be executed ends with code 126 or 127 and says
+    /// why in the log.
+    pub fn spawn(name: &str, command: &Command, log: &Path, grace: Duration) -> Result<Self> {
+        let file = File::options().create(true).append(true).open(log);
+        let output = file.with_context(|| format!("write {}", log.display()))?;
+        let errors = output.try_clone().context("share the log")?;
+        let mut guarded = guarded(command);
+        guarded
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0);
+        let child =
+            spawn_lasting(guarded).with_context(|| format!("start {name} through setpriv (util-linux)"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            log: log.to_owned(),
+            grace,
+        })
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process id, the program's own.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its output goes.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// If the kernel cannot say.
+    pub fn status(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Fails with the end of the log if the process has ended.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.status()? {
+            bail!("{} ended ({status}); {}", self.name, tail(&self.log, 20));
+        }
+        Ok(())
+    }
+
+    /// Sends a signal; to a process that has ended, nothing.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        if self.status()?.is_none() {
+            kill_process(Pid::from_child(&self.child), signal)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the process to end, kills it after the grace, and tells how it ended.
+    ///
+    /// # Errors
+    /// If the kernel refuses a signal or cannot say how it ended.
+    pub fn stop(&mut self) -> io::Result<ExitStatus> {
+        if !self.grace.is_zero() {
+            self.signal(Signal::TERM)?;
+            let deadline = Instant::now() + self.grace;
+            while Instant::now() < deadline {
+                if let Some(status) = self.status()? {
+                    return Ok(status);
+                }
+                thread::sleep(POLL);
+            }
+        }
+        self.child.kill()?;
+        self.child.wait()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            tracing::warn!(name = self.name, %error, "a process could not be ended");
+        }
+    }
+}
+
+/// The last lines of a log, for an error message.
+pub fn tail(log: &Path, lines: usize) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut last: Vec<&str> = text.lines().rev().take(lines).collect();
+    last.reverse();
+    format!("the end of {}:\n{}", log.display(), last.join("\n"))
+}
+
+/// The same command behind the kernel's promise to kill it when its parent ends.
+fn guarded(command: &Command) -> Command {
+    let mut guarded = Command::new("setpriv");
+    guarded
+        .args(["--pdeathsig", "KILL", "sh", "-c", GUARD])
+        .arg(process::id().to_string());
+    guarded.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => guarded.env(key, value),
+            None => guarded.env_remove(key),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        guarded.current_dir(folder);
+    }
+    guarded
+}
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Spawns from a thread that lasts as long as this process: to the kernel the parent is the *thread* that forks, and
+/// those of an async runtime come and go.
+fn spawn_lasting(command: Command) -> io::Result<Child> {
+    static ORDERS: OnceLock<Sender<Order>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders_tx, orders_rx) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, child_tx) in orders_rx {
+                // The other end waits for it.
+                child_tx.send(command.spawn()).ok();
+            }
+        });
+        orders_tx
+    });
+    let (child_tx, child_rx) = mpsc::channel();
+    orders.send((command, child_tx)).map_err(io::Error::other)?;
+    child_rx.recv().map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "not within 20 s: {what}");
+            thread::sleep(POLL);
+        }
+    }
+
+    fn is_alive(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn output_and_environment_arrive() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        let mut command = shell("echo to $WHOM from $PWD; echo trouble >&2");
+        command.env("WHOM", "you").current_dir("/");
+        let mut process = Process::spawn("echo", &command, &log, Duration::ZERO).expect("spawn");
+        eventually("the end", || process.status().expect("status").is_some());
+        assert_eq!(
+            std::fs::read_to_string(&log).expect("log"),
+            "to you from /\ntrouble\n"
+        );
+        assert!(
+            process
+                .check()
+                .expect_err("ended")
+                .to_string()
+                .contains("trouble")
+        );
+    }
+
+    #[test]
+    fn dropping_ends_the_process() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        let process = Process::spawn("sleep", &shell("exec sleep 600"), &log, Duration::ZERO).expect("spawn");
+        let pid = process.pid();
+        assert!(is_alive(pid));
+        drop(process);
+        assert!(!is_alive(pid));
+    }
+
+    #[test]
+    fn the_process_may_end_by_itself_within_the_grace() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+        let mut process =
+            Process::spawn("polite", &shell(script), &log, Duration::from_secs(20)).expect("spawn");
+        eventually("the trap", || {
+            std::fs::read_to_string(&log).is_ok_and(|text| text.contains("ready"))
+        });
+        assert_eq!(process.stop().expect("stop").code(), Some(7));
+    }
+
+    #[test]
+    fn a_process_deaf_to_the_request_is_killed_after_the_grace() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+        let mut process =
+            Process::spawn("deaf", &shell(script), &log, Duration::from_millis(100)).expect("spawn");
+        eventually("the trap", || {
+            std::fs::read_to_string(&log).is_ok_and(|text| text.contains("ready"))
+        });
+        assert_eq!(process.stop().expect("stop").code(), None);
+    }
+
+    #[test]
+    fn the_process_outlives_the_thread_that_asked_for_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        let asking =
+            thread::spawn(move || Process::spawn("sleep", &shell("exec sleep 600"), &log, Duration::ZERO));
+        let mut process = asking.join().expect("thread").expect("spawn");
+        // The thread's end is when the kernel would have sent the signal.
+        assert!(process.status().expect("status").is_none());
+        process.check().expect("running");
+    }
+
+    #[test]
+    fn a_program_whose_parent_is_gone_does_not_start() {
+        let status = Command::new("sh")
+            .args(["-c", GUARD, "1", "true"])
+            .status()
+            .expect("sh");
+        assert_ne!(process::id(), 1);
+        assert!(!status.success());
+    }
+}

@@ -1,0 +1,98 @@
+//! A long step of set-up: its progress on the screen, its whole output in a log.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{process::tail, terminal, workspace};
+
+/// How often a running step says where it is.
+const REPORT: Duration = Duration::from_secs(5);
+/// How often a running step is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(100);
+/// Columns of the last output line that are shown.
+const WIDTH: usize = 90;
+
+/// Runs the command to its end. Every 5 s it says how long it has run and its last line of output; the whole output
+/// goes to `target/setup/NAME.log`.
+///
+/// # Errors
+/// If the command cannot be started or fails; the message holds the last 20 lines.
+pub fn run(name: &str, command: &mut Command) -> Result<()> {
+    let folder = workspace::target().join("setup");
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    let log = folder.join(format!("{name}.log"));
+    let output = File::create(&log).with_context(|| format!("write {}", log.display()))?;
+    let errors = output.try_clone().context("share the log")?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let start = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("start {program} for {name}"))?;
+    let mut reported = start;
+    let status = loop {
+        if let Some(status) = child.try_wait().with_context(|| format!("await {name}"))? {
+            break status;
+        }
+        if reported.elapsed() >= REPORT {
+            reported = Instant::now();
+            terminal::say(format!(
+                "  {:>12}  {name}: {}",
+                terminal::span(start.elapsed()),
+                last_line(&log)
+            ));
+        }
+        thread::sleep(POLL);
+    };
+    if !status.success() {
+        bail!("{name} failed ({status}); {}", tail(&log, 20));
+    }
+    terminal::say(format!("  {:>12}  {name}: done", terminal::span(start.elapsed())));
+    Ok(())
+}
+
+fn last_line(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    // Progress bars rewrite a line with carriage returns.
+    let last = text
+        .split(['\n', '\r'])
+        .map(str::trim)
+        .rfind(|line| !line.is_empty());
+    last.unwrap_or("no output yet").chars().take(WIDTH).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_the_last_one_with_words() {
+        let folder = tempfile::tempdir().expect("folder");
+        let log = folder.path().join("log");
+        assert_eq!(last_line(&log), "no output yet");
+        fs::write(&log, "one\n 10%\r 20%\r\n\n").expect("write");
+        assert_eq!(last_line(&log), "20%");
+    }
+
+    #[test]
+    fn a_failure_tells_the_log_and_its_end() {
+        let mut command = Command::new("sh");
+        let error = run("test-failure", command.args(["-c", "echo the cause; exit 3"]))
+            .expect_err("fails")
+            .to_string();
+        assert!(
+            error.contains("the cause") && error.contains("test-failure.log"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! What xtask tells the person who runs it, on standard error: standard output belongs to results.
+
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+    time::Duration,
+};
+
+/// Says one line. A closed terminal is no reason to stop what is being done.
+pub fn say(line: impl Display) {
+    writeln!(io::stderr(), "{line}").ok();
+}
+
+/// A span of time for people: `41 s`, `3 min 07 s`.
+pub fn span(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    if seconds < 60 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_as_people_say_them() {
+        assert_eq!(span(Duration::from_millis(999)), "0 s");
+        assert_eq!(span(Duration::from_secs(59)), "59 s");
+        assert_eq!(span(Duration::from_secs(187)), "3 min 07 s");
+    }
+}
