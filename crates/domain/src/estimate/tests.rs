@@ -11,7 +11,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 fn cpu(peak: u64, warm_requests: u64, bound: u64) -> Slack {
-    slack(&target::Inputs {
+    slack(&Inputs {
         resource: Resource::Cpu,
         capacity: 32_000,
         raw: 31_500,
@@ -53,7 +53,7 @@ fn the_worked_examples_come_out(
 #[test]
 fn the_memory_example_comes_out() {
     const MIB: u64 = 1 << 20;
-    let slack = slack(&target::Inputs {
+    let slack = slack(&Inputs {
         resource: Resource::Memory,
         capacity: 128_614 * MIB,
         raw: 120_832 * MIB,
@@ -80,7 +80,7 @@ fn the_memory_example_comes_out() {
 
 #[test]
 fn a_large_reservation_gives_an_empty_node_nothing() {
-    let slack = slack(&target::Inputs {
+    let slack = slack(&Inputs {
         resource: Resource::Cpu,
         capacity: 32_000,
         raw: 27_000,
@@ -214,7 +214,7 @@ fn procfs_alone_gives_a_larger_margin_and_a_lower_ceiling() {
 
 #[test]
 fn a_hint_can_be_derived_from_saturated_numbers() {
-    let slack = slack(&target::Inputs {
+    let slack = slack(&Inputs {
         resource: Resource::Memory,
         capacity: u64::MAX,
         raw: u64::MAX,
