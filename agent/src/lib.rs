@@ -2,6 +2,8 @@
 
 pub mod args;
 pub mod btf;
+pub mod decide;
+pub mod gather;
 pub mod metrics;
 pub mod probe;
 pub mod publish;

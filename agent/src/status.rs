@@ -20,6 +20,8 @@ pub struct Status {
     pub node: String,
     /// UID of the Node object; empty before the first directive.
     pub node_uid: String,
+    /// The kernel's boot id.
+    pub boot_id: String,
     /// The agent's version.
     pub version: String,
     /// `FULL`, `FULL_SHED`, `PROC` or `BLIND`.

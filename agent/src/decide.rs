@@ -1,0 +1,333 @@
+//! Turns samples and directives into the node's hint. Pure: time comes with the samples.
+//!
+//! ```text
+//! Sample -> Frames -> Estimator::end_frame            ┐
+//! Sample -> Period -> Estimator::end_brake_period     ├-> estimates -> Herald -> NodeHint, and Status
+//! Directive, machine -> Estimator::set_view           ┘
+//! ```
+
+mod frame;
+mod mode;
+mod period;
+mod report;
+mod saturation;
+mod tally;
+
+#[cfg(test)]
+mod fake;
+
+use std::{mem, time::Duration};
+
+use headroom_domain::{
+    estimate::{Estimate, Estimator, Profile, Timing, View},
+    hint::{NodeHint, Sight},
+    policy::Bounds,
+    resource::{PerResource, Resource},
+};
+use headroom_proto::NodeView;
+use tracing::{info, warn};
+
+pub use self::mode::{Blindness, Senses};
+use self::{
+    frame::{Ended, Frames},
+    period::{Judged, Period},
+    report::Herald,
+    tally::Tally,
+};
+use crate::{
+    gather::{MemoryUse, PodFrame, Sample},
+    metrics,
+    probe::Runs,
+    publish::Directive,
+    sample::{Origin, Poll, clock::Clocks, memory::Meminfo},
+};
+
+/// A stretch of at least this is shown in `/status`: a second, less half a poll that may come early.
+const SHOWN_NS: u64 = 875_000_000;
+
+/// Who the agent speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Name of the Node.
+    pub node: String,
+    /// The kernel's boot id.
+    pub boot_id: String,
+}
+
+/// Everything the agent knows of its node.
+#[derive(Debug)]
+pub struct Decider {
+    identity: Identity,
+    senses: Senses,
+    estimator: Estimator,
+    frames: Frames,
+    period: Period,
+    herald: Herald,
+    /// What the hint servers told.
+    told: Told,
+    machine: Machine,
+    blindness: Option<Blindness>,
+    /// Set when what the estimator's view is made of has changed.
+    is_view_stale: bool,
+    seen: Seen,
+}
+
+/// What the hint servers told.
+#[derive(Debug, Default)]
+struct Told {
+    pods: Option<NodeView>,
+    policy: Option<(PerResource<Bounds>, PerResource<u32>)>,
+}
+
+/// What the machine has.
+#[derive(Debug, Default)]
+struct Machine {
+    cpus: u32,
+    memory: Option<Meminfo>,
+}
+
+/// The last measurements.
+#[derive(Debug, Default)]
+struct Seen {
+    at: Clocks,
+    /// The stretch that is under way.
+    open: Tally,
+    /// The last whole one.
+    last: Tally,
+    /// Mean over the last frame.
+    frame: Tally,
+    /// Memory in use: at the last sample.
+    memory_bytes: u64,
+    judged: Option<Judged>,
+    /// OOM kills of the machine when the agent first looked, and now.
+    oom_kills: Option<(u64, u64)>,
+    pods: PodFrame,
+    runs: Vec<Runs>,
+}
+
+impl Decider {
+    /// Knows nothing of the node yet. `poll` is the interval of samples.
+    pub fn new(identity: Identity, senses: Senses, timing: Timing, poll: Duration) -> Self {
+        let mut estimator = Estimator::new(timing);
+        estimator.set_sees_kernel(senses.origin == Origin::Ebpf);
+        Self {
+            identity,
+            senses,
+            estimator,
+            frames: Frames::new(timing, poll),
+            period: Period::new(timing.brake_period, poll),
+            herald: Herald::new(timing),
+            told: Told::default(),
+            machine: Machine::default(),
+            blindness: Some(Blindness::NoDirective),
+            is_view_stale: false,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Takes a directive; it lowers at once what it demands.
+    pub fn direct(&mut self, directive: Directive) {
+        match directive {
+            Directive::Pods(pods) => {
+                let known = self
+                    .told
+                    .pods
+                    .as_ref()
+                    .filter(|known| known.node_uid == pods.node_uid);
+                // Replicas run apart; the one that has seen most is followed.
+                if known.is_some_and(|known| pods.view.generation < known.view.generation) {
+                    return;
+                }
+                if known.is_none() {
+                    info!(node_uid = pods.node_uid, "told about the node");
+                }
+                self.told.pods = Some(pods);
+            }
+            Directive::Policy { bounds, target_ppm } => self.told.policy = Some((bounds, target_ppm)),
+        }
+        self.is_view_stale = true;
+        self.look();
+    }
+
+    /// Takes a sample.
+    pub fn take(&mut self, sample: Sample) {
+        let judged = self.period.take(&sample);
+        let Sample {
+            at,
+            poll,
+            cpu_pressure: _,
+            memory_pressure,
+            memory,
+            pods,
+            runs,
+        } = sample;
+        self.seen.at = at;
+        if let Some(counters) = memory_pressure {
+            let now = counters.vm.oom_kills;
+            let (first, _) = self.seen.oom_kills.unwrap_or((now, now));
+            self.seen.oom_kills = Some((first, now));
+        }
+        if let Some(runs) = runs {
+            self.seen.runs = runs.to_vec();
+        }
+        if let Some(memory) = memory {
+            self.take_memory(memory);
+        }
+        if let Some(pods) = pods {
+            self.seen.pods.clone_from(&pods);
+            self.frames.take_pods(pods);
+        }
+        if let Some(poll) = poll {
+            self.take_poll(&poll);
+        }
+        if let Some(judged) = judged {
+            self.estimator
+                .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
+            self.seen.judged = Some(judged);
+        }
+        self.look();
+    }
+
+    /// The next report, if one is due. There is none before a hint server has told whom it would be about.
+    pub fn report(&mut self) -> Option<NodeHint> {
+        let generation = self.told.pods.as_ref()?.view.generation;
+        let (estimates, sight) = (self.estimates(), self.sight());
+        let seq = self.herald.due(self.seen.at, sight, generation, &estimates)?;
+        self.hint(seq, &estimates, sight, generation)
+    }
+
+    /// The last report of an agent that is about to end.
+    pub fn farewell(&mut self) -> Option<NodeHint> {
+        let generation = self.told.pods.as_ref()?.view.generation;
+        let (estimates, sight) = (self.estimates(), self.sight());
+        let seq = self.herald.next_seq(self.seen.at);
+        let hint = self.hint(seq, &estimates, sight, generation)?;
+        Some(NodeHint {
+            is_draining: true,
+            ..hint
+        })
+    }
+
+    fn take_memory(&mut self, memory: MemoryUse) {
+        let MemoryUse { node, working_set } = memory;
+        let known = self.machine.memory.replace(node);
+        self.is_view_stale |=
+            known.map(|known| (known.total, known.capacity())) != Some((node.total, node.capacity()));
+        // Without a directive nothing is known to be reserved, and all use counts.
+        let raw = self
+            .told
+            .pods
+            .as_ref()
+            .map_or(node.capacity(), |pods| pods.view.raw.memory);
+        self.frames.take_memory(node.charged(working_set, raw));
+        self.seen.memory_bytes = node.used();
+    }
+
+    fn take_poll(&mut self, poll: &Poll) {
+        self.is_view_stale |= mem::replace(&mut self.machine.cpus, poll.cpus) != poll.cpus;
+        metrics::LOST_WINDOWS.with([]).increment(poll.counts.lost_windows);
+        self.seen.open.add(&Tally::of(poll));
+        if self.seen.open.length_ns() >= SHOWN_NS {
+            self.seen.last = mem::take(&mut self.seen.open);
+        }
+        if let Some(Ended { frame, mean }) = self.frames.take(poll) {
+            metrics::FRAMES
+                .with([if frame.is_valid { "valid" } else { "void" }])
+                .increment(1);
+            self.seen.frame = mean;
+            self.estimator.end_frame(&frame);
+            self.herald.frame_ended();
+        }
+    }
+
+    /// Brings the estimator's view up to date, and says when the agent begins or ceases to be blind.
+    fn look(&mut self) {
+        let known = self.known().map(|(pods, capacity)| {
+            let View {
+                bounds, target_ppm, ..
+            } = pods.view;
+            let (bounds, target_ppm) = self.told.policy.unwrap_or((bounds, target_ppm));
+            // Cloned only when it is needed: this runs at every sample.
+            self.is_view_stale.then(|| View {
+                capacity,
+                bounds,
+                target_ppm,
+                ..pods.view.clone()
+            })
+        });
+        self.is_view_stale = false;
+        let blindness = match known {
+            Ok(None) => None,
+            Ok(Some(view)) => {
+                self.estimator.set_view(view);
+                None
+            }
+            Err(blindness) => {
+                self.estimator.clear_view();
+                Some(blindness)
+            }
+        };
+        let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
+        let blindness = blindness.or((!has_frames).then_some(Blindness::NoFrame));
+        if blindness != self.blindness {
+            let (sight, sentence) = self.senses.mode(blindness.as_ref());
+            if matches!(blindness, Some(Blindness::Capacity { .. })) {
+                warn!(mode = %sight, "{sentence}");
+            } else {
+                info!(mode = %sight, "{sentence}");
+            }
+            self.blindness = blindness;
+        }
+    }
+
+    /// What the servers told, and the capacity of this machine.
+    fn known(&self) -> Result<(&NodeView, PerResource<u64>), Blindness> {
+        let pods = self.told.pods.as_ref().ok_or(Blindness::NoDirective)?;
+        let memory = self
+            .machine
+            .memory
+            .filter(|_| self.machine.cpus > 0)
+            .ok_or(Blindness::NoFrame)?;
+        let cpu = u64::from(self.machine.cpus) * 1000;
+        mode::compare(
+            PerResource {
+                cpu,
+                memory: memory.total,
+            },
+            &pods.view,
+        )?;
+        Ok((
+            pods,
+            PerResource {
+                cpu,
+                memory: memory.capacity(),
+            },
+        ))
+    }
+
+    fn sight(&self) -> Sight {
+        self.senses.mode(self.blindness.as_ref()).0
+    }
+
+    /// The estimator's result; a blind agent says why and what the machine has.
+    fn estimates(&self) -> PerResource<Estimate> {
+        let mut estimates = self.estimator.estimates();
+        if let Some(blindness) = &self.blindness {
+            let cpu = u64::from(self.machine.cpus) * 1000;
+            let memory = self.machine.memory.map_or(0, |memory| memory.capacity());
+            for (resource, capacity) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
+                let estimate = estimates.get_mut(resource);
+                estimate.capacity = capacity;
+                estimate.reasons = vec![blindness.code()];
+            }
+        }
+        estimates
+    }
+
+    fn timing(&self) -> Profile {
+        self.estimator.timing().profile
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! How much the agent sees, why not more, and what to do about it: one sentence for each case.
+
+use headroom_domain::{
+    estimate::View,
+    hint::Sight,
+    resource::{PerResource, Resource},
+};
+
+use crate::{
+    probe::{Health, Hook, Verdict},
+    sample::Origin,
+};
+
+/// A larger difference than this between the machine and its Node object makes the agent blind, in percent.
+const CAPACITY_TOLERANCE: u64 = 2;
+
+/// Where CPU use is measured, and what stands in the way of more.
+#[derive(Clone, Debug)]
+pub struct Senses {
+    /// The source.
+    pub origin: Origin,
+    /// What became of each hook of the kernel programs; empty if none was tried.
+    pub verdicts: Vec<Verdict>,
+    /// Why the kernel programs are not the source.
+    pub obstacle: Option<String>,
+}
+
+/// Why nothing can be said about the node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Blindness {
+    /// Capacity of machine and Node object differ.
+    #[error(
+        "the machine has {machine} of {resource} and its Node object says {node}, more than {CAPACITY_TOLERANCE} % \
+         apart: nothing is amplified until both agree; restart the kubelet if CPUs or memory were added or removed"
+    )]
+    Capacity {
+        /// The resource.
+        resource: Resource,
+        /// What the machine has, in milli-cores or bytes.
+        machine: u64,
+        /// What the Node object says.
+        node: u64,
+    },
+    /// No hint server has told about the node.
+    #[error(
+        "no hint server has told about this node yet: nothing is amplified; see the streams in /status, and whether \
+         the Node exists"
+    )]
+    NoDirective,
+    /// No frame is in the history.
+    #[error("nothing is amplified until the first frame was measured")]
+    NoFrame,
+}
+
+impl Blindness {
+    /// The reason code in hints.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Capacity { .. } => "capacity-mismatch",
+            Self::NoDirective => "no-directive",
+            Self::NoFrame => "no-history",
+        }
+    }
+}
+
+/// Whether the Node object is about this machine, as far as its capacity tells. `machine` counts huge pages in, as
+/// Nodes do.
+pub(super) fn compare(machine: PerResource<u64>, view: &View) -> Result<(), Blindness> {
+    for resource in Resource::ALL {
+        let (machine, node) = (*machine.get(resource), *view.capacity.get(resource));
+        let apart = u128::from(machine.abs_diff(node)) * 100;
+        if apart > u128::from(node) * u128::from(CAPACITY_TOLERANCE) {
+            return Err(Blindness::Capacity {
+                resource,
+                machine,
+                node,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Senses {
+    /// The mode and its sentence.
+    pub fn mode(&self, blindness: Option<&Blindness>) -> (Sight, String) {
+        match (blindness, self.origin) {
+            (Some(blindness), _) => (Sight::Blind, blindness.to_string()),
+            (None, Origin::Ebpf) => (Sight::Full, self.full()),
+            (None, Origin::Procfs) => (Sight::Proc, self.procfs()),
+        }
+    }
+
+    fn full(&self) -> String {
+        let missing = self
+            .verdicts
+            .iter()
+            .filter(|verdict| verdict.health != Health::Ok);
+        let missing: Vec<_> = missing.map(|verdict| verdict.hook.tracepoint()).collect();
+        if missing.is_empty() {
+            return "kernel programs count every context switch; no signal is missing".to_owned();
+        }
+        format!(
+            "kernel programs count every context switch; run-queue latency lacks waits that begin at {}, so the CPU \
+             brake may come late; see programs in /status",
+            missing.join(" and ")
+        )
+    }
+
+    /// What is lost on procfs alone, why, and what to do.
+    pub fn procfs(&self) -> String {
+        let why = self.obstacle.as_deref().unwrap_or("no reason given");
+        format!(
+            "CPU use comes from /proc/stat: no peaks below a second, no run-queue latency, brakes by pressure and mean \
+             use only, a margin of 20 % and ratios up to 1.50; because {why}"
+        )
+    }
+
+    /// What became of one hook.
+    pub fn verdict(&self, hook: Hook) -> Option<&Verdict> {
+        self.verdicts.iter().find(|verdict| verdict.hook == hook)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::policy::Policy;
+
+    use super::*;
+
+    fn view(cpu: u64, memory: u64) -> View {
+        let policy = Policy::default();
+        let capacity = PerResource { cpu, memory };
+        View {
+            generation: 1,
+            capacity,
+            raw: capacity,
+            pods: std::collections::BTreeMap::new(),
+            bounds: policy.bounds,
+            target_ppm: policy.target_ppm,
+        }
+    }
+
+    #[test]
+    fn a_node_may_differ_from_its_machine_by_two_percent() {
+        let machine = PerResource {
+            cpu: 4000,
+            memory: 102_000,
+        };
+        assert_eq!(compare(machine, &view(4000, 100_000)), Ok(()));
+        let blindness = compare(machine, &view(4000, 99_999)).unwrap_err();
+        assert_eq!(blindness.code(), "capacity-mismatch");
+        assert!(
+            blindness
+                .to_string()
+                .contains("102000 of memory and its Node object says 99999"),
+            "{blindness}"
+        );
+        assert!(compare(machine, &view(1000, 102_000)).is_err());
+        assert!(
+            compare(machine, &view(0, 0)).is_err(),
+            "a Node without capacity is about no machine"
+        );
+    }
+
+    #[test]
+    fn the_sentence_says_what_is_lost_and_why() {
+        let senses = Senses {
+            origin: Origin::Procfs,
+            verdicts: Vec::new(),
+            obstacle: Some("of --source procfs".to_owned()),
+        };
+        let (sight, sentence) = senses.mode(None);
+        assert_eq!(sight, Sight::Proc);
+        assert!(
+            sentence.contains("no run-queue latency") && sentence.ends_with("because of --source procfs")
+        );
+        assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
+    }
+}

@@ -1,0 +1,231 @@
+//! Samples gathered into brake periods: how contended the CPUs and how scarce memory was. See agent.md, section 2.4.
+
+use std::time::Duration;
+
+use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure};
+
+use super::{
+    saturation::{Saturation, Shown},
+    tally::Tally,
+};
+use crate::{
+    gather::{Sample, nanoseconds},
+    sample::{Origin, memory::MemoryCounters, psi::Psi, waits::Waits},
+};
+
+/// What one brake period showed: the pressure to judge, and what people are shown besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) pressure: Pressure,
+    pub(super) sigma8_ppm: u32,
+    pub(super) burst_ppm: u32,
+    pub(super) runq_p50_us: u64,
+    pub(super) runq_p99_us: u64,
+    pub(super) psi_cpu_some_ppm: u32,
+}
+
+/// The period that is under way.
+#[derive(Debug)]
+pub(super) struct Period {
+    least_ns: u64,
+    began: Option<Began>,
+    origin: Option<Origin>,
+    cpus: u32,
+    tally: Tally,
+    waits: Waits,
+    saturation: Saturation,
+}
+
+/// Counters at the beginning of a period.
+#[derive(Clone, Copy, Debug)]
+struct Began {
+    at_ns: u64,
+    cpu: Option<Psi>,
+    memory: Option<MemoryCounters>,
+}
+
+impl Period {
+    /// Periods of this length, of samples that come every `poll`.
+    pub(super) fn new(length: Duration, poll: Duration) -> Self {
+        Self {
+            least_ns: nanoseconds(length.saturating_sub(poll / 2)),
+            began: None,
+            origin: None,
+            cpus: 0,
+            tally: Tally::default(),
+            waits: Waits::default(),
+            saturation: Saturation::default(),
+        }
+    }
+
+    /// Takes a sample in; what the period showed, if the sample ends it. An OOM kill ends it at once.
+    pub(super) fn take(&mut self, sample: &Sample) -> Option<Judged> {
+        if let Some(poll) = &sample.poll {
+            self.origin = Some(poll.origin);
+            self.cpus = poll.cpus;
+            self.tally.add(&Tally::of(poll));
+            self.waits.add(&poll.counts.waits);
+            self.saturation.take(&poll.counts.windows, poll.cpus);
+        }
+        let now = Began {
+            at_ns: sample.at.monotonic_ns,
+            cpu: sample.cpu_pressure,
+            memory: sample.memory_pressure,
+        };
+        let began = *self.began.get_or_insert(now);
+        let elapsed_ns = now.at_ns.saturating_sub(began.at_ns);
+        let elapsed = Duration::from_nanos(elapsed_ns);
+        let memory = match (&now.memory, &began.memory) {
+            (Some(now), Some(then)) => now.since(then, elapsed),
+            (None, _) | (_, None) => MemoryPressure::default(),
+        };
+        let has_killed = memory.node_ooms > 0 || memory.limit_ooms > 0;
+        if elapsed_ns < self.least_ns && !has_killed {
+            return None;
+        }
+        // What could not be read now is measured from where it was last read.
+        self.began = Some(Began {
+            cpu: now.cpu.or(began.cpu),
+            memory: now.memory.or(began.memory),
+            ..now
+        });
+        let psi_cpu_some_ppm = match (&now.cpu, &began.cpu) {
+            (Some(now), Some(then)) => now.shares_ppm(then, elapsed).0,
+            (None, _) | (_, None) => 0,
+        };
+        Some(self.judge(memory, psi_cpu_some_ppm))
+    }
+
+    fn judge(&mut self, memory: MemoryPressure, psi_cpu_some_ppm: u32) -> Judged {
+        let Shown {
+            sigma8_ppm,
+            peak_milli,
+        } = self.saturation.end_period();
+        let tally = std::mem::take(&mut self.tally);
+        let waits = std::mem::take(&mut self.waits);
+        let runq_p99_us = waits.percentile_us(990_000);
+        let cpu = match self.origin {
+            Some(Origin::Ebpf) => CpuPressure::Windows {
+                sigma8_ppm,
+                runq_p99_us,
+            },
+            Some(Origin::Procfs) | None => CpuPressure::Psi {
+                some_ppm: psi_cpu_some_ppm,
+                busy_ppm: ppm(tally.busiest_milli(), u64::from(self.cpus) * 1000),
+            },
+        };
+        Judged {
+            pressure: Pressure { cpu, memory },
+            sigma8_ppm,
+            burst_ppm: ppm(peak_milli, tally.busy_milli()),
+            runq_p50_us: waits.percentile_us(500_000),
+            runq_p99_us,
+            psi_cpu_some_ppm,
+        }
+    }
+}
+
+/// `part` / `whole` in ppm, 0 without a whole; may be above a million.
+pub(super) fn ppm(part: u64, whole: u64) -> u32 {
+    let ppm = (u128::from(part) * 1_000_000)
+        .checked_div(u128::from(whole))
+        .unwrap_or(0);
+    u32::try_from(ppm).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        decide::fake::{POLL, sample},
+        sample::memory::Vmstat,
+    };
+
+    fn period() -> Period {
+        Period::new(Duration::from_secs(1), POLL)
+    }
+
+    fn with_oom(quarter: u64, oom_kills: u64) -> Sample {
+        let vm = Vmstat {
+            scanned: oom_kills * 10,
+            oom_kills,
+            ..Vmstat::default()
+        };
+        Sample {
+            memory_pressure: Some(MemoryCounters {
+                vm,
+                ..MemoryCounters::default()
+            }),
+            ..sample(quarter, 100)
+        }
+    }
+
+    #[test]
+    fn a_period_ends_with_the_sample_that_completes_it() {
+        let mut period = period();
+        let ended: Vec<_> = (4..=12)
+            .filter(|quarter| period.take(&sample(*quarter, 100)).is_some())
+            .collect();
+        assert_eq!(ended, [8, 12]);
+    }
+
+    #[test]
+    fn an_oom_kill_is_judged_at_once() {
+        let mut period = period();
+        assert_eq!(period.take(&with_oom(4, 3)), None, "kills of before");
+        assert_eq!(period.take(&with_oom(5, 3)), None);
+        assert_eq!(period.take(&with_oom(6, 4)).unwrap().pressure.memory.node_ooms, 1);
+        assert_eq!(period.take(&with_oom(7, 4)), None, "it counts once");
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_made_up_for_later() {
+        let mut period = period();
+        period.take(&with_oom(4, 3));
+        let blind = |quarter| Sample {
+            memory_pressure: None,
+            ..sample(quarter, 100)
+        };
+        let judged = period.take(&blind(8)).unwrap();
+        assert_eq!(judged.pressure.memory, MemoryPressure::default());
+        assert_eq!(period.take(&with_oom(9, 4)).unwrap().pressure.memory.node_ooms, 1);
+    }
+
+    #[test]
+    fn procfs_is_judged_by_pressure_and_use() {
+        let mut period = period();
+        let procfs = |quarter: u64| {
+            let mut sample = sample(quarter, 3800);
+            sample.poll.as_mut().unwrap().origin = Origin::Procfs;
+            sample.cpu_pressure = Some(Psi {
+                some_us: quarter * 125_000,
+                full_us: 0,
+            });
+            sample
+        };
+        let judged = (4..=8).find_map(|quarter| period.take(&procfs(quarter))).unwrap();
+        assert_eq!(
+            judged.pressure.cpu,
+            CpuPressure::Psi {
+                some_ppm: 500_000,
+                busy_ppm: 950_000
+            }
+        );
+    }
+
+    #[test]
+    fn the_kernels_windows_are_judged_by_saturation() {
+        let mut period = period();
+        let judged = (4..=8)
+            .find_map(|quarter| period.take(&sample(quarter, 4000)))
+            .unwrap();
+        let CpuPressure::Windows {
+            sigma8_ppm,
+            runq_p99_us: 0,
+        } = judged.pressure.cpu
+        else {
+            panic!("{judged:?}");
+        };
+        assert_eq!((sigma8_ppm, judged.burst_ppm), (1_000_000, 1_000_000));
+    }
+}

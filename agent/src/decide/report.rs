@@ -1,0 +1,291 @@
+//! When the agent reports, and what a report and `/status` say.
+
+use headroom_domain::{
+    estimate::{Estimate, Profile, Timing},
+    hint::{Brake, NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+use super::{Decider, Seen, period::ppm};
+use crate::{
+    gather::{PodFrame, nanoseconds},
+    metrics,
+    probe::{Flavour, Health, Hook, Verdict},
+    sample::{Origin, clock::Clocks},
+    status::{Measured, PodsStatus, ProgramStatus, ResourceStatus, Status},
+};
+
+/// Decides when to report, and numbers the reports.
+#[derive(Debug)]
+pub(super) struct Herald {
+    timing: Timing,
+    seq: u64,
+    said: Option<Said>,
+    has_frame_ended: bool,
+}
+
+/// The part of a report whose change is worth another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said {
+    published: PerResource<Cents>,
+    brake: PerResource<Brake>,
+    sight: Sight,
+    generation: u64,
+    at_ns: u64,
+}
+
+impl Herald {
+    pub(super) const fn new(timing: Timing) -> Self {
+        Self {
+            timing,
+            seq: 0,
+            said: None,
+            has_frame_ended: false,
+        }
+    }
+
+    /// Notes that there are new numbers.
+    pub(super) const fn frame_ended(&mut self) {
+        self.has_frame_ended = true;
+    }
+
+    /// The number of the report that is due: something changed, it is time, or, where all is compressed to be shown,
+    /// a frame ended.
+    pub(super) fn due(
+        &mut self,
+        at: Clocks,
+        sight: Sight,
+        generation: u64,
+        estimates: &PerResource<Estimate>,
+    ) -> Option<u64> {
+        let now = Said {
+            published: estimates.map(|_, estimate| estimate.published),
+            brake: estimates.map(|_, estimate| estimate.brake),
+            sight,
+            generation,
+            at_ns: at.monotonic_ns,
+        };
+        let has_changed = self.said.is_none_or(|said| {
+            Said {
+                at_ns: now.at_ns,
+                ..said
+            } != now
+        });
+        let elapsed = self.said.map_or(0, |said| now.at_ns.saturating_sub(said.at_ns));
+        let is_shown = self.timing.profile == Profile::Demo && std::mem::take(&mut self.has_frame_ended);
+        if !has_changed && !is_shown && elapsed < nanoseconds(self.timing.report_every) {
+            return None;
+        }
+        self.said = Some(now);
+        Some(self.next_seq(at))
+    }
+
+    /// Numbers follow the time since boot, so that they go on rising when the agent is started again.
+    pub(super) fn next_seq(&mut self, at: Clocks) -> u64 {
+        self.seq = self.seq.saturating_add(1).max(at.boottime_ns / 1_000_000);
+        metrics::REPORTS.with([]).increment(1);
+        self.seq
+    }
+
+    const fn seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+impl Decider {
+    pub(super) fn hint(
+        &self,
+        seq: u64,
+        estimates: &PerResource<Estimate>,
+        sight: Sight,
+        generation: u64,
+    ) -> Option<NodeHint> {
+        let usage = PerResource {
+            cpu: self.seen.frame.used_milli(),
+            memory: self.seen.memory_bytes,
+        };
+        let trust = self.estimator.trust().into_iter().map(|trust| PodTrust {
+            uid: trust.uid,
+            cpu_ppm: trust.ppm,
+            memory_ppm: trust.ppm,
+            exclusive_cpus_milli: 0,
+        });
+        Some(NodeHint {
+            node: self.identity.node.clone(),
+            node_uid: self.told.pods.as_ref()?.node_uid.clone(),
+            boot_id: self.identity.boot_id.clone(),
+            seq,
+            // Each stream says so for itself.
+            is_primary: false,
+            pods_generation: generation,
+            sight,
+            timing: self.timing(),
+            is_draining: false,
+            resources: estimates.map(|resource, estimate| resource_hint(estimate, *usage.get(resource))),
+            trust: trust.collect(),
+            signals: self.signals(),
+        })
+    }
+
+    fn signals(&self) -> Signals {
+        let Seen {
+            last,
+            judged,
+            oom_kills,
+            ..
+        } = &self.seen;
+        let memory = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
+        let capacity = u64::from(self.machine.cpus) * 1000;
+        Signals {
+            sigma8_ppm: judged.map_or(0, |judged| judged.sigma8_ppm),
+            runq_p50_us: judged.map_or(0, |judged| judged.runq_p50_us),
+            runq_p99_us: judged.map_or(0, |judged| judged.runq_p99_us),
+            burst_ppm: judged.map_or(0, |judged| judged.burst_ppm),
+            steal_ppm: ppm(last.steal_milli(), capacity).min(1_000_000),
+            direct_reclaim_ms: memory.direct_reclaim_ms,
+            psi_mem_some_ppm: memory.some_ppm,
+            psi_mem_full_ppm: memory.full_ppm,
+            oom_kills: oom_kills.map_or(0, |(first, now)| now.saturating_sub(first)),
+            prog_runs: self.runs(Hook::SchedSwitch).0,
+        }
+    }
+
+    /// Runs of the program of a hook and nanoseconds spent in them, as far as the kernel was asked to count.
+    fn runs(&self, hook: Hook) -> (u64, u64) {
+        let runs = self.seen.runs.iter().find(|runs| runs.hook == hook);
+        runs.map_or((0, 0), |runs| (runs.count, nanoseconds(runs.time)))
+    }
+
+    /// Everything, for people; the streams are known elsewhere.
+    pub fn status(&self) -> Status {
+        let (sight, mode_sentence) = self.senses.mode(self.blindness.as_ref());
+        let (node_uid, generation) = match &self.told.pods {
+            Some(pods) => (pods.node_uid.clone(), pods.view.generation),
+            None => (String::new(), 0),
+        };
+        let estimates = self.estimates();
+        let PodFrame {
+            used,
+            untracked,
+            unreadable,
+        } = &self.seen.pods;
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        Status {
+            node: self.identity.node.clone(),
+            node_uid,
+            boot_id: self.identity.boot_id.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mode: sight.name().to_owned(),
+            mode_sentence,
+            timing: self.timing().name().to_owned(),
+            source: match self.senses.origin {
+                Origin::Ebpf => "ebpf",
+                Origin::Procfs => "procfs",
+            }
+            .to_owned(),
+            programs: self
+                .senses
+                .verdicts
+                .iter()
+                .map(|verdict| self.program(verdict))
+                .collect(),
+            measured: self.measured(),
+            resources: Resource::ALL
+                .map(|resource| ResourceStatus::of(resource, estimates.get(resource)))
+                .into(),
+            pods: PodsStatus {
+                tracked: count(used.len()),
+                untracked: count(*untracked),
+                unreadable: count(*unreadable),
+            },
+            seq: self.herald.seq(),
+            generation,
+            streams: Vec::new(),
+        }
+    }
+
+    fn measured(&self) -> Option<Measured> {
+        let Seen {
+            last,
+            judged,
+            memory_bytes,
+            ..
+        } = &self.seen;
+        if last.length_ns() == 0 {
+            return None;
+        }
+        let signals = self.signals();
+        Some(Measured {
+            from_ns: last.from_ns,
+            until_ns: last.until_ns,
+            cpu_used_milli: last.used_milli(),
+            cpu_busy_milli: last.busy_milli(),
+            steal_milli: last.steal_milli(),
+            switches_per_s: last.switches_per_s(),
+            lost_windows: last.lost_windows,
+            mem_used_bytes: *memory_bytes,
+            sigma8_ppm: signals.sigma8_ppm,
+            runq_p50_us: signals.runq_p50_us,
+            runq_p99_us: signals.runq_p99_us,
+            burst_ppm: signals.burst_ppm,
+            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.psi_cpu_some_ppm),
+            psi_mem_some_ppm: signals.psi_mem_some_ppm,
+            psi_mem_full_ppm: signals.psi_mem_full_ppm,
+        })
+    }
+
+    fn program(&self, verdict: &Verdict) -> ProgramStatus {
+        let Verdict {
+            hook,
+            health,
+            flavour,
+            reason,
+            verifier_log: _,
+        } = verdict;
+        let (runs, run_time_ns) = self.runs(*hook);
+        ProgramStatus {
+            hook: hook.tracepoint().to_owned(),
+            health: match health {
+                Health::Ok => "ok",
+                Health::Unsupported => "unsupported",
+                Health::Failed => "failed",
+            }
+            .to_owned(),
+            flavour: flavour.map(|flavour| match flavour {
+                Flavour::Typed => "typed".to_owned(),
+                Flavour::Raw => "raw".to_owned(),
+            }),
+            reason: reason.clone(),
+            runs,
+            run_time_ns,
+        }
+    }
+}
+
+fn resource_hint(estimate: &Estimate, usage: u64) -> ResourceHint {
+    let Estimate {
+        capacity,
+        raw: _,
+        slack,
+        target,
+        published,
+        coverage_ppm,
+        margin_ppm,
+        brake,
+        reasons,
+    } = estimate;
+    ResourceHint {
+        capacity: *capacity,
+        usage,
+        peak: slack.peak,
+        predicted_peak: slack.predicted_peak,
+        warm_requests: slack.warm_requests,
+        published: *published,
+        target: *target,
+        coverage_ppm: *coverage_ppm,
+        margin_ppm: *margin_ppm,
+        brake: *brake,
+        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+    }
+}

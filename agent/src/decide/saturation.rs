@@ -1,0 +1,165 @@
+//! Windows of 8.39 ms gathered into blocks of 134 ms: how often no CPU was idle, and the highest peak.
+
+use headroom_agent_ebpf::ring::WINDOW_NS;
+
+use crate::sample::Windows;
+
+/// Windows in a block, as a power of two.
+const BLOCK_SHIFT: u32 = 4;
+const BLOCK: u64 = 1 << BLOCK_SHIFT;
+
+/// What the windows of one period showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// sigma8: share of windows in which no CPU was idle, of those in blocks that were nearly all busy, in ppm.
+    pub(super) sigma8_ppm: u32,
+    /// The busiest block, in milli-cores.
+    pub(super) peak_milli: u64,
+}
+
+/// Gathers windows.
+///
+/// A window without an idle CPU counts only within a block that is nearly all busy: tasks at a quota fill all CPUs for
+/// a few milliseconds in every hundred, and wait for the rest of them on idle CPUs. See agent.md, section 2.4.
+#[derive(Debug, Default)]
+pub(super) struct Saturation {
+    block: Block,
+    windows: u64,
+    saturated: u64,
+    peak_milli: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    number: u64,
+    windows: u64,
+    busy_ns: u64,
+    full: u64,
+}
+
+impl Saturation {
+    /// Takes windows in, of a machine with that many CPUs.
+    pub(super) fn take(&mut self, windows: &Windows, cpus: u32) {
+        let capacity_ns = u64::from(cpus) * WINDOW_NS;
+        for (number, window) in windows.iter() {
+            if number >> BLOCK_SHIFT != self.block.number {
+                self.block = Block {
+                    number: number >> BLOCK_SHIFT,
+                    ..Block::default()
+                };
+            }
+            self.block.windows += 1;
+            self.block.busy_ns += window.busy_ns;
+            self.block.full += u64::from(window.busy_ns * 100 >= capacity_ns * 98);
+            // Blocks with lost windows stay short and are left out.
+            if self.block.windows == BLOCK {
+                self.close(capacity_ns);
+            }
+        }
+    }
+
+    fn close(&mut self, capacity_ns: u64) {
+        let Block {
+            number: _,
+            windows,
+            busy_ns,
+            full,
+        } = self.block;
+        self.windows += windows;
+        if busy_ns * 100 >= capacity_ns * BLOCK * 95 {
+            self.saturated += full;
+        }
+        self.peak_milli = self.peak_milli.max(busy_ns * 1000 / (BLOCK * WINDOW_NS));
+    }
+
+    /// What the blocks showed that ended since the last call.
+    pub(super) fn end_period(&mut self) -> Shown {
+        let sigma8 = (self.saturated * 1_000_000)
+            .checked_div(self.windows)
+            .unwrap_or(0);
+        let shown = Shown {
+            sigma8_ppm: u32::try_from(sigma8).unwrap_or(1_000_000),
+            peak_milli: self.peak_milli,
+        };
+        *self = Self {
+            block: self.block,
+            ..Self::default()
+        };
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Window;
+
+    /// Windows from number `first` on, each with this share of two CPUs busy, in percent.
+    fn windows(first: u64, busy: impl IntoIterator<Item = u64>) -> Windows {
+        let window = |percent| Window {
+            busy_ns: 2 * WINDOW_NS * percent / 100,
+            wait_ns: 0,
+        };
+        Windows {
+            first,
+            windows: busy.into_iter().map(window).collect(),
+        }
+    }
+
+    fn shown(busy: impl IntoIterator<Item = u64>) -> Shown {
+        let mut saturation = Saturation::default();
+        saturation.take(&windows(160, busy), 2);
+        saturation.end_period()
+    }
+
+    #[test]
+    fn a_busy_node_is_saturated_in_the_windows_without_an_idle_cpu() {
+        assert_eq!(
+            shown([100; 32]),
+            Shown {
+                sigma8_ppm: 1_000_000,
+                peak_milli: 2000
+            }
+        );
+        let half = [100, 97].into_iter().cycle().take(32);
+        assert_eq!(shown(half).sigma8_ppm, 500_000);
+        assert_eq!(shown([97; 32]).sigma8_ppm, 0);
+    }
+
+    #[test]
+    fn bursts_of_a_quota_are_not_saturation() {
+        // 50 of every 134 ms all CPUs are busy.
+        let burst = (0..64).map(|window| if window % 16 < 6 { 100 } else { 0 });
+        assert_eq!(
+            shown(burst),
+            Shown {
+                sigma8_ppm: 0,
+                peak_milli: 750
+            }
+        );
+    }
+
+    #[test]
+    fn a_block_counts_once_it_is_whole_even_across_periods() {
+        let mut saturation = Saturation::default();
+        saturation.take(&windows(160, [100; 24]), 2);
+        assert_eq!(saturation.end_period().sigma8_ppm, 1_000_000);
+        saturation.take(&windows(184, [0; 8]), 2);
+        assert_eq!(
+            saturation.end_period(),
+            Shown {
+                sigma8_ppm: 0,
+                peak_milli: 1000
+            }
+        );
+        assert_eq!(saturation.end_period(), Shown::default());
+    }
+
+    #[test]
+    fn blocks_with_lost_windows_are_left_out() {
+        let mut saturation = Saturation::default();
+        saturation.take(&windows(160, [100; 8]), 2);
+        saturation.take(&windows(176, [0; 16]), 2);
+        assert_eq!(saturation.end_period(), Shown::default());
+    }
+}

@@ -1,0 +1,225 @@
+//! CPU counts of polls in a row, added up: to seconds of demand, to what is shown, to what a report says.
+
+use crate::sample::{Poll, StatSpan};
+
+/// CPU counts of one stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Start of the counts, in CLOCK_MONOTONIC nanoseconds.
+    pub(super) from_ns: u64,
+    /// Their end.
+    pub(super) until_ns: u64,
+    /// Context switches.
+    pub(super) switches: u64,
+    /// Windows that were lost.
+    pub(super) lost_windows: u64,
+    busy_ns: u64,
+    wait_ns: u64,
+    /// `/proc/stat` is read at times of its own, and not by every poll.
+    stat: Option<StatSpan>,
+}
+
+impl Tally {
+    /// The counts of one poll.
+    pub(super) const fn of(poll: &Poll) -> Self {
+        let counts = &poll.counts;
+        Self {
+            from_ns: counts.from_ns,
+            until_ns: counts.until_ns,
+            switches: counts.switches,
+            lost_windows: counts.lost_windows,
+            busy_ns: counts.busy_ns,
+            wait_ns: counts.wait_ns,
+            stat: poll.stat,
+        }
+    }
+
+    /// Adds the stretch that follows.
+    pub(super) fn add(&mut self, next: &Self) {
+        if self.length_ns() == 0 {
+            self.from_ns = next.from_ns;
+        }
+        self.until_ns = next.until_ns;
+        for (sum, more) in [
+            (&mut self.switches, next.switches),
+            (&mut self.lost_windows, next.lost_windows),
+            (&mut self.busy_ns, next.busy_ns),
+            (&mut self.wait_ns, next.wait_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.stat = match (self.stat, next.stat) {
+            (Some(mut sum), Some(more)) => {
+                sum.elapsed_ns = sum.elapsed_ns.saturating_add(more.elapsed_ns);
+                sum.time.busy_ns = sum.time.busy_ns.saturating_add(more.time.busy_ns);
+                sum.time.steal_ns = sum.time.steal_ns.saturating_add(more.time.steal_ns);
+                Some(sum)
+            }
+            (one, other) => one.or(other),
+        };
+    }
+
+    pub(super) const fn length_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(self.from_ns)
+    }
+
+    /// Busy CPUs by the source, stolen time included, in milli-cores.
+    pub(super) fn busy_milli(&self) -> u64 {
+        per(self.busy_ns, 1000, self.length_ns())
+    }
+
+    /// Stolen time, in milli-cores.
+    pub(super) fn steal_milli(&self) -> u64 {
+        self.stat
+            .map_or(0, |span| per(span.time.steal_ns, 1000, span.elapsed_ns))
+    }
+
+    /// Busy CPUs by the source, without stolen time, in milli-cores.
+    pub(super) fn used_milli(&self) -> u64 {
+        self.busy_milli().saturating_sub(self.steal_milli())
+    }
+
+    /// Context switches a second.
+    pub(super) fn switches_per_s(&self) -> u64 {
+        per(self.switches, 1_000_000_000, self.length_ns())
+    }
+
+    /// b_s, in milli-cores: the larger of what the source and `/proc/stat` saw. The one misses interrupts of idle
+    /// CPUs, the other has ticks for a resolution; use must not be reported too low.
+    pub(super) fn busiest_milli(&self) -> u64 {
+        let by_stat = self
+            .stat
+            .map_or(0, |span| per(span.time.busy_ns, 1000, span.elapsed_ns));
+        self.busy_milli().max(by_stat)
+    }
+
+    /// d_s, in milli-cores: demand on that many CPUs. Waiting counts only when nearly all of them are busy: below, it
+    /// is the wait of tasks at their quota.
+    pub(super) fn demand_milli(&self, cpus: u32) -> u64 {
+        let capacity = u64::from(cpus) * 1000;
+        let busy = self.busiest_milli();
+        if busy.saturating_mul(1000) < capacity * 970 {
+            busy
+        } else {
+            busy.saturating_add(per(self.wait_ns, 1000, self.length_ns()))
+                .min(capacity * 2)
+        }
+    }
+}
+
+/// `amount` × `unit` / `elapsed_ns`, rounded down.
+fn per(amount: u64, unit: u64, elapsed_ns: u64) -> u64 {
+    let product = u128::from(amount) * u128::from(unit);
+    u64::try_from(product / u128::from(elapsed_ns.max(1))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::procfs::CpuTime;
+
+    const MS: u64 = 1_000_000;
+
+    fn tally(busy_ms: u64, wait_ms: u64) -> Tally {
+        let (busy_ns, wait_ns) = (busy_ms * MS, wait_ms * MS);
+        Tally {
+            from_ns: 5,
+            until_ns: 5 + 1000 * MS,
+            busy_ns,
+            wait_ns,
+            ..Tally::default()
+        }
+    }
+
+    fn stat(busy_ms: u64, steal_ms: u64, elapsed_ms: u64) -> Option<StatSpan> {
+        let time = CpuTime {
+            busy_ns: busy_ms * MS,
+            steal_ns: steal_ms * MS,
+            idle_ns: 0,
+        };
+        Some(StatSpan {
+            elapsed_ns: elapsed_ms * MS,
+            time,
+        })
+    }
+
+    #[test]
+    fn waiting_counts_only_when_the_cpus_are_nearly_all_busy() {
+        assert_eq!(
+            tally(3879, 9000).demand_milli(4),
+            3879,
+            "a quota makes tasks wait on an idle node"
+        );
+        assert_eq!(tally(3880, 1000).demand_milli(4), 4880);
+        assert_eq!(
+            tally(4000, 9000).demand_milli(4),
+            8000,
+            "no more than twice what is there"
+        );
+    }
+
+    #[test]
+    fn the_larger_of_both_counts_is_demand() {
+        let with = |stat| {
+            Tally {
+                stat,
+                ..tally(500, 0)
+            }
+            .demand_milli(4)
+        };
+        assert_eq!(with(stat(700, 0, 1000)), 700);
+        assert_eq!(with(stat(400, 0, 1000)), 500);
+        assert_eq!(with(None), 500);
+    }
+
+    #[test]
+    fn stolen_time_is_part_of_demand_and_not_of_use() {
+        let tally = Tally {
+            stat: stat(1000, 300, 1000),
+            ..tally(1000, 0)
+        };
+        assert_eq!(
+            (tally.used_milli(), tally.steal_milli(), tally.demand_milli(4)),
+            (700, 300, 1000)
+        );
+        let all = Tally {
+            stat: stat(0, 2000, 1000),
+            ..tally
+        };
+        assert_eq!(all.used_milli(), 0);
+    }
+
+    #[test]
+    fn sums_are_means_over_the_whole_stretch() {
+        let mut sum = Tally::default();
+        sum.add(&Tally {
+            stat: stat(10, 10, 100),
+            switches: 600,
+            ..tally(1000, 0)
+        });
+        let next = Tally {
+            from_ns: sum.until_ns,
+            until_ns: sum.until_ns + 3000 * MS,
+            ..tally(1000, 0)
+        };
+        sum.add(&Tally {
+            stat: None,
+            switches: 1000,
+            ..next
+        });
+        assert_eq!((sum.from_ns, sum.length_ns()), (5, 4000 * MS));
+        assert_eq!(
+            (sum.busy_milli(), sum.steal_milli(), sum.switches_per_s()),
+            (500, 100, 400)
+        );
+    }
+
+    #[test]
+    fn nothing_counted_is_nothing_used() {
+        assert_eq!(Tally::default().demand_milli(0), 0);
+        assert_eq!(
+            (Tally::default().used_milli(), Tally::default().switches_per_s()),
+            (0, 0)
+        );
+    }
+}

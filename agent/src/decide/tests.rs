@@ -1,0 +1,402 @@
+//! Made-up machines under the demo's timing: what the ratio does when load comes and goes.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    estimate::{PodRequest, PodUse},
+    hint::Brake,
+    policy::Policy,
+    ratio::Cents,
+};
+
+use super::{
+    fake::{CPUS, MEMORY, POLL, sample},
+    *,
+};
+use crate::{
+    sample::{
+        Window,
+        memory::{MemoryCounters, Vmstat},
+    },
+    status::Status,
+};
+
+const GIB: u64 = 1 << 30;
+
+fn decider(origin: Origin) -> Decider {
+    let identity = Identity {
+        node: "n1".into(),
+        boot_id: "b1".into(),
+    };
+    let senses = Senses {
+        origin,
+        verdicts: Vec::new(),
+        obstacle: None,
+    };
+    Decider::new(identity, senses, Profile::Demo.timing(), POLL)
+}
+
+/// Three pods that request nearly all of the node.
+fn pods(generation: u64) -> Directive {
+    let request = PodRequest {
+        requests: PerResource {
+            cpu: 1200,
+            memory: 2 * GIB,
+        },
+        is_deleting: false,
+    };
+    let policy = Policy::default();
+    let view = View {
+        generation,
+        capacity: PerResource {
+            cpu: u64::from(CPUS) * 1000,
+            memory: MEMORY,
+        },
+        raw: PerResource {
+            cpu: 3900,
+            memory: 7 * GIB,
+        },
+        pods: ["p1", "p2", "p3"].map(|uid| (uid.to_owned(), request)).into(),
+        bounds: policy.bounds,
+        target_ppm: policy.target_ppm,
+    };
+    Directive::Pods(NodeView {
+        node_uid: "u1".into(),
+        view,
+    })
+}
+
+fn told() -> Decider {
+    let mut decider = decider(Origin::Ebpf);
+    decider.direct(pods(1));
+    decider
+}
+
+/// What the three pods are seen to use; at a frame's end.
+fn used(cpu: u64) -> Option<PodFrame> {
+    let part = PerResource {
+        cpu: cpu / 3,
+        memory: GIB / 2,
+    };
+    let used = ["p1", "p2", "p3"].map(|uid| {
+        (
+            uid.to_owned(),
+            PodUse {
+                low: part,
+                high: part,
+            },
+        )
+    });
+    Some(PodFrame {
+        used: BTreeMap::from(used),
+        ..PodFrame::default()
+    })
+}
+
+/// Runs whole frames (from, exclusive, to, inclusive, in seconds since boot) at this load; the ratios they end with.
+fn run(decider: &mut Decider, frames: std::ops::Range<u64>, busy_milli: u64) -> Vec<u32> {
+    let mut ratios = Vec::new();
+    for quarter in frames.start * 4 + 1..=frames.end * 4 {
+        let pods = if quarter % 4 == 0 { used(busy_milli) } else { None };
+        decider.take(Sample {
+            pods,
+            ..sample(quarter, busy_milli)
+        });
+        if quarter % 4 == 0 {
+            ratios.push(decider.estimates().cpu.published.0);
+        }
+    }
+    ratios
+}
+
+#[test]
+fn the_ratio_rises_on_an_idle_node_falls_at_once_under_load_and_recovers() {
+    let mut decider = told();
+    let rising = run(&mut decider, 10..50, 400);
+    assert_eq!(rising[0], 100, "nothing is known yet");
+    assert!(rising.is_sorted(), "{rising:?}");
+    let high = *rising.last().unwrap();
+    // T 3600 - P 440 + Rw 3600 - A 3900 = 2860 of slack on 3900: 1.73, of which the last step is too small to be made.
+    assert_eq!(high, 170);
+
+    let loaded = run(&mut decider, 50..52, 3400);
+    assert_eq!(
+        loaded[0], 100,
+        "the frame with the load takes all of it: {loaded:?}"
+    );
+
+    let after = run(&mut decider, 52..100, 400);
+    let forgotten = after.iter().position(|ratio| *ratio > 100).unwrap();
+    assert!(
+        (20..26).contains(&forgotten),
+        "20 frames of memory and 3 of agreement: {after:?}"
+    );
+    assert_eq!(*after.last().unwrap(), high);
+}
+
+#[test]
+fn a_report_carries_what_was_measured_and_decided() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let hint = decider.report().unwrap();
+    assert_eq!(
+        (hint.node.as_str(), hint.node_uid.as_str(), hint.boot_id.as_str()),
+        ("n1", "u1", "b1")
+    );
+    assert_eq!(
+        (hint.sight, hint.timing, hint.pods_generation),
+        (Sight::Full, Profile::Demo, 1)
+    );
+    let cpu = &hint.resources.cpu;
+    assert_eq!(
+        (cpu.capacity, cpu.usage, cpu.peak, cpu.predicted_peak),
+        (4000, 400, 400, 440)
+    );
+    assert_eq!(
+        (cpu.published, cpu.target, cpu.brake),
+        (Cents(170), Cents(173), Brake::Off)
+    );
+    assert_eq!(hint.resources.memory.usage, MEMORY / 4);
+    assert_eq!(
+        hint.resources.memory.published,
+        Cents::ONE,
+        "memory is off by default"
+    );
+    assert_eq!(hint.trust.len(), 3);
+    assert!(hint.trust.iter().all(|trust| trust.cpu_ppm == 1_000_000));
+    let wire = headroom_proto::v1alpha1::HintReport::from(&hint);
+    assert_eq!(NodeHint::try_from(wire).unwrap(), hint, "a hint server takes it");
+}
+
+#[test]
+fn reports_come_on_change_at_frame_ends_and_at_the_latest_after_the_interval() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let seq = decider.report().unwrap().seq;
+    assert_eq!(seq, 50_000, "milliseconds since boot");
+    assert_eq!(decider.report(), None);
+    decider.take(sample(201, 400));
+    assert_eq!(
+        decider.report(),
+        None,
+        "in the middle of a frame, all is as it was"
+    );
+    decider.direct(pods(2));
+    let next = decider.report().unwrap();
+    assert!((next.seq, next.pods_generation) == (50_250, 2));
+    for quarter in 202..=204 {
+        decider.take(sample(quarter, 400));
+    }
+    assert!(decider.report().unwrap().seq > next.seq, "the frame ended");
+}
+
+#[test]
+fn production_reports_at_the_interval() {
+    let identity = Identity {
+        node: "n1".into(),
+        boot_id: "b1".into(),
+    };
+    let senses = Senses {
+        origin: Origin::Ebpf,
+        verdicts: Vec::new(),
+        obstacle: None,
+    };
+    let mut decider = Decider::new(identity, senses, Profile::Production.timing(), POLL);
+    decider.direct(pods(1));
+    let mut reported = Vec::new();
+    for quarter in 4..400 {
+        decider.take(sample(quarter, 400));
+        reported.extend(decider.report().map(|_| quarter));
+    }
+    assert_eq!(reported, [4, 64, 124, 184, 244, 304, 364]);
+}
+
+#[test]
+fn nothing_is_reported_before_a_server_has_told_about_the_node() {
+    let mut decider = decider(Origin::Ebpf);
+    run(&mut decider, 10..12, 400);
+    assert_eq!((decider.report(), decider.farewell()), (None, None));
+    assert_eq!(decider.status().mode, "BLIND");
+    assert_eq!(decider.status().resources[0].reasons, ["no-directive"]);
+    decider.direct(pods(1));
+    assert!(decider.report().is_some());
+}
+
+#[test]
+fn the_last_report_says_that_the_agent_ends() {
+    let mut decider = told();
+    run(&mut decider, 10..12, 400);
+    let (before, last) = (decider.report().unwrap(), decider.farewell().unwrap());
+    assert!(last.is_draining && !before.is_draining && last.seq > before.seq);
+}
+
+#[test]
+fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let Directive::Pods(mut other) = pods(2) else {
+        unreachable!()
+    };
+    other.view.capacity.cpu = 1000;
+    decider.direct(Directive::Pods(other));
+    let hint = decider.report().unwrap();
+    assert_eq!(
+        (hint.sight, hint.resources.cpu.published),
+        (Sight::Blind, Cents::ONE)
+    );
+    assert_eq!(hint.resources.cpu.reasons, ["capacity-mismatch"]);
+    assert_eq!(hint.resources.cpu.capacity, 4000);
+    assert!(
+        decider.status().mode_sentence.contains("4000 of cpu"),
+        "{}",
+        decider.status().mode_sentence
+    );
+    decider.direct(pods(3));
+    assert_eq!(decider.report().unwrap().sight, Sight::Full);
+}
+
+#[test]
+fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
+    let mut decider = told();
+    run(&mut decider, 10..12, 400);
+    decider.direct(pods(9));
+    decider.direct(pods(8));
+    assert_eq!(decider.report().unwrap().pods_generation, 9);
+    let Directive::Pods(mut reborn) = pods(2) else {
+        unreachable!()
+    };
+    reborn.node_uid = "u2".into();
+    decider.direct(Directive::Pods(reborn));
+    let hint = decider.report().unwrap();
+    assert_eq!((hint.node_uid.as_str(), hint.pods_generation), ("u2", 2));
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_lowers_the_ratio_at_once() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let before = decider.estimates().cpu.published;
+    let Directive::Pods(mut view) = pods(2) else {
+        unreachable!()
+    };
+    view.view.pods.get_mut("p1").unwrap().is_deleting = true;
+    decider.direct(Directive::Pods(view));
+    assert!(decider.report().unwrap().resources.cpu.published < before);
+}
+
+#[test]
+fn a_policy_moves_the_bounds() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let policy = Policy::default();
+    let bounds = policy.bounds.map(|_, bounds| Bounds {
+        max: Cents(120),
+        ..*bounds
+    });
+    decider.direct(Directive::Policy {
+        bounds,
+        target_ppm: policy.target_ppm,
+    });
+    assert_eq!(decider.report().unwrap().resources.cpu.published, Cents(120));
+    decider.direct(pods(2));
+    assert_eq!(
+        decider.estimates().cpu.published,
+        Cents(120),
+        "it outlives the next list of pods"
+    );
+}
+
+#[test]
+fn contention_brakes_before_the_frame_ends() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let saturated = |quarter: u64| {
+        let mut sample = sample(quarter, 4000);
+        let poll = sample.poll.as_mut().unwrap();
+        for window in &mut poll.counts.windows.windows {
+            *window = Window {
+                busy_ns: u64::from(CPUS) * headroom_agent_ebpf::ring::WINDOW_NS,
+                wait_ns: 0,
+            };
+        }
+        sample
+    };
+    for quarter in 201..=205 {
+        decider.take(saturated(quarter));
+    }
+    let hint = decider.report().unwrap();
+    assert_eq!(hint.resources.cpu.brake, Brake::Hold);
+    assert_eq!(hint.resources.cpu.reasons[0], "cpu-no-idle");
+    assert!(hint.signals.sigma8_ppm > 900_000, "{:?}", hint.signals);
+}
+
+#[test]
+fn an_oom_kill_stops_the_node_at_the_next_sample() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let vm = Vmstat {
+        scanned: 10,
+        oom_kills: 1,
+        ..Vmstat::default()
+    };
+    let memory_pressure = Some(MemoryCounters {
+        vm,
+        ..MemoryCounters::default()
+    });
+    decider.take(Sample {
+        memory_pressure,
+        ..sample(201, 400)
+    });
+    let hint = decider.report().unwrap();
+    assert_eq!(hint.resources.memory.brake, Brake::Stop);
+    assert_eq!(
+        (hint.resources.cpu.brake, hint.signals.oom_kills),
+        (Brake::Hold, 1)
+    );
+}
+
+#[test]
+fn procfs_alone_is_said_and_trusted_less() {
+    let mut decider = decider(Origin::Procfs);
+    decider.direct(pods(1));
+    for quarter in 41..=200 {
+        let pods = if quarter % 4 == 0 { used(400) } else { None };
+        let mut sample = Sample {
+            pods,
+            ..sample(quarter, 400)
+        };
+        sample.poll.as_mut().unwrap().origin = Origin::Procfs;
+        decider.take(sample);
+    }
+    let hint = decider.report().unwrap();
+    assert_eq!(
+        (hint.sight, hint.resources.cpu.margin_ppm),
+        (Sight::Proc, 200_000)
+    );
+    assert_eq!(
+        hint.resources.cpu.published,
+        Cents(150),
+        "no more on the word of procfs alone"
+    );
+}
+
+#[test]
+fn the_status_shows_one_second_and_reads_back() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let status = decider.status();
+    let measured = status.measured.unwrap();
+    assert_eq!(measured.until_ns - measured.from_ns, 1_000_000_000);
+    assert_eq!(
+        (
+            measured.cpu_used_milli,
+            measured.switches_per_s,
+            measured.mem_used_bytes
+        ),
+        (400, 1000, MEMORY / 4)
+    );
+    let cpu = status.resource(Resource::Cpu).unwrap();
+    assert_eq!((cpu.bound, cpu.slack, cpu.published_cents), (3600, 2860, 170));
+    let text = serde_json::to_string(&status).unwrap();
+    assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+}
