@@ -5,19 +5,16 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use futures::StreamExt as _;
 use kube::{
     Api, Resource,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event, ExponentialBackoff, watcher},
-    },
+    runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
-use tokio::select;
+use tokio::{select, sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::node::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
 
-/// First pause after an error; it doubles up to [`LONGEST_PAUSE`], with jitter.
+/// First pause after an error; it doubles up to [`LONGEST_PAUSE`] until an object comes.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// There are few replicas, and each is of little use while it cannot see the cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -43,22 +40,44 @@ pub trait Store: Send + Sync {
     fn delete(&self, object: Self::Object);
 }
 
-/// Follows the resource until told to stop. Errors are logged, counted and tried again.
-pub async fn follow<S: Store>(api: Api<S::Object>, store: Arc<S>, stop: CancellationToken) {
-    let backoff = ExponentialBackoff::new(FIRST_PAUSE, LONGEST_PAUSE, 2.0, true);
-    let events = watcher(api, watcher::Config::default().page_size(PAGE)).backoff(backoff);
-    let mut events = std::pin::pin!(events);
+/// Follows the resource until told to stop, and says when all of it is known for the first time. Errors are logged,
+/// counted and tried again.
+pub async fn follow<S: Store>(
+    api: Api<S::Object>,
+    store: Arc<S>,
+    synced: oneshot::Sender<()>,
+    stop: CancellationToken,
+) {
+    let mut events = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE)));
     let mut listing = S::Listing::default();
+    let mut synced = Some(synced);
+    let mut pause = FIRST_PAUSE;
     loop {
         let event = select! {
             () = stop.cancelled() => return,
             event = events.next() => event,
         };
         match event {
-            Some(Ok(event)) => take(&*store, &mut listing, event),
+            Some(Ok(event)) => {
+                let is_done = matches!(event, Event::InitDone);
+                // A list begins before the API server was asked: that alone is no success.
+                if !matches!(event, Event::Init) {
+                    pause = FIRST_PAUSE;
+                }
+                take(&*store, &mut listing, event);
+                if let Some(synced) = synced.take_if(|_| is_done) {
+                    // Whoever waited may have given up.
+                    let _is_heard = synced.send(()).is_ok();
+                }
+            }
             Some(Err(error)) => {
                 INFORMER_ERRORS.with([S::RESOURCE]).increment(1);
-                warn!(resource = S::RESOURCE, %error, "cannot follow; trying again");
+                warn!(resource = S::RESOURCE, %error, ?pause, "cannot follow; trying again");
+                select! {
+                    () = stop.cancelled() => return,
+                    () = sleep(pause) => {}
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
             // A watcher has no end.
             None => return,
@@ -95,5 +114,10 @@ fn take<S: Store>(store: &S, listing: &mut S::Listing, event: Event<S::Object>) 
 
 /// The resource version as a number, by which versions of one resource are ordered; 0 if there is none.
 pub fn version<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+    object
+        .meta()
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }

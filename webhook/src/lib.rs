@@ -1,12 +1,38 @@
 //! The admission webhook and hint service.
+//!
+//! ```text
+//! admission:  router -> endpoint -> steps ---reads---> cluster (nodes, pods, hints, policies)
+//!                                                        ^        |
+//! informers:  API server -> nodes, pods -----------------+        | changes
+//! hints:      agents -> session -> table ----------------+        v
+//!                          directives <---- session      nudger -> PATCH nodes/status -> admission
+//! ```
 #![forbid(unsafe_code)]
 
+pub mod args;
+pub mod changes;
+pub mod cluster;
+pub mod config;
 pub mod draft;
 pub mod endpoint;
 pub mod endpoints;
 pub mod error;
+pub mod hints;
+pub mod informer;
 pub mod manifest;
 pub mod metrics;
+pub mod node;
+pub mod pace;
 pub mod patch;
+pub mod pods;
 pub mod review;
 pub mod router;
+pub mod selfcall;
+pub mod start;
+
+use endpoint::Access;
+
+/// What the process asks of the API server besides what the steps of its endpoints read.
+pub fn access() -> Vec<Access> {
+    [pods::ACCESS, node::watch::ACCESS, node::nudge::ACCESS, hints::review::ACCESS].concat()
+}

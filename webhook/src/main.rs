@@ -1,3 +1,22 @@
 //! Entry point of `headroom-webhook`.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use headroom_kit::log::chain;
+use headroom_webhook::{args::Args, start};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match start::run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "logging may not have begun")]
+            {
+                eprintln!("headroom-webhook: {}", chain(&error));
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -68,7 +68,12 @@ impl Bound {
     /// The requests together.
     pub fn sum(&self) -> PerResource<u64> {
         let mut sum = PerResource::<u64>::default();
-        for Pod { requests, qos: _, is_deleting: _ } in self.pods.values() {
+        for Pod {
+            requests,
+            qos: _,
+            is_deleting: _,
+        } in self.pods.values()
+        {
             sum.cpu = sum.cpu.saturating_add(requests.cpu);
             sum.memory = sum.memory.saturating_add(requests.memory);
         }
@@ -79,7 +84,10 @@ impl Bound {
 impl Pods {
     /// No pods yet; changes are told to those who follow the node.
     pub fn new(changes: Arc<Changes>) -> Self {
-        Self { changes, state: RwLock::default() }
+        Self {
+            changes,
+            state: RwLock::default(),
+        }
     }
 
     /// True once the API server has told about all pods.
@@ -95,7 +103,9 @@ impl Pods {
     /// The requests bound to a node, in milli-cores and bytes; `None` while not all pods are known.
     pub fn bound(&self, node: &str) -> Option<PerResource<u64>> {
         let state = self.read();
-        state.has_synced.then(|| state.held.nodes.get(node).map(Bound::sum).unwrap_or_default())
+        state
+            .has_synced
+            .then(|| state.held.nodes.get(node).map(Bound::sum).unwrap_or_default())
     }
 
     /// The generation and the pods of a node; `None` while not all pods are known.
@@ -107,7 +117,11 @@ impl Pods {
 
     /// The generation of the last change of a node's pods, 0 if none was seen.
     pub fn changed_at(&self, node: &str) -> u64 {
-        self.read().held.nodes.get(node).map_or(0, |bound| bound.changed_at)
+        self.read()
+            .held
+            .nodes
+            .get(node)
+            .map_or(0, |bound| bound.changed_at)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -141,19 +155,29 @@ impl Store for Pods {
             let State { has_synced, held } = &mut *self.write();
             let mut before = std::mem::replace(held, listing);
             held.generation = held.generation.max(before.generation);
+            let generation = held.generation;
             for (node, bound) in &mut held.nodes {
                 let Bound { pods, changed_at } = before.nodes.remove(node).unwrap_or_default();
                 if pods == bound.pods {
                     bound.changed_at = changed_at;
                 } else {
                     // Which of the changes that were missed came last is not known.
-                    bound.changed_at = held.generation;
+                    bound.changed_at = generation;
                     rung.push(node.clone());
                 }
             }
-            for (node, _gone) in before.nodes.into_iter().filter(|(_, bound)| !bound.pods.is_empty()) {
-                let changed_at = held.generation;
-                held.nodes.insert(node.clone(), Bound { pods: BTreeMap::new(), changed_at });
+            for (node, _gone) in before
+                .nodes
+                .into_iter()
+                .filter(|(_, bound)| !bound.pods.is_empty())
+            {
+                held.nodes.insert(
+                    node.clone(),
+                    Bound {
+                        pods: BTreeMap::new(),
+                        changed_at: generation,
+                    },
+                );
                 rung.push(node);
             }
             *has_synced = true;
@@ -191,7 +215,11 @@ impl Listing {
         }
         *changed_at = version;
         let is_leaving = pod.is_none_or(|pod| pod.is_deleting);
-        Some(if is_leaving { Urgency::AtOnce } else { Urgency::Usual })
+        Some(if is_leaving {
+            Urgency::AtOnce
+        } else {
+            Urgency::Usual
+        })
     }
 }
 
@@ -212,7 +240,11 @@ fn counted(object: &Object) -> Option<Pod> {
 
 /// The UID under which the node knows the pod.
 fn uid(object: &Object) -> Option<&str> {
-    let mirror = object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(MIRROR));
+    let mirror = object
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(MIRROR));
     mirror.or(object.metadata.uid.as_ref()).map(String::as_str)
 }
 

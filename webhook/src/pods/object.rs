@@ -5,9 +5,7 @@ use headroom_domain::{
     quantity::Quantity,
     resource::{PerResource, Resource},
 };
-use k8s_openapi::{
-    Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 
 /// A Pod as the API server sends it.

@@ -20,7 +20,13 @@ fn of_pod(resource: Resource, pod: &Object) -> Option<u64> {
     let Some(Resources { requests: actual }) = &pod.status.resources else {
         return Some(spec);
     };
-    Some(in_effect(resource, pod, wanted, actual, &pod.status.allocated_resources))
+    Some(in_effect(
+        resource,
+        pod,
+        wanted,
+        actual,
+        &pod.status.allocated_resources,
+    ))
 }
 
 /// The larger of what the containers need together and what starting them needs.
@@ -49,11 +55,20 @@ fn of_containers(resource: Resource, pod: &Object) -> u64 {
 /// The request of a container that may be resized in place.
 fn of_container(resource: Resource, pod: &Object, container: &Container) -> u64 {
     let wanted = &container.resources.requests;
-    let statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
+    let statuses = pod
+        .status
+        .container_statuses
+        .iter()
+        .chain(&pod.status.init_container_statuses);
     let Some(status) = statuses.into_iter().find(|status| status.name == container.name) else {
         return wanted.amount(resource);
     };
-    let ContainerStatus { name: _, resources: Some(actual), allocated_resources: allocated } = status else {
+    let ContainerStatus {
+        name: _,
+        resources: Some(actual),
+        allocated_resources: allocated,
+    } = status
+    else {
         return wanted.amount(resource);
     };
     in_effect(resource, pod, wanted, &actual.requests, allocated)
@@ -70,7 +85,11 @@ fn in_effect(resource: Resource, pod: &Object, wanted: &List, actual: &List, all
 }
 
 fn is_resize_infeasible(pod: &Object) -> bool {
-    let pending = pod.status.conditions.iter().find(|condition| condition.r#type == "PodResizePending");
+    let pending = pod
+        .status
+        .conditions
+        .iter()
+        .find(|condition| condition.r#type == "PodResizePending");
     pending.is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"))
 }
 
@@ -137,8 +156,15 @@ mod tests {
     #[case::allocated_but_not_actual("1", state(json!({"requests": {"cpu": "1"}}), "3"), 3000)]
     #[case::kubelet_without_resize("2", json!({"containerStatuses": [{"name": "a", "allocatedResources": {"cpu": "9"}}]}), 2000)]
     #[case::status_of_another_container("2", json!({"containerStatuses": [{"name": "b", "resources": {"requests": {"cpu": "9"}}}]}), 2000)]
-    fn a_resize_in_place_counts_the_larger_side(#[case] wanted: &str, #[case] status: Value, #[case] expected: u64) {
-        assert_eq!(cpu(&json!({"containers": [asks("a", wanted)]}), &status), expected);
+    fn a_resize_in_place_counts_the_larger_side(
+        #[case] wanted: &str,
+        #[case] status: Value,
+        #[case] expected: u64,
+    ) {
+        assert_eq!(
+            cpu(&json!({"containers": [asks("a", wanted)]}), &status),
+            expected
+        );
     }
 
     #[rstest]
@@ -160,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_pod_level_resize_counts_the_larger_side() {
-        let spec = json!({"containers": [asks("a", "1")], "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}});
+        let spec =
+            json!({"containers": [asks("a", "1")], "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}});
         let status = json!({"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2500m"}});
         assert_eq!(cpu(&spec, &status), 3000);
         assert_eq!(requests(&pod(&spec, &status)).memory, 1 << 30);

@@ -1,0 +1,127 @@
+//! The webhook's flags, each with its twin in the environment.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Parser;
+use headroom_domain::names;
+use headroom_kit::{
+    args::{AdminArgs, LogArgs, TlsArgs, any},
+    gate::{GateError, GateSet},
+};
+
+use crate::endpoints;
+
+/// Amplifies what nodes may hand out, by what agents measure on them
+#[derive(Debug, Clone, Parser)]
+#[command(name = "headroom-webhook", version)]
+pub struct Args {
+    /// Configuration file (YAML); without one, defaults are in force
+    #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
+    #[arg(long, env = "HEADROOM_ADMISSION_ADDR", value_name = "IP:PORT", default_value_t = any(names::ADMISSION_PORT))]
+    pub admission_addr: SocketAddr,
+    /// Address of the hint and debug services, gRPC over TLS; port 0 picks a free one
+    #[arg(long, env = "HEADROOM_HINTS_ADDR", value_name = "IP:PORT", default_value_t = any(names::HINTS_PORT))]
+    pub hints_addr: SocketAddr,
+    /// Let agents show a client certificate of the CAs in this file (PEM) in place of a token
+    #[arg(long, env = "HEADROOM_HINTS_CLIENT_CA_FILE", value_name = "FILE")]
+    pub hints_client_ca_file: Option<PathBuf>,
+    /// How to reach the API server; without it, as a pod does, else as kubectl does
+    #[arg(long, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Take hints of agents that run with compressed durations; for demonstrations
+    #[arg(long, env = "HEADROOM_ALLOW_DEMO_TIMING")]
+    pub allow_demo_timing: bool,
+    /// Switch features, as in A=true,B=false
+    #[arg(long, env = "HEADROOM_FEATURE_GATES", value_name = "LIST", default_value = "", value_parser = gates, hide_default_value = true, long_help = gate_help())]
+    pub feature_gates: GateSet,
+    /// Name of this replica in logs; the host's name unless given
+    #[arg(long, env = "HEADROOM_REPLICA_NAME", value_name = "NAME", default_value_t = host())]
+    pub replica_name: String,
+    /// Seconds to keep serving after SIGTERM, while clients are told to go elsewhere
+    #[arg(long, env = "HEADROOM_DRAIN_SECONDS", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=300))]
+    pub drain_seconds: u64,
+    /// Where the webhook shows its state.
+    #[command(flatten)]
+    pub admin: AdminArgs,
+    /// How it presents itself.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// How it logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+impl Args {
+    /// How long to keep serving after SIGTERM.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_seconds)
+    }
+}
+
+fn gates(text: &str) -> Result<GateSet, GateError> {
+    GateSet::parse(endpoints::gates(), text)
+}
+
+fn gate_help() -> String {
+    headroom_kit::gate::help(endpoints::gates())
+}
+
+fn host() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_absent| names::WEBHOOK_SERVICE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use headroom_kit::args::flags_without_twin;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn read(flags: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(
+            ["headroom-webhook", "--tls-self-signed-dir", "d"]
+                .into_iter()
+                .chain(flags.split_whitespace()),
+        )
+    }
+
+    #[test]
+    fn every_flag_has_its_twin() {
+        Args::command().debug_assert();
+        assert_eq!(flags_without_twin(&Args::command()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn defaults_fit_a_pod() {
+        let args = read("").unwrap();
+        assert_eq!(args.admission_addr.to_string(), "[::]:9443");
+        assert_eq!(args.hints_addr.to_string(), "[::]:9444");
+        assert_eq!(
+            (args.allow_demo_timing, args.drain()),
+            (false, Duration::from_secs(5))
+        );
+        assert!(
+            args.feature_gates
+                .iter()
+                .all(|(gate, is_on)| is_on == gate.default)
+        );
+    }
+
+    #[rstest]
+    #[case(
+        "--feature-gates NodeMutatingWebhok=true",
+        "unknown feature gate \"NodeMutatingWebhok\""
+    )]
+    #[case("--feature-gates NodeMutatingWebhook=on", "is not of the form")]
+    #[case("--demo-timing", "unexpected argument '--demo-timing'")]
+    #[case("--drain-seconds 301", "301 is not in 0..=300")]
+    #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]
+    #[case("extra", "unexpected argument 'extra'")]
+    fn what_cannot_be_meant_is_refused(#[case] flags: &str, #[case] reason: &str) {
+        let error = read(flags).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}

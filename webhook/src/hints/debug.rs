@@ -1,0 +1,196 @@
+//! The gRPC service for people: what this replica knows of each node, and why it decides as it does.
+
+use std::{sync::Arc, time::Duration};
+
+use headroom_domain::{
+    capacity::{Outcome, amount},
+    hint::Standing,
+    resource::PerResource,
+};
+use headroom_kit::{log::chain, serve::Peer};
+use headroom_proto::v1alpha1::{self as wire, ListNodesRequest, ListNodesResponse, NodeStatus, debug_server};
+use tokio::{
+    select,
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+use tracing::info;
+
+use super::{StreamError, auth::Credential, directive, service::Shared};
+use crate::{cluster::Cluster, node::Node};
+
+/// Least time between two answers of a watch.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How often the credential of a watch is checked again.
+const REVIEW_EVERY: Duration = Duration::from_secs(300);
+
+/// The service.
+#[derive(Clone)]
+pub struct Debug {
+    shared: Arc<Shared>,
+}
+
+/// Someone who looks on.
+struct Watch {
+    shared: Arc<Shared>,
+    credential: Credential,
+    node: String,
+    answers: mpsc::Sender<Result<ListNodesResponse, Status>>,
+}
+
+impl Debug {
+    /// A service for people.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn admit(&self, request: &Request<ListNodesRequest>) -> Result<Credential, StreamError> {
+        if self.shared.shutdown.draining().is_cancelled() {
+            return Err(StreamError::ShuttingDown);
+        }
+        let credential = Credential::of(request.metadata(), request.extensions().get::<Peer>())?;
+        self.shared.authenticator.may_debug(&credential).await?;
+        Ok(credential)
+    }
+}
+
+fn refused(error: StreamError) -> Status {
+    info!(error = %chain(&error), "refused a debug call");
+    error.into()
+}
+
+#[tonic::async_trait]
+impl debug_server::Debug for Debug {
+    type WatchNodesStream = ReceiverStream<Result<ListNodesResponse, Status>>;
+
+    async fn list_nodes(
+        &self,
+        request: Request<ListNodesRequest>,
+    ) -> Result<Response<ListNodesResponse>, Status> {
+        self.admit(&request).await.map_err(refused)?;
+        let ListNodesRequest { node } = request.into_inner();
+        Ok(Response::new(answer(&self.shared.cluster, &node)))
+    }
+
+    async fn watch_nodes(
+        &self,
+        request: Request<ListNodesRequest>,
+    ) -> Result<Response<Self::WatchNodesStream>, Status> {
+        let credential = self.admit(&request).await.map_err(refused)?;
+        let (answers_tx, answers) = mpsc::channel(1);
+        let ListNodesRequest { node } = request.into_inner();
+        let watch = Watch {
+            shared: Arc::clone(&self.shared),
+            credential,
+            node,
+            answers: answers_tx,
+        };
+        tokio::spawn(watch.run());
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+impl Watch {
+    async fn run(self) {
+        let end = select! {
+            () = self.shared.shutdown.draining().cancelled() => Some(StreamError::ShuttingDown),
+            () = self.answers.closed() => None,
+            error = self.answer() => Some(error),
+        };
+        if let Some(error) = end {
+            // Whoever does not read the last answer does not read the reason either.
+            let _is_told = self.answers.try_send(Err(error.into())).is_ok();
+        }
+    }
+
+    async fn answer(&self) -> StreamError {
+        let cluster = &self.shared.cluster;
+        let mut changes = if self.node.is_empty() {
+            cluster.changes.follow_all()
+        } else {
+            cluster.changes.follow(&self.node)
+        };
+        let mut reviewed = Instant::now();
+        loop {
+            changes.mark_unchanged();
+            let next = Instant::now() + WATCH_EVERY;
+            if self.answers.send(Ok(answer(cluster, &self.node))).await.is_err() {
+                // Nobody listens; the other branch has noticed.
+                std::future::pending::<()>().await;
+            }
+            sleep_until(next).await;
+            // The sender lives in the cluster that we hold; were it gone, there would be nothing to tell.
+            if changes.changed().await.is_err() {
+                return StreamError::ShuttingDown;
+            }
+            if reviewed.elapsed() >= REVIEW_EVERY {
+                match self.shared.authenticator.may_debug(&self.credential).await {
+                    Ok(()) | Err(StreamError::Unchecked(_)) => reviewed = Instant::now(),
+                    Err(error) => return error,
+                }
+            }
+        }
+    }
+}
+
+/// What is known of one node, or of all.
+fn answer(cluster: &Cluster, node: &str) -> ListNodesResponse {
+    let nodes = if node.is_empty() {
+        cluster.nodes.all()
+    } else {
+        cluster.nodes.get(node).into_iter().collect()
+    };
+    ListNodesResponse {
+        nodes: nodes.iter().map(|node| status(cluster, node)).collect(),
+    }
+}
+
+fn status(cluster: &Cluster, node: &Node) -> NodeStatus {
+    let now = cluster.now();
+    let hint = cluster
+        .hints
+        .get(&node.name, now)
+        .filter(|(hint, _)| hint.node_uid == node.uid);
+    let (decision, found) = cluster.preview(node, now);
+    let standing = found.map(|found| match found.standing {
+        Standing::Fresh => "fresh",
+        Standing::Hold => "hold",
+        Standing::Stop => "stop",
+    });
+    let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
+    let PerResource { cpu, memory } = decision.outcomes;
+    let why = |outcome: Outcome| outcome.why.iter().map(ToString::to_string).collect();
+    let bound = cluster.pods.on(&node.name).map(|(_, bound)| bound);
+    let allocatable = &node.state.allocatable;
+    let allocatable = PerResource::from_fn(|resource| amount(resource, allocatable.get(resource).as_ref()?));
+    NodeStatus {
+        name: node.name.clone(),
+        uid: node.uid.clone(),
+        mode: wire::AmplificationMode::from(cluster.policy(node).mode).into(),
+        hint: hint.map(|(hint, _)| (&*hint).into()),
+        hint_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+        hint_standing: standing.unwrap_or_default().to_owned(),
+        raw: amounts(directive::raw(node)),
+        allocatable: amounts(allocatable),
+        bound: bound.as_ref().map(|bound| bound.sum().into()),
+        pods: bound
+            .map(|bound| u32::try_from(bound.pods.len()).unwrap_or(u32::MAX))
+            .unwrap_or_default(),
+        why_cpu: why(cpu),
+        why_memory: why(memory),
+    }
+}
+
+/// What is known of the two; unset if neither is.
+fn amounts(known: PerResource<Option<u64>>) -> Option<wire::Amounts> {
+    let PerResource { cpu, memory } = known;
+    (cpu.is_some() || memory.is_some()).then(|| {
+        PerResource {
+            cpu: cpu.unwrap_or_default(),
+            memory: memory.unwrap_or_default(),
+        }
+        .into()
+    })
+}

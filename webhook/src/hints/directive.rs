@@ -1,0 +1,86 @@
+//! What an agent is told of its node.
+
+use headroom_domain::{
+    capacity::{amount, recorded_raw},
+    estimate::Profile,
+    resource::{PerResource, Resource},
+};
+use headroom_proto::v1alpha1 as wire;
+
+use crate::{
+    cluster::Cluster,
+    node::Node,
+    pods::{Bound, Pod},
+};
+
+/// The policy in force for a node; the configured one while the Node is not known.
+pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> wire::Policy {
+    let policy = match cluster.nodes.get(node) {
+        Some(node) => cluster.policy(&node),
+        None => crate::endpoint::Nodes::policy(cluster, node),
+    };
+    wire::Policy::of(&policy, profiles)
+}
+
+/// The pods of a node, with its capacity and raw allocatable, and the generation of their last change; `None` while
+/// something of that is not known.
+pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
+    let node = cluster.nodes.get(node)?;
+    let (generation, Bound { pods, changed_at }) = cluster.pods.on(&node.name)?;
+    let message = wire::Pods {
+        generation,
+        node_uid: node.uid.clone(),
+        capacity: Some(known(capacity(&node))?.into()),
+        raw_allocatable: Some(known(raw(&node))?.into()),
+        pods: pods
+            .into_iter()
+            .map(
+                |(
+                    uid,
+                    Pod {
+                        requests,
+                        qos,
+                        is_deleting,
+                    },
+                )| wire::PodRequest {
+                    uid: uid.into(),
+                    cpu_milli: requests.cpu,
+                    memory_bytes: requests.memory,
+                    qos: qos.into(),
+                    deleting: is_deleting,
+                },
+            )
+            .collect(),
+    };
+    Some((message, changed_at))
+}
+
+/// A node's capacity, as far as it says.
+pub fn capacity(node: &Node) -> PerResource<Option<u64>> {
+    let given = &node.state.capacity;
+    PerResource::from_fn(|resource| amount(resource, given.get(resource).as_ref()?))
+}
+
+/// A node's own allocatable: what is recorded of it, else what it says now if that was never ours.
+pub fn raw(node: &Node) -> PerResource<Option<u64>> {
+    let recorded = recorded_raw(&node.state.annotations);
+    let is_marked = node.state.annotations.marker.is_some();
+    PerResource::from_fn(|resource: Resource| {
+        recorded.get(resource).or_else(|| {
+            let now = node
+                .state
+                .allocatable
+                .get(resource)
+                .as_ref()
+                .filter(|_| !is_marked)?;
+            amount(resource, now)
+        })
+    })
+}
+
+fn known(amounts: PerResource<Option<u64>>) -> Option<PerResource<u64>> {
+    Some(PerResource {
+        cpu: amounts.cpu?,
+        memory: amounts.memory?,
+    })
+}

@@ -1,0 +1,52 @@
+//! Metrics of the hint service.
+
+use headroom_kit::metric::{Counter, Gauge, Metric, Unit};
+
+/// Reports by verdict.
+pub static REPORTS: Counter<1> = Counter::new(
+    "headroom_webhook_reports_total",
+    Unit::Count,
+    &["verdict"],
+    "Reports of agents, by verdict: accepted, stale, rejected or flooded.",
+);
+
+/// Directives sent.
+pub static DIRECTIVES: Counter<1> = Counter::new(
+    "headroom_webhook_directives_total",
+    Unit::Count,
+    &["kind"],
+    "Directives sent to agents, by kind: ack, pods or policy.",
+);
+
+/// Streams open now.
+pub static STREAMS: Gauge = Gauge::new(
+    "headroom_webhook_streams",
+    Unit::Count,
+    &[],
+    "Streams of agents open now.",
+);
+
+/// Streams that ended or were refused.
+pub static STREAM_ENDS: Counter<1> = Counter::new(
+    "headroom_webhook_stream_ends_total",
+    Unit::Count,
+    &["reason"],
+    "Streams of agents that ended or were refused, by reason; closed is the agent's own doing.",
+);
+
+/// Tokens checked.
+pub static TOKEN_REVIEWS: Counter<1> = Counter::new(
+    "headroom_webhook_token_reviews_total",
+    Unit::Count,
+    &["result"],
+    "Tokens checked, by result: good, bad, failed (no answer from the API server) or cached (good before).",
+);
+
+/// Every metric of this room.
+pub static METRICS: &[&Metric] = &[
+    REPORTS.metric(),
+    DIRECTIVES.metric(),
+    STREAMS.metric(),
+    STREAM_ENDS.metric(),
+    TOKEN_REVIEWS.metric(),
+];

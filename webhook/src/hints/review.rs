@@ -1,0 +1,168 @@
+//! Asks the API server who somebody is (TokenReview) and what they may do (SubjectAccessReview).
+
+use std::{collections::BTreeMap, fmt::Debug, time::Duration};
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::time::timeout;
+
+use crate::endpoint::Access;
+
+/// API access that reviews need.
+pub static ACCESS: &[Access] = &[
+    Access {
+        group: "authentication.k8s.io",
+        resource: "tokenreviews",
+        verbs: &["create"],
+    },
+    Access {
+        group: "authorization.k8s.io",
+        resource: "subjectaccessreviews",
+        verbs: &["create"],
+    },
+];
+
+/// How long a review may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Somebody whom the API server knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// The user name.
+    pub name: String,
+    /// The UID, empty if there is none.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// What the authenticator says besides.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// Why a review came to no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    /// The API server cannot be asked, or refuses to answer.
+    #[error("the API server gives no answer")]
+    Api(#[source] Box<kube::Error>),
+    /// It takes too long.
+    #[error("the API server takes longer than {LIMIT:?}")]
+    Slow,
+}
+
+/// Whoever can say who somebody is and what they may do.
+pub trait Reviewer: Send + Sync {
+    /// The user of a token, if it is valid: for `audience`, or for the API server itself.
+    fn user<'a>(
+        &'a self,
+        token: &'a str,
+        audience: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<User>, ReviewError>>;
+
+    /// Whether a user may `get` a non-resource URL.
+    fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>>;
+}
+
+/// The API server as reviewer.
+#[derive(Clone)]
+pub struct ApiServer {
+    client: Client,
+}
+
+impl ApiServer {
+    /// Reviews with this client's rights.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn create<K>(&self, review: K) -> Result<K, ReviewError>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + Debug + Send + Sync,
+        K: Serialize + DeserializeOwned,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let params = PostParams::default();
+        let answer = timeout(LIMIT, api.create(&params, &review)).await;
+        answer
+            .map_err(|_elapsed| ReviewError::Slow)?
+            .map_err(|error| ReviewError::Api(Box::new(error)))
+    }
+}
+
+impl Reviewer for ApiServer {
+    fn user<'a>(
+        &'a self,
+        token: &'a str,
+        audience: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
+        let spec = TokenReviewSpec {
+            token: token.to_owned(),
+            audiences: audience.map(|audience| vec![audience.to_owned()]),
+        };
+        Box::pin(async move {
+            let review = self
+                .create(TokenReview {
+                    spec,
+                    ..TokenReview::default()
+                })
+                .await?;
+            let Some(status) = review.status.filter(|status| status.authenticated == Some(true)) else {
+                return Ok(None);
+            };
+            // A server that knows nothing of audiences leaves them out and vouches for none.
+            let audiences = status.audiences.unwrap_or_default();
+            let is_for_us = audience.is_none_or(|audience| audiences.iter().any(|given| given == audience));
+            Ok(status.user.filter(|_| is_for_us).map(User::from))
+        })
+    }
+
+    fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
+        let User {
+            name,
+            uid,
+            groups,
+            extra,
+        } = user.clone();
+        let spec = SubjectAccessReviewSpec {
+            user: Some(name),
+            uid: Some(uid),
+            groups: Some(groups),
+            extra: Some(extra),
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(url.to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            resource_attributes: None,
+        };
+        Box::pin(async move {
+            let review = self
+                .create(SubjectAccessReview {
+                    spec,
+                    ..SubjectAccessReview::default()
+                })
+                .await?;
+            Ok(review.status.is_some_and(|status| status.allowed))
+        })
+    }
+}
+
+impl From<UserInfo> for User {
+    fn from(user: UserInfo) -> Self {
+        let UserInfo {
+            username,
+            uid,
+            groups,
+            extra,
+        } = user;
+        Self {
+            name: username.unwrap_or_default(),
+            uid: uid.unwrap_or_default(),
+            groups: groups.unwrap_or_default(),
+            extra: extra.unwrap_or_default(),
+        }
+    }
+}

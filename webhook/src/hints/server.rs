@@ -1,0 +1,100 @@
+//! The hint port: hint and debug services with health and reflection, on one listener.
+
+use std::{sync::Arc, time::Duration};
+
+use headroom_kit::{
+    serve::{Limits, Listener},
+    supervise::Shutdown,
+};
+use headroom_proto::{
+    DESCRIPTORS,
+    v1alpha1::{debug_server::DebugServer, hints_server::HintsServer},
+};
+use rustls::ServerConfig;
+use tonic::transport::Server;
+
+use super::{
+    debug::Debug,
+    service::{Hints, Shared},
+};
+
+/// Longest report: a thousand pods with room to spare; the largest that conversion takes is about 300 KiB.
+const LONGEST_REPORT: usize = 512 << 10;
+/// Longest request of a person.
+const LONGEST_QUESTION: usize = 4 << 10;
+/// Streams that one connection may have open; agents and tools use one or two.
+const STREAMS: u32 = 16;
+/// Largest head of a call: a token of up to 16 KiB with room to spare.
+const LONGEST_HEAD: u32 = 32 << 10;
+/// How often a silent client is asked whether it is still there.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// How long it may take to answer.
+const PING_LIMIT: Duration = Duration::from_secs(10);
+
+/// What clients of the hint port may take.
+pub const LIMITS: Limits = Limits {
+    // One for each agent of a large fleet.
+    connections: 20_000,
+    // When a whole fleet reconnects, handshakes queue behind each other.
+    handshake: Duration::from_secs(10),
+    header: Duration::from_secs(5),
+    idle: Duration::from_secs(120),
+    drain: Duration::from_secs(20),
+};
+
+/// Why the hint port cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The reflection service refuses our own descriptors.
+    #[error("cannot describe the services")]
+    Reflection(#[source] tonic_reflection::server::Error),
+    /// The gRPC server gave up.
+    #[error("the gRPC server ended")]
+    Serve(#[source] tonic::transport::Error),
+}
+
+/// Serves until the process stops.
+///
+/// # Errors
+/// The server cannot be set up, or gives up.
+pub async fn serve(
+    listener: Listener,
+    tls: Arc<ServerConfig>,
+    shared: Arc<Shared>,
+    shutdown: Shutdown,
+) -> Result<(), ServerError> {
+    let hints = HintsServer::new(Hints::new(Arc::clone(&shared))).max_decoding_message_size(LONGEST_REPORT);
+    let debug = DebugServer::new(Debug::new(shared)).max_decoding_message_size(LONGEST_QUESTION);
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(ServerError::Reflection)?;
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<HintsServer<Hints>>().await;
+    reporter.set_serving::<DebugServer<Debug>>().await;
+    let draining = shutdown.draining().clone();
+    let says = async {
+        draining.cancelled().await;
+        reporter.set_not_serving::<HintsServer<Hints>>().await;
+        reporter.set_not_serving::<DebugServer<Debug>>().await;
+        std::future::pending::<()>().await;
+    };
+    let serving = Server::builder()
+        .max_concurrent_streams(STREAMS)
+        .http2_max_header_list_size(LONGEST_HEAD)
+        .http2_keepalive_interval(Some(PING_EVERY))
+        .http2_keepalive_timeout(Some(PING_LIMIT))
+        .add_service(health)
+        .add_service(reflection)
+        .add_service(hints)
+        .add_service(debug)
+        .serve_with_incoming_shutdown(
+            listener.incoming(tls, &shutdown),
+            shutdown.stopping().clone().cancelled_owned(),
+        );
+    tokio::select! {
+        served = serving => served.map_err(ServerError::Serve),
+        () = says => Ok(()),
+    }
+}

@@ -1,0 +1,90 @@
+//! The gRPC service for agents: lets a stream in and hands it over to its session.
+
+use std::{sync::Arc, time::SystemTime};
+
+use headroom_domain::estimate::Profile;
+use headroom_kit::{log::chain, serve::Peer, supervise::Shutdown};
+use headroom_proto::v1alpha1::{HintReport, hints_server};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::{info, warn};
+
+use super::{
+    StreamError,
+    auth::{Authenticator, Credential},
+    metrics::STREAM_ENDS,
+    session::{Outgoing, Session},
+    streams::Streams,
+};
+use crate::{cluster::Cluster, node::nudge::Nudger};
+
+/// Directives that wait to be read by one agent.
+const QUEUE: usize = 16;
+
+/// What all streams share.
+pub struct Shared {
+    /// What this replica knows.
+    pub cluster: Arc<Cluster>,
+    /// Who is let in.
+    pub authenticator: Arc<Authenticator>,
+    /// Who is there.
+    pub streams: Arc<Streams>,
+    /// Who asks the API server to decide a node anew.
+    pub nudger: Arc<Nudger>,
+    /// Timing profiles whose hints are taken.
+    pub profiles: Vec<Profile>,
+    /// When it all ends.
+    pub shutdown: Shutdown,
+}
+
+/// The service.
+#[derive(Clone)]
+pub struct Hints {
+    shared: Arc<Shared>,
+}
+
+impl Hints {
+    /// A service for agents.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn open(
+        &self,
+        request: Request<Streaming<HintReport>>,
+    ) -> Result<ReceiverStream<Outgoing>, StreamError> {
+        if self.shared.shutdown.draining().is_cancelled() {
+            return Err(StreamError::ShuttingDown);
+        }
+        let peer = request.extensions().get::<Peer>();
+        let address = peer.map(|peer| peer.address);
+        let credential = Credential::of(request.metadata(), peer)?;
+        let agent = self.shared.authenticator.agent(&credential).await?;
+        if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
+            return Err(StreamError::Expired);
+        }
+        info!(node = %agent.node, peer = ?address, "agent's stream opened");
+        let (directives_tx, directives) = mpsc::channel(QUEUE);
+        let session = Session::new(Arc::clone(&self.shared), agent, directives_tx);
+        tokio::spawn(session.run(credential, request.into_inner()));
+        Ok(ReceiverStream::new(directives))
+    }
+}
+
+#[tonic::async_trait]
+impl hints_server::Hints for Hints {
+    type ReportStream = ReceiverStream<Outgoing>;
+
+    async fn report(
+        &self,
+        request: Request<Streaming<HintReport>>,
+    ) -> Result<Response<Self::ReportStream>, Status> {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.address);
+        self.open(request).await.map(Response::new).map_err(|error| {
+            STREAM_ENDS.with([error.label()]).increment(1);
+            warn!(?peer, error = %chain(&error), "refused an agent's stream");
+            error.into()
+        })
+    }
+}

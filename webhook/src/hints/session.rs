@@ -1,0 +1,304 @@
+//! One agent's stream, from its first report to its end.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures::{Stream, StreamExt as _};
+use headroom_domain::hint::{NodeHint, Verdict};
+use headroom_kit::log::chain;
+use headroom_proto::v1alpha1::{self as wire, directive::Kind};
+use tokio::{
+    select,
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+use tracing::{info, warn};
+
+use super::{
+    StreamError,
+    auth::{Agent, Credential},
+    directive,
+    metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
+    service::Shared,
+    streams::Place,
+};
+use crate::{
+    changes::{Ticks, Urgency},
+    pace::Pace,
+};
+
+/// Least time between two looks at what the agent is to be told, unless something was taken away.
+const COALESCE: Duration = Duration::from_millis(100);
+/// How often a live stream's credential is checked again.
+const REVIEW_EVERY: Duration = Duration::from_secs(300);
+/// How long a directive may wait to be read.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
+/// Steady rate of reports; an agent sends a few a second at most.
+const REPORT_EVERY: Duration = Duration::from_millis(50);
+/// Reports that may come at once.
+const REPORT_BURST: u32 = 20;
+
+/// What goes to the client.
+pub type Outgoing = Result<wire::Directive, Status>;
+
+/// The state of one stream.
+pub struct Session {
+    shared: Arc<Shared>,
+    agent: Agent,
+    place: Place,
+    directives: mpsc::Sender<Outgoing>,
+    pace: Pace,
+    told_policy: Option<wire::Policy>,
+    told_pods: Option<wire::Pods>,
+    /// True once the agent's own pod was seen on the node.
+    has_seen_pod: bool,
+    nudging: Option<AbortOnDropHandle<()>>,
+}
+
+/// How a stream came to its end.
+enum End {
+    /// The agent had nothing more to say.
+    Closed,
+    /// The connection broke, or a message could not be read.
+    Broken(Status),
+    /// We ended it.
+    Refused(StreamError),
+}
+
+impl From<StreamError> for End {
+    fn from(error: StreamError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Session {
+    /// A stream of an agent that was let in.
+    pub fn new(shared: Arc<Shared>, agent: Agent, directives: mpsc::Sender<Outgoing>) -> Self {
+        let place = shared.streams.open(&agent.node);
+        Self {
+            shared,
+            agent,
+            place,
+            directives,
+            pace: Pace::new(REPORT_EVERY, REPORT_BURST),
+            told_policy: None,
+            told_pods: None,
+            has_seen_pod: false,
+            nudging: None,
+        }
+    }
+
+    /// Takes reports and sends directives until the stream ends.
+    pub async fn run(
+        mut self,
+        credential: Credential,
+        reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
+    ) {
+        let Err(end) = self.serve(credential, reports).await;
+        let node = &self.agent.node;
+        let (label, status) = match end {
+            End::Closed => ("closed", None),
+            End::Broken(status) => ("broken", Some(status)),
+            End::Refused(error) => {
+                warn!(%node, error = %chain(&error), "ended an agent's stream");
+                (error.label(), Some(error.into()))
+            }
+        };
+        STREAM_ENDS.with([label]).increment(1);
+        info!(%node, reason = label, "agent's stream ended");
+        if let Some(status) = status {
+            // A client that does not read will not learn why.
+            let _is_told = timeout(STUCK_AFTER, self.directives.send(Err(status)))
+                .await
+                .is_ok();
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        credential: Credential,
+        mut reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
+    ) -> Result<std::convert::Infallible, End> {
+        let shared = Arc::clone(&self.shared);
+        let mut changes = shared.cluster.changes.follow(&self.agent.node);
+        let mut credential = std::pin::pin!(outlived(&shared, credential, self.agent.clone()));
+        let mut looked = Ticks::default();
+        let mut look_at = Some(Instant::now());
+        loop {
+            let due = look_at.unwrap_or_else(Instant::now);
+            select! {
+                () = shared.shutdown.draining().cancelled() => return Err(StreamError::ShuttingDown.into()),
+                () = self.place.replaced() => return Err(StreamError::Replaced.into()),
+                error = &mut credential => return Err(error.into()),
+                report = reports.next() => match report {
+                    None => return Err(End::Closed),
+                    Some(Err(status)) => return Err(End::Broken(status)),
+                    Some(Ok(report)) => self.take(report).await?,
+                },
+                Ok(()) = changes.changed() => {
+                    let now = *changes.borrow_and_update();
+                    if now.urgent != looked.urgent {
+                        look_at = Some(Instant::now());
+                    }
+                    look_at.get_or_insert_with(|| Instant::now() + COALESCE);
+                    looked = now;
+                }
+                () = sleep_until(due), if look_at.is_some() => {
+                    look_at = None;
+                    self.look().await?;
+                }
+            }
+        }
+    }
+
+    /// Tells the agent what changed since it was last told.
+    async fn look(&mut self) -> Result<(), StreamError> {
+        let (cluster, node) = (&self.shared.cluster, &self.agent.node);
+        if let Some(uid) = &self.agent.pod_uid
+            && let Some((_, bound)) = cluster.pods.on(node)
+        {
+            let is_there = bound.pods.contains_key(uid.as_str());
+            if self.has_seen_pod && !is_there {
+                return Err(StreamError::PodGone);
+            }
+            self.has_seen_pod |= is_there;
+        }
+        let policy = directive::policy(cluster, node, &self.shared.profiles);
+        let pods = directive::pods(cluster, node);
+        if self.told_policy.as_ref() != Some(&policy) {
+            self.told_policy = Some(policy.clone());
+            self.send("policy", Kind::Policy(policy)).await?;
+        }
+        if let Some((pods, changed_at)) = pods
+            && !self.knows(&pods, changed_at)
+        {
+            self.told_pods = Some(pods.clone());
+            self.send("pods", Kind::Pods(pods)).await?;
+        }
+        Ok(())
+    }
+
+    /// True if the agent was told all this, as of the pods' last change or later.
+    fn knows(&self, pods: &wire::Pods, changed_at: u64) -> bool {
+        self.told_pods.as_ref().is_some_and(|told| {
+            let same = wire::Pods {
+                generation: told.generation,
+                ..pods.clone()
+            };
+            told.generation >= changed_at && *told == same
+        })
+    }
+
+    /// Takes one report and answers it.
+    async fn take(&mut self, report: wire::HintReport) -> Result<(), StreamError> {
+        if report.node != self.agent.node {
+            let (own, other) = (self.agent.node.clone(), report.node.chars().take(253).collect());
+            return Err(StreamError::ForeignNode { own, other });
+        }
+        let seq = report.seq;
+        let (label, verdict, reason) = match self.judge(report) {
+            Ok(Verdict::Accepted) => ("accepted", wire::Verdict::Accepted, String::new()),
+            Ok(Verdict::Stale { held }) => (
+                "stale",
+                wire::Verdict::Stale,
+                format!("sequence number {seq} is not above {held}"),
+            ),
+            Err((label, reason)) => (label, wire::Verdict::Rejected, reason),
+        };
+        REPORTS.with([label]).increment(1);
+        self.send(
+            "ack",
+            Kind::Ack(wire::Ack {
+                seq,
+                verdict: verdict.into(),
+                reason,
+            }),
+        )
+        .await
+    }
+
+    /// Offers a report to the table, if it is fit for it; else says which kind of unfit, and why.
+    fn judge(&mut self, report: wire::HintReport) -> Result<Verdict, (&'static str, String)> {
+        let Shared {
+            cluster, profiles, ..
+        } = &*self.shared;
+        let now = cluster.now();
+        if self.pace.take(now).is_err() {
+            return Err(("flooded", format!("more than one report in {REPORT_EVERY:?}")));
+        }
+        let rejected = |reason: String| ("rejected", reason);
+        let hint = NodeHint::try_from(report).map_err(|error| rejected(error.to_string()))?;
+        if !profiles.contains(&hint.timing) {
+            return Err(rejected(format!("timing: {} is not allowed here", hint.timing)));
+        }
+        match cluster.nodes.get(&hint.node) {
+            Some(node) if node.uid != hint.node_uid => {
+                return Err(rejected(format!("node_uid: the Node has UID {}", node.uid)));
+            }
+            None if cluster.nodes.has_synced() => {
+                return Err(rejected("node: there is no such Node".to_owned()));
+            }
+            Some(_) | None => {}
+        }
+        let is_primary = hint.is_primary;
+        let verdict = cluster.hints.offer(hint, now);
+        if verdict == Verdict::Accepted {
+            self.nudge(is_primary);
+            self.shared.cluster.changes.ring(&self.agent.node, Urgency::Usual);
+        }
+        Ok(verdict)
+    }
+
+    /// Begins or ends to nudge for the node: only one replica does, the one with the primary stream.
+    fn nudge(&mut self, is_primary: bool) {
+        match &self.nudging {
+            None if is_primary => {
+                let follow = Arc::clone(&self.shared.nudger).follow(self.agent.node.clone());
+                self.nudging = Some(AbortOnDropHandle::new(tokio::spawn(follow)));
+            }
+            Some(_) if !is_primary => self.nudging = None,
+            Some(_) | None => {}
+        }
+    }
+
+    async fn send(&self, label: &'static str, kind: Kind) -> Result<(), StreamError> {
+        DIRECTIVES.with([label]).increment(1);
+        let directive = wire::Directive { kind: Some(kind) };
+        // If nobody is there to receive, the stream of reports ends as well, and says why.
+        timeout(STUCK_AFTER, self.directives.send(Ok(directive)))
+            .await
+            .map(|_sent| ())
+            .map_err(|_elapsed| StreamError::Stuck)
+    }
+}
+
+/// Ends when a credential has ended or is no longer good. While it cannot be checked, it counts until its end.
+async fn outlived(shared: &Shared, credential: Credential, mut agent: Agent) -> StreamError {
+    loop {
+        let left = agent
+            .expires
+            .map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
+        let ends_first = left.is_some_and(|left| left <= REVIEW_EVERY);
+        sleep(left.unwrap_or(REVIEW_EVERY).min(REVIEW_EVERY)).await;
+        if ends_first {
+            return StreamError::Expired;
+        }
+        match shared.authenticator.agent_anew(&credential).await {
+            Ok(again) if again.node != agent.node => {
+                return StreamError::ForeignNode {
+                    own: again.node,
+                    other: agent.node,
+                };
+            }
+            Ok(again) => agent = again,
+            Err(error @ StreamError::Unchecked(_)) => {
+                warn!(node = %agent.node, error = %chain(&error), "cannot check a live stream's token again");
+            }
+            Err(error) => return error,
+        }
+    }
+}

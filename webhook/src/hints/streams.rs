@@ -1,0 +1,82 @@
+//! The stream of each node: the newest wins.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use super::metrics::STREAMS;
+
+/// The open streams, one a node.
+#[derive(Debug, Default)]
+pub struct Streams {
+    open: Mutex<HashMap<String, CancellationToken>>,
+}
+
+/// A stream's place among the open ones, given back on drop.
+#[derive(Debug)]
+pub struct Place {
+    streams: Arc<Streams>,
+    node: String,
+    replaced: CancellationToken,
+}
+
+impl Streams {
+    /// A place for a new stream of `node`; a stream that has it is told that it was replaced.
+    pub fn open(self: &Arc<Self>, node: &str) -> Place {
+        let replaced = CancellationToken::new();
+        let mut open = self.lock();
+        if let Some(older) = open.insert(node.to_owned(), replaced.clone()) {
+            older.cancel();
+        }
+        drop(open);
+        STREAMS.with([]).increment(1);
+        Place {
+            streams: Arc::clone(self),
+            node: node.to_owned(),
+            replaced,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Ends when a newer stream of the node has taken over.
+    pub async fn replaced(&self) {
+        self.replaced.cancelled().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        STREAMS.with([]).decrement(1);
+        let mut open = self.streams.lock();
+        // Whoever replaced this stream has its place now.
+        if !self.replaced.is_cancelled() {
+            open.remove(&self.node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newest_stream_of_a_node_wins() {
+        let streams = Arc::new(Streams::default());
+        let (first, other) = (streams.open("a"), streams.open("b"));
+        let second = streams.open("a");
+        first.replaced().await;
+        drop(first);
+        assert!(!second.replaced.is_cancelled() && !other.replaced.is_cancelled());
+        drop(second);
+        drop(other);
+        assert!(streams.lock().is_empty());
+    }
+}

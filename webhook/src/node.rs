@@ -1,0 +1,31 @@
+//! What this replica knows of Node objects, and how it asks the API server to have one decided anew.
+
+pub mod metrics;
+pub mod nudge;
+pub mod object;
+pub mod watch;
+
+use headroom_domain::{capacity::State, hint::Note, policy::Mode};
+
+/// A Node as far as Headroom reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its UID: another Node of the same name has another one.
+    pub uid: String,
+    /// Its resource version, by which its states are ordered.
+    pub version: u64,
+    /// What the capacity rules read.
+    pub state: State,
+    /// The mode that its annotation asks for; `None` also where that is no mode.
+    pub mode: Option<Mode>,
+}
+
+impl Node {
+    /// The hint that its allocatable was last computed from, if it is of this Node.
+    pub fn note(&self) -> Option<Note> {
+        let note: Note = self.state.annotations.hint.as_deref()?.parse().ok()?;
+        (note.uid == self.uid).then_some(note)
+    }
+}

@@ -1,0 +1,46 @@
+//! Metrics of following nodes and pods, and of nudging nodes.
+
+use headroom_kit::metric::{Counter, Histogram, Metric, Unit};
+
+/// Objects received from the API server.
+pub static INFORMER_EVENTS: Counter<2> = Counter::new(
+    "headroom_webhook_informer_events_total",
+    Unit::Count,
+    &["resource", "event"],
+    "Objects received from the API server: listed, applied or deleted.",
+);
+
+/// Failures to follow a resource.
+pub static INFORMER_ERRORS: Counter<1> = Counter::new(
+    "headroom_webhook_informer_errors_total",
+    Unit::Count,
+    &["resource"],
+    "Failures to list or watch a resource; each is tried again.",
+);
+
+/// Nudges sent.
+pub static NUDGES: Counter<2> = Counter::new(
+    "headroom_webhook_nudges_total",
+    Unit::Count,
+    &["direction", "result"],
+    "Writes that ask for a node's allocatable to be decided anew, by direction (lower, rise, note) and by what came of them: applied, unapplied or failed.",
+);
+
+/// Time from the change that demanded a nudge to the API server's answer.
+pub static NUDGE_SECONDS: Histogram<1> = Histogram::new(
+    "headroom_webhook_nudge_duration_seconds",
+    Unit::Seconds,
+    &["direction"],
+    "Time from the moment a nudge was due to the API server's answer.",
+    &[
+        0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    ],
+);
+
+/// Every metric of this room.
+pub static METRICS: &[&Metric] = &[
+    INFORMER_EVENTS.metric(),
+    INFORMER_ERRORS.metric(),
+    NUDGES.metric(),
+    NUDGE_SECONDS.metric(),
+];

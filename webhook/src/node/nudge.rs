@@ -1,0 +1,423 @@
+//! Asks the API server to have a node decided anew, when a hint, a pod or a policy demands another allocatable and
+//! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
+//! admission endpoint does the rest.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use headroom_domain::{
+    capacity::amount,
+    hint::{Brake, Note},
+    names,
+    resource::{PerResource, Resource},
+};
+use headroom_kit::log::chain;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use tokio::{
+    select,
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, warn};
+
+use super::{
+    Node,
+    metrics::{NUDGE_SECONDS, NUDGES},
+    object::Object,
+};
+use crate::{changes::Ticks, cluster::Cluster, endpoint::Access, pace::Pace};
+
+/// API access that nudging needs.
+pub static ACCESS: &[Access] = &[Access {
+    group: "",
+    resource: "nodes/status",
+    verbs: &["patch"],
+}];
+
+/// How long the API server may take.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+/// How long to wait for our own write to come back on the watch before looking again.
+const ECHO_LIMIT: Duration = Duration::from_secs(2);
+/// Least time between two rises of one node.
+const RISE_EVERY: Duration = Duration::from_secs(1);
+/// Nudges that lower, of all nodes: 500 a second, and so many at once.
+const LOWER_EVERY: Duration = Duration::from_millis(2);
+const LOWER_BURST: u32 = 500;
+/// Share of the followed nodes that may rise in a second: one in so many, but at least one node.
+const RISE_SHARE: usize = 100;
+/// First pause after a failed write; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Pause before a write is repeated that went through and changed nothing; it doubles up to [`LONGEST_REPEAT`].
+const FIRST_REPEAT: Duration = Duration::from_secs(1);
+const LONGEST_REPEAT: Duration = Duration::from_secs(60);
+
+/// Which way a nudge moves allocatable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Down for at least one resource.
+    Lower,
+    /// Up.
+    Rise,
+    /// Not at all: a brake is to be put on record.
+    Note,
+}
+
+/// A write that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nudge {
+    /// Which way it moves allocatable.
+    pub direction: Direction,
+    /// The hint annotation it carries.
+    pub note: String,
+    /// What allocatable is expected to become, in milli-cores and bytes.
+    pub expected: PerResource<Option<u64>>,
+}
+
+/// Why a write failed.
+#[derive(Debug, thiserror::Error)]
+pub enum NudgeError {
+    /// The API server refuses it, or cannot be reached.
+    #[error("the API server did not take the write")]
+    Api(#[source] Box<kube::Error>),
+    /// It takes too long.
+    #[error("the API server takes longer than {WRITE_LIMIT:?}")]
+    Slow,
+}
+
+/// Whoever can write the hint annotation of a Node through `nodes/status`.
+pub trait StatusWriter: Send + Sync {
+    /// Writes it; returns the Node's resource version after the write.
+    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>>;
+}
+
+/// The API server as writer.
+#[derive(Clone)]
+pub struct ApiServer {
+    nodes: Api<Object>,
+}
+
+/// Nudges nodes, each on its own, all within one pace.
+pub struct Nudger {
+    cluster: Arc<Cluster>,
+    writer: Arc<dyn StatusWriter>,
+    followed: AtomicUsize,
+    paces: Mutex<Paces>,
+}
+
+#[derive(Debug)]
+struct Paces {
+    lower: Pace,
+    rise: Pace,
+}
+
+/// What to do next for a node.
+enum Next {
+    /// Write.
+    Write(Nudge),
+    /// Wait for a change, or for so long.
+    Wait(Option<Duration>),
+}
+
+/// What happened to the nudges of one node so far.
+#[derive(Debug, Default)]
+struct Course {
+    due_since: Option<Instant>,
+    last_rise: Option<Instant>,
+    failures: u32,
+    failed_at: Option<Instant>,
+    /// A write that went through but was not applied, how often in a row, and when last.
+    unapplied: Option<(Nudge, u32, Instant)>,
+}
+
+impl Direction {
+    /// The metric label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Rise => "rise",
+            Self::Note => "note",
+        }
+    }
+}
+
+impl ApiServer {
+    /// Writes with this client's rights.
+    pub fn new(client: Client) -> Self {
+        Self {
+            nodes: Api::all(client),
+        }
+    }
+}
+
+impl StatusWriter for ApiServer {
+    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {names::HINT: note}}}));
+        Box::pin(async move {
+            let params = PatchParams::apply(names::WEBHOOK_SERVICE_ACCOUNT);
+            let answer = timeout(WRITE_LIMIT, self.nodes.patch_status(node, &params, &patch)).await;
+            let object = answer
+                .map_err(|_elapsed| NudgeError::Slow)?
+                .map_err(|error| NudgeError::Api(Box::new(error)))?;
+            Ok(object
+                .resource_version()
+                .and_then(|version| version.parse().ok())
+                .unwrap_or_default())
+        })
+    }
+}
+
+impl Nudger {
+    /// Nudges through this writer.
+    pub fn new(cluster: Arc<Cluster>, writer: Arc<dyn StatusWriter>) -> Self {
+        let paces = Paces {
+            lower: Pace::new(LOWER_EVERY, LOWER_BURST),
+            rise: Pace::new(RISE_EVERY, 1),
+        };
+        Self {
+            cluster,
+            writer,
+            followed: AtomicUsize::new(0),
+            paces: Mutex::new(paces),
+        }
+    }
+
+    /// Follows a node and nudges it whenever that is due, one write at a time, for as long as it is polled.
+    pub fn follow(self: Arc<Self>, node: String) -> impl Future<Output = ()> + Send {
+        let mut changes = self.cluster.changes.follow(&node);
+        async move {
+            let _followed = Followed::new(&self.followed);
+            let mut course = Course::default();
+            loop {
+                changes.mark_unchanged();
+                let wait = match self.next(&node, &mut course) {
+                    Next::Wait(wait) => wait,
+                    Next::Write(nudge) => {
+                        self.write(&node, nudge, &mut course, &mut changes).await;
+                        continue;
+                    }
+                };
+                let changed = match wait {
+                    None => changes.changed().await,
+                    Some(wait) => select! {
+                        changed = changes.changed() => changed,
+                        () = sleep(wait) => Ok(()),
+                    },
+                };
+                // The sender lives in the cluster that we hold; were it gone, there would be nothing to follow.
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What to do for a node, from what is known now.
+    fn next(&self, node: &str, course: &mut Course) -> Next {
+        let Some(nudge) = self.due(node) else {
+            course.due_since = None;
+            return Next::Wait(None);
+        };
+        match course
+            .wait(&nudge, Instant::now())
+            .or_else(|| self.take(nudge.direction))
+        {
+            None => Next::Write(nudge),
+            wait => Next::Wait(wait),
+        }
+    }
+
+    /// What is due for a node, from what is known now.
+    fn due(&self, node: &str) -> Option<Nudge> {
+        due(&self.cluster, &*self.cluster.nodes.get(node)?)
+    }
+
+    /// Takes one write out of what all nodes may do together, or says how long to wait.
+    fn take(&self, direction: Direction) -> Option<Duration> {
+        let now = self.cluster.now();
+        let Paces { lower, rise } = &mut *self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        let pace = match direction {
+            Direction::Lower | Direction::Note => lower,
+            Direction::Rise => {
+                let nodes = (self.followed.load(Ordering::Relaxed) / RISE_SHARE).max(1);
+                rise.set_every(RISE_EVERY / u32::try_from(nodes).unwrap_or(u32::MAX));
+                rise
+            }
+        };
+        pace.take(now).err()
+    }
+
+    /// Writes, and waits until the write can be seen.
+    async fn write(
+        &self,
+        node: &str,
+        nudge: Nudge,
+        course: &mut Course,
+        changes: &mut watch::Receiver<Ticks>,
+    ) {
+        let written = self.writer.write_hint(node, &nudge.note).await;
+        let now = Instant::now();
+        let label = nudge.direction.label();
+        let result = match written {
+            Ok(version) => {
+                let took = now.saturating_duration_since(course.due_since.unwrap_or(now));
+                NUDGE_SECONDS.with([label]).record(took);
+                self.echo(node, version, changes).await;
+                let is_applied = self.due(node).as_ref() != Some(&nudge);
+                debug!(node, direction = label, ?took, is_applied, "nudged");
+                course.written(nudge, is_applied, now);
+                if is_applied { "applied" } else { "unapplied" }
+            }
+            Err(error) => {
+                warn!(node, direction = label, error = %chain(&error), "cannot nudge; trying again");
+                course.failed(now);
+                "failed"
+            }
+        };
+        NUDGES.with([label, result]).increment(1);
+    }
+
+    /// Waits until the Node is known as of `version`, but not for ever.
+    async fn echo(&self, node: &str, version: u64, changes: &mut watch::Receiver<Ticks>) {
+        let seen = async {
+            while self
+                .cluster
+                .nodes
+                .get(node)
+                .is_some_and(|node| node.version < version)
+            {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Late echoes are no fault: the next look is at what is known then.
+        let _is_seen = timeout(ECHO_LIMIT, seen).await.is_ok();
+    }
+}
+
+/// What is due for a Node: a write, if it would move allocatable or if a brake is not on record yet.
+fn due(cluster: &Cluster, node: &Node) -> Option<Nudge> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    let note = hint?.note;
+    let mut direction = None;
+    for resource in Resource::ALL {
+        if decision.allocatable.get(resource).is_none() {
+            continue;
+        }
+        let stored = node.state.allocatable.get(resource).as_ref();
+        let stored = stored.and_then(|quantity| amount(resource, quantity));
+        let expected = decision.outcomes.get(resource).result;
+        direction = match direction {
+            Some(Direction::Lower) => direction,
+            _ if expected < stored => Some(Direction::Lower),
+            _ => Some(Direction::Rise),
+        };
+    }
+    let is_recorded = decision
+        .annotations
+        .iter()
+        .any(|(key, value)| *key == names::HINT && value.is_some());
+    if direction.is_none() && is_recorded && is_braked_anew(&note, node.note().as_ref()) {
+        direction = Some(Direction::Note);
+    }
+    Some(Nudge {
+        direction: direction?,
+        note: note.to_string(),
+        expected: decision.outcomes.map(|_, outcome| outcome.result),
+    })
+}
+
+/// True if a resource is braked harder than the Node's annotation says.
+fn is_braked_anew(note: &Note, stored: Option<&Note>) -> bool {
+    let stored = stored.map(Note::resources);
+    let before = |resource| {
+        stored
+            .as_ref()
+            .map_or(Brake::Off, |stored| stored.get(resource).brake())
+    };
+    Resource::ALL
+        .into_iter()
+        .any(|resource| note.resources().get(resource).brake() > before(resource))
+}
+
+impl Course {
+    /// How long a nudge has to wait for what happened before; `None` if not at all.
+    fn wait(&mut self, nudge: &Nudge, now: Instant) -> Option<Duration> {
+        self.due_since.get_or_insert(now);
+        let after = |time: Option<Instant>, pause: Duration| {
+            time.map(|time| (time + pause).saturating_duration_since(now))
+                .unwrap_or_default()
+        };
+        let failed = after(
+            self.failed_at,
+            doubled(FIRST_PAUSE, self.failures.saturating_sub(1), LONGEST_PAUSE),
+        );
+        let risen = match nudge.direction {
+            Direction::Rise => after(self.last_rise, RISE_EVERY),
+            Direction::Lower | Direction::Note => Duration::ZERO,
+        };
+        let repeated = match &self.unapplied {
+            Some((unapplied, times, at)) if unapplied == nudge => after(
+                Some(*at),
+                doubled(FIRST_REPEAT, times.saturating_sub(1), LONGEST_REPEAT),
+            ),
+            Some(_) | None => Duration::ZERO,
+        };
+        Some(failed.max(risen).max(repeated)).filter(|wait| *wait > Duration::ZERO)
+    }
+
+    /// Remembers a write that went through.
+    fn written(&mut self, nudge: Nudge, is_applied: bool, now: Instant) {
+        (self.failures, self.failed_at, self.due_since) = (0, None, None);
+        if nudge.direction == Direction::Rise {
+            self.last_rise = Some(now);
+        }
+        self.unapplied = match self.unapplied.take() {
+            _ if is_applied => None,
+            Some((before, times, _)) if before == nudge => Some((nudge, times.saturating_add(1), now)),
+            Some(_) | None => Some((nudge, 1, now)),
+        };
+    }
+
+    /// Remembers a write that failed.
+    fn failed(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.failed_at = Some(now);
+    }
+}
+
+/// `first`, doubled so many times, but at most `longest`.
+fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
+}
+
+/// Counts a followed node while it lives.
+struct Followed<'a>(&'a AtomicUsize);
+
+impl<'a> Followed<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

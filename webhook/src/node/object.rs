@@ -1,0 +1,172 @@
+//! What is read of a Node object; everything else is dropped while it is being parsed.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    capacity::{Annotations, State},
+    names,
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
+use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use serde::Deserialize;
+
+use super::Node;
+use crate::informer::version;
+
+/// A Node as the API server sends it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Object {
+    /// Names, versions, annotations.
+    pub metadata: ObjectMeta,
+    /// What the kubelet reports, and what became of it.
+    #[serde(default)]
+    pub status: Status,
+}
+
+/// What the kubelet reports, and what became of it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// What the scheduler may hand out.
+    pub allocatable: BTreeMap<String, String>,
+    /// What the machine has.
+    pub capacity: BTreeMap<String, String>,
+    /// Conditions with their heartbeats.
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition of a node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// Its type.
+    pub r#type: String,
+    /// When it was last reported, as written: markers repeat the very text.
+    pub last_heartbeat_time: Option<String>,
+}
+
+impl From<Object> for Node {
+    /// What cannot be read counts as missing.
+    fn from(object: Object) -> Self {
+        let version = version(&object);
+        let Object {
+            metadata,
+            status:
+                Status {
+                    allocatable,
+                    capacity,
+                    conditions,
+                },
+        } = object;
+        let mut annotations = metadata.annotations.unwrap_or_default();
+        let mode = annotations.get(names::MODE).and_then(|text| text.parse().ok());
+        let mut annotation = |key| annotations.remove(key);
+        Self {
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            version,
+            state: State {
+                allocatable: quantities(&allocatable),
+                capacity: quantities(&capacity),
+                ready_heartbeat: conditions
+                    .into_iter()
+                    .find(|condition| condition.r#type == "Ready")
+                    .and_then(|ready| ready.last_heartbeat_time),
+                annotations: Annotations {
+                    ratio: annotation(names::RATIO),
+                    raw: annotation(names::RAW_ALLOCATABLE),
+                    marker: annotation(names::MARKER),
+                    hint: annotation(names::HINT),
+                    static_ratio: annotation(names::STATIC_RATIO),
+                    kubelet_raw: annotation(names::KUBELET_RAW),
+                },
+            },
+            mode,
+        }
+    }
+}
+
+fn quantities(list: &BTreeMap<String, String>) -> PerResource<Option<Quantity>> {
+    PerResource::from_fn(|resource: Resource| list.get(resource.name())?.parse().ok())
+}
+
+impl k8s_openapi::Resource for Object {
+    const API_VERSION: &'static str = "v1";
+    const GROUP: &'static str = "";
+    const KIND: &'static str = "Node";
+    const VERSION: &'static str = "v1";
+    const URL_PATH_SEGMENT: &'static str = "nodes";
+    type Scope = ClusterResourceScope;
+}
+
+impl Metadata for Object {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::policy::Mode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(annotations: &serde_json::Value) -> Node {
+        let object: Object = serde_json::from_value(json!({
+            "metadata": {
+                "name": "n1", "uid": "u1", "resourceVersion": "77", "annotations": annotations,
+                "managedFields": [{"manager": "kubelet", "operation": "Update"}],
+            },
+            "spec": {"podCIDR": "10.0.0.0/24"},
+            "status": {
+                "allocatable": {"cpu": "3920m", "memory": "31Gi", "pods": "110"},
+                "capacity": {"cpu": "4", "memory": "none"},
+                "conditions": [
+                    {"type": "DiskPressure", "status": "False", "lastHeartbeatTime": "2026-11-20T00:00:00Z"},
+                    {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-20T00:00:01Z"},
+                ],
+                "images": [{"names": ["a"], "sizeBytes": 1}],
+            },
+        }))
+        .unwrap();
+        object.into()
+    }
+
+    #[test]
+    fn what_the_rules_read_is_kept_as_written() {
+        let Node {
+            name,
+            uid,
+            version,
+            state,
+            mode,
+        } = node(&json!({names::RATIO: "{\"cpu\":1.5}", names::MODE: "auto", "other": "x"}));
+        assert_eq!(
+            (name.as_str(), uid.as_str(), version, mode),
+            ("n1", "u1", 77, Some(Mode::Auto))
+        );
+        assert_eq!(state.allocatable.cpu.unwrap().milli(), Some(3920));
+        assert_eq!(state.allocatable.memory.unwrap().to_string(), "31Gi");
+        assert_eq!(
+            (state.capacity.cpu.unwrap().milli(), state.capacity.memory),
+            (Some(4000), None)
+        );
+        assert_eq!(state.ready_heartbeat.as_deref(), Some("2026-11-20T00:00:01Z"));
+        assert_eq!(state.annotations.ratio.as_deref(), Some("{\"cpu\":1.5}"));
+        assert_eq!(state.annotations.marker, None);
+    }
+
+    #[test]
+    fn a_mode_that_is_none_counts_as_absent() {
+        assert_eq!(node(&json!({names::MODE: "Auto"})).mode, None);
+        assert_eq!(node(&json!(null)).mode, None);
+    }
+}

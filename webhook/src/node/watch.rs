@@ -1,0 +1,228 @@
+//! The Nodes of the cluster: a slim copy that follows the API server.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use super::{Node, object::Object};
+use crate::{
+    changes::{Changes, Urgency},
+    endpoint::Access,
+    hints::table::Hints,
+    informer::Store,
+};
+
+/// API access that following nodes needs.
+pub static ACCESS: &[Access] = &[Access::watch("", "nodes")];
+
+/// All Nodes by name. A Node that goes away, or comes back as another object, takes its hints with it.
+#[derive(Debug)]
+pub struct Nodes {
+    changes: Arc<Changes>,
+    hints: Arc<Hints>,
+    state: RwLock<State>,
+}
+
+/// Nodes by name.
+pub type Listing = HashMap<String, Arc<Node>>;
+
+#[derive(Debug, Default)]
+struct State {
+    has_synced: bool,
+    nodes: Listing,
+}
+
+impl Nodes {
+    /// No Nodes yet; changes are told to those who follow the node.
+    pub fn new(changes: Arc<Changes>, hints: Arc<Hints>) -> Self {
+        Self {
+            changes,
+            hints,
+            state: RwLock::default(),
+        }
+    }
+
+    /// True once the API server has told about all Nodes.
+    pub fn has_synced(&self) -> bool {
+        self.read().has_synced
+    }
+
+    /// The Node of that name.
+    pub fn get(&self, name: &str) -> Option<Arc<Node>> {
+        self.read().nodes.get(name).map(Arc::clone)
+    }
+
+    /// All Nodes, by name.
+    pub fn all(&self) -> Vec<Arc<Node>> {
+        let mut all: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
+        all.sort_by(|left, right| left.name.cmp(&right.name));
+        all
+    }
+
+    /// Number of Nodes.
+    pub fn len(&self) -> usize {
+        self.read().nodes.len()
+    }
+
+    /// True if there are none, or none are known.
+    pub fn is_empty(&self) -> bool {
+        self.read().nodes.is_empty()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the hints of a Node object that `now` is not, and tells followers.
+    fn tell(&self, before: &Node, now: Option<&Node>) {
+        if now.is_none_or(|now| now.uid != before.uid) {
+            self.hints.forget(&before.name);
+        }
+        if now.is_none_or(|now| now != before) {
+            self.changes.ring(&before.name, Urgency::Usual);
+        }
+    }
+}
+
+impl Store for Nodes {
+    type Object = Object;
+    type Listing = Listing;
+    const RESOURCE: &'static str = "nodes";
+
+    fn list(listing: &mut Listing, object: Object) {
+        let node = Arc::new(Node::from(object));
+        listing.insert(node.name.clone(), node);
+    }
+
+    fn replace(&self, listing: Listing) {
+        let before = {
+            let mut state = self.write();
+            state.has_synced = true;
+            std::mem::replace(&mut state.nodes, listing)
+        };
+        for (name, node) in &before {
+            self.tell(node, self.get(name).as_deref());
+        }
+        for name in self
+            .read()
+            .nodes
+            .keys()
+            .filter(|name| !before.contains_key(*name))
+        {
+            self.changes.ring(name, Urgency::Usual);
+        }
+    }
+
+    fn apply(&self, object: Object) {
+        let node = Arc::new(Node::from(object));
+        let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
+        match before {
+            Some(before) => self.tell(&before, Some(&node)),
+            None => self.changes.ring(&node.name, Urgency::Usual),
+        }
+    }
+
+    fn delete(&self, object: Object) {
+        let name = object.metadata.name.unwrap_or_default();
+        let before = self.write().nodes.remove(&name);
+        if let Some(before) = before {
+            self.tell(&before, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headroom_domain::hint::Verdict;
+    use serde_json::json;
+
+    use super::*;
+    use crate::hints::table::tests::hint;
+
+    struct World {
+        changes: Arc<Changes>,
+        hints: Arc<Hints>,
+        nodes: Nodes,
+    }
+
+    fn world() -> World {
+        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
+        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints));
+        World {
+            changes,
+            hints,
+            nodes,
+        }
+    }
+
+    fn object(uid: &str, version: u64) -> Object {
+        let metadata = json!({"name": "n1", "uid": uid, "resourceVersion": version.to_string()});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn list(nodes: &Nodes, objects: impl IntoIterator<Item = Object>) {
+        let mut listing = Listing::default();
+        for object in objects {
+            Nodes::list(&mut listing, object);
+        }
+        nodes.replace(listing);
+    }
+
+    #[test]
+    fn a_node_is_there_from_its_first_event_to_its_last() {
+        let World { nodes, .. } = world();
+        assert!(!nodes.has_synced() && nodes.get("n1").is_none());
+        list(&nodes, [object("u1", 1)]);
+        assert!(nodes.has_synced() && nodes.len() == 1);
+        nodes.apply(object("u1", 2));
+        assert_eq!(nodes.get("n1").unwrap().version, 2);
+        nodes.delete(object("u1", 3));
+        assert!(nodes.is_empty());
+    }
+
+    #[test]
+    fn hints_go_with_the_node_object_they_are_for() {
+        let ways: [fn(&Nodes); 4] = [
+            |nodes| nodes.delete(object("u1", 2)),
+            |nodes| nodes.apply(object("u2", 2)),
+            |nodes| list(nodes, []),
+            |nodes| list(nodes, [object("u2", 2)]),
+        ];
+        for way in ways {
+            let World { hints, nodes, .. } = world();
+            nodes.apply(object("u1", 1));
+            assert_eq!(hints.offer(hint("n1", 1), Duration::ZERO), Verdict::Accepted);
+            nodes.apply(object("u1", 2));
+            list(&nodes, [object("u1", 2)]);
+            assert!(hints.get("n1", Duration::ZERO).is_some());
+            way(&nodes);
+            assert!(hints.get("n1", Duration::ZERO).is_none());
+        }
+    }
+
+    #[test]
+    fn every_change_is_told() {
+        let World { changes, nodes, .. } = world();
+        let mut followed = changes.follow("n1");
+        let mut is_told = || {
+            let is_told = followed.has_changed().unwrap();
+            followed.mark_unchanged();
+            is_told
+        };
+        list(&nodes, [object("u1", 1)]);
+        assert!(is_told());
+        list(&nodes, [object("u1", 1)]);
+        assert!(!is_told());
+        nodes.apply(object("u1", 2));
+        assert!(is_told());
+        nodes.delete(object("u1", 3));
+        assert!(is_told());
+    }
+}

@@ -1,0 +1,74 @@
+//! How fast something may happen: a steady rate with room for a burst. Time is an argument.
+
+use std::time::Duration;
+
+/// A rate limit. Its state is one time: when the next event would be due if events came at the steady rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    every: Duration,
+    burst: Duration,
+    due: Duration,
+}
+
+impl Pace {
+    /// One event `every` so often, and up to `burst` at once after a quiet time.
+    pub fn new(every: Duration, burst: u32) -> Self {
+        Self {
+            every,
+            burst: every.saturating_mul(burst.saturating_sub(1)),
+            due: Duration::ZERO,
+        }
+    }
+
+    /// The same rate limit with another steady rate.
+    pub fn set_every(&mut self, every: Duration) {
+        self.every = every;
+    }
+
+    /// Takes an event at `now`.
+    ///
+    /// # Errors
+    /// It is too early; the time to wait.
+    pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
+        let wait = self.due.saturating_sub(now.saturating_add(self.burst));
+        if wait > Duration::ZERO {
+            return Err(wait);
+        }
+        self.due = self.due.max(now).saturating_add(self.every);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_steady_rate() {
+        let mut pace = Pace::new(ms(50), 3);
+        let taken: Vec<_> = (0..5).map(|_| pace.take(ms(1000)).is_ok()).collect();
+        assert_eq!(taken, [true, true, true, false, false]);
+        assert_eq!(pace.take(ms(1049)), Err(ms(1)));
+        assert_eq!(pace.take(ms(1050)), Ok(()));
+        assert_eq!(pace.take(ms(1051)), Err(ms(49)));
+    }
+
+    #[test]
+    fn quiet_time_is_not_saved_up_beyond_the_burst() {
+        let mut pace = Pace::new(ms(50), 2);
+        assert_eq!(pace.take(ms(0)), Ok(()));
+        let passed = (0..10).filter(|_| pace.take(ms(100_000)).is_ok()).count();
+        assert_eq!(passed, 2);
+    }
+
+    #[test]
+    fn a_burst_of_one_is_a_plain_interval() {
+        let mut pace = Pace::new(ms(1000), 1);
+        assert_eq!(pace.take(ms(10)), Ok(()));
+        assert_eq!(pace.take(ms(500)), Err(ms(510)));
+    }
+}

@@ -1,0 +1,319 @@
+//! Start and stop of the process: each part in its order, and ready only when all of them work.
+//!
+//! ```text
+//! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready
+//! ```
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use headroom_domain::{estimate::Profile, names};
+use headroom_kit::{
+    admin::{Admin, Handle, Readiness},
+    config::ConfigError,
+    log::{LogError, chain},
+    metric::{Catalogue, Exporter, MetricError},
+    serve::{Limits, Listener, ServeError},
+    supervise::{Grace, Shutdown, SuperviseError, Supervisor},
+    tls::{self, CertStore, ClientAuth, TlsError},
+};
+use kube::{Api, Client, config::KubeConfigOptions};
+use tokio::{
+    select,
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+use tracing::{info, warn};
+
+use crate::{
+    args::Args,
+    cluster::Cluster,
+    config::Policies,
+    endpoint, endpoints,
+    hints::{
+        auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
+    },
+    informer, metrics,
+    node::{
+        metrics as node_metrics,
+        nudge::{self, Nudger},
+    },
+    router::{self, Router},
+    selfcall,
+};
+
+/// How long to wait for the caches before the listeners open without them: admission has an answer for what is
+/// not known, and the API server may be waiting for it.
+const CACHE_WAIT: Duration = Duration::from_secs(1);
+/// How long tasks may take to end, requests in flight included.
+const STOP_LIMIT: Duration = Duration::from_secs(25);
+/// How often certificate files are looked at besides being watched.
+const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
+/// Pause between calls to ourselves until one is answered.
+const SELF_CALL_EVERY: Duration = Duration::from_millis(200);
+
+/// Why the webhook cannot start, or ends other than by a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Logging cannot begin.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Metrics contradict each other.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+    /// Certificates or keys cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A port cannot be served.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// How to reach the API server is not known.
+    #[error("cannot tell how to reach the API server")]
+    Kube(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A task ended the process.
+    #[error(transparent)]
+    Supervise(#[from] SuperviseError),
+}
+
+impl StartError {
+    /// The exit code: 2 for what its user has to put right, 1 for what went wrong by itself.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Tls(_) | Self::Kube(_) => 2,
+            Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Supervise(_) => 1,
+        }
+    }
+}
+
+/// Runs the webhook until a signal ends it in order.
+///
+/// # Errors
+/// It cannot start, or one of its tasks ended.
+pub async fn run(args: Args) -> Result<(), StartError> {
+    let policies = Policies::load(args.config.as_deref())?;
+    args.log.init()?;
+    tls::install_provider();
+    let exporter = catalogue()?.install()?;
+    let mut supervisor = Supervisor::new()?;
+    let readiness = Readiness::new();
+    let ready = Parts::new(&readiness);
+    open_admin(&args, exporter, readiness, &mut supervisor).await?;
+    info!(
+        replica = args.replica_name,
+        version = env!("CARGO_PKG_VERSION"),
+        "starting"
+    );
+
+    let store = certificates(&args, &mut supervisor)?;
+    let client = client(args.kubeconfig.as_deref()).await?;
+    let origin = Instant::now();
+    let cluster = Arc::new(Cluster::new(policies, origin));
+    follow(&client, &cluster, ready.caches, &mut supervisor).await;
+    serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
+    serve_admission(&args, store, cluster, origin, ready.admission, &mut supervisor).await?;
+
+    let grace = Grace {
+        linger: args.drain(),
+        deadline: STOP_LIMIT,
+    };
+    Ok(supervisor.run(grace).await?)
+}
+
+/// All metrics of the webhook.
+///
+/// # Errors
+/// Two declarations contradict each other.
+pub fn catalogue() -> Result<Catalogue, MetricError> {
+    Catalogue::new(&[metrics::ADMISSION, hint_metrics::METRICS, node_metrics::METRICS])
+}
+
+/// The parts that have a say in readiness; all of them do from the beginning.
+struct Parts {
+    caches: Handle,
+    admission: Handle,
+}
+
+impl Parts {
+    fn new(readiness: &Readiness) -> Self {
+        Self {
+            caches: readiness.handle("caches"),
+            admission: readiness.handle("admission"),
+        }
+    }
+}
+
+async fn open_admin(
+    args: &Args,
+    exporter: Exporter,
+    readiness: Readiness,
+    supervisor: &mut Supervisor,
+) -> Result<(), StartError> {
+    let listener = args.admin.bind().await?;
+    let admin = Admin::new(names::WEBHOOK_SERVICE, exporter, readiness);
+    supervisor.spawn("admin", admin.serve(listener, supervisor.shutdown()));
+    Ok(())
+}
+
+/// Loads the key pair, or makes it, and keeps it current.
+fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStore>, StartError> {
+    let services = [names::WEBHOOK_SERVICE, names::HINTS_SERVICE];
+    let names = services.map(|service| format!("{service}.{}.svc", names::NAMESPACE));
+    let files = args.tls.files(&names, SystemTime::now())?;
+    let store = CertStore::load("serving", files, SystemTime::now())?;
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn(
+        "certificates",
+        tls::watch(Arc::clone(&store), CERTIFICATE_POLL, stop),
+    );
+    Ok(store)
+}
+
+/// A client of the API server; nothing is asked of it yet.
+async fn client(kubeconfig: Option<&Path>) -> Result<Client, StartError> {
+    let config = match kubeconfig {
+        None => kube::Config::infer()
+            .await
+            .map_err(|error| StartError::Kube(error.into()))?,
+        Some(file) => {
+            let read =
+                kube::config::Kubeconfig::read_from(file).map_err(|error| StartError::Kube(error.into()))?;
+            kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                .await
+                .map_err(|error| StartError::Kube(error.into()))?
+        }
+    };
+    Client::try_from(config).map_err(|error| StartError::Kube(error.into()))
+}
+
+/// Begins to follow nodes and pods, and gives the caches a moment to fill.
+async fn follow(client: &Client, cluster: &Arc<Cluster>, ready: Handle, supervisor: &mut Supervisor) {
+    let stop = supervisor.shutdown().stopping().clone();
+    let (nodes_tx, nodes) = oneshot::channel();
+    let (pods_tx, pods) = oneshot::channel();
+    let api = Api::all(client.clone());
+    supervisor.spawn(
+        "nodes",
+        informer::follow(api, Arc::clone(&cluster.nodes), nodes_tx, stop.clone()),
+    );
+    let api = Api::all(client.clone());
+    supervisor.spawn(
+        "pods",
+        informer::follow(api, Arc::clone(&cluster.pods), pods_tx, stop.clone()),
+    );
+    let (filled_tx, filled) = oneshot::channel::<()>();
+    supervisor.spawn("caches", async move {
+        if let (Ok(()), Ok(())) = tokio::join!(nodes, pods) {
+            ready.ready();
+            // Whoever waited may have given up.
+            let _is_heard = filled_tx.send(()).is_ok();
+        }
+        stop.cancelled().await;
+    });
+    if timeout(CACHE_WAIT, filled).await.is_err() {
+        warn!(waited = ?CACHE_WAIT, "serving before nodes and pods are known");
+    }
+}
+
+/// Opens the hint port.
+async fn serve_hints(
+    args: &Args,
+    store: &Arc<CertStore>,
+    client: &Client,
+    cluster: &Arc<Cluster>,
+    supervisor: &mut Supervisor,
+) -> Result<(), StartError> {
+    let clients = args
+        .hints_client_ca_file
+        .clone()
+        .map_or(ClientAuth::None, ClientAuth::Optional);
+    let tls = tls::server_config(
+        Arc::clone(store) as _,
+        args.tls.tls_min_version,
+        &clients,
+        &["h2"],
+    )?;
+    let listener = Listener::bind("hints", args.hints_addr, server::LIMITS).await?;
+    let shutdown = supervisor.shutdown();
+    let profiles = if args.allow_demo_timing {
+        Profile::ALL.to_vec()
+    } else {
+        vec![Profile::Production]
+    };
+    let writer = Arc::new(nudge::ApiServer::new(client.clone()));
+    let shared = Arc::new(Shared {
+        cluster: Arc::clone(cluster),
+        authenticator: Arc::new(Authenticator::new(Arc::new(review::ApiServer::new(
+            client.clone(),
+        )))),
+        streams: Arc::new(Streams::default()),
+        nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer)),
+        profiles,
+        shutdown: shutdown.clone(),
+    });
+    supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));
+    Ok(())
+}
+
+/// Opens the admission port and calls it once.
+async fn serve_admission(
+    args: &Args,
+    store: Arc<CertStore>,
+    cluster: Arc<Cluster>,
+    origin: Instant,
+    ready: Handle,
+    supervisor: &mut Supervisor,
+) -> Result<(), StartError> {
+    let tls = args.tls.server_config(store, &["http/1.1"])?;
+    let listener = Listener::bind("admission", args.admission_addr, Limits::default()).await?;
+    let (address, shutdown) = (listener.address(), supervisor.shutdown());
+    let nodes: Arc<dyn endpoint::Nodes> = cluster;
+    let router = Router::new(router::Options {
+        endpoints: endpoints::ENDPOINTS,
+        gates: args.feature_gates.clone(),
+        nodes,
+        limits: router::Limits::default(),
+        origin,
+    });
+    let answer = move |request| {
+        let router = router.clone();
+        async move { router.respond(request).await }
+    };
+    supervisor.spawn(
+        "admission",
+        listener.serve_http(Some(tls), shutdown.clone(), answer),
+    );
+    let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
+    supervisor.spawn("self-call", async move {
+        if needs_certificate {
+            info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
+            ready.ready();
+        } else {
+            call_ourselves(address, &ready, &shutdown).await;
+        }
+        shutdown.stopping().cancelled().await;
+    });
+    Ok(())
+}
+
+/// Calls until there is an answer.
+async fn call_ourselves(address: std::net::SocketAddr, ready: &Handle, shutdown: &Shutdown) {
+    loop {
+        match selfcall::call(address).await {
+            Ok(()) => return ready.ready(),
+            Err(error) => {
+                warn!(error = %chain(&error), "our own port does not answer");
+                ready.not_ready(chain(&error).to_string());
+            }
+        }
+        select! {
+            () = shutdown.stopping().cancelled() => return,
+            () = sleep(SELF_CALL_EVERY) => {}
+        }
+    }
+}
