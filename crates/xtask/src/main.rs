@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use clap::Parser;
-use tokio::runtime::Runtime;
+use tracing_subscriber::EnvFilter;
 use xtask::{cluster, setup, suite};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
@@ -19,10 +19,12 @@ enum Command {
 }
 
 fn main() -> Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    // Its client reports every refused connection as an error, and a control plane that starts or stops refuses many.
+    let filter = EnvFilter::new("warn,kube_client=off");
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
     match Command::parse() {
         Command::Setup => setup::run(&setup::Item::all())?.check(),
-        Command::Cluster => Runtime::new()?.block_on(cluster::foreground::run()),
+        Command::Cluster => cluster::foreground::run(),
         Command::Test(test) => test.run(),
     }
 }

@@ -56,6 +56,7 @@ impl Authority {
 
         let key = KeyPair::generate().context("make the key of service accounts")?;
         write(&layout.service_account_key(), &key.serialize_pem())?;
+        write(&layout.service_account_public_key(), &key.public_key_pem())?;
         Ok(authority)
     }
 

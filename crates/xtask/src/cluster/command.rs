@@ -58,6 +58,10 @@ impl Layout {
         self.folder.join("service-accounts.key")
     }
 
+    pub(super) fn service_account_public_key(&self) -> PathBuf {
+        self.folder.join("service-accounts.pub")
+    }
+
     /// The log of the process of that name.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
@@ -107,7 +111,6 @@ pub(super) fn etcd(layout: &Layout) -> Vec<String> {
 
 pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<String> {
     let socket = layout.folder.join("etcd-client:1");
-    let key = layout.service_account_key();
     let mut arguments = vec![
         format!("--etcd-servers=unix://{}", socket.display()),
         "--bind-address=127.0.0.1".to_owned(),
@@ -117,8 +120,8 @@ pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<Stri
         flag("tls-cert-file", layout.server_certificate()),
         flag("tls-private-key-file", layout.server_key()),
         flag("client-ca-file", layout.ca_certificate()),
-        flag("service-account-key-file", &key),
-        flag("service-account-signing-key-file", &key),
+        flag("service-account-key-file", layout.service_account_public_key()),
+        flag("service-account-signing-key-file", layout.service_account_key()),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),

@@ -7,13 +7,17 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use tokio::{
+    runtime::Runtime,
     select,
     signal::unix::{SignalKind, signal},
     time::{Duration, interval},
 };
 
 use super::{Cluster, NodeOptions, Options};
-use crate::terminal::say;
+use crate::{
+    controlplane::{self, Component},
+    terminal::say,
+};
 
 /// The node's name.
 const NODE: &str = "hollow-0";
@@ -25,7 +29,13 @@ const CHECK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If it cannot be started, or one of its processes ends.
-pub async fn run() -> Result<()> {
+pub fn run() -> Result<()> {
+    // Before signals are watched for, so that they end a build at once.
+    controlplane::ensure(&Component::ALL)?;
+    Runtime::new().context("start the async runtime")?.block_on(kept())
+}
+
+async fn kept() -> Result<()> {
     let start = Instant::now();
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for Ctrl-C")?;
