@@ -42,7 +42,7 @@ pub struct Sample {
     pub memory: Option<MemoryUse>,
     /// What the pods used, once a frame, after its end.
     pub pods: Option<PodFrame>,
-    /// What the kernel counted of our programs; once a frame, if it was asked to.
+    /// What the kernel counted of our programs, if it was asked to.
     pub runs: Option<Arc<[Runs]>>,
 }
 
@@ -133,7 +133,7 @@ impl Loop {
         let memory = self.memory(at);
         let pods = self.pods.turn(at, self.kubepods.as_ref());
         let pods = note(pods, "pods", &mut self.complaints.pods).flatten();
-        let runs = if is_frame_end { self.runs() } else { None };
+        let runs = self.runs();
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu).ok().flatten();
         Sample {
             at,

@@ -1,6 +1,9 @@
 //! Every metric of the agent: the only place that spells a name, its labels and its buckets.
 
+use headroom_domain::{hint::Sight, resource::Resource};
 use headroom_kit::metric::{Counter, Gauge, Metric, Unit};
+
+use crate::status::{PodsStatus, Status};
 
 /// How much the agent sees.
 pub static MODE: Gauge<1> = Gauge::new(
@@ -167,6 +170,47 @@ pub static METRICS: &[&Metric] = &[
     DIRECTIVES.metric(),
     ACKS.metric(),
 ];
+
+/// Sets the gauges to what `/status` says.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; 53 bits are more than is measured"
+)]
+pub fn show(status: &Status) {
+    for mode in Sight::ALL {
+        MODE.with([mode.name()])
+            .set(f64::from(u8::from(status.mode == mode.name())));
+    }
+    if let Some(measured) = &status.measured {
+        CPU_BUSY.with([]).set(measured.cpu_busy_milli as f64 / 1e3);
+        CPU_STEAL.with([]).set(measured.steal_milli as f64 / 1e3);
+        SIGMA8.with([]).set(f64::from(measured.sigma8_ppm) / 1e6);
+        MEMORY_USED.with([]).set(measured.mem_used_bytes as f64);
+    }
+    for resource in Resource::ALL {
+        if let Some(part) = status.resource(resource) {
+            PUBLISHED
+                .with([resource.name()])
+                .set(f64::from(part.published_cents) / 1e2);
+            BRAKE.with([resource.name()]).set(f64::from(part.brake));
+            COVERAGE
+                .with([resource.name()])
+                .set(f64::from(part.coverage_ppm) / 1e6);
+        }
+    }
+    let PodsStatus {
+        tracked,
+        untracked,
+        unreadable,
+    } = status.pods;
+    for (state, pods) in [
+        ("tracked", tracked),
+        ("untracked", untracked),
+        ("unreadable", unreadable),
+    ] {
+        PODS.with([state]).set(pods as f64);
+    }
+}
 
 #[cfg(test)]
 mod tests {

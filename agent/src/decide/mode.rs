@@ -7,7 +7,7 @@ use headroom_domain::{
 };
 
 use crate::{
-    probe::{Health, Hook, Verdict},
+    probe::{Health, Verdict},
     sample::Origin,
 };
 
@@ -111,13 +111,8 @@ impl Senses {
         let why = self.obstacle.as_deref().unwrap_or("no reason given");
         format!(
             "CPU use comes from /proc/stat: no peaks below a second, no run-queue latency, brakes by pressure and mean \
-             use only, a margin of 20 % and ratios up to 1.50; because {why}"
+             use only, a margin of 20 % and ratios up to 1.50; the reason: {why}"
         )
-    }
-
-    /// What became of one hook.
-    pub fn verdict(&self, hook: Hook) -> Option<&Verdict> {
-        self.verdicts.iter().find(|verdict| verdict.hook == hook)
     }
 }
 
@@ -167,12 +162,12 @@ mod tests {
         let senses = Senses {
             origin: Origin::Procfs,
             verdicts: Vec::new(),
-            obstacle: Some("of --source procfs".to_owned()),
+            obstacle: Some("--source procfs".to_owned()),
         };
         let (sight, sentence) = senses.mode(None);
         assert_eq!(sight, Sight::Proc);
         assert!(
-            sentence.contains("no run-queue latency") && sentence.ends_with("because of --source procfs")
+            sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
         assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
     }

@@ -131,16 +131,16 @@ mod tests {
         }
     }
 
-    fn stat(busy_ms: u64, steal_ms: u64, elapsed_ms: u64) -> Option<StatSpan> {
+    fn stat(busy_ms: u64, steal_ms: u64, elapsed_ms: u64) -> StatSpan {
         let time = CpuTime {
             busy_ns: busy_ms * MS,
             steal_ns: steal_ms * MS,
             idle_ns: 0,
         };
-        Some(StatSpan {
+        StatSpan {
             elapsed_ns: elapsed_ms * MS,
             time,
-        })
+        }
     }
 
     #[test]
@@ -167,15 +167,15 @@ mod tests {
             }
             .demand_milli(4)
         };
-        assert_eq!(with(stat(700, 0, 1000)), 700);
-        assert_eq!(with(stat(400, 0, 1000)), 500);
+        assert_eq!(with(Some(stat(700, 0, 1000))), 700);
+        assert_eq!(with(Some(stat(400, 0, 1000))), 500);
         assert_eq!(with(None), 500);
     }
 
     #[test]
     fn stolen_time_is_part_of_demand_and_not_of_use() {
         let tally = Tally {
-            stat: stat(1000, 300, 1000),
+            stat: Some(stat(1000, 300, 1000)),
             ..tally(1000, 0)
         };
         assert_eq!(
@@ -183,7 +183,7 @@ mod tests {
             (700, 300, 1000)
         );
         let all = Tally {
-            stat: stat(0, 2000, 1000),
+            stat: Some(stat(0, 2000, 1000)),
             ..tally
         };
         assert_eq!(all.used_milli(), 0);
@@ -193,7 +193,7 @@ mod tests {
     fn sums_are_means_over_the_whole_stretch() {
         let mut sum = Tally::default();
         sum.add(&Tally {
-            stat: stat(10, 10, 100),
+            stat: Some(stat(10, 10, 100)),
             switches: 600,
             ..tally(1000, 0)
         });

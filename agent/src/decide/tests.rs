@@ -73,7 +73,7 @@ fn told() -> Decider {
 }
 
 /// What the three pods are seen to use; at a frame's end.
-fn used(cpu: u64) -> Option<PodFrame> {
+fn used(cpu: u64) -> PodFrame {
     let part = PerResource {
         cpu: cpu / 3,
         memory: GIB / 2,
@@ -87,17 +87,17 @@ fn used(cpu: u64) -> Option<PodFrame> {
             },
         )
     });
-    Some(PodFrame {
+    PodFrame {
         used: BTreeMap::from(used),
         ..PodFrame::default()
-    })
+    }
 }
 
 /// Runs whole frames (from, exclusive, to, inclusive, in seconds since boot) at this load; the ratios they end with.
 fn run(decider: &mut Decider, frames: std::ops::Range<u64>, busy_milli: u64) -> Vec<u32> {
     let mut ratios = Vec::new();
     for quarter in frames.start * 4 + 1..=frames.end * 4 {
-        let pods = if quarter % 4 == 0 { used(busy_milli) } else { None };
+        let pods = (quarter % 4 == 0).then(|| used(busy_milli));
         decider.take(Sample {
             pods,
             ..sample(quarter, busy_milli)
@@ -360,7 +360,7 @@ fn procfs_alone_is_said_and_trusted_less() {
     let mut decider = decider(Origin::Procfs);
     decider.direct(pods(1));
     for quarter in 41..=200 {
-        let pods = if quarter % 4 == 0 { used(400) } else { None };
+        let pods = (quarter % 4 == 0).then(|| used(400));
         let mut sample = Sample {
             pods,
             ..sample(quarter, 400)

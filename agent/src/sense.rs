@@ -1,0 +1,180 @@
+//! Opens the source of CPU counters: the kernel programs, or procfs when they cannot be had, and says which and why.
+
+use headroom_kit::log::chain;
+use tracing::{info, warn};
+
+use crate::{
+    args::Source,
+    decide::Senses,
+    metrics::HOOK,
+    probe::{self, Health, Probe, ProbeError, Verdict},
+    sample::{
+        CounterSource, Origin, SampleError, Sampler,
+        clock::{self, Clocks},
+        procfs::Procfs,
+        procstat, ring,
+    },
+};
+
+/// `/proc/stat` is read at every fourth poll: once a second.
+const STAT_EVERY: u32 = 4;
+
+/// An open source.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its sampler.
+    pub sampler: Sampler,
+    /// The kernel programs, if they are the source.
+    pub probe: Option<Probe>,
+    /// Which it is, and why not the other.
+    pub senses: Senses,
+}
+
+/// Why nothing can be measured, or not in the way that was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum SenseError {
+    /// The kernel programs cannot be had, and procfs was not to stand in.
+    #[error("--source ebpf: there are no kernel programs to count with")]
+    Probe(#[source] ProbeError),
+    /// Counters cannot be read.
+    #[error("cannot measure the CPUs")]
+    Sample(#[from] SampleError),
+}
+
+/// Opens the source. Blocks for some 50 ms when the kernel programs are loaded.
+///
+/// # Errors
+/// procfs cannot be read, or the kernel programs were insisted on and cannot be had.
+pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<Opened, SenseError> {
+    let obstacle = match source {
+        Source::Procfs => Obstacle {
+            reason: "--source procfs".to_owned(),
+            verdicts: Vec::new(),
+        },
+        Source::Auto | Source::Ebpf => match Probe::load(options) {
+            Ok(probe) => return kernel(probe, files),
+            Err(error) if source == Source::Ebpf => return Err(SenseError::Probe(error)),
+            Err(error) => Obstacle {
+                reason: chain(&error).to_string(),
+                verdicts: error.verdicts().to_vec(),
+            },
+        },
+    };
+    procfs(obstacle, files)
+}
+
+/// Why the kernel programs are not the source.
+struct Obstacle {
+    reason: String,
+    verdicts: Vec<Verdict>,
+}
+
+fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
+    let verdicts = probe.verdicts().to_vec();
+    tell(&verdicts);
+    let maps = probe.take_maps().ok_or(SenseError::Probe(ProbeError::NotBuilt))?;
+    let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
+    let sampler = sampler(Box::new(source), files)?;
+    let senses = Senses {
+        origin: Origin::Ebpf,
+        verdicts,
+        obstacle: None,
+    };
+    Ok(Opened {
+        sampler,
+        probe: Some(probe),
+        senses,
+    })
+}
+
+fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
+    let Obstacle { reason, verdicts } = obstacle;
+    tell(&verdicts);
+    let sampler = sampler(Box::new(procstat::Source::new(clock::monotonic_ns())), files)?;
+    let senses = Senses {
+        origin: Origin::Procfs,
+        verdicts,
+        obstacle: Some(reason),
+    };
+    warn!(mode = "PROC", "{}", senses.procfs());
+    Ok(Opened {
+        sampler,
+        probe: None,
+        senses,
+    })
+}
+
+fn sampler(source: Box<dyn CounterSource>, files: Procfs) -> Result<Sampler, SampleError> {
+    Sampler::new(source, files, STAT_EVERY, Clocks::read())
+}
+
+/// Logs what became of each hook.
+fn tell(verdicts: &[Verdict]) {
+    for Verdict {
+        hook,
+        health,
+        flavour,
+        reason,
+        verifier_log,
+    } in verdicts
+    {
+        let name = match health {
+            Health::Ok => "ok",
+            Health::Unsupported => "unsupported",
+            Health::Failed => "failed",
+        };
+        HOOK.with([hook.tracepoint(), name]).set(1.0);
+        let (hook, reason) = (hook.tracepoint(), reason.as_deref());
+        if *health == Health::Ok {
+            info!(hook, ?flavour, reason, "kernel program attached");
+        } else {
+            warn!(
+                hook,
+                health = name,
+                reason,
+                verifier_log,
+                "kernel program not attached"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn procfs_is_taken_when_it_is_asked_for() {
+        let opened = open(Source::Procfs, &probe::Options::default(), Procfs::default()).unwrap();
+        assert_eq!(
+            (opened.senses.origin, opened.probe.is_none()),
+            (Origin::Procfs, true)
+        );
+        assert!(opened.senses.procfs().ends_with("--source procfs"));
+    }
+
+    #[test]
+    fn without_kernel_programs_procfs_stands_in_unless_they_are_insisted_on() {
+        // A kernel that does not describe itself.
+        let options = probe::Options {
+            btf: "/nonexistent/btf".into(),
+            ..probe::Options::default()
+        };
+        let opened = open(Source::Auto, &options, Procfs::default()).unwrap();
+        assert_eq!(opened.senses.origin, Origin::Procfs);
+        assert!(opened.senses.obstacle.is_some_and(|reason| !reason.is_empty()));
+        let refusal = open(Source::Ebpf, &options, Procfs::default()).unwrap_err();
+        assert!(refusal.to_string().starts_with("--source ebpf"), "{refusal}");
+    }
+
+    #[test]
+    fn a_machine_without_procfs_cannot_be_measured() {
+        let files = Procfs::at("/nonexistent".as_ref(), "/nonexistent".as_ref());
+        let refusal = open(Source::Procfs, &probe::Options::default(), files).unwrap_err();
+        assert!(
+            chain(&refusal).to_string().contains("/nonexistent/stat"),
+            "{}",
+            chain(&refusal)
+        );
+    }
+}
