@@ -95,6 +95,16 @@ impl<'a> Draft<'a> {
         self.old.as_ref()
     }
 
+    /// True if the value at `path` is sure to be the stored one: neither the request nor a step changed it. False
+    /// says nothing: the same value can be written in other words.
+    pub fn is_as_stored(&self, path: &[&str]) -> bool {
+        match (self.find(path), self.old.as_ref().map(|old| old.get(path))) {
+            (Found::Nothing, Some(None)) => true,
+            (Found::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
+            (Found::Nothing | Found::Written(_) | Found::Stored(_) | Found::Edited(..), _) => false,
+        }
+    }
+
     /// Writes `value` at `path` and creates the objects on the way. Writing what is already there records nothing.
     ///
     /// # Errors
@@ -377,6 +387,20 @@ mod tests {
             "metadata.name.x lies inside a value that is not an object"
         );
         assert!(draft().set(&[], 1).is_err());
+    }
+
+    #[test]
+    fn a_value_is_as_stored_until_somebody_changes_it() {
+        let old = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"2"}}}"#;
+        let new = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"3"}}}"#;
+        let mut draft = Draft::new(
+            serde_json::from_str(new).unwrap(),
+            Some(serde_json::from_str(old).unwrap()),
+        );
+        assert!(draft.is_as_stored(&["metadata", "labels"]) && draft.is_as_stored(&["spec"]));
+        assert!(!draft.is_as_stored(&["metadata", "annotations"]));
+        draft.set(&["metadata", "labels", "a"], "2").unwrap();
+        assert!(!draft.is_as_stored(&["metadata", "labels"]));
     }
 
     #[test]

@@ -440,7 +440,7 @@ mod tests {
             error
                 .reason()
                 .to_string()
-                .contains("nested deeper than 100 levels"),
+                .contains("nested deeper than 127 levels"),
             "{}",
             error.reason()
         );

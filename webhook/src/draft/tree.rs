@@ -17,9 +17,12 @@ use super::Fields;
 /// and `status`. What is below stays text, so that each byte is scanned once.
 const OPENED: u8 = 2;
 
-/// Deepest nesting that a value below the opened levels may have. Objects of the API are far shallower; the
-/// limit keeps a request that is all brackets from being taken for one.
-pub const MAX_DEPTH: usize = 100;
+/// Deepest nesting that a value below the opened levels may have: the deepest that can be parsed later without
+/// risk to the stack. Objects of the API are far shallower.
+pub const MAX_DEPTH: usize = 127;
+
+/// Room for the members that most objects have, so that their list seldom moves.
+const USUAL_MEMBERS: usize = 16;
 
 /// A JSON value. Reading it never changes it; writes go to a [`Draft`](super::Draft) on top of it.
 pub struct Tree<'a>(Form<'a>);
@@ -51,6 +54,14 @@ impl<'a> Tree<'a> {
             Form::Text(text, _) => *text == "null",
             Form::Object(_) => false,
             Form::Value(value) => value.is_null(),
+        }
+    }
+
+    /// True if both are text and the same to the byte; false says nothing.
+    pub fn is_verbatim(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Form::Text(text, _), Form::Text(other, _)) => text == other,
+            (Form::Text(..) | Form::Object(_) | Form::Value(_), _) => false,
         }
     }
 
@@ -132,26 +143,35 @@ fn open(text: &str) -> Option<Members<'_>> {
 
 /// True if brackets are nested deeper than [`MAX_DEPTH`] in a valid JSON text.
 fn is_too_deep(text: &str) -> bool {
-    let bytes = text.as_bytes();
+    let mut rest = text.as_bytes();
     // Nesting that deep closes as often; counting alone settles it for nearly every value.
-    if memchr::memchr2_iter(b']', b'}', bytes).nth(MAX_DEPTH).is_none() {
+    if memchr::memchr2_iter(b']', b'}', rest).nth(MAX_DEPTH).is_none() {
         return false;
     }
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for byte in bytes {
+    let mut depth = 0_usize;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b'"' => rest = after_string(tail),
+            b'[' | b'{' if depth == MAX_DEPTH => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
-        }
-        if depth > MAX_DEPTH {
-            return true;
         }
     }
     false
+}
+
+/// What follows the string that `text` is the inside of.
+fn after_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
+        let is_escape = text.get(at) == Some(&b'\\');
+        text = text.get(at + 1 + usize::from(is_escape)..).unwrap_or_default();
+        if !is_escape {
+            break;
+        }
+    }
+    text
 }
 
 /// Reads a value with that many levels opened. The lifetime is the tree's, which must not outlive the text's.
@@ -182,7 +202,7 @@ impl<'de: 'a, 'a> Visitor<'de> for Levels<'a> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'a>, A::Error> {
-        let mut members = Members::new();
+        let mut members = Members::with_capacity(USUAL_MEMBERS);
         while let Some(name) = map.next_key()? {
             members.push((name, map.next_value_seed(Self(self.0 - 1, PhantomData))?));
         }
@@ -288,10 +308,11 @@ mod tests {
     #[test]
     fn nesting_up_to_the_limit_is_read_and_beyond_it_refused() {
         let nested = |depth: usize| format!(r#"{{"a":{{"b":{}{}}}}}"#, "[".repeat(depth), "]".repeat(depth));
-        assert!(serde_json::from_str::<Tree<'_>>(&nested(MAX_DEPTH)).is_ok());
+        let text = nested(MAX_DEPTH);
+        assert!(tree(&text).to_value().is_ok());
         let error = serde_json::from_str::<Tree<'_>>(&nested(MAX_DEPTH + 1)).unwrap_err();
         assert!(
-            error.to_string().contains("nested deeper than 100 levels"),
+            error.to_string().contains("nested deeper than 127 levels"),
             "{error}"
         );
         assert!(serde_json::from_str::<Tree<'_>>(&nested(100_000)).is_err());

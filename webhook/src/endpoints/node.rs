@@ -8,6 +8,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{draft::Fields, endpoint::Ctx};
 
@@ -16,14 +17,6 @@ use crate::{draft::Fields, endpoint::Ctx};
 struct Condition {
     r#type: String,
     last_heartbeat_time: Option<String>,
-}
-
-/// A quantity on the wire: a string, or a number from hand-written objects.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Amount {
-    Text(String),
-    Number(serde_json::Number),
 }
 
 /// The path of an annotation.
@@ -87,10 +80,12 @@ pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> (Policy, Option<Mod
     }
 }
 
+/// A quantity: text, or a number as people write it.
 fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
     match fields.read(&["status", list, resource.name()]).ok()?? {
-        Amount::Text(text) => text.trim().parse().ok(),
-        Amount::Number(number) => number.to_string().parse().ok(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

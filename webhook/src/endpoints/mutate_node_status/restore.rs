@@ -26,7 +26,9 @@ pub(super) static STEP: Step = Step {
 const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
 
 fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    if ctx.request.operation != Operation::Update || names::node_of_user(&ctx.request.user.name).is_none() {
+    let is_kubelet = names::node_of_user(&ctx.request.user.name).is_some();
+    let is_update = ctx.request.operation == Operation::Update;
+    if !is_kubelet || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }
     let Some(old) = draft.old() else { return Ok(()) };

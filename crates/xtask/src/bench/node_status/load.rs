@@ -1,0 +1,143 @@
+//! Keep-alive load over TLS on the webhook's own server stack, on loopback.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use headroom_kit::{
+    serve::{Limits, Listener},
+    supervise::Shutdown,
+    tls::{
+        self, CertStore, ClientAuth, MinVersion,
+        client::{client_config, server_name},
+        self_signed, server_config,
+    },
+};
+use headroom_webhook::router::Router;
+use http::{Request, StatusCode, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
+use hyper::{
+    body::Bytes,
+    client::conn::http1::{SendRequest, handshake},
+};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use tokio::{net::TcpStream, task::JoinSet};
+use tokio_rustls::TlsConnector;
+
+/// Connections, each with one request in flight.
+pub(super) const CONNECTIONS: usize = 8;
+/// How long the load is on before anything counts.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// How long it counts.
+const MEASURED: Duration = Duration::from_secs(8);
+
+/// What the clients saw.
+pub(super) struct Load {
+    /// Time of each request, ascending.
+    pub(super) latencies_ms: Vec<f64>,
+    /// Answers per second over all connections.
+    pub(super) per_second: f64,
+}
+
+/// Serves `router` and asks it `body` from all connections, one request after the other.
+pub(super) async fn run(router: Router, path: &'static str, body: Bytes) -> Result<Load> {
+    tls::install_provider();
+    let directory = tempfile::tempdir()?;
+    let names = ["localhost".to_owned()];
+    let files = self_signed::ensure(directory.path(), &names, SystemTime::now())?;
+    let store = CertStore::load("bench", files, SystemTime::now())?;
+    let server = server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"])?;
+    let client = client_config(&directory.path().join(self_signed::CA_CERT), None, &["http/1.1"])?;
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind("bench", loopback, Limits::default()).await?;
+    let address = listener.address();
+    let shutdown = Shutdown::new();
+    let serving = tokio::spawn(
+        listener.serve_http(Some(server), shutdown.clone(), move |request| {
+            let router = router.clone();
+            async move { router.respond(request).await }
+        }),
+    );
+    let load = clients(address, &client, path, &body).await;
+    shutdown.stop();
+    serving.await?;
+    load
+}
+
+async fn clients(
+    address: SocketAddr,
+    tls: &Arc<ClientConfig>,
+    path: &'static str,
+    body: &Bytes,
+) -> Result<Load> {
+    let mut clients = JoinSet::new();
+    let begin = Instant::now() + WARM_UP;
+    for _ in 0..CONNECTIONS {
+        let sender = connect(address, tls).await?;
+        clients.spawn(ask(sender, path, body.clone(), begin));
+    }
+    let mut latencies_ms = Vec::new();
+    while let Some(own) = clients.join_next().await {
+        latencies_ms.extend(own??);
+    }
+    ensure!(
+        latencies_ms.len() >= 100,
+        "only {} requests were answered",
+        latencies_ms.len()
+    );
+    latencies_ms.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52 requests")]
+    let per_second = latencies_ms.len() as f64 / MEASURED.as_secs_f64();
+    Ok(Load {
+        latencies_ms,
+        per_second,
+    })
+}
+
+async fn connect(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<SendRequest<Full<Bytes>>> {
+    let tcp = TcpStream::connect(address).await?;
+    tcp.set_nodelay(true)?;
+    let stream = TlsConnector::from(Arc::clone(tls))
+        .connect(server_name("localhost")?, tcp)
+        .await?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Asks until the time is over; the latencies of what was answered within it, in milliseconds.
+async fn ask(
+    mut sender: SendRequest<Full<Bytes>>,
+    path: &'static str,
+    body: Bytes,
+    begin: Instant,
+) -> Result<Vec<f64>> {
+    let mut latencies_ms = Vec::new();
+    loop {
+        let request = Request::post(path)
+            .header(http::header::HOST, "localhost")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body.clone()))?;
+        let sent = Instant::now();
+        sender.ready().await?;
+        let response = sender.send_request(request).await.context("no answer")?;
+        ensure!(
+            response.status() == StatusCode::OK,
+            "answered {}",
+            response.status()
+        );
+        let answer = response.into_body().collect().await?;
+        let received = Instant::now();
+        ensure!(!answer.to_bytes().is_empty(), "an empty answer");
+        if received >= begin + MEASURED {
+            return Ok(latencies_ms);
+        }
+        if sent >= begin {
+            latencies_ms.push((received - sent).as_secs_f64() * 1e3);
+        }
+    }
+}
