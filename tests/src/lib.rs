@@ -1,1 +1,11 @@
-//! End-to-end tests on a real kernel, a real API server and real processes.
+//! What end-to-end tests share. Each file in `tests/` begins with the kind of real part it needs: `process_`,
+//! `kernel_` or `apiserver_`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::expect_used,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+pub mod scripted_agent;
+pub mod stand;

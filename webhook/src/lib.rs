@@ -34,5 +34,11 @@ use endpoint::Access;
 
 /// What the process asks of the API server besides what the steps of its endpoints read.
 pub fn access() -> Vec<Access> {
-    [pods::ACCESS, node::watch::ACCESS, node::nudge::ACCESS, hints::review::ACCESS].concat()
+    [
+        pods::ACCESS,
+        node::watch::ACCESS,
+        node::nudge::ACCESS,
+        hints::review::ACCESS,
+    ]
+    .concat()
 }

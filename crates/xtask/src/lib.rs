@@ -3,7 +3,9 @@
 
 pub mod cluster;
 pub mod controlplane;
+pub mod demo;
 pub mod folder;
+pub mod headroom;
 pub mod process;
 pub mod setup;
 pub mod suite;

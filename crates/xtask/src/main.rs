@@ -1,10 +1,13 @@
 //! Entry point of `cargo xtask`.
 #![forbid(unsafe_code)]
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::Parser;
+use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
-use xtask::{cluster, setup, suite};
+use xtask::{cluster, demo, setup, suite};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -14,17 +17,25 @@ enum Command {
     Setup,
     /// Starts a real control plane with one node on loopback and keeps it until Ctrl-C.
     Cluster,
+    /// Tells the story of a node: real control plane, webhook, agent on this kernel, and a live table.
+    Demo(demo::Demo),
+    /// A load process of the demo.
+    #[command(hide = true)]
+    Load(demo::load::Load),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     // Its client reports every refused connection as an error, and a control plane that starts or stops refuses many.
     let filter = EnvFilter::new("warn,kube_client=off");
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
     match Command::parse() {
-        Command::Setup => setup::run(&setup::Item::all())?.check(),
-        Command::Cluster => cluster::foreground::run(),
-        Command::Test(test) => test.run(),
+        Command::Setup => setup::run(&setup::Item::all())?.check()?,
+        Command::Cluster => cluster::foreground::run()?,
+        Command::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
+        Command::Load(load) => load.run()?,
+        Command::Test(test) => return test.run(),
     }
+    Ok(ExitCode::SUCCESS)
 }

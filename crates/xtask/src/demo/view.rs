@@ -1,0 +1,258 @@
+//! What a person sees: a table that redraws itself on a terminal, lines elsewhere, and the checks at the end.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _, Write as _},
+};
+
+use anyhow::Result;
+use comfy_table::{Table, presets};
+
+use super::{
+    snapshot::Snapshot,
+    story::{Act, Check, Event},
+};
+
+/// How the demo is shown.
+#[derive(Debug)]
+pub(super) enum View {
+    /// One JSON line per change.
+    Json,
+    /// A table that redraws itself; the number is the lines of the last one, and the log is what happened so far.
+    Live {
+        /// Lines to go back before drawing again.
+        drawn: usize,
+        /// What happened, newest last.
+        log: Vec<String>,
+    },
+    /// A line per event and per second.
+    Plain,
+}
+
+impl View {
+    /// JSON if asked for, a live table on a terminal, lines elsewhere.
+    pub(super) fn new(is_json: bool) -> Self {
+        if is_json {
+            Self::Json
+        } else if io::stdout().is_terminal() {
+            Self::Live {
+                drawn: 0,
+                log: Vec::new(),
+            }
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// Says something about the set-up; never mixed into JSON.
+    pub(super) fn say(&self, text: &str) -> Result<()> {
+        match self {
+            Self::Json => writeln!(io::stderr(), "{text}")?,
+            Self::Live { .. } | Self::Plain => writeln!(io::stdout(), "{text}")?,
+        }
+        Ok(())
+    }
+
+    /// Shows a moment and what happened in it.
+    pub(super) fn show(&mut self, now: &Snapshot, act: Act, events: &[Event]) -> Result<()> {
+        let mut out = io::stdout().lock();
+        match self {
+            Self::Json => {
+                let words = events.iter().map(|event| event.word());
+                let words = if events.is_empty() {
+                    vec!["change"]
+                } else {
+                    words.collect()
+                };
+                for word in words {
+                    writeln!(out, "{}", serde_json::to_string(&now.line(word))?)?;
+                }
+            }
+            Self::Live { drawn, log } => {
+                log.extend(events.iter().map(|event| told(now, *event)));
+                let text = screen(now, act, log);
+                if *drawn > 0 {
+                    write!(out, "\x1b[{drawn}A\x1b[J")?;
+                }
+                write!(out, "{text}")?;
+                *drawn = text.lines().count();
+            }
+            Self::Plain => {
+                for event in events {
+                    writeln!(out, "{}", told(now, *event))?;
+                }
+                writeln!(out, "{}", row(now).join("  "))?;
+            }
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Shows how the claims came out.
+    pub(super) fn conclude(&self, checks: &[Check]) -> Result<()> {
+        for Check { claim, outcome } in checks {
+            let line = match outcome {
+                Ok(seen) => format!("ok    {claim}: {seen}"),
+                Err(seen) => format!("FAIL  {claim}: {seen}"),
+            };
+            self.say(&line)?;
+        }
+        Ok(())
+    }
+}
+
+/// An event as a sentence.
+fn told(now: &Snapshot, event: Event) -> String {
+    let free = now.free_cpu();
+    let what = match event {
+        Event::NodeReady => format!(
+            "the node is Ready, raw allocatable {}",
+            milli(now.raw.cpu.max(now.allocatable.cpu))
+        ),
+        Event::Refused => "the scheduler refuses the waiting pods: Insufficient cpu".to_owned(),
+        Event::Risen => format!("the CPU ratio is {}", ratio(now.ratio.cpu)),
+        Event::Admitted => format!(
+            "the waiting pods are scheduled; {} bound on {} raw",
+            milli(now.bound_cpu),
+            milli(now.raw.cpu)
+        ),
+        Event::LoadStart => format!("real load begins; {} free", milli(free)),
+        Event::Saturated => "the first saturated second".to_owned(),
+        Event::Taken => format!(
+            "{} free, brake {}, nothing bound is touched",
+            milli(free),
+            now.brake
+        ),
+        Event::LoadEnd => "the load ends".to_owned(),
+        Event::Recovered => format!("{} free again", milli(free)),
+    };
+    format!(
+        "{:>6.1} s  {what}",
+        f64::from(u32::try_from(now.at_ms).unwrap_or(u32::MAX)) / 1000.0
+    )
+}
+
+const HEADINGS: [&str; 13] = [
+    "t",
+    "node",
+    "source",
+    "cpu used",
+    "truth",
+    "peak",
+    "memory",
+    "ratio",
+    "allocatable raw -> now",
+    "bound",
+    "free",
+    "pending",
+    "brake",
+];
+
+fn row(now: &Snapshot) -> Vec<String> {
+    vec![
+        format!(
+            "{:.1} s",
+            f64::from(u32::try_from(now.at_ms).unwrap_or(u32::MAX)) / 1000.0
+        ),
+        now.node.clone(),
+        now.source.clone(),
+        milli(now.cpu_used),
+        milli(now.cpu_truth),
+        milli(now.cpu_predicted),
+        gib(now.memory_used),
+        format!("{} / {}", ratio(now.ratio.cpu), ratio(now.ratio.memory)),
+        format!("{} -> {}", milli(now.raw.cpu), milli(now.allocatable.cpu)),
+        milli(now.bound_cpu),
+        milli(now.free_cpu()),
+        now.pending.to_string(),
+        format!("{} {}", now.brake, now.reason),
+    ]
+}
+
+/// The whole screen of the live table.
+fn screen(now: &Snapshot, act: Act, log: &[String]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(HEADINGS)
+        .add_row(row(now));
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let written = writeln!(
+        text,
+        "timing: demo (one second stands for five minutes)   act: {}\n{table}",
+        act.sentence()
+    );
+    debug_assert!(written.is_ok(), "a String takes any text");
+    for line in log {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+fn milli(value: u64) -> String {
+    format!("{value}m")
+}
+
+fn ratio(cents: u64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+/// GiB with one decimal.
+fn gib(bytes: u64) -> String {
+    let tenths = bytes / ((1 << 30) / 10);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_screen_has_one_cell_per_heading() {
+        let now = Snapshot {
+            at_ms: 12_345,
+            cpu_used: 310,
+            ..Snapshot::default()
+        };
+        assert_eq!(row(&now).len(), HEADINGS.len());
+        let text = screen(&now, Act::Rise, &["happened".to_owned()]);
+        assert!(
+            text.contains("12.3 s") && text.contains("310m") && text.ends_with("happened\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_json_line_has_the_keys_with_their_units() {
+        let now = Snapshot::default();
+        let value: serde_json::Value = serde_json::to_value(now.line("change")).unwrap();
+        for key in [
+            "t_s",
+            "event",
+            "node",
+            "mode",
+            "source",
+            "cpu_used_milli",
+            "cpu_peak_milli",
+            "mem_used_bytes",
+            "ratio_cpu_cents",
+            "ratio_mem_cents",
+            "raw_cpu_milli",
+            "allocatable_cpu_milli",
+            "raw_mem_bytes",
+            "allocatable_mem_bytes",
+            "bound_cpu_milli",
+            "pending_pods",
+            "brake",
+            "reason",
+            "prog_runs",
+            "cpu_truth_milli",
+            "resource_version",
+        ] {
+            assert!(value.get(key).is_some(), "{key} is missing");
+        }
+        assert_eq!(value.as_object().unwrap().len(), 21);
+    }
+}

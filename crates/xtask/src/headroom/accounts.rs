@@ -1,0 +1,169 @@
+//! Who our programs are to the API server: namespaces, service accounts, roles and tokens.
+
+use anyhow::{Context as _, Result};
+use headroom_domain::names;
+use headroom_webhook::{endpoints, manifest};
+use k8s_openapi::{
+    api::{
+        authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
+        core::v1::{Namespace, Node, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+};
+
+/// How long tokens live, in seconds.
+const TOKEN_SECONDS: i64 = 6 * 3600;
+
+/// Creates the namespaces, the service accounts and the webhook's role, or leaves them as they are.
+///
+/// # Errors
+/// If the API server refuses one.
+pub async fn create(client: &Client) -> Result<()> {
+    for namespace in [names::NAMESPACE, names::AGENT_NAMESPACE] {
+        create_namespace(client, namespace).await?;
+    }
+    for (namespace, account) in [
+        (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT),
+        (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT),
+    ] {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        let object = ServiceAccount {
+            metadata: named(account),
+            ..ServiceAccount::default()
+        };
+        apply(&accounts, account, &object).await?;
+    }
+    let role = manifest::cluster_role(endpoints::ENDPOINTS, &headroom_webhook::access());
+    let name = role.name_any();
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    apply(&roles, &name, &role).await?;
+    bind(client, &name, names::WEBHOOK_SERVICE_ACCOUNT).await
+}
+
+/// Creates a namespace, or leaves it as it is.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    apply(
+        &namespaces,
+        name,
+        &Namespace {
+            metadata: named(name),
+            ..Namespace::default()
+        },
+    )
+    .await
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Server-side apply.
+pub(super) async fn apply<K>(api: &Api<K>, name: &str, object: &K) -> Result<()>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let params = PatchParams::apply("headroom-xtask").force();
+    api.patch(name, &params, &Patch::Apply(object))
+        .await
+        .with_context(|| format!("apply {name}"))?;
+    Ok(())
+}
+
+/// A token of the agent's account for the webhook, bound to a node as the kubelet binds those of its pods.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn agent_token(client: &Client, node: &Node) -> Result<String> {
+    let bound = BoundObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Node".to_owned()),
+        name: Some(node.name_any()),
+        uid: node.uid(),
+    };
+    let spec = TokenRequestSpec {
+        audiences: Some(vec![names::TOKEN_AUDIENCE.to_owned()]),
+        bound_object_ref: Some(bound),
+        ..TokenRequestSpec::default()
+    };
+    token(client, names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT, spec).await
+}
+
+async fn token(client: &Client, namespace: &str, account: &str, spec: TokenRequestSpec) -> Result<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let spec = TokenRequestSpec {
+        expiration_seconds: Some(TOKEN_SECONDS),
+        ..spec
+    };
+    let request = TokenRequest {
+        spec: Some(spec),
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token_request(account, &PostParams::default(), &request)
+        .await
+        .with_context(|| format!("ask for a token of {namespace}/{account}"))?;
+    answer
+        .status
+        .and_then(|status| status.token)
+        .context("a token request without a token")
+}
+
+/// A token for people: an account that may ask the debug service, and nothing else.
+///
+/// # Errors
+/// If the API server refuses it or its rights.
+pub async fn debug_token(client: &Client) -> Result<String> {
+    const ACCOUNT: &str = "headroom-debug";
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), names::NAMESPACE);
+    let object = ServiceAccount {
+        metadata: named(ACCOUNT),
+        ..ServiceAccount::default()
+    };
+    apply(&accounts, ACCOUNT, &object).await?;
+    let rule = PolicyRule {
+        non_resource_urls: Some(vec![names::DEBUG_URL.to_owned()]),
+        verbs: vec!["get".to_owned()],
+        ..PolicyRule::default()
+    };
+    let role = ClusterRole {
+        metadata: named(ACCOUNT),
+        rules: Some(vec![rule]),
+        ..ClusterRole::default()
+    };
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    apply(&roles, ACCOUNT, &role).await?;
+    bind(client, ACCOUNT, ACCOUNT).await?;
+    token(client, names::NAMESPACE, ACCOUNT, TokenRequestSpec::default()).await
+}
+
+/// Gives an account of ours a cluster role.
+async fn bind(client: &Client, role: &str, account: &str) -> Result<()> {
+    let binding = ClusterRoleBinding {
+        metadata: named(role),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "ClusterRole".to_owned(),
+            name: role.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: account.to_owned(),
+            namespace: Some(names::NAMESPACE.to_owned()),
+            ..Subject::default()
+        }]),
+    };
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    apply(&bindings, role, &binding).await
+}

@@ -1,0 +1,146 @@
+//! One replica of the webhook as a process on loopback, and its registration with the API server.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use headroom_kit::{gate::GateSet, tls::self_signed};
+use headroom_webhook::{
+    endpoints,
+    manifest::{self, Address},
+};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{Api, Client, ResourceExt as _};
+
+use super::{accounts, free_address, ready};
+use crate::process::Process;
+
+/// How long it may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(10);
+/// The gates of the node endpoints, which are off by default as in Koordinator.
+const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
+
+/// What to start it with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `headroom-webhook`.
+    pub program: PathBuf,
+    /// Name of the replica, for its log and its folder.
+    pub name: String,
+    /// Folder for its files; replicas that share it share their certificates.
+    pub folder: PathBuf,
+    /// Kubeconfig of its account.
+    pub kubeconfig: PathBuf,
+    /// Its configuration file's text.
+    pub config: String,
+    /// Take hints of agents with compressed timing.
+    pub allows_demo_timing: bool,
+}
+
+/// A running replica; ended when dropped.
+#[derive(Debug)]
+pub struct Webhook {
+    /// The process.
+    pub process: Process,
+    /// Where it answers admission calls.
+    pub admission: SocketAddr,
+    /// Where agents report.
+    pub hints: SocketAddr,
+    /// Its admin port.
+    pub admin: SocketAddr,
+    /// The CA of its certificate, PEM.
+    pub ca: PathBuf,
+}
+
+impl Webhook {
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it ends or is not ready in time; the message holds the end of its log.
+    pub async fn start(options: &Options) -> Result<Self> {
+        let mut webhook = Self::spawn(options)?;
+        ready(&mut webhook.process, webhook.admin).await?;
+        Ok(webhook)
+    }
+
+    /// Starts it without waiting.
+    ///
+    /// # Errors
+    /// If its files cannot be written or it cannot be started.
+    pub fn spawn(options: &Options) -> Result<Self> {
+        let Options {
+            program,
+            name,
+            folder,
+            kubeconfig,
+            config,
+            allows_demo_timing,
+        } = options;
+        let (admission, hints, admin) = (free_address()?, free_address()?, free_address()?);
+        let certificates = folder.join("webhook-tls");
+        let config_file = folder.join(format!("{name}.yaml"));
+        fs::write(&config_file, config).with_context(|| format!("write {}", config_file.display()))?;
+        let mut command = Command::new(program);
+        command
+            .arg("--config")
+            .arg(&config_file)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(["--admission-addr", &admission.to_string()])
+            .args(["--hints-addr", &hints.to_string()])
+            .args(["--admin-addr", &admin.to_string()])
+            .args([
+                "--feature-gates",
+                GATES,
+                "--tls-san",
+                "127.0.0.1",
+                "--replica-name",
+                name,
+            ])
+            .args(["--drain-seconds", "1"])
+            .arg("--tls-self-signed-dir")
+            .arg(&certificates);
+        if *allows_demo_timing {
+            command.arg("--allow-demo-timing");
+        }
+        let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
+        Ok(Self {
+            process,
+            admission,
+            hints,
+            admin,
+            ca: certificates.join(self_signed::CA_CERT),
+        })
+    }
+
+    /// The URL of its admission endpoints.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.admission)
+    }
+}
+
+/// Registers the webhook at `url` with the API server, as generated from its declarations.
+///
+/// # Errors
+/// If the CA cannot be read or the API server refuses the configuration.
+pub async fn register(client: &Client, url: &str, ca: &Path) -> Result<()> {
+    let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
+    let at = manifest::Client {
+        address: Address::Url(url.to_owned()),
+        ca_bundle: Some(bundle),
+    };
+    let gates = GateSet::parse(endpoints::gates(), GATES)?;
+    let mutating = manifest::mutating(endpoints::ENDPOINTS, &gates, &at);
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
+    let validating = manifest::validating(endpoints::ENDPOINTS, &gates, &at);
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    accounts::apply(&configurations, &validating.name_any(), &validating).await
+}

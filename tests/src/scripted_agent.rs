@@ -1,0 +1,147 @@
+//! An agent whose hints a test writes: the real wire, the real credential, made-up measurements.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use headroom_domain::{
+    estimate::Profile,
+    hint::{Brake, NodeHint, ResourceHint, Sight, Signals},
+    names,
+    ratio::Cents,
+    resource::PerResource,
+};
+use headroom_kit::tls::client;
+use headroom_proto::v1alpha1::{
+    Ack, Directive, HintReport, Pods, Policy, directive::Kind, hints_client::HintsClient,
+};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Status, Streaming, transport::Channel};
+
+/// How long an answer may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// A hint for a node that test code changes as it needs: nothing braked, ratio as given, production timing.
+pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
+    let part = |cents| ResourceHint {
+        published: Cents(cents),
+        target: Cents(cents),
+        ..ResourceHint::default()
+    };
+    NodeHint {
+        node: node.to_owned(),
+        node_uid: node_uid.to_owned(),
+        boot_id: "5f0c6a3e-0000-4000-8000-000000000001".to_owned(),
+        seq,
+        is_primary: true,
+        pods_generation: 0,
+        sight: Sight::Full,
+        timing: Profile::Production,
+        is_draining: false,
+        resources: PerResource {
+            cpu: ResourceHint {
+                reasons: vec!["slack".to_owned()],
+                brake: Brake::Off,
+                ..part(cpu_cents)
+            },
+            memory: part(100),
+        },
+        trust: Vec::new(),
+        signals: Signals::default(),
+    }
+}
+
+/// A channel to a hint port, verified against the CA as an agent verifies it.
+pub async fn channel(hints: SocketAddr, ca: &Path) -> Channel {
+    let tls = client::client_config(ca, None, &["h2"]).expect("client settings");
+    let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+    let server = client::server_name(&name).expect("server name");
+    let connector = client::Connector::new(tls, server, ANSWER_WITHIN);
+    let endpoint = Channel::from_shared(format!("http://{hints}")).expect("address");
+    endpoint
+        .connect_with_connector(connector)
+        .await
+        .expect("connect to the hint port")
+}
+
+/// A stream to one replica.
+#[derive(Debug)]
+pub struct ScriptedAgent {
+    reports_tx: mpsc::Sender<HintReport>,
+    directives: Streaming<Directive>,
+    /// The last list of pods that the server sent.
+    pub pods: Option<Pods>,
+    /// The last policy that the server sent.
+    pub policy: Option<Policy>,
+}
+
+impl ScriptedAgent {
+    /// Opens a stream with a bearer token, or without any credential.
+    ///
+    /// # Errors
+    /// The gRPC status that the server refuses the stream with.
+    pub async fn open(hints: SocketAddr, ca: &Path, token: Option<&str>) -> Result<Self, Status> {
+        let (reports_tx, reports_rx) = mpsc::channel(16);
+        let mut request = Request::new(ReceiverStream::new(reports_rx));
+        if let Some(token) = token {
+            let value = format!("Bearer {token}")
+                .parse()
+                .expect("a token is a header value");
+            request.metadata_mut().insert("authorization", value);
+        }
+        let mut client = HintsClient::new(channel(hints, ca).await);
+        let directives = timeout(ANSWER_WITHIN, client.report(request))
+            .await
+            .expect("an answer")?
+            .into_inner();
+        Ok(Self {
+            reports_tx,
+            directives,
+            pods: None,
+            policy: None,
+        })
+    }
+
+    /// Sends a report and waits for its acknowledgement; pods and policies that come before it are kept.
+    ///
+    /// # Errors
+    /// The gRPC status that the server ends the stream with.
+    pub async fn report(&mut self, report: impl Into<HintReport>) -> Result<Ack, Status> {
+        let report = report.into();
+        let seq = report.seq;
+        // A stream that the server has ended says why when it is read.
+        self.reports_tx.send(report).await.ok();
+        loop {
+            match self.next().await? {
+                Kind::Ack(ack) if ack.seq == seq => return Ok(ack),
+                Kind::Ack(_) => {}
+                Kind::Pods(pods) => self.pods = Some(pods),
+                Kind::Policy(policy) => self.policy = Some(policy),
+            }
+        }
+    }
+
+    /// Waits until the server has sent pods that satisfy the condition.
+    ///
+    /// # Errors
+    /// The gRPC status that the server ends the stream with.
+    pub async fn pods_until(&mut self, is_it: impl Fn(&Pods) -> bool) -> Result<Pods, Status> {
+        loop {
+            if let Some(pods) = self.pods.as_ref().filter(|pods| is_it(pods)) {
+                return Ok(pods.clone());
+            }
+            match self.next().await? {
+                Kind::Pods(pods) => self.pods = Some(pods),
+                Kind::Policy(policy) => self.policy = Some(policy),
+                Kind::Ack(_) => {}
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Kind, Status> {
+        let next = timeout(ANSWER_WITHIN, self.directives.message())
+            .await
+            .expect("a directive in time")?;
+        next.and_then(|directive| directive.kind)
+            .ok_or_else(|| Status::aborted("the server closed the stream"))
+    }
+}

@@ -1,0 +1,179 @@
+//! A real API server with our webhook in front of it, and what a kubelet does to its Node, step by step.
+
+use std::time::Duration;
+
+use headroom_domain::names;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use xtask::{
+    cluster::{Cluster, Options},
+    headroom::{
+        Programs, accounts,
+        webhook::{self, Webhook},
+    },
+};
+
+/// How long something that must happen may take.
+pub const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The configuration that most tests want: `auto`, and memory up to 1.25.
+pub const AUTO: &str = "amplification: {mode: auto, bounds: {memory: {max: 1.25}}}";
+
+/// The control plane of one test.
+pub struct Stand {
+    /// The control plane.
+    pub cluster: Cluster,
+    /// A client with all rights.
+    pub client: Client,
+    programs: Programs,
+}
+
+impl Stand {
+    /// Starts etcd and the API server; no scheduler, no controllers.
+    pub async fn start() -> Self {
+        let programs = tokio::task::spawn_blocking(Programs::build)
+            .await
+            .expect("join")
+            .expect("build our programs");
+        let cluster = Cluster::start(Options::default())
+            .await
+            .expect("start the control plane");
+        let client = cluster.client().await.expect("client");
+        accounts::create(&client).await.expect("accounts and roles");
+        Self {
+            cluster,
+            client,
+            programs,
+        }
+    }
+
+    /// Starts a replica; replicas share their certificates.
+    pub async fn webhook(&self, name: &str, config: &str) -> Webhook {
+        Webhook::start(&self.webhook_options(name, config))
+            .await
+            .expect("start the webhook")
+    }
+
+    /// What a replica is started with.
+    pub fn webhook_options(&self, name: &str, config: &str) -> webhook::Options {
+        let account = format!(
+            "system:serviceaccount:{}:{}",
+            names::NAMESPACE,
+            names::WEBHOOK_SERVICE_ACCOUNT
+        );
+        webhook::Options {
+            program: self.programs.webhook.clone(),
+            name: name.to_owned(),
+            folder: self.cluster.dir().to_owned(),
+            kubeconfig: self.cluster.kubeconfig_for(&account, None).expect("kubeconfig"),
+            config: config.to_owned(),
+            allows_demo_timing: false,
+        }
+    }
+
+    /// Registers a replica with the API server, and waits until a status write has passed through it.
+    pub async fn register(&self, webhook: &Webhook) {
+        webhook::register(&self.client, &webhook.url(), &webhook.ca)
+            .await
+            .expect("register the webhook");
+    }
+
+    /// Creates a Node as its kubelet does, with raw allocatable as given.
+    pub async fn create_node(&self, name: &str, cpu: &str, memory: &str) -> Node {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let object = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Node");
+        nodes
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("create the node");
+        let amounts = json!({"cpu": cpu, "memory": memory, "pods": "110"});
+        let status = json!({"capacity": amounts, "allocatable": amounts, "conditions": [ready(0)]});
+        self.kubelet_writes(name, &status)
+            .await
+            .expect("the first status")
+    }
+
+    /// A strategic-merge PATCH of `nodes/status` with the node's own credential, as the kubelet sends it.
+    ///
+    /// # Errors
+    /// What the API server answers.
+    pub async fn kubelet_writes(&self, name: &str, status: &Value) -> kube::Result<Node> {
+        let client = self
+            .cluster
+            .client_for_node(name)
+            .await
+            .expect("the node's client");
+        let nodes: Api<Node> = Api::all(client);
+        nodes
+            .patch_status(
+                name,
+                &PatchParams::default(),
+                &Patch::Strategic(json!({"status": status})),
+            )
+            .await
+    }
+
+    /// A token of the agent's account, bound to the node.
+    pub async fn agent_token(&self, node: &Node) -> String {
+        accounts::agent_token(&self.client, node).await.expect("a token")
+    }
+
+    /// Reads the node until it satisfies the condition.
+    pub async fn node_until(&self, name: &str, what: &str, is_it: impl Fn(&Node) -> bool) -> Node {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let deadline = Instant::now() + HAPPENS_WITHIN;
+        loop {
+            let node = nodes.get(name).await.expect("read the node");
+            if is_it(&node) {
+                return node;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "not in {HAPPENS_WITHIN:?}: {what}; the node is {node:#?}"
+            );
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Our programs, built.
+pub async fn programs() -> Programs {
+    tokio::task::spawn_blocking(Programs::build)
+        .await
+        .expect("join")
+        .expect("build our programs")
+}
+
+/// A Ready condition whose heartbeat is `seconds` after noon.
+pub fn ready(seconds: u32) -> Value {
+    let at = format!("2026-01-01T12:{:02}:{:02}Z", seconds / 60, seconds % 60);
+    json!({
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": at, "lastTransitionTime": "2026-01-01T12:00:00Z",
+    })
+}
+
+/// A value of `status.allocatable`.
+pub fn allocatable(node: &Node, resource: &str) -> String {
+    let status = node.status.as_ref().expect("a status");
+    status
+        .allocatable
+        .as_ref()
+        .expect("allocatable")
+        .get(resource)
+        .expect("the resource")
+        .0
+        .clone()
+}
+
+/// An annotation's value.
+pub fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.annotations().get(key).map(String::as_str)
+}

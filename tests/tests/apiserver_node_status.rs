@@ -1,0 +1,243 @@
+//! `nodes/status` through a real API server and the real webhook over TLS, with a kubelet's credential.
+
+use std::{sync::Arc, time::Duration};
+
+use e2e::{
+    scripted_agent::{ScriptedAgent, hint},
+    stand::{AUTO, Stand, allocatable, annotation, ready},
+};
+use headroom_domain::{names, ratio::Cents};
+use headroom_proto::v1alpha1::Verdict;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+/// The node of these tests: raw 4 CPUs and 8Gi.
+async fn node(stand: &Stand) -> Node {
+    stand.create_node("n1", "4", "8Gi").await
+}
+
+fn uid(node: &Node) -> String {
+    node.uid().expect("a UID")
+}
+
+/// A stream to a replica that has accepted a hint of that many cents.
+async fn hinted(
+    stand: &Stand,
+    webhook: &xtask::headroom::webhook::Webhook,
+    node: &Node,
+    cents: u32,
+) -> ScriptedAgent {
+    let token = stand.agent_token(node).await;
+    let mut agent = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))
+        .await
+        .expect("a stream");
+    agent
+        .pods_until(|_| true)
+        .await
+        .expect("the server's list of pods");
+    let ack = agent
+        .report(&hint("n1", &uid(node), 1, cents))
+        .await
+        .expect("an acknowledgement");
+    assert_eq!(ack.verdict(), Verdict::Accepted, "{}", ack.reason);
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelets_write_is_amplified_by_the_hint_and_annotated() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let node = node(&stand).await;
+    let mut agent = hinted(&stand, &webhook, &node, 150).await;
+
+    // The hint is nudged in, without any write of the kubelet.
+    let amplified = stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    assert_eq!(allocatable(&amplified, "memory"), "8Gi");
+    assert_eq!(
+        annotation(&amplified, names::RAW_ALLOCATABLE),
+        Some(r#"{"cpu":"4","memory":"8Gi"}"#)
+    );
+    assert_eq!(
+        annotation(&amplified, names::RATIO),
+        Some(r#"{"cpu":1.50,"memory":1.00}"#)
+    );
+    assert!(annotation(&amplified, names::HINT).is_some_and(|hint| hint.contains(r#""pub":150"#)));
+
+    // The kubelet sends raw with its next heartbeat, and then a heartbeat alone: neither changes anything.
+    for (seconds, status) in [
+        (
+            10,
+            json!({"allocatable": {"cpu": "4"}, "conditions": [ready(10)]}),
+        ),
+        (20, json!({"conditions": [ready(20)]})),
+    ] {
+        let written = stand
+            .kubelet_writes("n1", &status)
+            .await
+            .expect("a kubelet's write passes");
+        assert_eq!(
+            allocatable(&written, "cpu"),
+            "6",
+            "after the heartbeat of second {seconds}"
+        );
+        assert_eq!(
+            annotation(&written, names::RAW_ALLOCATABLE),
+            Some(r#"{"cpu":"4","memory":"8Gi"}"#)
+        );
+    }
+
+    // Beyond the bounds of the policy a hint is clamped.
+    let mut higher = hint("n1", &uid(&node), 2, 900);
+    higher.resources.memory.published = Cents(900);
+    agent.report(&higher).await.expect("an acknowledgement");
+    let clamped = stand
+        .node_until("n1", "clamped to 2.00", |node| allocatable(node, "cpu") == "8")
+        .await;
+    assert_eq!(allocatable(&clamped, "memory"), "10Gi");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelets_write_passes_while_the_webhook_is_down() {
+    let stand = Stand::start().await;
+    let mut webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let node = node(&stand).await;
+    let agent = hinted(&stand, &webhook, &node, 150).await;
+    stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    drop(agent);
+    webhook.process.stop().expect("stop the webhook");
+
+    let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(10)]});
+    let written = stand
+        .kubelet_writes("n1", &status)
+        .await
+        .expect("failurePolicy is Ignore");
+    assert_eq!(allocatable(&written, "cpu"), "4");
+
+    // Back again: the hint annotation holds the last ratio until an agent reports.
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
+    let written = stand.kubelet_writes("n1", &status).await.expect("a write");
+    assert_eq!(allocatable(&written, "cpu"), "6");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_give_the_same_patch() {
+    let stand = Arc::new(Stand::start().await);
+    let replicas = [
+        stand.webhook("webhook-0", AUTO).await,
+        stand.webhook("webhook-1", AUTO).await,
+    ];
+    stand.register(&replicas[0]).await;
+    let node = node(&stand).await;
+    let agents = [
+        hinted(&stand, &replicas[0], &node, 137).await,
+        hinted(&stand, &replicas[1], &node, 137).await,
+    ];
+    let first = stand
+        .node_until("n1", "amplified to 5480m", |node| {
+            allocatable(node, "cpu") == "5480m"
+        })
+        .await;
+
+    // The same write through either replica, by dry run: what would be stored is the same to the byte.
+    let client = stand
+        .cluster
+        .client_for_node("n1")
+        .await
+        .expect("the node's client");
+    let nodes: Api<Node> = Api::all(client);
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let patch = json!({"status": {"allocatable": {"cpu": "4"}, "conditions": [ready(10)]}});
+    let mut answers = Vec::new();
+    for replica in &replicas {
+        stand.register(replica).await;
+        // The API server takes a moment to call the other replica.
+        tokio::time::timeout(Duration::from_secs(30), async {
+            loop {
+                let before = reviews(replica).await;
+                let mut answer = nodes
+                    .patch_status("n1", &params, &Patch::Strategic(&patch))
+                    .await
+                    .expect("dry run");
+                if reviews(replica).await > before {
+                    answer.metadata.managed_fields = None;
+                    break answers.push(answer);
+                }
+            }
+        })
+        .await
+        .expect("the replica is called");
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(allocatable(&answers[0], "cpu"), allocatable(&first, "cpu"));
+    drop(agents);
+}
+
+/// Admission calls that a replica has answered.
+async fn reviews(webhook: &xtask::headroom::webhook::Webhook) -> usize {
+    let (_, body) = xtask::headroom::get(webhook.admin, "/metrics")
+        .await
+        .expect("metrics");
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    let counts = text
+        .lines()
+        .filter(|line| line.starts_with("headroom_webhook_reviews_total{"));
+    counts
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .map(|count| count as usize)
+        .sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelet_cannot_write_our_annotations() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let node = node(&stand).await;
+    let _agent = hinted(&stand, &webhook, &node, 150).await;
+    let before = stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+
+    let client = stand
+        .cluster
+        .client_for_node("n1")
+        .await
+        .expect("the node's client");
+    let nodes: Api<Node> = Api::all(client);
+    let forged = json!({"metadata": {"annotations": {
+        names::RATIO: r#"{"cpu":9}"#, names::MODE: "off", names::RAW_ALLOCATABLE: r#"{"cpu":"400"}"#,
+    }}});
+    let after = nodes
+        .patch_status("n1", &PatchParams::default(), &Patch::Merge(&forged))
+        .await
+        .expect("a kubelet's status write is never refused");
+    assert_eq!(allocatable(&after, "cpu"), "6");
+    for key in [names::RATIO, names::MODE, names::RAW_ALLOCATABLE] {
+        assert_eq!(annotation(&after, key), annotation(&before, key), "{key}");
+    }
+    let refused = nodes
+        .patch("n1", &PatchParams::default(), &Patch::Merge(&forged))
+        .await;
+    let Err(kube::Error::Api(status)) = refused else {
+        panic!("the write was not refused: {refused:?}")
+    };
+    assert!(
+        status.code == 403 && status.message.contains(names::MODE),
+        "{status:?}"
+    );
+}
