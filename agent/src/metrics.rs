@@ -13,12 +13,12 @@ pub static MODE: Gauge<1> = Gauge::new(
     "1 for the mode the agent is in (FULL, FULL_SHED, PROC or BLIND), 0 for the others.",
 );
 
-/// What became of each hook of the kernel programs.
-pub static HOOK: Gauge<2> = Gauge::new(
-    "headroom_agent_hook",
+/// Which hooks of the kernel programs are attached.
+pub static HOOKS: Gauge<1> = Gauge::new(
+    "headroom_agent_hooks",
     Unit::Count,
-    &["hook", "health"],
-    "1 for what became of each hook of the kernel programs: ok, unsupported or failed.",
+    &["health"],
+    "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all on procfs alone.",
 );
 
 /// Busy CPUs of the node.
@@ -152,7 +152,7 @@ pub static ACKS: Counter<1> = Counter::new(
 /// Everything above.
 pub static METRICS: &[&Metric] = &[
     MODE.metric(),
-    HOOK.metric(),
+    HOOKS.metric(),
     CPU_BUSY.metric(),
     CPU_STEAL.metric(),
     SIGMA8.metric(),
@@ -180,6 +180,10 @@ pub fn show(status: &Status) {
     for mode in Sight::ALL {
         MODE.with([mode.name()])
             .set(f64::from(u8::from(status.mode == mode.name())));
+    }
+    for health in ["ok", "unsupported", "failed"] {
+        let hooks = status.programs.iter().filter(|program| program.health == health);
+        HOOKS.with([health]).set(hooks.count() as f64);
     }
     if let Some(measured) = &status.measured {
         CPU_BUSY.with([]).set(measured.cpu_busy_milli as f64 / 1e3);

@@ -171,9 +171,12 @@ impl Publisher {
             return;
         }
         match event {
-            Event::Opened => {
+            Event::Opened(go) => {
                 self.peers.note(peer, true);
                 self.board.opened(peer);
+                self.show();
+                // A stream that was lost meanwhile does not wait.
+                let _is_heard = go.send(()).is_ok();
             }
             Event::Lost(problem) => {
                 self.peers.note(peer, false);

@@ -6,7 +6,6 @@ use tracing::{info, warn};
 use crate::{
     args::Source,
     decide::Senses,
-    metrics::HOOK,
     probe::{self, Health, Probe, ProbeError, Verdict},
     sample::{
         CounterSource, Origin, SampleError, Sampler,
@@ -14,6 +13,7 @@ use crate::{
         procfs::Procfs,
         procstat, ring,
     },
+    status::ProgramStatus,
 };
 
 /// `/proc/stat` is read at every fourth poll: once a second.
@@ -110,29 +110,22 @@ fn sampler(source: Box<dyn CounterSource>, files: Procfs) -> Result<Sampler, Sam
 
 /// Logs what became of each hook.
 fn tell(verdicts: &[Verdict]) {
-    for Verdict {
-        hook,
-        health,
-        flavour,
-        reason,
-        verifier_log,
-    } in verdicts
-    {
-        let name = match health {
-            Health::Ok => "ok",
-            Health::Unsupported => "unsupported",
-            Health::Failed => "failed",
-        };
-        HOOK.with([hook.tracepoint(), name]).set(1.0);
-        let (hook, reason) = (hook.tracepoint(), reason.as_deref());
-        if *health == Health::Ok {
-            info!(hook, ?flavour, reason, "kernel program attached");
+    for verdict in verdicts {
+        let ProgramStatus {
+            hook,
+            health,
+            flavour,
+            reason,
+            ..
+        } = ProgramStatus::of(verdict);
+        if verdict.health == Health::Ok {
+            info!(hook, flavour, reason, "kernel program attached");
         } else {
             warn!(
                 hook,
-                health = name,
+                health,
                 reason,
-                verifier_log,
+                verifier_log = verdict.verifier_log,
                 "kernel program not attached"
             );
         }

@@ -10,6 +10,8 @@ use headroom_domain::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::probe::{Flavour, Health, Verdict};
+
 /// Path of the document on the admin port.
 pub const PATH: &str = "/status";
 
@@ -184,6 +186,36 @@ pub struct AckStatus {
     pub verdict: String,
     /// For people; empty when accepted.
     pub reason: String,
+}
+
+impl ProgramStatus {
+    /// What became of a hook, without its runs.
+    pub fn of(verdict: &Verdict) -> Self {
+        let Verdict {
+            hook,
+            health,
+            flavour,
+            reason,
+            verifier_log: _,
+        } = verdict;
+        let health = match health {
+            Health::Ok => "ok",
+            Health::Unsupported => "unsupported",
+            Health::Failed => "failed",
+        };
+        let flavour = flavour.map(|flavour| match flavour {
+            Flavour::Typed => "typed",
+            Flavour::Raw => "raw",
+        });
+        Self {
+            hook: hook.tracepoint().to_owned(),
+            health: health.to_owned(),
+            flavour: flavour.map(ToOwned::to_owned),
+            reason: reason.clone(),
+            runs: 0,
+            run_time_ns: 0,
+        }
+    }
 }
 
 impl StreamStatus {

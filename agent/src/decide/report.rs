@@ -11,7 +11,7 @@ use super::{Decider, Seen, period::ppm};
 use crate::{
     gather::{PodFrame, nanoseconds},
     metrics,
-    probe::{Flavour, Health, Hook, Verdict},
+    probe::{Hook, Verdict},
     sample::{Origin, clock::Clocks},
     status::{Measured, PodsStatus, ProgramStatus, ResourceStatus, Status},
 };
@@ -236,29 +236,11 @@ impl Decider {
     }
 
     fn program(&self, verdict: &Verdict) -> ProgramStatus {
-        let Verdict {
-            hook,
-            health,
-            flavour,
-            reason,
-            verifier_log: _,
-        } = verdict;
-        let (runs, run_time_ns) = self.runs(*hook);
+        let (runs, run_time_ns) = self.runs(verdict.hook);
         ProgramStatus {
-            hook: hook.tracepoint().to_owned(),
-            health: match health {
-                Health::Ok => "ok",
-                Health::Unsupported => "unsupported",
-                Health::Failed => "failed",
-            }
-            .to_owned(),
-            flavour: flavour.map(|flavour| match flavour {
-                Flavour::Typed => "typed".to_owned(),
-                Flavour::Raw => "raw".to_owned(),
-            }),
-            reason: reason.clone(),
             runs,
             run_time_ns,
+            ..ProgramStatus::of(verdict)
         }
     }
 }

@@ -12,7 +12,7 @@ use headroom_proto::v1alpha1::{Directive, HintReport, hints_client::HintsClient}
 use rustls::pki_types::ServerName;
 use tokio::{
     fs, select,
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, interval_at, sleep},
 };
 use tokio_util::sync::CancellationToken;
@@ -48,8 +48,9 @@ pub struct Access {
 /// What happens on a stream.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The server took the stream.
-    Opened,
+    /// The server took the stream. The first report waits for the answer, by which it is known whether this stream is
+    /// the primary one.
+    Opened(oneshot::Sender<()>),
     /// The server said something.
     Directive(Directive),
     /// There is no stream; why, for people.
@@ -80,12 +81,15 @@ pub enum StreamError {
         #[source]
         source: InvalidMetadataValue,
     },
-    /// No connection.
+    /// The address is none.
     #[error("cannot connect")]
-    Connect(#[source] tonic::transport::Error),
+    Address(#[source] tonic::transport::Error),
+    /// No connection. The layers of the transport repeat each other, so the innermost cause is told alone.
+    #[error("cannot connect: {0}")]
+    Connect(String),
     /// The server, or the connection, ended the stream.
     #[error("{:?}: {}", .0.code(), .0.message())]
-    Refused(#[source] Box<Status>),
+    Refused(Box<Status>),
     /// The server ended the stream in order, as when it is about to end.
     #[error("ended by the server")]
     Closed,
@@ -155,7 +159,8 @@ impl Line {
             () = self.stopping.cancelled() => return Ok(End::Said),
         };
         let (channel, token) = connected;
-        let reports = newest(self.peer, self.reports.clone(), self.primary.clone());
+        let (go_tx, go) = oneshot::channel();
+        let reports = newest(self.peer, go, self.reports.clone(), self.primary.clone());
         let mut request = Request::new(reports);
         if let Some((path, token)) = &token {
             let mut bearer = MetadataValue::try_from(format!("Bearer {token}")).map_err(|source| {
@@ -169,7 +174,7 @@ impl Line {
         }
         let refused = |status| StreamError::Refused(Box::new(status));
         let answer = HintsClient::new(channel).report(request).await.map_err(refused)?;
-        self.tell(Event::Opened).await;
+        self.tell(Event::Opened(go_tx)).await;
         let mut directives = answer.into_inner();
         let mut checks = interval_at(Instant::now() + TOKEN_CHECK, TOKEN_CHECK);
         loop {
@@ -198,13 +203,13 @@ impl Line {
         let config = client::client_config(ca_file, files, &["h2"])?;
         let connector = client::Connector::new(config, server_name.clone(), CONNECT_LIMIT);
         let channel = Endpoint::from_shared(format!("http://{}", self.peer))
-            .map_err(StreamError::Connect)?
+            .map_err(StreamError::Address)?
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_LIMIT)
             .keep_alive_while_idle(true)
             .connect_with_connector(connector)
             .await
-            .map_err(StreamError::Connect)?;
+            .map_err(|error| StreamError::Connect(innermost(&error)))?;
         Ok((channel, token))
     }
 
@@ -212,6 +217,15 @@ impl Line {
         // Nobody listens any more when the agent ends.
         let _is_heard = self.events.send((self.peer, event)).await.is_ok();
     }
+}
+
+/// What the innermost cause of an error says.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
 }
 
 async fn read_token(path: &PathBuf) -> Result<String, StreamError> {
@@ -230,28 +244,35 @@ async fn is_replaced(token: Option<&(PathBuf, String)>) -> bool {
     read_token(path).await.is_ok_and(|now| now != *used)
 }
 
-/// The newest report whenever the connection takes one: what it did not take in time is never sent.
+/// From `go` on, the newest report whenever the connection takes one: what it did not take in time is never sent.
 fn newest(
     peer: SocketAddr,
+    go: oneshot::Receiver<()>,
     mut reports: watch::Receiver<Option<Arc<NodeHint>>>,
     primary: watch::Receiver<Option<SocketAddr>>,
 ) -> impl Stream<Item = HintReport> + Send + 'static {
     reports.mark_changed();
-    stream::unfold((reports, primary), move |(mut reports, primary)| async move {
-        loop {
-            // An error means that the sender is gone and its last report was sent.
-            reports.changed().await.ok()?;
-            let newest = reports.borrow_and_update().clone();
-            if let Some(hint) = newest {
-                let is_primary = *primary.borrow() == Some(peer);
-                let report = HintReport {
-                    primary: is_primary,
-                    ..HintReport::from(&*hint)
-                };
-                return Some((report, (reports, primary)));
+    stream::unfold(
+        (Some(go), reports, primary),
+        move |(go, mut reports, primary)| async move {
+            if let Some(go) = go {
+                go.await.ok()?;
             }
-        }
-    })
+            loop {
+                // An error means that the sender is gone and its last report was sent.
+                reports.changed().await.ok()?;
+                let newest = reports.borrow_and_update().clone();
+                if let Some(hint) = newest {
+                    let is_primary = *primary.borrow() == Some(peer);
+                    let report = HintReport {
+                        primary: is_primary,
+                        ..HintReport::from(&*hint)
+                    };
+                    return Some((report, (None, reports, primary)));
+                }
+            }
+        },
+    )
 }
 
 #[cfg(test)]
@@ -290,11 +311,17 @@ mod tests {
         );
         let (reports_tx, reports) = watch::channel(None);
         let (primary_tx, primary) = watch::channel(Some(other));
-        let sent = newest(first, reports, primary);
+        let (go_tx, go) = oneshot::channel();
+        let sent = newest(first, go, reports, primary);
         tokio::pin!(sent);
         for seq in 1..=3 {
             reports_tx.send_replace(Some(hint(seq)));
         }
+        assert!(
+            futures::poll!(sent.next()).is_pending(),
+            "the server has not answered yet"
+        );
+        go_tx.send(()).unwrap();
         let report = sent.next().await.unwrap();
         assert_eq!((report.seq, report.primary), (3, false));
         primary_tx.send_replace(Some(first));
@@ -311,7 +338,9 @@ mod tests {
         let (reports_tx, mut reports) = watch::channel(None);
         reports_tx.send_replace(Some(hint(9)));
         reports.mark_unchanged();
-        let sent = newest(peer, reports, watch::channel(None).1);
+        let (go_tx, go) = oneshot::channel();
+        go_tx.send(()).unwrap();
+        let sent = newest(peer, go, reports, watch::channel(None).1);
         tokio::pin!(sent);
         assert_eq!(sent.next().await.unwrap().seq, 9);
     }
