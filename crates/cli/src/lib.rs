@@ -1,1 +1,58 @@
-//! kubectl headroom: see and explain what Headroom does.
+//! kubectl headroom: asks a webhook what it knows of the nodes, and shows it to people or machines.
+//!
+//! ```text
+//! args -> connect (TLS, token) -> cmd::{top, node, hints} -> view::Node -> output -> screen
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod amount;
+pub mod args;
+pub mod connect;
+pub mod derivation;
+pub mod error;
+pub mod output;
+pub mod screen;
+pub mod view;
+
+mod cmd;
+
+use std::io::Write;
+
+use clap::CommandFactory as _;
+
+use crate::{
+    args::{Args, Command},
+    error::Error,
+    screen::Screen,
+};
+
+/// Runs one command and writes its answer.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Error> {
+    let Args {
+        connect,
+        output,
+        command,
+    } = args;
+    match command {
+        Command::Top { once: true, node } => {
+            cmd::top::once(&mut connect::open(&connect).await?, node, output, screen).await
+        }
+        Command::Top { once: false, node } => {
+            cmd::top::live(&mut connect::open(&connect).await?, node, output, screen).await
+        }
+        Command::Node { name } => {
+            cmd::node::node(&mut connect::open(&connect).await?, name, output, screen).await
+        }
+        Command::Hints { node } => {
+            cmd::hints::hints(&mut connect::open(&connect).await?, node, output, screen).await
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "kubectl-headroom", &mut script);
+            screen.print(&String::from_utf8_lossy(&script))
+        }
+    }
+}

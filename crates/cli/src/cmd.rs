@@ -1,0 +1,8 @@
+//! One file for each command.
+
+pub(crate) mod hints;
+pub(crate) mod node;
+pub(crate) mod top;
+
+#[cfg(test)]
+mod tests;

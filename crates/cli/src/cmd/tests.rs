@@ -1,0 +1,284 @@
+//! Commands against a debug service in this process, over real TLS.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use clap::Parser as _;
+use headroom_kit::tls::self_signed::{CA_CERT, ensure};
+use headroom_proto::v1alpha1::{
+    ListNodesRequest, ListNodesResponse,
+    debug_server::{Debug, DebugServer},
+};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, sync::watch, time::timeout};
+use tokio_stream::{
+    Stream, StreamExt as _,
+    wrappers::{TcpListenerStream, WatchStream},
+};
+use tonic::{
+    Request, Response, Status,
+    transport::{Identity, Server, ServerTlsConfig},
+};
+
+use crate::{args::Args, error::Error, output::tests::status, run, screen::Screen};
+
+const NAME: &str = "headroom-hints.headroom-system.svc";
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A webhook that knows some nodes and one token.
+struct Webhook {
+    nodes: watch::Receiver<ListNodesResponse>,
+}
+
+impl Webhook {
+    fn authenticate<T>(request: &Request<T>) -> Result<(), Status> {
+        match request.metadata().get("authorization") {
+            Some(value) if value == "Bearer good" => Ok(()),
+            _ => Err(Status::unauthenticated("the token is not valid")),
+        }
+    }
+}
+
+fn only(wanted: &str, mut answer: ListNodesResponse) -> ListNodesResponse {
+    answer
+        .nodes
+        .retain(|node| wanted.is_empty() || node.name == wanted);
+    answer
+}
+
+#[tonic::async_trait]
+impl Debug for Webhook {
+    type WatchNodesStream = Pin<Box<dyn Stream<Item = Result<ListNodesResponse, Status>> + Send>>;
+
+    async fn list_nodes(
+        &self,
+        request: Request<ListNodesRequest>,
+    ) -> Result<Response<ListNodesResponse>, Status> {
+        Self::authenticate(&request)?;
+        let answer = self.nodes.borrow().clone();
+        Ok(Response::new(only(&request.into_inner().node, answer)))
+    }
+
+    async fn watch_nodes(
+        &self,
+        request: Request<ListNodesRequest>,
+    ) -> Result<Response<Self::WatchNodesStream>, Status> {
+        Self::authenticate(&request)?;
+        let wanted = request.into_inner().node;
+        // A stream of three answers: then the webhook ends it, as when it is replaced.
+        let answers = WatchStream::new(self.nodes.clone())
+            .take(3)
+            .map(move |answer| Ok(only(&wanted, answer)));
+        Ok(Response::new(Box::pin(answers)))
+    }
+}
+
+/// A webhook that serves, and what a client needs to reach it.
+struct Running {
+    place: TempDir,
+    addr: SocketAddr,
+    nodes: watch::Sender<ListNodesResponse>,
+}
+
+impl Running {
+    async fn start() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let files = ensure(place.path(), &[NAME.to_owned()], SystemTime::now()).unwrap();
+        let identity = Identity::from_pem(
+            std::fs::read(files.cert).unwrap(),
+            std::fs::read(files.key).unwrap(),
+        );
+        let (nodes, received) = watch::channel(ListNodesResponse {
+            nodes: vec![status("a"), status("b")],
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let server = Server::builder()
+            .tls_config(ServerTlsConfig::new().identity(identity))
+            .unwrap()
+            .add_service(DebugServer::new(Webhook { nodes: received }))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        tokio::spawn(server);
+        Self { place, addr, nodes }
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.place.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn args(&self, command: &[&str]) -> Args {
+        let connect = [
+            "kubectl-headroom".to_owned(),
+            format!("--addr={}", self.addr),
+            format!("--ca-file={}", self.place.path().join(CA_CERT).display()),
+            format!("--token-file={}", self.file("token", "good\n").display()),
+        ];
+        Args::parse_from(
+            connect
+                .into_iter()
+                .chain(command.iter().map(|word| (*word).to_owned())),
+        )
+    }
+
+    async fn ask(&self, command: &[&str]) -> Result<String, Error> {
+        let mut out = Vec::new();
+        let mut screen = Screen::plain(&mut out);
+        timeout(DEADLINE, run(self.args(command), &mut screen))
+            .await
+            .expect("it should end")?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+}
+
+/// Output that a test reads while it grows.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits until the output so far fulfils a condition.
+    async fn until(&self, condition: impl Fn(&str) -> bool + Send + Sync) {
+        let grown = async {
+            while !condition(&self.text()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        assert!(timeout(DEADLINE, grown).await.is_ok(), "in vain: {}", self.text());
+    }
+}
+
+#[tokio::test]
+async fn all_nodes_or_one_are_shown_once() {
+    let webhook = Running::start().await;
+    let all = webhook.ask(&["top", "--once"]).await.unwrap();
+    assert_eq!(all.lines().count(), 1 + 2 * 2, "{all}");
+    let one = webhook.ask(&["top", "--once", "b", "-o", "json"]).await.unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&one).unwrap();
+    assert_eq!(
+        (rows[0]["node"].as_str(), rows.as_array().map(Vec::len)),
+        (Some("b"), Some(1))
+    );
+}
+
+#[tokio::test]
+async fn one_node_is_explained_and_its_report_shown() {
+    let webhook = Running::start().await;
+    let page = webhook.ask(&["node", "b"]).await.unwrap();
+    assert!(
+        page.starts_with("node b, uid u1") && page.contains("predicted peak"),
+        "{page}"
+    );
+    let hints = webhook.ask(&["hints", "-o", "json"]).await.unwrap();
+    let reports: serde_json::Value = serde_json::from_str(&hints).unwrap();
+    assert_eq!(reports[1]["cpu"]["published_cents"], 128);
+}
+
+#[tokio::test]
+async fn a_node_that_nobody_knows_is_an_error() {
+    let webhook = Running::start().await;
+    for command in [&["node", "c"][..], &["top", "--once", "c"], &["top", "c"]] {
+        let error = webhook.ask(command).await.unwrap_err();
+        assert_eq!(error.to_string(), r#"node "c" is not known to the webhook"#);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_is_an_error_at_once() {
+    let webhook = Running::start().await;
+    let other = webhook.file("other", "bad");
+    for command in [&["top", "--once"][..], &["top"]] {
+        let token = format!("--token-file={}", other.display());
+        let error = webhook
+            .ask(&[command, &[token.as_str()]].concat())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the webhook answered Unauthenticated: the token is not valid"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_another_name_or_ca_is_not_talked_to() {
+    let webhook = Running::start().await;
+    let foreign = tempfile::tempdir().unwrap();
+    ensure(foreign.path(), &[NAME.to_owned()], SystemTime::now()).unwrap();
+    let ca = format!("--ca-file={}", foreign.path().join(CA_CERT).display());
+    for wrong in ["--tls-server-name=other.svc", &ca] {
+        let error = webhook.ask(&["hints", wrong]).await.unwrap_err();
+        assert!(matches!(error, Error::Connect { .. }), "{error}");
+    }
+}
+
+/// Runs a command that does not end by itself for as long as the story takes.
+async fn during(args: Args, mut screen: Screen<Shared>, story: impl Future<Output = ()>) {
+    tokio::select! {
+        ended = run(args, &mut screen) => panic!("it ended: {ended:?}"),
+        () = story => {}
+    }
+}
+
+#[tokio::test]
+async fn changes_are_printed_as_they_come_even_after_the_webhook_was_replaced() {
+    let webhook = Running::start().await;
+    let out = Shared::default();
+    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
+        out.until(|text| text.lines().count() == 4).await;
+        // More changes than one stream of this webhook carries.
+        for seq in 8..14 {
+            webhook.nodes.send_modify(|answer| {
+                let hint = answer.nodes[1].hint.as_mut().unwrap();
+                hint.seq = seq;
+                hint.resources[0].usage = seq;
+            });
+            let line = format!("node=b mode=auto source=ebpf/FULL resource=cpu used={seq}m");
+            out.until(|text| text.contains(&line)).await;
+        }
+    })
+    .await;
+    let unchanged = out
+        .text()
+        .lines()
+        .filter(|line| line.starts_with("node=a "))
+        .count();
+    assert_eq!(unchanged, 2, "{}", out.text());
+}
+
+#[tokio::test]
+async fn a_terminal_sees_the_table_redrawn_and_why_it_stands_still() {
+    let webhook = Running::start().await;
+    let out = Shared::default();
+    during(webhook.args(&["top"]), Screen::terminal(out.clone(), 24), async {
+        out.until(|text| text.contains("\x1b[5F\x1b[J")).await;
+        for usage in 8..12 {
+            webhook.nodes.send_modify(|answer| {
+                answer.nodes[0].hint.as_mut().unwrap().resources[0].usage = usage;
+            });
+            out.until(|text| text.contains(&format!(" {usage}m "))).await;
+        }
+        out.until(|text| text.contains("the webhook ended the stream; trying again"))
+            .await;
+    })
+    .await;
+}

@@ -1,0 +1,326 @@
+//! The way to a webhook's debug service: TLS to a server of the expected name, and a bearer token.
+
+use std::{path::Path, time::Duration};
+
+use headroom_domain::names;
+use headroom_proto::v1alpha1::{ListNodesRequest, ListNodesResponse, NodeStatus, debug_client::DebugClient};
+use http::header::AUTHORIZATION;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::{
+    Api, Client, Config,
+    client::{Body, ConfigExt as _},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use tonic::{
+    Request, Status, Streaming,
+    metadata::{Ascii, MetadataValue},
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
+};
+use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
+
+use crate::{
+    args::{Address, ConnectArgs},
+    error::Error,
+    view::Node,
+};
+
+/// Connecting, and one answer, must be done within this.
+const LIMIT: Duration = Duration::from_secs(5);
+/// A silent connection is tried this often.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// An open way to the debug service.
+#[derive(Debug)]
+pub struct Connection {
+    client: DebugClient<InterceptedService<Channel, Bearer>>,
+}
+
+/// The nodes again each time one of them changed.
+#[derive(Debug)]
+pub struct Watch {
+    updates: Streaming<ListNodesResponse>,
+}
+
+/// Who asks: the value of the authorization header, marked sensitive.
+#[derive(Debug, Clone)]
+struct Bearer(MetadataValue<Ascii>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request
+            .metadata_mut()
+            .insert(AUTHORIZATION.as_str(), self.0.clone());
+        Ok(request)
+    }
+}
+
+/// Opens the way that the arguments describe; what they do not give comes from the kubeconfig and the cluster.
+///
+/// # Errors
+/// A file that cannot be read, a kubeconfig without token, a webhook that cannot be reached or trusted.
+pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
+    let ConnectArgs {
+        addr,
+        ca_file,
+        tls_server_name,
+        token_file,
+        kubeconfig,
+        context,
+    } = args;
+    let config = if ca_file.is_some() && token_file.is_some() {
+        None
+    } else {
+        Some(cluster(kubeconfig.as_deref(), context.clone()).await?)
+    };
+    let ca = match (ca_file, &config) {
+        (Some(path), _) => read(path)?,
+        (None, Some(config)) => ca_bundle(Client::try_from(config.clone())).await?,
+        (None, None) => return Err(Error::NoCaBundle),
+    };
+    let bearer = match (token_file, &config) {
+        (Some(path), _) => token(path)?,
+        (None, Some(config)) => credential(config).await?,
+        (None, None) => return Err(Error::NoToken),
+    };
+    let channel = channel(addr, tls_server_name, &ca)
+        .await
+        .map_err(|error| Error::Connect {
+            addr: addr.clone(),
+            reason: innermost(&error).to_string(),
+        })?;
+    Ok(Connection {
+        client: DebugClient::with_interceptor(channel, bearer),
+    })
+}
+
+impl Connection {
+    /// All nodes, or one, by name.
+    ///
+    /// # Errors
+    /// The webhook refuses, is gone, or answers what cannot be read.
+    pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<Node>, Error> {
+        let mut request = Request::new(which(node));
+        request.set_timeout(LIMIT);
+        nodes(self.client.list_nodes(request).await?.into_inner())
+    }
+
+    /// All nodes, or one, and again each time one of them changed.
+    ///
+    /// # Errors
+    /// The webhook refuses or is gone.
+    pub async fn watch(&mut self, node: Option<&str>) -> Result<Watch, Error> {
+        let updates = self.client.watch_nodes(which(node)).await?.into_inner();
+        Ok(Watch { updates })
+    }
+}
+
+impl Watch {
+    /// The next state; `None` when the webhook ends the stream.
+    ///
+    /// # Errors
+    /// The stream breaks, or its content cannot be read.
+    pub async fn next(&mut self) -> Result<Option<Vec<Node>>, Error> {
+        self.updates.message().await?.map(nodes).transpose()
+    }
+}
+
+fn which(node: Option<&str>) -> ListNodesRequest {
+    ListNodesRequest {
+        node: node.unwrap_or_default().to_owned(),
+    }
+}
+
+fn nodes(answer: ListNodesResponse) -> Result<Vec<Node>, Error> {
+    let ListNodesResponse { nodes } = answer;
+    let read = |status: NodeStatus| {
+        let node = status.name.clone();
+        Node::try_from(status).map_err(|source| Error::Answer { node, source })
+    };
+    nodes.into_iter().map(read).collect()
+}
+
+async fn channel(addr: &Address, name: &str, ca: &[u8]) -> Result<Channel, tonic::transport::Error> {
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(ca))
+        .domain_name(name);
+    Endpoint::from_shared(format!("https://{addr}"))?
+        .tls_config(tls)?
+        .connect_timeout(LIMIT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(LIMIT)
+        .connect()
+        .await
+}
+
+fn innermost<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(error), |error| error.source())
+        .last()
+        .unwrap_or(error)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn token(path: &Path) -> Result<Bearer, Error> {
+    let bad = || Error::BadToken {
+        path: path.to_owned(),
+    };
+    let content = String::from_utf8(read(path)?).map_err(|_binary| bad())?;
+    let token = content.trim();
+    let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_control_character| bad())?;
+    if token.is_empty() {
+        return Err(bad());
+    }
+    value.set_sensitive(true);
+    Ok(Bearer(value))
+}
+
+/// The cluster and user of the kubeconfig.
+async fn cluster(path: Option<&Path>, context: Option<String>) -> Result<Config, Error> {
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
+    let config = match path {
+        None => Config::from_kubeconfig(&options).await,
+        Some(path) => match Kubeconfig::read_from(path) {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+            Err(error) => Err(error),
+        },
+    };
+    config.map_err(|error: KubeconfigError| Error::Kubeconfig(Box::new(error)))
+}
+
+/// The CA that the API server trusts for the webhook: one CA signs for all of the webhook's ports.
+async fn ca_bundle(client: kube::Result<Client>) -> Result<Vec<u8>, Error> {
+    let attempt = |source| Error::Cluster {
+        attempt: "read the webhook's CA from the cluster",
+        reason: Box::new(source),
+    };
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.map_err(attempt)?);
+    let MutatingWebhookConfiguration {
+        metadata: _,
+        webhooks,
+    } = configurations
+        .get(names::WEBHOOK_CONFIGURATION)
+        .await
+        .map_err(attempt)?;
+    webhooks
+        .into_iter()
+        .flatten()
+        .find_map(|webhook| webhook.client_config.ca_bundle)
+        .map(|bundle| bundle.0)
+        .ok_or(Error::NoCaBundle)
+}
+
+/// The bearer token of the kubeconfig's user, credential plugins included.
+async fn credential(config: &Config) -> Result<Bearer, Error> {
+    let attempt = |source| Error::Cluster {
+        attempt: "get a token for the kubeconfig's user",
+        reason: Box::new(source),
+    };
+    let layer = config.auth_layer().map_err(attempt)?.ok_or(Error::NoToken)?;
+    // The library authorizes requests and hands out no tokens; a request that goes nowhere shows what it adds.
+    let echo = service_fn(|request: http::Request<Body>| async move {
+        let (head, _) = request.into_parts();
+        let mut response = http::Response::new(());
+        *response.headers_mut() = head.headers;
+        Ok::<_, BoxError>(response)
+    });
+    let authorized = layer
+        .layer(echo)
+        .oneshot(http::Request::new(Body::empty()))
+        .await
+        .map_err(|error| attempt(kube::Error::Service(error)))?;
+    let mut value = authorized
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|header| header.to_str().ok())
+        .filter(|text| text.starts_with("Bearer "))
+        .and_then(|text| MetadataValue::try_from(text).ok())
+        .ok_or(Error::NoToken)?;
+    value.set_sensitive(true);
+    Ok(Bearer(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn file(content: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+        file
+    }
+
+    async fn of_user(user: &str) -> Result<Bearer, Error> {
+        let kubeconfig = file(&format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: k, user: u}}}}], \
+             clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:1'}}}}], users: [{{name: u, user: {user}}}]}}"
+        ));
+        credential(&cluster(Some(kubeconfig.path()), None).await?).await
+    }
+
+    #[tokio::test]
+    async fn the_token_of_the_kubeconfigs_user_is_used() {
+        assert_eq!(of_user("{token: abc}").await.unwrap().0, "Bearer abc");
+    }
+
+    #[tokio::test]
+    async fn a_credential_plugin_is_asked() {
+        let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}"#;
+        let user = format!(
+            "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: echo, args: ['{credential}']}}}}"
+        );
+        assert_eq!(of_user(&user).await.unwrap().0, "Bearer from-plugin");
+    }
+
+    #[tokio::test]
+    async fn a_user_without_a_bearer_token_is_told_so() {
+        for user in ["{}", "{username: a, password: b}"] {
+            assert!(matches!(of_user(user).await, Err(Error::NoToken)), "{user}");
+        }
+    }
+
+    async fn from_cluster(client_config: &str) -> Result<Vec<u8>, Error> {
+        let object = format!(
+            r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{{"name":"headroom-webhook"}},
+            "webhooks":[{{"name":"a.b.c","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{client_config}}}]}}"#
+        );
+        let api = service_fn(move |request: http::Request<Body>| {
+            assert!(
+                request
+                    .uri()
+                    .path()
+                    .ends_with("/mutatingwebhookconfigurations/headroom-webhook")
+            );
+            let answer = http::Response::new(Body::from(object.clone().into_bytes()));
+            async { Ok::<_, BoxError>(answer) }
+        });
+        ca_bundle(Ok(Client::new(api, "default"))).await
+    }
+
+    #[tokio::test]
+    async fn the_ca_is_the_one_that_the_cluster_trusts() {
+        assert_eq!(from_cluster(r#"{"caBundle":"cGVt"}"#).await.unwrap(), b"pem");
+        assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle)));
+    }
+
+    #[test]
+    fn a_token_file_is_trimmed_and_checked() {
+        assert_eq!(token(file("abc\n").path()).unwrap().0, "Bearer abc");
+        for bad in ["", "\n", "two\nlines"] {
+            assert!(
+                matches!(token(file(bad).path()), Err(Error::BadToken { .. })),
+                "{bad:?}"
+            );
+        }
+    }
+}

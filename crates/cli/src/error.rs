@@ -1,0 +1,121 @@
+//! Why a command has no answer.
+
+use std::{io, path::PathBuf};
+
+use headroom_domain::names;
+use headroom_proto::WireError;
+use tonic::Code;
+
+use crate::args::Address;
+
+/// Why a command has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason the system gives.
+        #[source]
+        source: io::Error,
+    },
+    /// The kubeconfig cannot be used. The library's texts contain their causes.
+    #[error("cannot use the kubeconfig: {0}")]
+    Kubeconfig(Box<kube::config::KubeconfigError>),
+    /// The kubeconfig's user cannot be turned into a credential, or the API server does not answer.
+    #[error("cannot {attempt}: {reason}")]
+    Cluster {
+        /// What was attempted.
+        attempt: &'static str,
+        /// The reason the client library gives; its texts contain their causes.
+        reason: Box<kube::Error>,
+    },
+    /// The kubeconfig's user has no bearer token, or none that fits a header.
+    #[error("the kubeconfig's user has no bearer token; give one with --token-file")]
+    NoToken,
+    /// The token file holds something else.
+    #[error("{} does not hold a bearer token", path.display())]
+    BadToken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The cluster's webhook configuration has no CA.
+    #[error(
+        "MutatingWebhookConfiguration {} has no caBundle; give the CA with --ca-file",
+        names::WEBHOOK_CONFIGURATION
+    )]
+    NoCaBundle,
+    /// The webhook cannot be reached, or is not who it should be.
+    #[error(
+        "cannot connect to {addr}: {reason} (it takes `kubectl -n {} port-forward service/{} {}` or --addr)",
+        names::NAMESPACE,
+        names::HINTS_SERVICE,
+        names::HINTS_PORT
+    )]
+    Connect {
+        /// Where.
+        addr: Address,
+        /// The innermost reason; what the transport wraps around it says nothing more.
+        reason: String,
+    },
+    /// The webhook answered with an error.
+    #[error("the webhook answered {code:?}: {message}")]
+    Refused {
+        /// The gRPC code.
+        code: Code,
+        /// What the webhook said.
+        message: String,
+    },
+    /// The answer cannot be read: the webhook is of another version.
+    #[error("cannot read the webhook's answer about node {node:?}")]
+    Answer {
+        /// The node.
+        node: String,
+        /// The field.
+        #[source]
+        source: WireError,
+    },
+    /// The webhook knows no such node.
+    #[error("node {name:?} is not known to the webhook")]
+    UnknownNode {
+        /// The name as given.
+        name: String,
+    },
+    /// The answer cannot be written.
+    #[error("cannot write the answer")]
+    Write(#[source] io::Error),
+}
+
+impl Error {
+    /// True if the answer could not be written for this reason.
+    pub fn is_io(&self, kind: io::ErrorKind) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == kind)
+    }
+
+    /// True if asking again later may help: the webhook restarts, or the way to it was cut.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. }
+                | Self::Refused {
+                    code: Code::Unavailable
+                        | Code::Cancelled
+                        | Code::Unknown
+                        | Code::Internal
+                        | Code::DeadlineExceeded
+                        | Code::Aborted,
+                    ..
+                }
+        )
+    }
+}
+
+impl From<tonic::Status> for Error {
+    fn from(status: tonic::Status) -> Self {
+        Self::Refused {
+            code: status.code(),
+            message: status.message().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! JSON: flat objects of integers, with the unit in the key; `null` where something is not known.
+
+use headroom_domain::{
+    estimate::Slack,
+    hint::{NodeHint, PodTrust, ResourceHint, Signals},
+    resource::{PerResource, Resource},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    derivation::Derivation,
+    view::{Hint, Node, source, standing},
+};
+
+/// How keys name a resource, and the unit of its amounts.
+const fn words(resource: Resource) -> (&'static str, &'static str) {
+    match resource {
+        Resource::Cpu => ("cpu", "milli"),
+        Resource::Memory => ("mem", "bytes"),
+    }
+}
+
+/// One node in short.
+pub fn row(node: &Node) -> Value {
+    Value::Object(members(node))
+}
+
+fn members(node: &Node) -> Map<String, Value> {
+    let Node {
+        name,
+        uid,
+        mode,
+        hint,
+        raw: _,
+        allocatable: _,
+        bound: _,
+        pods,
+        why: _,
+    } = node;
+    let hint = hint.as_ref();
+    let of_node = [
+        ("node", json!(name)),
+        ("uid", json!(uid)),
+        ("mode", json!(mode.name())),
+        ("pods", json!(pods)),
+        ("source", json!(hint.map(|hint| source(hint.report.sight)))),
+        ("sight", json!(hint.map(|hint| hint.report.sight.name()))),
+        ("timing", json!(hint.map(|hint| hint.report.timing.name()))),
+        ("hint_age_ms", json!(hint.map(age_ms))),
+        ("hint_standing", json!(hint.map(|hint| standing(hint.standing)))),
+    ];
+    let of_node = of_node.map(|(key, value)| (key.to_owned(), value));
+    of_node
+        .into_iter()
+        .chain(
+            Resource::ALL
+                .into_iter()
+                .flat_map(|resource| of_resource(node, resource)),
+        )
+        .collect()
+}
+
+/// What a node has for each resource.
+fn of_resource(node: &Node, resource: Resource) -> [(String, Value); 10] {
+    let Node {
+        raw,
+        allocatable,
+        bound,
+        why,
+        ..
+    } = node;
+    let (word, unit) = words(resource);
+    let part = node.hint.as_ref().map(|hint| hint.report.resources.get(resource));
+    let of = |amounts: &Option<PerResource<u64>>| json!(amounts.map(|of| *of.get(resource)));
+    let free = node.free(resource).and_then(|free| i64::try_from(free).ok());
+    [
+        (format!("{word}_used_{unit}"), json!(part.map(|part| part.usage))),
+        (
+            format!("{word}_peak_{unit}"),
+            json!(part.map(|part| part.predicted_peak)),
+        ),
+        (
+            format!("ratio_{word}_cents"),
+            json!(node.ratio(resource).map(|cents| cents.0)),
+        ),
+        (format!("raw_{word}_{unit}"), of(raw)),
+        (format!("allocatable_{word}_{unit}"), of(allocatable)),
+        (format!("bound_{word}_{unit}"), of(bound)),
+        (format!("free_{word}_{unit}"), json!(free)),
+        (
+            format!("brake_{word}"),
+            json!(part.map(|part| part.brake.level())),
+        ),
+        (format!("reasons_{word}"), json!(part.map(|part| &part.reasons))),
+        (format!("why_{word}"), json!(why.get(resource))),
+    ]
+}
+
+fn age_ms(hint: &Hint) -> u64 {
+    u64::try_from(hint.age.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Everything about one node: the row, each derivation, the report.
+pub fn node(node: &Node) -> Value {
+    let mut all = members(node);
+    for resource in Resource::ALL {
+        let derivation = Derivation::of(node, resource).map(|derivation| terms(&derivation));
+        all.insert(resource.name().to_owned(), json!(derivation));
+    }
+    all.insert("hint".to_owned(), json!(node.hint.as_ref().map(report)));
+    Value::Object(all)
+}
+
+fn terms(derivation: &Derivation) -> Value {
+    let Slack {
+        raw,
+        safe,
+        peak,
+        predicted_peak,
+        warm_requests,
+        bound,
+        slack,
+    } = derivation.slack;
+    let (_, unit) = words(derivation.resource);
+    let mut terms = Map::new();
+    for (term, value) in [
+        ("capacity", json!(derivation.capacity)),
+        ("raw", json!(raw)),
+        ("safe", json!(safe)),
+        ("peak_p0", json!(peak)),
+        ("predicted_peak", json!(predicted_peak)),
+        ("warm_requests", json!(warm_requests)),
+        ("bound", json!(bound)),
+        ("slack", json!(i64::try_from(slack).ok())),
+    ] {
+        terms.insert(format!("{term}_{unit}"), value);
+    }
+    for (term, value) in [
+        ("theta_ppm", derivation.theta_ppm),
+        ("margin_ppm", derivation.margin_ppm),
+        ("coverage_ppm", derivation.coverage_ppm),
+        ("target_cents", derivation.target.0),
+        ("published_cents", derivation.published.0),
+        ("floor_cents", derivation.floor.0),
+    ] {
+        terms.insert(term.to_owned(), json!(value));
+    }
+    Value::Object(terms)
+}
+
+/// A report as it came, with its age.
+pub fn report(hint: &Hint) -> Value {
+    let NodeHint {
+        node,
+        node_uid,
+        boot_id,
+        seq,
+        is_primary,
+        pods_generation,
+        sight,
+        timing,
+        is_draining,
+        resources,
+        trust,
+        signals,
+    } = &hint.report;
+    json!({
+        "node": node,
+        "node_uid": node_uid,
+        "boot_id": boot_id,
+        "seq": seq,
+        "primary": is_primary,
+        "pods_generation": pods_generation,
+        "sight": sight.name(),
+        "timing": timing.name(),
+        "draining": is_draining,
+        "age_ms": age_ms(hint),
+        "standing": standing(hint.standing),
+        "cpu": resource_hint(Resource::Cpu, &resources.cpu),
+        "memory": resource_hint(Resource::Memory, &resources.memory),
+        "trust": trust.iter().map(pod_trust).collect::<Vec<_>>(),
+        "signals": measured(signals),
+    })
+}
+
+fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
+    let ResourceHint {
+        capacity,
+        usage,
+        peak,
+        predicted_peak,
+        warm_requests,
+        published,
+        target,
+        coverage_ppm,
+        margin_ppm,
+        brake,
+        reasons,
+    } = part;
+    let (_, unit) = words(resource);
+    let mut members = Map::new();
+    for (term, value) in [
+        ("capacity", capacity),
+        ("usage", usage),
+        ("peak_p0", peak),
+        ("predicted_peak", predicted_peak),
+        ("warm_requests", warm_requests),
+    ] {
+        members.insert(format!("{term}_{unit}"), json!(value));
+    }
+    members.insert("published_cents".to_owned(), json!(published.0));
+    members.insert("target_cents".to_owned(), json!(target.0));
+    members.insert("coverage_ppm".to_owned(), json!(coverage_ppm));
+    members.insert("margin_ppm".to_owned(), json!(margin_ppm));
+    members.insert("brake".to_owned(), json!(brake.level()));
+    members.insert("reasons".to_owned(), json!(reasons));
+    Value::Object(members)
+}
+
+fn pod_trust(trust: &PodTrust) -> Value {
+    let PodTrust {
+        uid,
+        cpu_ppm,
+        memory_ppm,
+        exclusive_cpus_milli,
+    } = trust;
+    json!({
+        "pod_uid": uid,
+        "cpu_ppm": cpu_ppm,
+        "memory_ppm": memory_ppm,
+        "exclusive_cpus_milli": exclusive_cpus_milli,
+    })
+}
+
+fn measured(signals: &Signals) -> Value {
+    let Signals {
+        sigma8_ppm,
+        runq_p50_us,
+        runq_p99_us,
+        burst_ppm,
+        steal_ppm,
+        direct_reclaim_ms,
+        psi_mem_some_ppm,
+        psi_mem_full_ppm,
+        oom_kills,
+        prog_runs,
+    } = signals;
+    json!({
+        "sigma8_ppm": sigma8_ppm,
+        "runq_p50_us": runq_p50_us,
+        "runq_p99_us": runq_p99_us,
+        "burst_ppm": burst_ppm,
+        "steal_ppm": steal_ppm,
+        "direct_reclaim_ms": direct_reclaim_ms,
+        "psi_mem_some_ppm": psi_mem_some_ppm,
+        "psi_mem_full_ppm": psi_mem_full_ppm,
+        "oom_kills": oom_kills,
+        "prog_runs": prog_runs,
+    })
+}

@@ -1,0 +1,136 @@
+//! Everything about one node on one page.
+
+use std::fmt;
+
+use headroom_domain::{
+    hint::{NodeHint, Signals},
+    resource::Resource,
+};
+
+use super::{reasons, table::hint_age};
+use crate::{
+    amount::{percent, short},
+    derivation::Derivation,
+    view::{Hint, Node, source},
+};
+
+/// The page of one node: its state, the derivation of each ratio, the signals behind it.
+#[derive(Debug)]
+pub struct Page<'a>(pub &'a Node);
+
+impl fmt::Display for Page<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(node) = self;
+        let Node {
+            name,
+            uid,
+            mode,
+            hint,
+            raw: _,
+            allocatable: _,
+            bound: _,
+            pods,
+            why,
+        } = node;
+        writeln!(f, "node {name}, uid {uid}, mode {mode}, {pods} pods bound")?;
+        match hint {
+            None => writeln!(f, "no agent has reported")?,
+            Some(hint) => head(f, hint)?,
+        }
+        for resource in Resource::ALL {
+            writeln!(f, "\n{resource}: {}", outcome(node, resource))?;
+            match Derivation::of(node, resource) {
+                Some(derivation) => write!(f, "{derivation}")?,
+                None => writeln!(f, "  nothing has been derived yet")?,
+            }
+            let report = hint.as_ref().map(|hint| hint.report.resources.get(resource));
+            let agent = report.map_or_else(|| reasons(&[]), |report| reasons(&report.reasons));
+            writeln!(f, "  {:<10}{agent}", "agent")?;
+            writeln!(f, "  {:<10}{}", "webhook", reasons(why.get(resource)))?;
+        }
+        match hint {
+            None => Ok(()),
+            Some(hint) => signals(f, &hint.report.signals),
+        }
+    }
+}
+
+/// What is in force: ratio, allocatable and what is left of it.
+fn outcome(node: &Node, resource: Resource) -> String {
+    let amount = |amounts: Option<u64>| {
+        amounts.map_or_else(
+            || "unknown".to_owned(),
+            |amount| short(resource, i128::from(amount)),
+        )
+    };
+    let of = |amounts: Option<headroom_domain::resource::PerResource<u64>>| {
+        amount(amounts.map(|of| *of.get(resource)))
+    };
+    format!(
+        "ratio {}, allocatable {} -> {}, bound {}, free {}",
+        node.ratio(resource)
+            .map_or_else(|| "unknown".to_owned(), |ratio| ratio.to_string()),
+        of(node.raw),
+        of(node.allocatable),
+        of(node.bound),
+        node.free(resource)
+            .map_or_else(|| "unknown".to_owned(), |free| short(resource, free)),
+    )
+}
+
+fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
+    let NodeHint {
+        boot_id,
+        seq,
+        is_primary,
+        pods_generation,
+        sight,
+        timing,
+        is_draining,
+        ..
+    } = &hint.report;
+    writeln!(
+        f,
+        "report {seq} of boot {boot_id}, {} old, {timing} timing, pods of generation {pods_generation}",
+        hint_age(hint)
+    )?;
+    let primary = if *is_primary {
+        "this replica nudges"
+    } else {
+        "another replica nudges"
+    };
+    let draining = if *is_draining { ", the agent is ending" } else { "" };
+    writeln!(f, "agent sees {sight} ({}), {primary}{draining}", source(*sight))
+}
+
+fn signals(f: &mut fmt::Formatter<'_>, signals: &Signals) -> fmt::Result {
+    let Signals {
+        sigma8_ppm,
+        runq_p50_us,
+        runq_p99_us,
+        burst_ppm,
+        steal_ppm,
+        direct_reclaim_ms,
+        psi_mem_some_ppm,
+        psi_mem_full_ppm,
+        oom_kills,
+        prog_runs,
+    } = *signals;
+    let lines = [
+        ("windows without an idle CPU", percent(sigma8_ppm)),
+        ("run-queue latency p50", format!("{runq_p50_us}us")),
+        ("run-queue latency p99", format!("{runq_p99_us}us")),
+        ("134 ms peak over 1 s mean", percent(burst_ppm)),
+        ("stolen by the hypervisor", percent(steal_ppm)),
+        ("direct reclaim", format!("{direct_reclaim_ms}ms")),
+        ("memory pressure, some", percent(psi_mem_some_ppm)),
+        ("memory pressure, full", percent(psi_mem_full_ppm)),
+        ("OOM kills", oom_kills.to_string()),
+        ("runs of the sched_switch program", prog_runs.to_string()),
+    ];
+    writeln!(f, "\nsignals")?;
+    for (name, value) in lines {
+        writeln!(f, "  {name:<34}{value:>14}")?;
+    }
+    Ok(())
+}

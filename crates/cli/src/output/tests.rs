@@ -1,0 +1,299 @@
+//! What people and machines get to see, for the worked example of agent.md 2.10, row 1.
+
+use headroom_proto::v1alpha1 as wire;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::view::Node;
+
+/// The worked example: 32 cores of which 31.5 are allocatable, 30 bound, 13.9 used at the peak.
+pub(crate) fn status(name: &str) -> wire::NodeStatus {
+    let amounts = |cpu_milli: u64, gib: u64| {
+        Some(wire::Amounts {
+            cpu_milli,
+            memory_bytes: gib << 30,
+        })
+    };
+    wire::NodeStatus {
+        name: name.to_owned(),
+        uid: "u1".to_owned(),
+        mode: wire::AmplificationMode::Auto.into(),
+        hint: Some(report(name)),
+        hint_age_ms: 3000,
+        hint_standing: "fresh".to_owned(),
+        raw: amounts(31_500, 118),
+        allocatable: amounts(40_320, 118),
+        bound: amounts(30_000, 104),
+        pods: 31,
+        why_cpu: vec!["hint".to_owned()],
+        why_memory: vec!["hint".to_owned(), "clamped-max".to_owned()],
+    }
+}
+
+fn report(node: &str) -> wire::HintReport {
+    let cpu = wire::Resource {
+        name: "cpu".to_owned(),
+        capacity: 32_000,
+        usage: 11_240,
+        peak_p0: 13_900,
+        predicted_peak: 15_290,
+        warm_requests: 27_090,
+        published_cents: 128,
+        target_cents: 128,
+        coverage_ppm: 1_000_000,
+        margin_ppm: 100_000,
+        brake: 0,
+        reasons: vec!["slack".to_owned()],
+    };
+    let memory = wire::Resource {
+        name: "memory".to_owned(),
+        capacity: 128_614 << 20,
+        usage: 66_000 << 20,
+        peak_p0: 73_728 << 20,
+        predicted_peak: (73_728_u64 << 20) * 11 / 10 + 1,
+        warm_requests: 96 << 30,
+        published_cents: 100,
+        target_cents: 100,
+        coverage_ppm: 1_000_000,
+        margin_ppm: 100_000,
+        brake: 2,
+        reasons: vec!["direct-reclaim".to_owned(), "clamped-max".to_owned()],
+    };
+    wire::HintReport {
+        node: node.to_owned(),
+        node_uid: "u1".to_owned(),
+        boot_id: "b1".to_owned(),
+        seq: 7,
+        primary: true,
+        pods_generation: 4711,
+        mode: wire::Mode::Full.into(),
+        timing: wire::Timing::Production.into(),
+        draining: false,
+        resources: vec![cpu, memory],
+        trust: vec![wire::Trust {
+            pod_uid: "p1".into(),
+            cpu_ppm: 1_000_000,
+            memory_ppm: 500_000,
+            exclusive_cpus_milli: 0,
+        }],
+        signals: Some(wire::Signals {
+            sigma8_ppm: 12_000,
+            runq_p99_us: 850,
+            prog_runs: 123_456,
+            ..wire::Signals::default()
+        }),
+    }
+}
+
+fn node(status: wire::NodeStatus) -> Node {
+    status.try_into().unwrap()
+}
+
+/// A node that nobody measures, and one whose agent has only procfs, runs with demo timing and is late.
+fn others() -> [Node; 2] {
+    let silent = wire::NodeStatus {
+        hint: None,
+        hint_standing: String::new(),
+        raw: None,
+        ..status("silent")
+    };
+    let mut late = status("worker-2");
+    let hint = late.hint.as_mut().unwrap();
+    hint.mode = wire::Mode::Proc.into();
+    hint.timing = wire::Timing::Demo.into();
+    late.hint_standing = "hold".to_owned();
+    late.hint_age_ms = 75_000;
+    late.bound = Some(wire::Amounts {
+        cpu_milli: 40_520,
+        memory_bytes: 0,
+    });
+    [node(silent), node(late)]
+}
+
+#[test]
+fn the_table_shows_each_resource_of_each_node() {
+    let [silent, late] = others();
+    assert_snapshot!(top_table(&[silent, node(status("worker-1")), late]), @r"
+    NODE      MODE  SOURCE            RESOURCE     USED     PEAK  RATIO       RAW  ALLOCATABLE     BOUND      FREE  BRAKE                AGE
+    silent    auto  -                 cpu             -        -      -         -         40.3      30.0      10.3  -                    -
+                                      memory          -        -      -         -     118.0GiB  104.0GiB   14.0GiB  -
+    worker-1  auto  ebpf/FULL         cpu          11.2     15.3   1.28      31.5         40.3      30.0      10.3  -                    3s
+                                      memory    64.5GiB  79.2GiB   1.00  118.0GiB     118.0GiB  104.0GiB   14.0GiB  shed:direct-reclaim
+    worker-2  auto  procfs/PROC/demo  cpu          11.2     15.3   1.28      31.5         40.3      40.5     -200m  -                    75s/hold
+                                      memory    64.5GiB  79.2GiB   1.00  118.0GiB     118.0GiB    0.0GiB  118.0GiB  shed:direct-reclaim
+    ");
+}
+
+#[test]
+fn a_line_says_all_that_a_row_says() {
+    assert_snapshot!(top_lines(&node(status("worker-1"))), @r"
+    node=worker-1 mode=auto source=ebpf/FULL resource=cpu used=11.2 peak=15.3 ratio=1.28 raw=31.5 allocatable=40.3 bound=30.0 free=10.3 brake=- age=3s
+    node=worker-1 mode=auto source=ebpf/FULL resource=memory used=64.5GiB peak=79.2GiB ratio=1.00 raw=118.0GiB allocatable=118.0GiB bound=104.0GiB free=14.0GiB brake=shed:direct-reclaim age=3s
+    ");
+}
+
+#[test]
+fn the_page_derives_the_ratio_term_by_term() {
+    assert_snapshot!(Page(&node(status("worker-1"))), @r"
+    node worker-1, uid u1, mode auto, 31 pods bound
+    report 7 of boot b1, 3s old, production timing, pods of generation 4711
+    agent sees FULL (ebpf), this replica nudges
+
+    cpu: ratio 1.28, allocatable 31.5 -> 40.3, bound 30.0, free 10.3
+      C          32000m  physical capacity
+      A          31500m  raw allocatable, the kubelet's own
+      theta       90.0%  share that predicted use may reach (default policy)
+      T          28800m  safe use: the smaller of theta × C and A
+      P0         13900m  highest peak in the history, for the pods that are there now
+      m           10.0%  margin on the peak
+      P          15290m  predicted peak: P0 × (1 + m), rounded up
+      Rw         27090m  requests of the pods, each weighted by trust
+      R          30000m  requests of all pods bound
+      S           9100m  slack: T - P + Rw - A
+      coverage   100.0%  valid share of the history; scales S above zero
+      target       1.28  (A + S × coverage) / A, within bounds
+      published    1.28  down at once, up slowly, lowered by brakes; never below the floor
+      floor        0.96  R / A, rounded up: what is bound stays covered
+      brake     L0 none  the agent's brake
+      agent     slack
+      webhook   hint
+
+    memory: ratio 1.00, allocatable 118.0GiB -> 118.0GiB, bound 104.0GiB, free 14.0GiB
+      C         134861553664B (125.6GiB)  physical capacity
+      A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
+      theta                        90.0%  share that predicted use may reach (default policy)
+      T         114031381708B (106.2GiB)  safe use: theta × A
+      P0          77309411328B (72.0GiB)  highest peak in the history, for the pods that are there now
+      m                            10.0%  margin on the peak
+      P           85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
+      Rw         103079215104B (96.0GiB)  requests of the pods, each weighted by trust
+      R         111669149696B (104.0GiB)  requests of all pods bound
+      S             5368709119B (5.0GiB)  slack: T - P + Rw - A
+      coverage                    100.0%  valid share of the history; scales S above zero
+      target                        1.00  (A + S × coverage) / A, within bounds
+      published                     1.00  down at once, up slowly, lowered by brakes; never below the floor
+      floor                         0.89  R / A, rounded up: what is bound stays covered
+      brake                      L2 shed  the agent's brake
+      agent     direct-reclaim,clamped-max
+      webhook   hint,clamped-max
+
+    signals
+      windows without an idle CPU                 1.2%
+      run-queue latency p50                        0us
+      run-queue latency p99                      850us
+      134 ms peak over 1 s mean                   0.0%
+      stolen by the hypervisor                    0.0%
+      direct reclaim                               0ms
+      memory pressure, some                       0.0%
+      memory pressure, full                       0.0%
+      OOM kills                                      0
+      runs of the sched_switch program          123456
+    ");
+}
+
+#[test]
+fn the_page_of_a_silent_node_derives_nothing() {
+    let [silent, _] = others();
+    assert_snapshot!(Page(&silent), @r"
+    node silent, uid u1, mode auto, 31 pods bound
+    no agent has reported
+
+    cpu: ratio unknown, allocatable unknown -> 40.3, bound 30.0, free 10.3
+      nothing has been derived yet
+      agent     -
+      webhook   hint
+
+    memory: ratio unknown, allocatable unknown -> 118.0GiB, bound 104.0GiB, free 14.0GiB
+      nothing has been derived yet
+      agent     -
+      webhook   hint,clamped-max
+    ");
+}
+
+#[test]
+fn reports_are_shown_as_they_came() {
+    let [silent, late] = others();
+    assert_snapshot!(hints_table(&[silent, late]), @r"
+    NODE      SEQ  AGE       SIGHT  TIMING  GENERATION  RESOURCE  CAPACITY    USAGE       P0        P       RW  PUBLISHED  TARGET  COVERAGE  REASONS
+    worker-2    7  75s/hold  PROC   demo          4711  cpu           32.0     11.2     13.9     15.3     27.1       1.28    1.28    100.0%  slack
+    worker-2    7  75s/hold  PROC   demo          4711  memory    125.6GiB  64.5GiB  72.0GiB  79.2GiB  96.0GiB       1.00    1.00    100.0%  direct-reclaim,clamped-max
+    ");
+}
+
+#[test]
+fn the_json_row_has_units_in_its_keys() {
+    assert_snapshot!(format!("{:#}", row_json(&node(status("worker-1")))), @r#"
+    {
+      "allocatable_cpu_milli": 40320,
+      "allocatable_mem_bytes": 126701535232,
+      "bound_cpu_milli": 30000,
+      "bound_mem_bytes": 111669149696,
+      "brake_cpu": 0,
+      "brake_mem": 2,
+      "cpu_peak_milli": 15290,
+      "cpu_used_milli": 11240,
+      "free_cpu_milli": 10320,
+      "free_mem_bytes": 15032385536,
+      "hint_age_ms": 3000,
+      "hint_standing": "fresh",
+      "mem_peak_bytes": 85040352461,
+      "mem_used_bytes": 69206016000,
+      "mode": "auto",
+      "node": "worker-1",
+      "pods": 31,
+      "ratio_cpu_cents": 128,
+      "ratio_mem_cents": 100,
+      "raw_cpu_milli": 31500,
+      "raw_mem_bytes": 126701535232,
+      "reasons_cpu": [
+        "slack"
+      ],
+      "reasons_mem": [
+        "direct-reclaim",
+        "clamped-max"
+      ],
+      "sight": "FULL",
+      "source": "ebpf",
+      "timing": "production",
+      "uid": "u1",
+      "why_cpu": [
+        "hint"
+      ],
+      "why_mem": [
+        "hint",
+        "clamped-max"
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn the_json_of_a_node_has_the_derivation_and_the_report() {
+    let value = node_json(&node(status("worker-1")));
+    assert_eq!(value["cpu"]["slack_milli"], 9100);
+    assert_eq!(value["memory"]["safe_bytes"], (118_u64 << 30) * 9 / 10);
+    assert_eq!(value["hint"]["signals"]["runq_p99_us"], 850);
+    assert_eq!(value["hint"]["trust"][0]["pod_uid"], "p1");
+    let [silent, _] = others();
+    assert_eq!(node_json(&silent)["cpu"], serde_json::Value::Null);
+}
+
+#[test]
+fn what_another_version_says_is_refused_with_the_field() {
+    let unknown = wire::NodeStatus {
+        hint_standing: "stale".to_owned(),
+        ..status("worker-1")
+    };
+    assert_eq!(
+        Node::try_from(unknown).unwrap_err().to_string(),
+        r#"hint_standing: "stale" is not known"#
+    );
+    let unknown = wire::NodeStatus {
+        mode: 99,
+        ..status("worker-1")
+    };
+    assert_eq!(
+        Node::try_from(unknown).unwrap_err().to_string(),
+        "mode: is unspecified"
+    );
+}

@@ -1,0 +1,67 @@
+//! The exit codes of the built binary: 0 an answer, 1 an error, 2 wrong usage.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
+
+use std::process::{Command, Output};
+
+fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kubectl-headroom"))
+        .args(words)
+        .env_clear()
+        .env("KUBECONFIG", "/dev/null")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn help_and_completions_succeed() {
+    for (words, expected) in [
+        (&["--help"][..], "kubectl headroom node worker-1"),
+        (&["completions", "bash"], "complete -F"),
+    ] {
+        let output = run(words);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            text(&output.stdout).contains(expected),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_from_other_errors() {
+    for words in [
+        &["tpo"][..],
+        &["top", "--twice"],
+        &["--addr", "nowhere", "top"],
+        &["node"],
+    ] {
+        let output = run(words);
+        assert_eq!(
+            (output.status.code(), text(&output.stdout).as_str()),
+            (Some(2), ""),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn an_error_is_one_line_with_its_cause() {
+    let output = run(&[
+        "top",
+        "--ca-file",
+        "/nonexistent/ca.crt",
+        "--token-file",
+        "/nonexistent/token",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        "error: cannot read /nonexistent/ca.crt: No such file or directory (os error 2)\n"
+    );
+}
