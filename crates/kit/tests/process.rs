@@ -121,6 +121,26 @@ fn sigterm_drains_then_stops_and_the_exit_is_clean() {
 }
 
 #[test]
+fn the_process_serves_on_while_it_lingers_and_a_second_signal_ends_that() {
+    if env::var_os(ROLE).is_some() {
+        let grace = Grace {
+            linger: Duration::from_secs(3600),
+            deadline: Duration::from_secs(20),
+        };
+        return supervised(false, grace).unwrap();
+    }
+    let test = "the_process_serves_on_while_it_lingers_and_a_second_signal_ends_that";
+    let mut process = Process::start(test, "server");
+    process.wait_for("up");
+    process.signal(Signal::TERM);
+    assert!(!process.wait_for("server drains").contains("server stops"));
+    process.signal(Signal::TERM);
+    process.wait_for("server stops");
+    let (status, rest) = process.end();
+    assert!(status.success(), "{status}: {rest}");
+}
+
+#[test]
 fn a_task_that_ignores_the_stop_is_named_at_the_deadline() {
     if env::var_os(ROLE).is_some() {
         let grace = Grace {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use headroom_kit::{metric::Catalogue, serve::Limits, tls::ClientAuth};
-use tokio::{io::AsyncWriteExt as _, sync::Notify};
+use tokio::{io::AsyncWriteExt as _, sync::Notify, task::yield_now};
 
 use super::site::{Certs, Site, answer, closed, get, send, within};
 
@@ -115,4 +115,12 @@ async fn a_connection_beyond_the_cap_is_closed_and_its_place_comes_back() {
     drop(one);
     within(async { while get(&mut site.connect().await, "/").await.is_err() {} }).await;
     get(&mut two, "/").await.unwrap();
+    drop(two);
+    let none = r#"headroom_serve_connections{listener="test"} 0"#;
+    within(async {
+        while !exporter.render().contains(none) {
+            yield_now().await;
+        }
+    })
+    .await;
 }

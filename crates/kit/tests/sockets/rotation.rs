@@ -96,19 +96,21 @@ async fn until_shown(site: &Site, certs: &Certs) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_swaps_in_a_row_are_seen_by_the_next_connection_and_an_old_one_lives_on() {
+async fn every_swap_is_seen_by_the_next_connection_and_an_old_one_lives_on() {
     let place = tempfile::tempdir().unwrap();
-    let [first, second, third] = [Certs::new(), Certs::new(), Certs::new()];
+    let first = Certs::new();
     let mut volume = Volume::new(place.path(), &first);
     // Events alone: no poll within the life of this test.
     let (site, _store) = site(&volume, Duration::from_secs(3600)).await;
     let mut old = site.connect_tls(first.client(&["http/1.1"])).await.unwrap();
     assert!(get(&mut old, "/before").await.unwrap().ends_with("/before"));
 
-    volume.swap(&second);
-    until_shown(&site, &second).await;
-    volume.swap(&third);
-    until_shown(&site, &third).await;
+    // A watch of the file would end with the first swap, and its last events may still show the second.
+    for _ in 0..4 {
+        let next = Certs::new();
+        volume.swap(&next);
+        until_shown(&site, &next).await;
+    }
 
     assert!(get(&mut old, "/after").await.unwrap().ends_with("/after"));
     assert_eq!(shown(&old), certificate_in(&first.files.cert));
