@@ -6,6 +6,7 @@ use headroom_domain::{hint::Found, policy::Policy, resource::PerResource};
 use headroom_kit::gate::Gate;
 use http_body_util::{Full, StreamBody};
 use hyper::body::Frame;
+use hyper_util::rt::TokioIo;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -401,4 +402,36 @@ async fn one_request_more_than_allowed_is_turned_away_at_once() {
         ask(router, post("/strict", question("a").to_string())).await.0,
         200
     );
+}
+
+#[tokio::test]
+async fn a_connection_survives_a_malformed_review() {
+    let (client, server) = tokio::io::duplex(64 * 1024);
+    let router = router(Limits::default());
+    let service = hyper::service::service_fn(move |request| {
+        let router = router.clone();
+        async move { Ok::<_, Infallible>(router.respond(request).await) }
+    });
+    tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(server), service));
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let good = question("a").to_string();
+    let answers = [
+        ("{", 400),
+        ("[[[[", 400),
+        (good.as_str(), 200),
+        ("", 400),
+        (good.as_str(), 200),
+    ];
+    for (body, status) in answers {
+        sender.ready().await.unwrap();
+        let response = sender
+            .send_request(post("/strict", body.to_owned()))
+            .await
+            .unwrap();
+        assert_eq!(response.status(), status, "{body}");
+        response.into_body().collect().await.unwrap();
+    }
 }
