@@ -40,6 +40,12 @@ pub const GLOBAL_OFF_PID: &str = "OFF_PID";
 pub const GLOBAL_OFF_STATE: &str = "OFF_STATE";
 /// Width in bytes, 4 or 8, of the field at [`GLOBAL_OFF_STATE`], set by the loader.
 pub const GLOBAL_STATE_W: &str = "STATE_W";
+/// Byte offset of `task_struct.prio`, set by the loader.
+pub const GLOBAL_OFF_PRIO: &str = "OFF_PRIO";
+/// Byte offset of `task_struct.se.sum_exec_runtime`, set by the loader.
+pub const GLOBAL_OFF_RUNTIME: &str = "OFF_RUNTIME";
+/// Byte offset of `task_struct.se.prev_sum_exec_runtime`, set by the loader.
+pub const GLOBAL_OFF_RUNTIME_AT_PICK: &str = "OFF_RUNTIME_PICK";
 
 /// `sched_switch` as a BTF tracepoint.
 pub const PROGRAM_SWITCH: &str = "hr_switch";

@@ -58,8 +58,10 @@ pub struct CpuRing {
     pub wait: u64,
     /// The windows; window `w` lives in slot `w % 64`.
     pub slots: [Slot; SLOTS],
-    /// Updates begun.
-    pub opened: u64,
+    /// Switches that the kernel did not tell us of, as far as we noticed.
+    pub missed: u32,
+    /// Updates begun, modulo 2^32.
+    pub opened: u32,
 }
 
 impl Default for CpuRing {
@@ -72,6 +74,7 @@ impl Default for CpuRing {
             nsw: 0,
             wait: 0,
             slots: [Slot::default(); SLOTS],
+            missed: 0,
             opened: 0,
         }
     }
@@ -112,7 +115,7 @@ impl Slot {
 impl CpuRing {
     /// Does this copy hold no half-done update?
     pub const fn is_whole(&self) -> bool {
-        self.opened as u32 == self.closed
+        self.opened == self.closed
     }
 
     /// Begins an update.
@@ -126,7 +129,7 @@ impl CpuRing {
     #[inline(always)]
     pub fn close(&mut self) {
         core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
-        self.closed = self.opened as u32;
+        self.closed = self.opened;
     }
 
     /// Takes note of the first switch since attach: until `now` the CPU was busy, or idle.
@@ -137,6 +140,29 @@ impl CpuRing {
         self.last = now >> W_SHIFT << W_SHIFT;
         self.state = if was_busy { BUSY } else { IDLE };
         let _rolled = self.slot_at(now);
+    }
+
+    /// Does the ring know whether the CPU is busy, and is that what it was until now?
+    #[inline(always)]
+    pub const fn agrees(&self, was_busy: bool) -> bool {
+        self.state == if was_busy { BUSY } else { IDLE }
+    }
+
+    /// Takes note of what the CPU really did until `now`, after a switch that was missed: the task that leaves now
+    /// has run for `ran_ns`, or the idle task leaves and `ran_ns` says nothing.
+    ///
+    /// What came before the task counts as idle; so does the time since the last transition when the idle task
+    /// leaves a CPU that was taken for busy. `/proc/stat` is there to correct what this leaves out.
+    #[inline(always)]
+    pub fn correct(&mut self, now: u64, was_busy: bool, ran_ns: u64) {
+        let start = now.saturating_sub(ran_ns);
+        let since = if was_busy && start > self.last {
+            start
+        } else {
+            self.last
+        };
+        self.turn(since, was_busy);
+        self.missed = self.missed.wrapping_add(1);
     }
 
     /// The CPU turns busy, or idle, at `now` (CLOCK_MONOTONIC nanoseconds). The state must be settled.

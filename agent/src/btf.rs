@@ -113,25 +113,25 @@ impl Kernel {
         })
     }
 
-    /// Finds an integer field of a structure: the first of `names` that exists. Fields of anonymous members count as
-    /// the structure's own, as in C.
+    /// Finds an integer field of a structure: the first of `paths` that exists. A path names a field, or a field of an
+    /// embedded structure as `se.vruntime`. Fields of anonymous members count as the structure's own, as in C.
     ///
     /// # Errors
     /// [`BtfError::NoType`], [`BtfError::NoField`] and [`BtfError::NotAnInteger`].
-    pub fn field(&self, structure: &str, names: &[&str]) -> Result<Field, BtfError> {
+    pub fn field(&self, structure: &str, paths: &[&str]) -> Result<Field, BtfError> {
         let id = self.structure(structure)?;
-        for name in names {
+        for path in paths {
             let Some(Member {
                 ty,
                 bit_offset,
                 is_bit_field,
-            }) = self.sound(self.types.member(id, name))?
+            }) = self.sound(self.types.member(id, path))?
             else {
                 continue;
             };
             let not_an_integer = || BtfError::NotAnInteger {
                 structure: structure.to_owned(),
-                field: (*name).to_owned(),
+                field: (*path).to_owned(),
             };
             let width = self
                 .sound(self.types.integer_width(ty))?
@@ -146,7 +146,7 @@ impl Kernel {
         }
         Err(BtfError::NoField {
             structure: structure.to_owned(),
-            fields: names.join("` or `"),
+            fields: paths.join("` or `"),
         })
     }
 

@@ -166,9 +166,20 @@ impl Probe {
 
     fn load_object(object: &[u8], options: &Options) -> Result<Self, ProbeError> {
         let kernel = Kernel::read(&options.btf)?;
-        let pid = kernel.field("task_struct", &["pid"])?;
+        let task = |paths: &[&str]| kernel.field("task_struct", paths);
         // Renamed in Linux 5.14.
-        let state = kernel.field("task_struct", &["__state", "state"])?;
+        let state = task(&["__state", "state"])?;
+        let globals = [
+            (abi::GLOBAL_OFF_PID, task(&["pid"])?.offset),
+            (abi::GLOBAL_OFF_STATE, state.offset),
+            (abi::GLOBAL_STATE_W, state.width),
+            (abi::GLOBAL_OFF_PRIO, task(&["prio"])?.offset),
+            (abi::GLOBAL_OFF_RUNTIME, task(&["se.sum_exec_runtime"])?.offset),
+            (
+                abi::GLOBAL_OFF_RUNTIME_AT_PICK,
+                task(&["se.prev_sum_exec_runtime"])?.offset,
+            ),
+        ];
         let shapes = Hook::ALL
             .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
         drop(kernel);
@@ -179,11 +190,12 @@ impl Probe {
             maximum: None,
         };
         let _best_effort = setrlimit(Resource::Memlock, unlimited).is_ok();
-        let mut ebpf = EbpfLoader::new()
-            .btf(None)
-            .override_global(abi::GLOBAL_OFF_PID, &pid.offset, true)
-            .override_global(abi::GLOBAL_OFF_STATE, &state.offset, true)
-            .override_global(abi::GLOBAL_STATE_W, &state.width, true)
+        let mut loader = EbpfLoader::new();
+        loader.btf(None);
+        for (name, value) in &globals {
+            loader.override_global(name, value, true);
+        }
+        let mut ebpf = loader
             .load(object)
             .map_err(|error| ProbeError::Load(Box::new(error)))?;
         let log = LogDrain::of(&mut ebpf).map_err(|error| ProbeError::Log(Box::new(error)))?;

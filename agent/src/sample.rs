@@ -107,6 +107,9 @@ pub struct Counts {
     pub waits: Waits,
     /// Context switches.
     pub switches: u64,
+    /// Switches the kernel did not tell of, as far as it was noticed: 0 but on a few virtual machines. What they hide
+    /// is made good from the scheduler's books, or left to `/proc/stat`.
+    pub missed_switches: u64,
     /// Windows that were overwritten before they could be read.
     pub lost_windows: u64,
 }

@@ -3,6 +3,7 @@
 use aya_ebpf::{EbpfContext, helpers::generated::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use headroom_agent_ebpf::{
+    CpuRing,
     ring::UNKNOWN,
     stamp::{owner, pack, ticks},
 };
@@ -26,10 +27,11 @@ pub(super) fn switch<T: Task>(ctx: &impl EbpfContext, preempt: u64, prev: T, nex
     ring.nsw = ring.nsw.wrapping_add(1);
 
     // The idle tasks share pid 0 and with it one cell: they are never stamped.
-    let turns = (prev_pid == 0) != (next_pid == 0);
-    let leaves = prev_pid != 0 && config.watches(prev_pid);
-    let enters = next_pid != 0 && config.watches(next_pid);
-    if !(turns || leaves || enters || ring.state == UNKNOWN) {
+    let (was_busy, is_busy) = (prev_pid != 0, next_pid != 0);
+    let leaves = was_busy && config.watches(prev_pid);
+    let enters = is_busy && config.watches(next_pid);
+    let turns = was_busy != is_busy || !ring.agrees(was_busy);
+    if !(turns || leaves || enters) {
         return;
     }
 
@@ -39,7 +41,7 @@ pub(super) fn switch<T: Task>(ctx: &impl EbpfContext, preempt: u64, prev: T, nex
         take_stamp(prev_pid);
     }
     let stamped = if enters { take_stamp(next_pid) } else { 0 };
-    if !(turns || requeued || stamped != 0 || ring.state == UNKNOWN) {
+    if !(turns || requeued || stamped != 0) {
         return;
     }
 
@@ -55,21 +57,32 @@ pub(super) fn switch<T: Task>(ctx: &impl EbpfContext, preempt: u64, prev: T, nex
     if let Some(wait) = wait {
         maps::count_wait(config.hist_idx, wait);
     }
+    if turns || wait.is_some() {
+        let was_unknown = ring.state == UNKNOWN;
+        ring.open();
+        if turns {
+            turn(ring, now, prev, was_busy, is_busy);
+        }
+        if let Some(wait) = wait {
+            ring.add_wait(now, wait);
+        }
+        ring.close();
+        if was_unknown {
+            report_first(ctx, prev_pid);
+        }
+    }
+}
 
-    let was_unknown = ring.state == UNKNOWN;
-    ring.open();
-    if was_unknown {
-        ring.settle(now, prev_pid != 0);
+#[inline(always)]
+fn turn<T: Task>(ring: &mut CpuRing, now: u64, prev: T, was_busy: bool, is_busy: bool) {
+    if ring.state == UNKNOWN {
+        ring.settle(now, was_busy);
+    } else if !ring.agrees(was_busy) {
+        // Some hypervisors run old address spaces on old kernel text, where tracepoints are never switched on.
+        ring.correct(now, was_busy, prev.ran_ns());
     }
-    if turns {
-        ring.turn(now, next_pid != 0);
-    }
-    if let Some(wait) = wait {
-        ring.add_wait(now, wait);
-    }
-    ring.close();
-    if was_unknown {
-        report_settled(ctx, prev_pid);
+    if was_busy != is_busy {
+        ring.turn(now, is_busy);
     }
 }
 
@@ -97,6 +110,6 @@ fn take_stamp(pid: u32) -> u64 {
 
 /// Once per CPU and attachment. Out of line: it is long, and the switch path should stay in few cache lines.
 #[inline(never)]
-fn report_settled(ctx: &impl EbpfContext, prev_pid: u32) {
+fn report_first(ctx: &impl EbpfContext, prev_pid: u32) {
     debug!(ctx, "first switch on a cpu: it ran pid {} before", prev_pid);
 }

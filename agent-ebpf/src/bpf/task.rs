@@ -10,6 +10,15 @@ static OFF_PID: Global<u64> = Global::new(0);
 static OFF_STATE: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static STATE_W: Global<u64> = Global::new(0);
+#[unsafe(no_mangle)]
+static OFF_PRIO: Global<u64> = Global::new(0);
+#[unsafe(no_mangle)]
+static OFF_RUNTIME: Global<u64> = Global::new(0);
+#[unsafe(no_mangle)]
+static OFF_RUNTIME_PICK: Global<u64> = Global::new(0);
+
+/// Priorities below this one are of classes (real time, deadline, stop) that do not note when a task was picked.
+const MAX_RT_PRIO: i32 = 100;
 
 /// A task, as one kind of program may look at it.
 pub(super) trait Task: Copy {
@@ -33,6 +42,18 @@ pub(super) trait Task: Copy {
         } else {
             self.word(offset) == 0
         }
+    }
+
+    /// Nanoseconds that a task which is being switched out has run since it was switched in, by the scheduler's own
+    /// books; 0 where it keeps none.
+    #[inline(always)]
+    fn ran_ns(self) -> u64 {
+        // The priority is an `int`, and below zero for deadline tasks.
+        if (self.word(OFF_PRIO.load()) as i32) < MAX_RT_PRIO {
+            return 0;
+        }
+        self.long(OFF_RUNTIME.load())
+            .wrapping_sub(self.long(OFF_RUNTIME_PICK.load()))
     }
 }
 

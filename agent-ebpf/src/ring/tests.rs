@@ -132,3 +132,32 @@ fn window_numbers_wrap_after_417_days() {
         }
     );
 }
+
+#[test]
+fn task_whose_arrival_was_missed_is_busy_for_as_long_as_it_ran() {
+    let mut ring = settled(100 * W, false);
+    assert!(ring.agrees(false) && !ring.agrees(true));
+    ring.correct(103 * W, true, W + 2_000);
+    ring.turn(103 * W, false);
+    assert_eq!((ring.busy, ring.missed), (W + 2_000, 1));
+    assert_eq!(slot(&ring, 101).whole_busy_ns(), 2_000);
+    assert!(slot(&ring, 103).is_busy_before(), "tells that 102 was busy");
+
+    ring.correct(103 * W + 500, true, 9 * W);
+    ring.turn(103 * W + 500, false);
+    assert_eq!(ring.busy, W + 2_500, "no longer than since the last transition");
+}
+
+#[test]
+fn idle_task_whose_arrival_was_missed_ends_what_was_taken_for_busy() {
+    let mut ring = settled(100 * W, false);
+    ring.turn(100 * W + 10, true);
+    ring.correct(105 * W, false, 0);
+    ring.turn(105 * W, true);
+    assert_eq!((ring.busy, ring.missed), (0, 1));
+    assert_eq!(slot(&ring, 100).whole_busy_ns(), 0);
+    assert!(
+        !slot(&ring, 105).is_busy_before(),
+        "tells that 101 to 104 were idle"
+    );
+}

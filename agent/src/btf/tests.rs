@@ -86,12 +86,14 @@ fn sample() -> Builder {
     let inner = built.structure("", &[("flags", uint, 0), ("pid", pid_t, 96)]);
     let volatile = built.add("", 9, 0, uint, &[]);
     let pointer = built.add("", 2, 0, 0, &[]);
+    let entity = built.structure("sched_entity", &[("on_rq", uint, 0), ("runtime", uint, 64)]);
     let task = built.structure(
         "task_struct",
         &[
             ("__state", volatile, 192),
             ("", inner, 256),
             ("stack", pointer, 512),
+            ("se", entity, 640),
         ],
     );
     let task_pointer = built.add("", 2, 0, task, &[]);
@@ -110,6 +112,20 @@ fn field_is_found_directly_and_inside_an_anonymous_member() {
         kernel.field("task_struct", &["pid"]).unwrap(),
         Field { offset: 44, width: 4 }
     );
+}
+
+#[test]
+fn field_of_an_embedded_structure_is_found_by_its_path() {
+    let kernel = sample().kernel();
+    let runtime = kernel.field("task_struct", &["se.runtime"]).unwrap();
+    assert_eq!(runtime, Field { offset: 88, width: 4 });
+    for path in ["se.absent", "stack.x", "se.on_rq.x", "absent.runtime"] {
+        let error = kernel.field("task_struct", &[path]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("`struct task_struct` has no field `{path}`")
+        );
+    }
 }
 
 #[test]

@@ -111,9 +111,28 @@ impl Types {
         self.find(name, |record| record.kind == KIND_TYPEDEF)
     }
 
-    /// A member by name, looked up through anonymous members, with its offset from the start of `id`.
-    pub(super) fn member(&self, id: u32, name: &str) -> Result<Option<Member>, Fault> {
-        self.member_within(id, name, MAX_DEPTH)
+    /// A member by its path (`a` or `a.b`), looked up through anonymous members, with its offset from the start of
+    /// `id`.
+    pub(super) fn member(&self, id: u32, path: &str) -> Result<Option<Member>, Fault> {
+        let (mut structure, mut offset) = (id, 0_u32);
+        let mut names = path.split('.').peekable();
+        while let Some(name) = names.next() {
+            let Some(member) = self.member_within(structure, name, MAX_DEPTH)? else {
+                return Ok(None);
+            };
+            offset = offset.saturating_add(member.bit_offset);
+            if names.peek().is_none() {
+                return Ok(Some(Member {
+                    bit_offset: offset,
+                    ..member
+                }));
+            }
+            structure = self.stripped(member.ty)?;
+            if structure == 0 {
+                return Ok(None);
+            }
+        }
+        Ok(None)
     }
 
     fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Member>, Fault> {

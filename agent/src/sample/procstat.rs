@@ -35,6 +35,7 @@ impl CounterSource for Source {
             windows: Windows::default(),
             waits: Waits::default(),
             switches: 0,
+            missed_switches: 0,
             lost_windows: 0,
         })
     }

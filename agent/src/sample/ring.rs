@@ -69,6 +69,7 @@ struct Cpu {
     busy_ns: Option<u64>,
     waited: u64,
     switches: u64,
+    missed: u32,
 }
 
 /// One CPU's ring, read back from the present.
@@ -211,10 +212,12 @@ impl<R: Rings> Source<R> {
             }
             counts.wait_ns += ring.wait.saturating_sub(cpu.waited) * factor << TICK_SHIFT;
             counts.switches += ring.nsw.saturating_sub(cpu.switches);
+            counts.missed_switches += u64::from(ring.missed.wrapping_sub(cpu.missed));
             *cpu = Cpu {
                 busy_ns: past.busy_ns,
                 waited: ring.wait,
                 switches: ring.nsw,
+                missed: ring.missed,
             };
         }
         counts

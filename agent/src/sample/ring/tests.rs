@@ -263,6 +263,21 @@ fn every_poll_turns_salt_and_generation_and_keeps_the_former_salt() {
     assert_eq!(residues.len(), 8, "every task is sampled at some time");
 }
 
+#[test]
+fn switch_that_was_missed_is_counted_and_made_good() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START, false, false);
+    let before = poll(&mut source, START + 100 * MS);
+    assert_eq!((before.busy_ns, before.missed_switches), (0, 0));
+    // Nobody saw the task arrive that leaves after 150 ms; 50 ms of that were taken for idle.
+    let leaves = before.until_ns + 100 * MS;
+    fake.0.lock().unwrap().rings[0].correct(leaves, true, 150 * MS);
+    fake.switch(0, leaves, true, false);
+    let counts = poll(&mut source, START + 250 * MS);
+    assert_eq!((counts.busy_ns, counts.missed_switches), (150 * MS, 1));
+}
+
 /// One CPU's life: it changes between idle and busy after each of these gaps.
 #[derive(Clone, Debug)]
 struct Life {
