@@ -91,7 +91,11 @@ mod tests {
     #[test]
     fn every_flag_has_its_twin() {
         Args::command().debug_assert();
-        assert_eq!(flags_without_twin(&Args::command()), Vec::<String>::new());
+        // Of HEADROOM_HINTS_* Kubernetes sets _SERVICE_* and _PORT* (and for a headless Service none at all).
+        let known = ["--hints-addr: ", "--hints-client-ca-file: "];
+        let mut found = flags_without_twin(&Args::command());
+        found.retain(|complaint| !known.iter().any(|flag| complaint.starts_with(flag)));
+        assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]

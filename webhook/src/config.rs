@@ -46,6 +46,13 @@ impl Policies {
     }
 }
 
+impl From<Policy> for Policies {
+    /// One policy for all nodes.
+    fn from(configured: Policy) -> Self {
+        Self { configured }
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {

@@ -30,15 +30,4 @@ pub mod router;
 pub mod selfcall;
 pub mod start;
 
-use endpoint::Access;
-
-/// What the process asks of the API server besides what the steps of its endpoints read.
-pub fn access() -> Vec<Access> {
-    [
-        pods::ACCESS,
-        node::watch::ACCESS,
-        node::nudge::ACCESS,
-        hints::review::ACCESS,
-    ]
-    .concat()
-}
+pub use start::access;

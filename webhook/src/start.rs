@@ -32,7 +32,8 @@ use crate::{
     args::Args,
     cluster::Cluster,
     config::Policies,
-    endpoint, endpoints,
+    endpoint::{self, Access},
+    endpoints,
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
@@ -40,7 +41,9 @@ use crate::{
     node::{
         metrics as node_metrics,
         nudge::{self, Nudger},
+        watch,
     },
+    pods,
     router::{self, Router},
     selfcall,
 };
@@ -123,6 +126,11 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         deadline: STOP_LIMIT,
     };
     Ok(supervisor.run(grace).await?)
+}
+
+/// API access that the process needs besides what admission steps read.
+pub fn access() -> Vec<Access> {
+    [watch::ACCESS, pods::ACCESS, review::ACCESS, nudge::ACCESS].concat()
 }
 
 /// All metrics of the webhook.

@@ -98,3 +98,6 @@ pub async fn serve(
         () = says => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,6 +113,7 @@ pub struct Nudger {
     cluster: Arc<Cluster>,
     writer: Arc<dyn StatusWriter>,
     followed: AtomicUsize,
+    started: Instant,
     paces: Mutex<Paces>,
 }
 
@@ -189,6 +190,7 @@ impl Nudger {
             cluster,
             writer,
             followed: AtomicUsize::new(0),
+            started: Instant::now(),
             paces: Mutex::new(paces),
         }
     }
@@ -245,7 +247,7 @@ impl Nudger {
 
     /// Takes one write out of what all nodes may do together, or says how long to wait.
     fn take(&self, direction: Direction) -> Option<Duration> {
-        let now = self.cluster.now();
+        let now = self.started.elapsed();
         let Paces { lower, rise } = &mut *self.paces.lock().unwrap_or_else(PoisonError::into_inner);
         let pace = match direction {
             Direction::Lower | Direction::Note => lower,

@@ -146,14 +146,14 @@ mod tests {
         assert_eq!(cpu(&spec, &json!({})), expected);
     }
 
-    fn state(actual: Value, allocated: &str) -> Value {
+    fn state(actual: &Value, allocated: &str) -> Value {
         json!({"containerStatuses": [{"name": "a", "resources": actual, "allocatedResources": {"cpu": allocated}}]})
     }
 
     #[rstest]
-    #[case::growing_counts_at_once("2", state(json!({"requests": {"cpu": "1"}}), "1"), 2000)]
-    #[case::shrinking_counts_when_done("1", state(json!({"requests": {"cpu": "2"}}), "1"), 2000)]
-    #[case::allocated_but_not_actual("1", state(json!({"requests": {"cpu": "1"}}), "3"), 3000)]
+    #[case::growing_counts_at_once("2", state(&json!({"requests": {"cpu": "1"}}), "1"), 2000)]
+    #[case::shrinking_counts_when_done("1", state(&json!({"requests": {"cpu": "2"}}), "1"), 2000)]
+    #[case::allocated_but_not_actual("1", state(&json!({"requests": {"cpu": "1"}}), "3"), 3000)]
     #[case::kubelet_without_resize("2", json!({"containerStatuses": [{"name": "a", "allocatedResources": {"cpu": "9"}}]}), 2000)]
     #[case::status_of_another_container("2", json!({"containerStatuses": [{"name": "b", "resources": {"requests": {"cpu": "9"}}}]}), 2000)]
     fn a_resize_in_place_counts_the_larger_side(
@@ -171,7 +171,7 @@ mod tests {
     #[case("Infeasible", 1000)]
     #[case("Deferred", 8000)]
     fn a_refused_resize_does_not_count(#[case] reason: &str, #[case] expected: u64) {
-        let mut status = state(json!({"requests": {"cpu": "1"}}), "1");
+        let mut status = state(&json!({"requests": {"cpu": "1"}}), "1");
         status["conditions"] = json!([{"type": "PodResizePending", "status": "True", "reason": reason}]);
         assert_eq!(cpu(&json!({"containers": [asks("a", "8")]}), &status), expected);
     }

@@ -86,11 +86,11 @@ fn events_move_sum_and_generation() {
     pods.apply(pod("b", 2, "2"));
     assert_eq!((cpu(&pods), pods.changed_at("n1")), (Some(3000), 2));
     pods.apply(changed("b", 3, "2", |pod| {
-        pod["metadata"]["labels"] = json!({"x": "y"})
+        pod["metadata"]["labels"] = json!({"x": "y"});
     }));
     assert_eq!((pods.generation(), pods.changed_at("n1")), (3, 2));
     pods.apply(changed("b", 4, "2", |pod| {
-        pod["status"]["phase"] = "Succeeded".into()
+        pod["status"]["phase"] = "Succeeded".into();
     }));
     assert_eq!((cpu(&pods), pods.changed_at("n1")), (Some(1000), 4));
     pods.delete(pod("a", 5, "1"));
@@ -146,7 +146,7 @@ fn a_mirror_pod_goes_by_the_uid_of_its_cgroup() {
     let pods = pods();
     let mirror = |version| {
         changed("api-uid", version, "1", |pod| {
-            pod["metadata"]["annotations"] = json!({MIRROR: "hash"})
+            pod["metadata"]["annotations"] = json!({MIRROR: "hash"});
         })
     };
     listed(&pods, [mirror(1)]);

@@ -1,0 +1,198 @@
+use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
+
+use futures::future::BoxFuture;
+use headroom_domain::{estimate::Profile, hint::NodeHint};
+use headroom_kit::tls::{self, CertStore, ClientAuth, Files, client, self_signed};
+use headroom_proto::v1alpha1::{
+    Ack, Directive, HintReport, Pods, Policy, Verdict, debug_client::DebugClient, directive::Kind,
+    hints_client::HintsClient,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::{
+    Code, Request, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+
+use super::*;
+use crate::{
+    cluster::{
+        Cluster,
+        tests::{amplified, cluster, pod, published},
+    },
+    hints::{
+        auth::{Authenticator, tests::FakeReviewer},
+        streams::Streams,
+    },
+    informer::Store as _,
+    node::nudge::{NudgeError, Nudger, StatusWriter},
+};
+
+mod credentials;
+mod looking_on;
+mod reports;
+
+/// Longer than anything here takes on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Hands on what it is asked to write.
+struct Recorder(mpsc::UnboundedSender<(String, String)>);
+
+impl StatusWriter for Recorder {
+    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
+        self.0.send((node.to_owned(), note.to_owned())).unwrap();
+        Box::pin(async { Ok(0) })
+    }
+}
+
+/// A hint port on loopback with node `n1` and pod `a` (1 CPU, generation 5) behind it.
+struct Site {
+    cluster: Arc<Cluster>,
+    address: SocketAddr,
+    place: TempDir,
+    shutdown: Shutdown,
+    writes: mpsc::UnboundedReceiver<(String, String)>,
+    _serving: AbortOnDropHandle<Result<(), ServerError>>,
+}
+
+impl Site {
+    async fn new() -> Self {
+        Self::with(vec![Profile::Production], ClientAuth::None).await
+    }
+
+    async fn with(profiles: Vec<Profile>, clients: ClientAuth) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let (now, names) = (SystemTime::now(), ["localhost".to_owned()]);
+        let files = self_signed::ensure(place.path(), &names, now).unwrap();
+        let store = CertStore::load("test", files, now).unwrap();
+        let tls = tls::server_config(store, tls::MinVersion::Tls12, &clients, &["h2"]).unwrap();
+        let listener = Listener::bind("hints", ([127, 0, 0, 1], 0).into(), LIMITS)
+            .await
+            .unwrap();
+        let address = listener.address();
+        let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]));
+        let (writes_tx, writes) = mpsc::unbounded_channel();
+        let shutdown = Shutdown::new();
+        let shared = Arc::new(Shared {
+            cluster: Arc::clone(&cluster),
+            authenticator: Arc::new(Authenticator::new(Arc::new(FakeReviewer::default()))),
+            streams: Arc::new(Streams::default()),
+            nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(Recorder(writes_tx)))),
+            profiles,
+            shutdown: shutdown.clone(),
+        });
+        let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, shutdown.clone())));
+        Self {
+            cluster,
+            address,
+            place,
+            shutdown,
+            writes,
+            _serving: serving,
+        }
+    }
+
+    async fn channel(&self, identity: Option<&Files>) -> Channel {
+        let ca = self.place.path().join(self_signed::CA_CERT);
+        let tls = client::client_config(&ca, identity, &["h2"]).unwrap();
+        let connector = client::Connector::new(tls, client::server_name("localhost").unwrap(), SOON);
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
+        endpoint.connect_with_connector(connector).await.unwrap()
+    }
+
+    async fn open(&self, token: &str) -> Result<Agent, Status> {
+        Agent::open(self.channel(None).await, Some(token)).await
+    }
+
+    fn apply_pod(&self, pod: Value) {
+        self.cluster.pods.apply(serde_json::from_value(pod).unwrap());
+    }
+
+    fn delete_pod(&self, pod: Value) {
+        self.cluster.pods.delete(serde_json::from_value(pod).unwrap());
+    }
+}
+
+/// An agent's end of a stream.
+#[derive(Debug)]
+struct Agent {
+    reports: mpsc::Sender<HintReport>,
+    directives: Streaming<Directive>,
+}
+
+impl Agent {
+    async fn open(channel: Channel, token: Option<&str>) -> Result<Self, Status> {
+        let (reports, reports_rx) = mpsc::channel(1);
+        let request = authorized(ReceiverStream::new(reports_rx), token);
+        let directives = HintsClient::new(channel).report(request).await?.into_inner();
+        Ok(Self { reports, directives })
+    }
+
+    async fn next(&mut self) -> Result<Option<Kind>, Status> {
+        let directive = timeout(SOON, self.directives.message())
+            .await
+            .expect("a directive or an end")?;
+        Ok(directive.map(|directive| directive.kind.unwrap()))
+    }
+
+    async fn report(&mut self, report: impl Into<HintReport>) -> Ack {
+        self.reports.send(report.into()).await.unwrap();
+        loop {
+            if let Kind::Ack(ack) = self.next().await.unwrap().unwrap() {
+                return ack;
+            }
+        }
+    }
+
+    async fn pods(&mut self) -> Pods {
+        loop {
+            if let Kind::Pods(pods) = self.next().await.unwrap().unwrap() {
+                return pods;
+            }
+        }
+    }
+
+    async fn policy(&mut self) -> Policy {
+        loop {
+            if let Kind::Policy(policy) = self.next().await.unwrap().unwrap() {
+                return policy;
+            }
+        }
+    }
+
+    /// The status that the stream ends with; what comes before is passed over.
+    async fn end(&mut self) -> Status {
+        loop {
+            match self.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Status::ok("closed"),
+                Err(status) => return status,
+            }
+        }
+    }
+}
+
+fn authorized<T>(message: T, token: Option<&str>) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Some(token) = token {
+        request
+            .metadata_mut()
+            .insert("authorization", format!("Bearer {token}").parse().unwrap());
+    }
+    request
+}
+
+/// A report of `n1` on the newest pods, not on the primary stream.
+fn report(seq: u64, cents: u32) -> HintReport {
+    HintReport {
+        primary: false,
+        pods_generation: u64::MAX,
+        ..HintReport::from(&published(seq, cents))
+    }
+}

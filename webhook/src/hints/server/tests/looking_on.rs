@@ -1,0 +1,147 @@
+//! What people see.
+
+use headroom_proto::v1alpha1::{Amounts, AmplificationMode, ListNodesRequest};
+use rstest::rstest;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+};
+
+use super::*;
+
+fn all() -> ListNodesRequest {
+    ListNodesRequest { node: String::new() }
+}
+
+#[rstest]
+#[case::nobody(None, Code::Unauthenticated)]
+#[case::unknown(Some("garbage"), Code::Unauthenticated)]
+#[case::agent(Some("agent-n1"), Code::Unauthenticated)]
+#[case::not_allowed(Some("nosy"), Code::PermissionDenied)]
+#[case::not_to_be_checked(Some("down"), Code::Unavailable)]
+#[tokio::test]
+async fn looking_on_takes_the_right_to(#[case] token: Option<&str>, #[case] code: Code) {
+    let site = Site::new().await;
+    let mut debug = DebugClient::new(site.channel(None).await);
+    assert_eq!(
+        debug
+            .list_nodes(authorized(all(), token))
+            .await
+            .unwrap_err()
+            .code(),
+        code
+    );
+    assert_eq!(
+        debug
+            .watch_nodes(authorized(all(), token))
+            .await
+            .unwrap_err()
+            .code(),
+        code
+    );
+}
+
+#[tokio::test]
+async fn a_node_is_shown_with_its_hint_and_reasons() {
+    let site = Site::new().await;
+    let mut agent = site.open("agent-n1").await.unwrap();
+    agent.report(report(3, 128)).await;
+    let mut debug = DebugClient::new(site.channel(None).await);
+    let answer = debug
+        .list_nodes(authorized(all(), Some("person")))
+        .await
+        .unwrap()
+        .into_inner();
+    let [node] = <[_; 1]>::try_from(answer.nodes).unwrap();
+    assert_eq!(
+        (node.name.as_str(), node.uid.as_str(), node.mode()),
+        ("n1", "u1", AmplificationMode::Auto)
+    );
+    assert_eq!(
+        (node.hint.unwrap().seq, node.hint_standing.as_str()),
+        (3, "fresh")
+    );
+    assert_eq!(
+        node.raw,
+        Some(Amounts {
+            cpu_milli: 4000,
+            memory_bytes: 8 << 30
+        })
+    );
+    assert_eq!(node.allocatable.unwrap().cpu_milli, 4800);
+    assert_eq!((node.bound.unwrap().cpu_milli, node.pods), (1000, 1));
+    assert_eq!(
+        (node.why_cpu, node.why_memory),
+        (vec!["hint".to_owned()], vec!["hint".to_owned()])
+    );
+    let other = ListNodesRequest {
+        node: "n9".to_owned(),
+    };
+    assert!(
+        debug
+            .list_nodes(authorized(other, Some("person")))
+            .await
+            .unwrap()
+            .into_inner()
+            .nodes
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_when_something_changes() {
+    let site = Site::new().await;
+    let mut debug = DebugClient::new(site.channel(None).await);
+    let watch = debug.watch_nodes(authorized(all(), Some("person"))).await;
+    let mut answers = watch.unwrap().into_inner();
+    let first = timeout(SOON, answers.message()).await.unwrap().unwrap().unwrap();
+    assert_eq!(first.nodes[0].pods, 1);
+    site.apply_pod(pod("b", 6, "2"));
+    let second = timeout(SOON, answers.message()).await.unwrap().unwrap().unwrap();
+    assert_eq!(second.nodes[0].pods, 2);
+    site.shutdown.drain();
+    let end = timeout(SOON, answers.message()).await.unwrap().unwrap_err();
+    assert_eq!(end.code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn health_and_reflection_are_there_for_everybody() {
+    let site = Site::new().await;
+    let channel = site.channel(None).await;
+    let mut health = HealthClient::new(channel.clone());
+    let service = || HealthCheckRequest {
+        service: "headroom.v1alpha1.Hints".to_owned(),
+    };
+    let answer = health.check(service()).await.unwrap().into_inner();
+    assert_eq!(answer.status(), ServingStatus::Serving);
+
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut reflection = ServerReflectionClient::new(channel);
+    let answers = reflection
+        .server_reflection_info(tokio_stream::once(request))
+        .await;
+    let answer = answers.unwrap().into_inner().message().await.unwrap().unwrap();
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}")
+    };
+    let names: Vec<_> = list.service.iter().map(|service| service.name.as_str()).collect();
+    for name in [
+        "headroom.v1alpha1.Debug",
+        "headroom.v1alpha1.Hints",
+        "grpc.health.v1.Health",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+
+    site.shutdown.drain();
+    let deadline = Instant::now() + SOON;
+    while health.check(service()).await.unwrap().into_inner().status() != ServingStatus::NotServing {
+        assert!(Instant::now() < deadline, "still serving");
+    }
+}
