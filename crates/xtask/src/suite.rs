@@ -1,13 +1,290 @@
-//! `cargo xtask test`.
-use anyhow::Result;
-/// x
-#[derive(Debug, clap::Args)]
-pub struct Test {}
+//! `cargo xtask test`: sets up, builds, and runs every kind of test, and counts them.
+
+mod plan;
+mod tally;
+
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, BufRead as _, BufReader, Write as _},
+    process::{Command, ExitCode, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+
+use self::{
+    plan::Plan,
+    tally::{Row, Tally},
+};
+use crate::{
+    controlplane::Component,
+    setup::{self, Item, Ready},
+    terminal::say,
+    workspace,
+};
+
+/// Flags of `cargo xtask test`.
+#[derive(Debug, Clone, Args)]
+pub struct Test {
+    /// Runs only this kind of test; may be given more than once.
+    #[arg(long, value_enum)]
+    kind: Vec<Kind>,
+    /// Runs only tests whose name contains this.
+    filter: Option<String>,
+}
+
+/// What a test needs. End-to-end tests say theirs by the first word of their file's name; all others are `unit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Kind {
+    /// Nothing: unit, property, golden and documentation tests.
+    Unit,
+    /// Our programs as processes.
+    Process,
+    /// The running kernel, and root.
+    Kernel,
+    /// A real control plane.
+    Apiserver,
+}
+
+impl Kind {
+    /// The word that file names of end-to-end tests begin with.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Process => "process",
+            Self::Kernel => "kernel",
+            Self::Apiserver => "apiserver",
+        }
+    }
+
+    /// How many tests run at once, where it is not the number of CPUs: tests that measure the kernel disturb each
+    /// other, and a control plane keeps a CPU busy while it starts.
+    const fn threads(self) -> Option<&'static str> {
+        match self {
+            Self::Unit => None,
+            Self::Kernel => Some("1"),
+            Self::Process | Self::Apiserver => Some("2"),
+        }
+    }
+
+    fn items(self) -> Vec<Item> {
+        match self {
+            Self::Unit => vec![],
+            Self::Process | Self::Kernel => vec![Item::Nightly, Item::BpfLinker],
+            Self::Apiserver => vec![Item::Controlplane(Component::ALL.to_vec())],
+        }
+    }
+
+    /// Why its tests cannot run here, if they cannot.
+    fn obstacle(self, ready: &Ready, is_root: bool) -> Option<String> {
+        if self == Self::Kernel && !is_root {
+            return Some("only root may load kernel programs".to_owned());
+        }
+        // Without its kernel programs the agent still is a process.
+        let needed: Vec<Item> = if self == Self::Process {
+            vec![]
+        } else {
+            self.items()
+        };
+        let missing = ready
+            .obstacles
+            .iter()
+            .map(|obstacle| &obstacle.item)
+            .find(|item| needed.contains(item));
+        missing.map(|item| format!("set-up could not get: {}", item.name()))
+    }
+}
+
 impl Test {
-    /// x
+    /// Runs the tests. The last line on standard output is `N passed, N failed`, with `, N skipped` if any were.
+    ///
     /// # Errors
-    /// x
-    pub fn run(&self) -> Result<()> {
-        Ok(())
+    /// If set-up cannot look at the workspace or the tests do not compile. Failed tests are no error but the exit code.
+    pub fn run(&self) -> Result<ExitCode> {
+        let kinds: Vec<Kind> = Kind::value_variants()
+            .iter()
+            .copied()
+            .filter(|kind| self.kind.is_empty() || self.kind.contains(kind))
+            .collect();
+        let plan = Plan::read()?;
+        let items: Vec<Item> = Item::all()
+            .into_iter()
+            .filter(|item| kinds.iter().any(|kind| kind.items().contains(item)))
+            .collect();
+        let mut rows = Vec::new();
+
+        let start = Instant::now();
+        let ready = setup::run(&items)?;
+        rows.push(Row::new("set-up", start.elapsed(), Tally::default()));
+        let start = Instant::now();
+        build(&ready)?;
+        rows.push(Row::new("build", start.elapsed(), Tally::default()));
+
+        for kind in kinds {
+            let start = Instant::now();
+            let tally = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
+                Some(why) => not_run(kind, &why),
+                None => self.run_kind(kind, &plan, &ready)?,
+            };
+            rows.push(Row::new(kind.word(), start.elapsed(), tally));
+        }
+        tally::print(&rows).context("print the summary")?;
+        let has_failed = rows.iter().any(|row| row.tally().failed > 0);
+        Ok(if has_failed {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+
+    fn run_kind(&self, kind: Kind, plan: &Plan, ready: &Ready) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for arguments in plan.runs(kind) {
+            say(format!(
+                "\n== {} tests: cargo test {}",
+                kind.word(),
+                arguments.join(" ")
+            ));
+            let mut cargo = cargo(ready);
+            cargo
+                .args(["test", "--workspace", "--no-fail-fast"])
+                .args(arguments)
+                .args(&self.filter);
+            if let Some(threads) = kind.threads() {
+                cargo.env("RUST_TEST_THREADS", threads);
+            }
+            tally += run_counted(&mut cargo)?;
+        }
+        Ok(tally)
+    }
+}
+
+/// Builds all there is in the one selection of packages that the tests use too, so that nothing is built twice with
+/// different features; end-to-end tests find the programs in the target folder.
+fn build(ready: &Ready) -> Result<()> {
+    for arguments in [
+        ["build", "--workspace", "--bins"].as_slice(),
+        &["test", "--workspace", "--no-run", "--quiet"],
+    ] {
+        say(format!("\n== cargo {}", arguments.join(" ")));
+        let status = cargo(ready)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .status()
+            .context("start cargo")?;
+        if !status.success() {
+            bail!("cargo {} failed ({status})", arguments.join(" "));
+        }
+    }
+    Ok(())
+}
+
+fn cargo(ready: &Ready) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    cargo.current_dir(workspace::root());
+    if let Some(toolchain) = &ready.toolchain {
+        toolchain.apply(&mut cargo);
+    }
+    cargo
+}
+
+/// Runs the command, passes its output on line by line, and counts the tests in it.
+fn run_counted(cargo: &mut Command) -> Result<Tally> {
+    let mut child = cargo
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start cargo")?;
+    let output = child.stdout.take().context("read the output of cargo")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("read the output of cargo")?;
+        let line = String::from_utf8_lossy(&line);
+        writeln!(io::stdout(), "{line}").context("pass on the output of cargo")?;
+        tally += Tally::parse(&line).unwrap_or_default();
+    }
+    let status = child.wait().context("await cargo")?;
+    if !status.success() && tally.failed == 0 {
+        // A test program that dies reports no failed test.
+        say(format!(
+            "cargo ended with {status} and no failed test: counted as one failure"
+        ));
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
+fn not_run(kind: Kind, why: &str) -> Tally {
+    say(format!("\n== {} tests do not run: {why}", kind.word()));
+    if env::var_os("CI").is_some() {
+        Tally {
+            failed: 1,
+            ..Tally::default()
+        }
+    } else {
+        Tally {
+            skipped: 1,
+            ..Tally::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+    use crate::setup::Obstacle;
+
+    fn ready(missing: Option<Item>) -> Ready {
+        let obstacle = missing.map(|item| Obstacle {
+            item,
+            cause: anyhow!("no network"),
+        });
+        Ready {
+            toolchain: None,
+            obstacles: obstacle.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn each_kind_runs_where_its_own_needs_are_met() {
+        let controlplane = Item::Controlplane(Component::ALL.to_vec());
+        let blocked = |missing: Option<Item>, is_root: bool| {
+            let ready = ready(missing);
+            let kinds = Kind::value_variants().iter().copied();
+            kinds
+                .filter(|kind| kind.obstacle(&ready, is_root).is_some())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(blocked(None, true), []);
+        assert_eq!(blocked(None, false), [Kind::Kernel]);
+        assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel]);
+        assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver]);
+    }
+
+    #[test]
+    fn output_is_counted_and_a_silent_death_is_a_failure() {
+        let run = |script: &str| run_counted(Command::new("sh").args(["-c", script])).expect("run");
+        let good = "echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
+        assert_eq!(
+            run(good),
+            Tally {
+                passed: 2,
+                failed: 0,
+                skipped: 1
+            }
+        );
+        assert_eq!(
+            run("exit 101"),
+            Tally {
+                passed: 0,
+                failed: 1,
+                skipped: 0
+            }
+        );
     }
 }

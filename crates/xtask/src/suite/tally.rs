@@ -1,0 +1,177 @@
+//! Counts of passed, failed and skipped tests, and the closing lines made of them.
+
+use std::{
+    io::{self, Write as _},
+    ops::AddAssign,
+    time::Duration,
+};
+
+use crate::terminal::span;
+
+/// Counts of tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) passed: u32,
+    pub(super) failed: u32,
+    /// Ignored tests, and one for a kind that could not run.
+    pub(super) skipped: u32,
+}
+
+/// One line of the summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    name: &'static str,
+    time: Duration,
+    tally: Tally,
+}
+
+impl Tally {
+    /// Reads a line like `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |word: &str| {
+            let (number, _) = counts
+                .split("; ")
+                .find_map(|part| part.split_once(' ').filter(|(_, of)| *of == word))?;
+            number.parse().ok()
+        };
+        Some(Self {
+            passed: count("passed")?,
+            failed: count("failed")?,
+            skipped: count("ignored")?,
+        })
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(
+        &mut self,
+        Self {
+            passed,
+            failed,
+            skipped,
+        }: Self,
+    ) {
+        self.passed += passed;
+        self.failed += failed;
+        self.skipped += skipped;
+    }
+}
+
+impl Row {
+    pub(super) fn new(name: &'static str, time: Duration, tally: Tally) -> Self {
+        Self { name, time, tally }
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// Prints the rows and, last, their sum.
+pub(super) fn print(rows: &[Row]) -> io::Result<()> {
+    write!(io::stdout(), "{}", summary(rows))
+}
+
+fn summary(rows: &[Row]) -> String {
+    let mut sum = Tally::default();
+    let mut lines = vec![
+        String::new(),
+        line(["kind", "passed", "failed", "skipped", "time"]),
+    ];
+    for Row { name, time, tally } in rows {
+        sum += *tally;
+        let Tally {
+            passed,
+            failed,
+            skipped,
+        } = tally;
+        lines.push(line([
+            name,
+            &passed.to_string(),
+            &failed.to_string(),
+            &skipped.to_string(),
+            &span(*time),
+        ]));
+    }
+    let Tally {
+        passed,
+        failed,
+        skipped,
+    } = sum;
+    let rest = if skipped > 0 {
+        format!(", {skipped} skipped")
+    } else {
+        String::new()
+    };
+    lines.push(format!("{passed} passed, {failed} failed{rest}\n"));
+    lines.join("\n")
+}
+
+fn line([name, passed, failed, skipped, time]: [&str; 5]) -> String {
+    format!("{name:<10} {passed:>7} {failed:>7} {skipped:>8} {time:>13}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_read_and_others_are_not() {
+        let line = "test result: FAILED. 7 passed; 2 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s";
+        assert_eq!(
+            Tally::parse(line),
+            Some(Tally {
+                passed: 7,
+                failed: 2,
+                skipped: 1
+            })
+        );
+        assert_eq!(Tally::parse("test a_test ... ok"), None);
+        assert_eq!(Tally::parse("test result: ok. nonsense"), None);
+    }
+
+    #[test]
+    fn the_last_line_is_the_sum() {
+        let rows = [
+            Row::new(
+                "unit",
+                Duration::from_secs(65),
+                Tally {
+                    passed: 300,
+                    failed: 0,
+                    skipped: 0,
+                },
+            ),
+            Row::new(
+                "kernel",
+                Duration::from_secs(5),
+                Tally {
+                    passed: 4,
+                    failed: 1,
+                    skipped: 0,
+                },
+            ),
+        ];
+        let text = summary(&rows);
+        assert!(
+            text.contains("unit           300       0        0   1 min 05 s\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\n304 passed, 1 failed\n"), "{text}");
+    }
+
+    #[test]
+    fn skipped_tests_are_told_only_if_there_are_any() {
+        let rows = [Row::new(
+            "unit",
+            Duration::ZERO,
+            Tally {
+                passed: 1,
+                failed: 0,
+                skipped: 2,
+            },
+        )];
+        assert!(summary(&rows).ends_with("\n1 passed, 0 failed, 2 skipped\n"));
+    }
+}
