@@ -1,6 +1,6 @@
 //! CPU counts of polls in a row, added up: to seconds of demand, to what is shown, to what a report says.
 
-use crate::sample::{Poll, StatSpan};
+use crate::sample::{Poll, StatSpan, procfs::CpuTime};
 
 /// CPU counts of one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,7 @@ impl Tally {
                 sum.elapsed_ns = sum.elapsed_ns.saturating_add(more.elapsed_ns);
                 sum.time.busy_ns = sum.time.busy_ns.saturating_add(more.time.busy_ns);
                 sum.time.steal_ns = sum.time.steal_ns.saturating_add(more.time.steal_ns);
+                sum.time.idle_ns = sum.time.idle_ns.saturating_add(more.time.idle_ns);
                 Some(sum)
             }
             (one, other) => one.or(other),
@@ -74,9 +75,18 @@ impl Tally {
             .map_or(0, |span| per(span.time.steal_ns, 1000, span.elapsed_ns))
     }
 
-    /// Busy CPUs by the source, without stolen time, in milli-cores.
+    /// Busy CPUs by the source, without the stolen time among it, in milli-cores: what tasks really ran.
+    ///
+    /// The hypervisor steals from running tasks, which the source takes for busy, and by waking an idle CPU late,
+    /// which it takes for idle. Nobody says how much of either, so it is shared out by how busy the CPUs were.
     pub(super) fn used_milli(&self) -> u64 {
-        self.busy_milli().saturating_sub(self.steal_milli())
+        let stolen = self.stat.map_or(0, |StatSpan { time, elapsed_ns }| {
+            let CpuTime { busy_ns, steal_ns, idle_ns } = time;
+            let all_ns = u128::from(busy_ns) + u128::from(idle_ns);
+            let while_busy = u128::from(steal_ns) * u128::from(busy_ns) / all_ns.max(1);
+            per(u64::try_from(while_busy).unwrap_or(u64::MAX), 1000, elapsed_ns)
+        });
+        self.busy_milli().saturating_sub(stolen)
     }
 
     /// Context switches a second.
@@ -116,7 +126,6 @@ fn per(amount: u64, unit: u64, elapsed_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::procfs::CpuTime;
 
     const MS: u64 = 1_000_000;
 
@@ -183,10 +192,18 @@ mod tests {
             (700, 300, 1000)
         );
         let all = Tally {
-            stat: Some(stat(0, 2000, 1000)),
+            stat: Some(stat(1000, 2000, 1000)),
             ..tally
         };
         assert_eq!(all.used_milli(), 0);
+    }
+
+    #[test]
+    fn late_wake_ups_are_not_taken_from_what_ran() {
+        let mut mostly_idle = stat(1000, 400, 1000);
+        mostly_idle.time.idle_ns = 3000 * MS;
+        let tally = Tally { stat: Some(mostly_idle), ..tally(1000, 0) };
+        assert_eq!((tally.used_milli(), tally.steal_milli()), (900, 400));
     }
 
     #[test]
