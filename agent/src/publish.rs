@@ -45,6 +45,8 @@ use crate::{
 
 /// How long open streams may take to send the last report when the agent ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Events that may wait to be taken.
+const EVENTS: usize = 64;
 /// Different reasons of refused reports that are logged; further ones are only counted.
 const MOST_REASONS: usize = 32;
 
@@ -84,6 +86,7 @@ pub struct Publisher {
     peers: Peers,
     primary: watch::Sender<Option<SocketAddr>>,
     events_tx: mpsc::Sender<(SocketAddr, Event)>,
+    events: mpsc::Receiver<(SocketAddr, Event)>,
     lines: BTreeMap<SocketAddr, CancellationToken>,
     tasks: JoinSet<()>,
     board: Board,
@@ -101,14 +104,15 @@ struct Board {
 impl Publisher {
     /// A publisher for this node that opens at most `fanout` streams.
     pub fn new(node: String, fanout: u8, access: Access, ends: Ends, stopping: CancellationToken) -> Self {
+        let (events_tx, events) = mpsc::channel(EVENTS);
         Self {
             access: Arc::new(access),
             ends,
             stopping,
             peers: Peers::new(node, fanout.into()),
             primary: watch::Sender::new(None),
-            // Replaced by the real one as soon as it runs.
-            events_tx: mpsc::channel(1).0,
+            events_tx,
+            events,
             lines: BTreeMap::new(),
             tasks: JoinSet::new(),
             board: Board::default(),
@@ -117,14 +121,12 @@ impl Publisher {
 
     /// Publishes until `stopping` is cancelled and open streams have sent the last report.
     pub async fn run(mut self) {
-        let (events_tx, mut events) = mpsc::channel(64);
-        self.events_tx = events_tx;
         let stopping = self.stopping.clone();
         let mut last_words: Option<Instant> = None;
         loop {
             let deadline = last_words.unwrap_or_else(Instant::now);
             select! {
-                Some((peer, event)) = events.recv() => self.take(peer, event).await,
+                Some((peer, event)) = self.events.recv() => self.take(peer, event).await,
                 Ok(()) = self.ends.addresses.changed(), if last_words.is_none() => self.choose(),
                 Some(_ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
                 () = stopping.cancelled(), if last_words.is_none() => {

@@ -7,5 +7,6 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
+pub mod hint_server;
 pub mod scripted_agent;
 pub mod stand;
