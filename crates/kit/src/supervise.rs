@@ -34,7 +34,7 @@ pub struct Shutdown {
 pub struct Grace {
     /// How long to keep serving, not ready, while clients are told to go elsewhere.
     pub linger: Duration,
-    /// How long tasks may take to end once they are told to stop.
+    /// How long tasks may take to end once they are told to stop: longer than the drain of any listener.
     pub deadline: Duration,
 }
 
@@ -238,7 +238,12 @@ impl Tasks {
     async fn join(&mut self) -> Result<(), SuperviseError> {
         let mut first = Ok(());
         while !self.running.is_empty() {
-            first = first.and(self.ended().await.1);
+            let (task, result) = self.ended().await;
+            if let Err(error) = &result {
+                // Said here too: the wait may be cut short before it returns.
+                error!(task, error = %chain(error), "a task did not end well");
+            }
+            first = first.and(result);
         }
         first
     }

@@ -1,15 +1,17 @@
 //! Signals and logs of a real process: each test starts its own binary again as the process it looks at.
 #![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics where it breaks")]
 
 use std::{
     env,
     error::Error,
     fs::File,
     future::pending,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader},
     iter,
-    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
     time::Duration,
 };
 
@@ -30,10 +32,13 @@ use tokio::{
 /// Set in a child: its part in the play.
 const ROLE: &str = "HEADROOM_KIT_TEST_ROLE";
 
+/// Longer than anything here takes; a test that meets it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A child of this test binary; killed when dropped.
 struct Process {
     child: Child,
-    stderr: BufReader<ChildStderr>,
+    lines: Receiver<String>,
 }
 
 impl Process {
@@ -46,7 +51,15 @@ impl Process {
             .spawn()
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr }
+        let (lines_tx, lines) = channel();
+        // Ends with the child, or when nobody listens any more.
+        thread::spawn(move || {
+            stderr
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| lines_tx.send(line))
+        });
+        Self { child, lines }
     }
 
     fn signal(&self, signal: Signal) {
@@ -54,25 +67,26 @@ impl Process {
         kill_process(id, signal).unwrap();
     }
 
-    /// Reads the log until a line has this text; ends with the child.
-    fn wait_for(&mut self, text: &str) -> String {
+    /// The log up to and with the line that has this text.
+    fn wait_for(&self, text: &str) -> String {
         let mut seen = String::new();
         while !seen.contains(text) {
-            let start = seen.len();
-            assert_ne!(
-                self.stderr.read_line(&mut seen).unwrap(),
-                0,
-                "no {text:?} in\n{seen}"
-            );
-            assert_ne!(start, seen.len());
+            seen += &self.lines.recv_timeout(PATIENCE).unwrap();
+            seen.push('\n');
         }
         seen
     }
 
+    /// Waits for the child to end; what is left of its log.
     fn end(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap(), rest)
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => rest = rest + &line + "\n",
+                Err(RecvTimeoutError::Disconnected) => return (self.child.wait().unwrap(), rest),
+                Err(RecvTimeoutError::Timeout) => panic!("the process does not end: {rest}"),
+            }
+        }
     }
 }
 
@@ -111,7 +125,7 @@ fn sigterm_drains_then_stops_and_the_exit_is_clean() {
         };
         return supervised(false, grace).unwrap();
     }
-    let mut process = Process::start("sigterm_drains_then_stops_and_the_exit_is_clean", "server");
+    let process = Process::start("sigterm_drains_then_stops_and_the_exit_is_clean", "server");
     process.wait_for("up");
     process.signal(Signal::TERM);
     process.wait_for("server drains");
@@ -130,7 +144,7 @@ fn the_process_serves_on_while_it_lingers_and_a_second_signal_ends_that() {
         return supervised(false, grace).unwrap();
     }
     let test = "the_process_serves_on_while_it_lingers_and_a_second_signal_ends_that";
-    let mut process = Process::start(test, "server");
+    let process = Process::start(test, "server");
     process.wait_for("up");
     process.signal(Signal::TERM);
     assert!(!process.wait_for("server drains").contains("server stops"));
@@ -149,7 +163,7 @@ fn a_task_that_ignores_the_stop_is_named_at_the_deadline() {
         };
         return supervised(true, grace).unwrap();
     }
-    let mut process = Process::start("a_task_that_ignores_the_stop_is_named_at_the_deadline", "deaf");
+    let process = Process::start("a_task_that_ignores_the_stop_is_named_at_the_deadline", "deaf");
     process.wait_for("up");
     process.signal(Signal::INT);
     let (status, rest) = process.end();
@@ -168,7 +182,7 @@ fn a_second_signal_ends_the_wait() {
         };
         return supervised(true, grace).unwrap();
     }
-    let mut process = Process::start("a_second_signal_ends_the_wait", "deaf");
+    let process = Process::start("a_second_signal_ends_the_wait", "deaf");
     process.wait_for("up");
     process.signal(Signal::TERM);
     process.wait_for("server stops");
@@ -207,7 +221,7 @@ async fn starved() {
             yield_now().await;
         }
     };
-    timeout(Duration::from_secs(20), noticed).await.unwrap();
+    timeout(PATIENCE, noticed).await.unwrap();
     hoard.clear();
     let mut text = String::new();
     client.read_to_string(&mut text).await.unwrap();
