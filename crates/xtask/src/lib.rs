@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod controlplane;
 pub mod demo;
 pub mod folder;
+pub mod generate;
 pub mod headroom;
 pub mod process;
 pub mod setup;

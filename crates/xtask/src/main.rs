@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
-use xtask::{cluster, demo, setup, suite};
+use xtask::{cluster, demo, generate, setup, suite};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Command {
     Load(demo::load::Load),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
+    /// Writes the files that follow from declarations: manifests and reference pages.
+    Generate(generate::Generate),
 }
 
 fn main() -> Result<ExitCode> {
@@ -36,6 +38,7 @@ fn main() -> Result<ExitCode> {
         Command::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
         Command::Load(load) => load.run()?,
         Command::Test(test) => return test.run(),
+        Command::Generate(generate) => generate.run()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,85 @@
+//! Manifests: webhook configurations and RBAC from the webhook's declarations.
+
+use anyhow::Result;
+use headroom_domain::names;
+use headroom_kit::gate::GateSet;
+use headroom_webhook::{
+    endpoints::{self, ENDPOINTS},
+    manifest::{self, Address, Client},
+    start,
+};
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use serde::Serialize;
+
+/// Role of people who may look at everything; bound to nobody.
+const VIEWER: &str = "headroom-viewer";
+
+/// Both webhook configurations, with all gates at their defaults.
+pub(super) fn webhooks() -> Result<String> {
+    let gates = GateSet::parse(endpoints::gates(), "")?;
+    // Whoever installs the certificates fills in the bundle.
+    let client = Client {
+        address: Address::Service,
+        ca_bundle: None,
+    };
+    documents(&[
+        yaml(&manifest::mutating(ENDPOINTS, &gates, &client))?,
+        yaml(&manifest::validating(ENDPOINTS, &gates, &client))?,
+    ])
+}
+
+/// The webhook's role and its binding, and the role of people who look on.
+pub(super) fn rbac() -> Result<String> {
+    documents(&[
+        yaml(&manifest::cluster_role(ENDPOINTS, &start::access()))?,
+        yaml(&binding())?,
+        yaml(&viewer())?,
+    ])
+}
+
+fn binding() -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: named(names::WEBHOOK_SERVICE_ACCOUNT),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "ClusterRole".to_owned(),
+            name: names::WEBHOOK_SERVICE_ACCOUNT.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: names::WEBHOOK_SERVICE_ACCOUNT.to_owned(),
+            namespace: Some(names::NAMESPACE.to_owned()),
+            ..Subject::default()
+        }]),
+    }
+}
+
+fn viewer() -> ClusterRole {
+    ClusterRole {
+        metadata: named(VIEWER),
+        rules: Some(vec![PolicyRule {
+            non_resource_urls: Some(vec![names::DEBUG_URL.to_owned()]),
+            verbs: vec!["get".to_owned()],
+            ..PolicyRule::default()
+        }]),
+        ..ClusterRole::default()
+    }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn yaml(object: &impl Serialize) -> Result<String> {
+    Ok(manifest::yaml(object)?)
+}
+
+fn documents(documents: &[String]) -> Result<String> {
+    Ok(documents.join("---\n"))
+}

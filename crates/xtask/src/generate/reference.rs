@@ -1,0 +1,168 @@
+//! Reference pages: command lines, gates, handlers and metrics.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use clap::{Command, CommandFactory as _};
+use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
+use headroom_domain::names;
+use headroom_kit::{gate, metric::Catalogue};
+use headroom_webhook::{
+    endpoint::{Access, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
+    endpoints::{self, ENDPOINTS},
+};
+
+/// The flags of all programs.
+pub(super) fn cli() -> Result<String> {
+    let mut page = format!(
+        "# Command lines\n\nEvery flag has a twin in the environment: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
+        names::ENV_PREFIX
+    );
+    let webhook = headroom_webhook::args::Args::command()
+        // The default is this machine's own name.
+        .mut_arg("replica_name", |arg| arg.default_value("the host's name"));
+    for command in [
+        kubectl_headroom::args::Args::command(),
+        webhook,
+        headroom_agent::args::Args::command(),
+    ] {
+        page += &program(command);
+        page += "\n";
+    }
+    page.truncate(page.trim_end().len());
+    Ok(page + "\n")
+}
+
+/// One program and its subcommands.
+fn program(command: Command) -> String {
+    let options = MarkdownOptions::new()
+        .show_footer(false)
+        .show_table_of_contents(false);
+    let page = help_markdown_command_custom(&fenced(command), &options);
+    // Before the first section stand a title and a sentence that say nothing new.
+    let start = page.find("\n## ").map_or(0, |at| at + 1);
+    page.get(start..).unwrap_or(&page).trim_end().to_owned() + "\n"
+}
+
+/// Examples are for a terminal: a comment in them must not become a heading.
+fn fenced(command: Command) -> Command {
+    let command = match command.get_after_help().map(ToString::to_string) {
+        Some(help) => command.after_help(format!("```text\n{help}\n```")),
+        None => command,
+    };
+    command.mut_subcommands(fenced)
+}
+
+/// The gates of the webhook.
+pub(super) fn gates() -> Result<String> {
+    let table = gate::markdown(endpoints::gates());
+    Ok(format!(
+        "# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}"
+    ))
+}
+
+/// Every admission endpoint with its steps.
+pub(super) fn handlers() -> Result<String> {
+    let mut page = "# Admission handlers\n".to_owned();
+    for endpoint in ENDPOINTS {
+        section(&mut page, endpoint)?;
+    }
+    Ok(page)
+}
+
+fn section(page: &mut String, endpoint: &Endpoint) -> Result<()> {
+    let Endpoint {
+        name,
+        path,
+        about,
+        kind,
+        rules,
+        failure_policy,
+        timeout,
+        namespaces,
+        broken_step: _,
+        steps,
+    } = endpoint;
+    let kind = match kind {
+        Kind::Mutating(Reinvocation::Never) => "mutating, not called again in one request",
+        Kind::Mutating(Reinvocation::IfNeeded) => "mutating, called again after others' changes",
+        Kind::Validating => "validating",
+    };
+    let failure = match failure_policy {
+        FailurePolicy::Fail => "the request is refused (`Fail`)",
+        FailurePolicy::Ignore => "the request goes on without it (`Ignore`)",
+    };
+    let whose = match namespaces {
+        Namespaces::All => "all",
+        Namespaces::ExceptOurs => "all but ours",
+    };
+    write!(page, "\n## `{path}`\n\n{about}\n\n| | |\n|---|---|\n")?;
+    writeln!(page, "| name | `{name}` |\n| kind | {kind} |")?;
+    for rule in *rules {
+        writeln!(page, "| called for | {} |", called_for(rule))?;
+    }
+    writeln!(
+        page,
+        "| namespaces | {whose} |\n| when a call fails | {failure} |"
+    )?;
+    writeln!(page, "| the API server waits | {} s |", timeout.as_secs())?;
+    write!(page, "\n| step | does | gate | reads |\n|---|---|---|---|\n")?;
+    for Step {
+        name,
+        gate,
+        about,
+        reads,
+        run: _,
+    } in *steps
+    {
+        let resources: Vec<&str> = reads.iter().map(|Access { resource, .. }| *resource).collect();
+        writeln!(
+            page,
+            "| {name} | {about} | `{}` | {} |",
+            gate.name,
+            resources.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+fn called_for(rule: &Rule) -> String {
+    let Rule {
+        operations,
+        group,
+        version,
+        resource,
+        sub_resource,
+    } = *rule;
+    let operations: Vec<&str> = operations.iter().map(|operation| operation.name()).collect();
+    let group = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    let slash = if sub_resource.is_empty() { "" } else { "/" };
+    format!(
+        "{} of `{resource}{slash}{sub_resource}` ({group})",
+        operations.join(", ")
+    )
+}
+
+/// The metrics of both processes.
+pub(super) fn metrics() -> Result<String> {
+    let every = Catalogue::new(&[])?.markdown();
+    let own = |catalogue: &Catalogue| {
+        let table = catalogue.markdown();
+        let rows = table
+            .lines()
+            .skip(2)
+            .filter(|row| !every.lines().any(|line| line == *row));
+        every.lines().take(2).chain(rows).collect::<Vec<_>>().join("\n")
+    };
+    Ok(format!(
+        "# Metrics\n\nAll are served on the admin port, under `/metrics`. No label carries a node's or a pod's name: the scrape\n\
+         target does.\n\n## Every process\n\nBesides these, the `process_` metrics that Prometheus clients have in common.\n\n{every}\n\
+         ## Webhook\n\n{}\n\n## Agent\n\n{}\n",
+        own(&headroom_webhook::start::catalogue()?),
+        own(&Catalogue::new(&[headroom_agent::metrics::METRICS])?),
+    ))
+}
