@@ -3,10 +3,6 @@
 //! `HEADROOM_BPF`: `auto` (default) builds them when it can and warns when it cannot, `off` does not try, `require`
 //! fails without them. `HEADROOM_BPF_TOOLCHAIN` names another rustup toolchain than `nightly`, for instance one linked
 //! to Debian's `rustc-web`; unstable features are unlocked for it.
-#![expect(
-    clippy::print_stdout,
-    reason = "cargo reads a build script's directives from its standard output"
-)]
 
 use std::{
     env,
@@ -55,7 +51,7 @@ fn main() -> Result<()> {
         None => println!("cargo::rustc-cfg=headroom_bpf"),
         Some(why) if wish == Wish::Require => bail!("no kernel programs: {why}"),
         Some(why) => {
-            println!("cargo::warning=the agent is built without its kernel programs (procfs only): {why}")
+            println!("cargo::warning=the agent is built without its kernel programs (procfs only): {why}");
         }
     }
     Ok(())

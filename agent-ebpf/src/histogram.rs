@@ -1,4 +1,9 @@
 //! Logarithmic buckets of waiting times: four to each power of two, so no bucket is wider than a quarter of its start.
+#![expect(
+    clippy::inline_always,
+    clippy::cast_possible_truncation,
+    reason = "part of the switch path in the kernel, where a call costs more than the code; 64-bit targets only"
+)]
 
 /// Buckets of one histogram. Ticks of 42 bits reach bucket 167; the rest makes the bound easy to check.
 pub const BUCKETS: usize = 256;
@@ -9,7 +14,7 @@ pub const fn bucket(ticks: u64) -> usize {
     if ticks < 4 {
         return ticks as usize;
     }
-    let log = 63 - ticks.leading_zeros();
+    let log = ticks.ilog2();
     let quarter = (ticks >> (log - 2)) & 3;
     ((log as usize - 1) << 2) + quarter as usize
 }

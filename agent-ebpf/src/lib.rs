@@ -94,12 +94,14 @@ mod tests {
             wait,
             slots,
             opened,
+            missed,
         } = CpuRing::default();
         let header = size_of_val(&last) + size_of_val(&state) + size_of_val(&closed);
         let counters = size_of_val(&busy) + size_of_val(&nsw) + size_of_val(&wait);
+        let tail = size_of_val(&opened) + size_of_val(&missed);
         assert_eq!(
             size_of::<CpuRing>(),
-            header + counters + size_of_val(&slots) + size_of_val(&opened)
+            header + counters + size_of_val(&slots) + tail
         );
         assert_eq!((size_of::<CpuRing>(), align_of::<CpuRing>()), (1072, 8));
 

@@ -3,6 +3,14 @@
 //! Work is done only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
 //! neither happened has no slot; a slot says what the CPU was doing before and after it, so the agent can tell what
 //! the silent windows around it were.
+#![expect(
+    clippy::inline_always,
+    reason = "part of the switch path in the kernel, where a call costs more than the code"
+)]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "slots keep the lower halves of window numbers, offsets and ticks"
+)]
 
 /// Windows are 2^23 ns long: no division in the kernel.
 pub const W_SHIFT: u32 = 23;

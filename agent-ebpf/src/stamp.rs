@@ -4,6 +4,10 @@
 //! salt at every poll, so a task may be stamped under one salt and switched in under the next: the kernel therefore
 //! consumes under the current and the former salt ([`Config::watches`]) and believes no stamp older than the former
 //! salt ([`Config::since`]). What waits longer than two polls is a lost sample, never a wrong one.
+#![expect(
+    clippy::inline_always,
+    reason = "part of the switch path in the kernel, where a call costs more than the code"
+)]
 
 /// Times are kept in ticks of 2^10 ns = 1.024 us.
 pub const TICK_SHIFT: u32 = 10;

@@ -128,7 +128,7 @@ fn window_numbers_wrap_after_417_days() {
             win: 0,
             busy: 1_000,
             wait: 0,
-            end: BUSY_BEFORE | 1_000
+            end: BUSY_BEFORE + 1_000
         }
     );
 }

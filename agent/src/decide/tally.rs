@@ -81,7 +81,11 @@ impl Tally {
     /// which it takes for idle. Nobody says how much of either, so it is shared out by how busy the CPUs were.
     pub(super) fn used_milli(&self) -> u64 {
         let stolen = self.stat.map_or(0, |StatSpan { time, elapsed_ns }| {
-            let CpuTime { busy_ns, steal_ns, idle_ns } = time;
+            let CpuTime {
+                busy_ns,
+                steal_ns,
+                idle_ns,
+            } = time;
             let all_ns = u128::from(busy_ns) + u128::from(idle_ns);
             let while_busy = u128::from(steal_ns) * u128::from(busy_ns) / all_ns.max(1);
             per(u64::try_from(while_busy).unwrap_or(u64::MAX), 1000, elapsed_ns)
@@ -202,7 +206,10 @@ mod tests {
     fn late_wake_ups_are_not_taken_from_what_ran() {
         let mut mostly_idle = stat(1000, 400, 1000);
         mostly_idle.time.idle_ns = 3000 * MS;
-        let tally = Tally { stat: Some(mostly_idle), ..tally(1000, 0) };
+        let tally = Tally {
+            stat: Some(mostly_idle),
+            ..tally(1000, 0)
+        };
         assert_eq!((tally.used_milli(), tally.steal_milli()), (900, 400));
     }
 
