@@ -1,6 +1,7 @@
 //! cargo xtask: set-up, control plane, demo, tests, generated files, benches.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod cluster;
 pub mod controlplane;
 pub mod demo;

@@ -1,13 +1,13 @@
 //! Entry point of `cargo xtask`.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode};
 
 use anyhow::Result;
 use clap::Parser;
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
-use xtask::{cluster, demo, generate, setup, suite};
+use xtask::{bench, cluster, demo, generate, setup, suite};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -26,19 +26,35 @@ enum Command {
     Test(suite::Test),
     /// Writes the files that follow from declarations: manifests and reference pages.
     Generate(generate::Generate),
+    /// Measures one thing beside another in one run.
+    Bench(bench::Bench),
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     // Its client reports every refused connection as an error, and a control plane that starts or stops refuses many.
     let filter = EnvFilter::new("warn,kube_client=off");
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
-    match Command::parse() {
-        Command::Setup => setup::run(&setup::Item::all())?.check()?,
-        Command::Cluster => cluster::foreground::run()?,
-        Command::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
-        Command::Load(load) => load.run()?,
-        Command::Test(test) => return test.run(),
-        Command::Generate(generate) => generate.run()?,
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter)
+        .init();
+    Command::parse().run().unwrap_or_else(|error| {
+        // Nowhere is left to report a closed standard error.
+        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+impl Command {
+    fn run(self) -> Result<ExitCode> {
+        match self {
+            Self::Setup => setup::run(&setup::Item::all())?.check()?,
+            Self::Cluster => cluster::foreground::run()?,
+            Self::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
+            Self::Load(load) => load.run()?,
+            Self::Test(test) => return test.run(),
+            Self::Generate(generate) => generate.run()?,
+            Self::Bench(bench) => bench.run()?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -32,7 +32,9 @@ const CHECK: Duration = Duration::from_secs(1);
 pub fn run() -> Result<()> {
     // Before signals are watched for, so that they end a build at once.
     controlplane::ensure(&Component::ALL)?;
-    Runtime::new().context("start the async runtime")?.block_on(kept())
+    Runtime::new()
+        .context("start the async runtime")?
+        .block_on(kept())
 }
 
 async fn kept() -> Result<()> {

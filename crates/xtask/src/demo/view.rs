@@ -10,7 +10,7 @@ use comfy_table::{Table, presets};
 
 use super::{
     snapshot::Snapshot,
-    story::{Act, Check, Event},
+    story::{Act, Event, checks::Check},
 };
 
 /// How the demo is shown.

@@ -38,6 +38,8 @@ impl Drop for Process {
 pub(super) struct Workload {
     hierarchies: Vec<PathBuf>,
     pods: BTreeMap<String, Process>,
+    /// UID of the pod that was started first.
+    oldest: Option<String>,
     burst: Option<Process>,
 }
 
@@ -55,6 +57,7 @@ impl Workload {
         let workload = Self {
             hierarchies,
             pods: BTreeMap::new(),
+            oldest: None,
             burst: None,
         };
         for hierarchy in &workload.hierarchies {
@@ -73,14 +76,15 @@ impl Workload {
         if !self.pods.contains_key(uid) {
             let process = self.spawn(uid, load)?;
             self.pods.insert(uid.to_owned(), process);
+            self.oldest.get_or_insert_with(|| uid.to_owned());
         }
         Ok(())
     }
 
-    /// Starts the real load in the cgroup of one of the pods.
+    /// Starts the real load in the cgroup of the oldest pod, whose history is the longest.
     pub(super) fn start_burst(&mut self, load: &Load) -> Result<()> {
-        let uid = self.pods.keys().next().context("no pod to load")?.clone();
-        self.burst = Some(self.spawn(&uid, load)?);
+        let uid = self.oldest.as_deref().context("no pod to load")?;
+        self.burst = Some(self.spawn(uid, load)?);
         Ok(())
     }
 

@@ -155,7 +155,7 @@ mod tests {
         ];
         let text = summary(&rows);
         assert!(
-            text.contains("unit           300       0        0   1 min 05 s\n"),
+            text.contains("unit           300       0        0    1 min 05 s\n"),
             "{text}"
         );
         assert!(text.ends_with("\n304 passed, 1 failed\n"), "{text}");

@@ -212,7 +212,7 @@ fn images() -> Value {
             (index as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834)
         );
         let repository = format!(
-            "registry.example.com/platform/team-{:02}/service-{index:03}",
+            "registry.eu-central-1.example.com/platform/team-{:02}/service-{index:03}",
             index % 9
         );
         json!({

@@ -1,0 +1,79 @@
+//! Benches: each measures beside something, in one run, and prints one flat object whose keys carry their units.
+
+pub mod node_status;
+
+use std::io::{self, Write as _};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use comfy_table::{Table, presets};
+use serde_json::Value;
+
+/// `cargo xtask bench NAME`.
+#[derive(Debug, Clone, Args)]
+pub struct Bench {
+    /// Print one JSON object instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    name: Name,
+}
+
+/// The benches.
+#[derive(Debug, Clone, Subcommand)]
+enum Name {
+    /// The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket.
+    NodeStatus,
+}
+
+impl Bench {
+    /// Runs the bench and prints its result.
+    pub fn run(&self) -> Result<()> {
+        let report = match self.name {
+            Name::NodeStatus => serde_json::to_value(node_status::run()?)?,
+        };
+        let text = if self.json {
+            report.to_string()
+        } else {
+            table(&report)?
+        };
+        writeln!(io::stdout(), "{text}")?;
+        Ok(())
+    }
+}
+
+/// One row per figure.
+fn table(report: &Value) -> Result<String> {
+    let figures = report.as_object().context("a report is an object")?;
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(["figure", "value"]);
+    for (name, value) in figures {
+        let shown = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number
+                .as_f64()
+                .filter(|_| number.is_f64())
+                .map_or_else(|| number.to_string(), |float| format!("{float:.2}")),
+            other => other.to_string(),
+        };
+        table.add_row([name.as_str(), &shown]);
+    }
+    Ok(table.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_row_per_figure() {
+        let report = serde_json::json!({"workload": "80 kB", "review_us_p50": 41.256, "samples": 7});
+        let text = table(&report).unwrap();
+        assert!(
+            text.contains("41.26") && text.contains("80 kB") && text.contains('7'),
+            "{text}"
+        );
+    }
+}
