@@ -4,6 +4,7 @@
 //! writes by path, which is recorded beside the object; [`patch`](crate::patch) turns the record into operations.
 //! Paths are member names from the outside in; arrays are values like any other and are written whole.
 
+mod scan;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -11,14 +12,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-pub use self::tree::{MAX_DEPTH, Tree};
+pub use self::{
+    scan::{MAX_DEPTH, ScanError},
+    tree::Tree,
+};
 
 /// Reading by path, from an object as it came or with writes on top.
 pub trait Fields {
     /// The value at `path`; `None` if absent or `null`.
     ///
     /// # Errors
-    /// If the value has another shape than `T`, or holds a number that no float can represent.
+    /// If the value has another shape than `T`, or holds a number that no float can represent or an escape that stands
+    /// for no character.
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error>;
 
     /// The names of the members of the object at `path`; nothing for other values.
@@ -337,7 +342,7 @@ mod tests {
         r#"{"metadata":{"name":"n1","labels":null},"status":{"allocatable":{"cpu":"4","pods":"110"}}}"#;
 
     fn draft() -> Draft<'static> {
-        Draft::new(serde_json::from_str(NODE).unwrap(), None)
+        Draft::new(Tree::parse(NODE, 2).unwrap(), None)
     }
 
     #[test]
@@ -393,10 +398,7 @@ mod tests {
     fn a_value_is_as_stored_until_somebody_changes_it() {
         let old = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"2"}}}"#;
         let new = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"3"}}}"#;
-        let mut draft = Draft::new(
-            serde_json::from_str(new).unwrap(),
-            Some(serde_json::from_str(old).unwrap()),
-        );
+        let mut draft = Draft::new(Tree::parse(new, 2).unwrap(), Some(Tree::parse(old, 2).unwrap()));
         assert!(draft.is_as_stored(&["metadata", "labels"]) && draft.is_as_stored(&["spec"]));
         assert!(!draft.is_as_stored(&["metadata", "annotations"]));
         draft.set(&["metadata", "labels", "a"], "2").unwrap();

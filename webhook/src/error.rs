@@ -5,7 +5,7 @@ use std::{error::Error, str::Utf8Error, time::Duration};
 use headroom_kit::log::{Chain, chain};
 use http::StatusCode;
 
-use crate::draft::WriteError;
+use crate::draft::{ScanError, WriteError};
 
 /// How an admission request ended, as metrics and the audit line say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,9 +113,17 @@ pub enum AdmissionError {
     /// The body is not text.
     #[error("the body is not UTF-8")]
     NotText(#[source] Utf8Error),
-    /// The body is not the JSON of a review.
+    /// The body is not JSON, or nested too deep.
     #[error("the body is not an AdmissionReview")]
-    NotAReview(#[source] serde_json::Error),
+    NotJson(#[source] ScanError),
+    /// A part of a review has another type than it should.
+    #[error("{field} cannot be read")]
+    Field {
+        /// The field, as a path from the outside in.
+        field: String,
+        /// What the parser found.
+        source: serde_json::Error,
+    },
     /// A review of a version that we do not speak.
     #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
     Version {
@@ -163,7 +171,8 @@ impl AdmissionError {
             Self::ContentType { .. }
             | Self::Body(_)
             | Self::NotText(_)
-            | Self::NotAReview(_)
+            | Self::NotJson(_)
+            | Self::Field { .. }
             | Self::Version { .. }
             | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
         }
@@ -206,7 +215,8 @@ mod tests {
     #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, Outcome::Rejected)]
     #[case::body(AdmissionError::Body("reset".into()), 400, Outcome::Rejected)]
     #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, Outcome::Rejected)]
-    #[case::not_a_review(AdmissionError::NotAReview(json_error()), 400, Outcome::Rejected)]
+    #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, Outcome::Rejected)]
+    #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, Outcome::Rejected)]
     #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
     #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
     fn each_error_answers_what_the_table_says(
@@ -221,8 +231,10 @@ mod tests {
     #[test]
     fn a_reason_says_each_cause_once() {
         assert_eq!(
-            AdmissionError::NotAReview(json_error()).reason().to_string(),
-            "the body is not an AdmissionReview: expected value at line 1 column 1"
+            AdmissionError::NotJson(ScanError::Syntax { at: 0 })
+                .reason()
+                .to_string(),
+            "the body is not an AdmissionReview: byte 0: not JSON"
         );
         assert_eq!(
             AdmissionError::from(denial()).reason().to_string(),

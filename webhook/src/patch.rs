@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn patched(text: &str, writes: &[Write]) -> (Value, Patch) {
-        let mut draft = Draft::new(serde_json::from_str(text).unwrap(), None);
+        let mut draft = Draft::new(Tree::parse(text, 2).unwrap(), None);
         for write in writes {
             write.record(&mut draft);
         }
@@ -202,7 +202,7 @@ mod tests {
         ) {
             let object = Value::Object(members.into_iter().collect());
             let text = object.to_string();
-            let mut draft = Draft::new(serde_json::from_str(&text).unwrap(), None);
+            let mut draft = Draft::new(Tree::parse(&text, 2).unwrap(), None);
             let mut expected = object.clone();
             for write in &writes {
                 if write.record(&mut draft) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    draft::{Notes, Tree},
+    draft::{Fields as _, Notes, Tree},
     error::{AdmissionError, Denial},
 };
 
@@ -74,13 +74,11 @@ pub struct Request {
 }
 
 /// An authenticated user.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
-    #[serde(default, rename = "username")]
     pub name: String,
     /// The groups.
-    #[serde(default)]
     pub groups: Vec<String>,
 }
 
@@ -115,47 +113,9 @@ impl Operation {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Question<'a> {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    #[serde(borrow)]
-    request: Option<Asked<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked<'a> {
-    #[serde(default)]
-    uid: String,
-    operation: Operation,
-    resource: Target,
-    #[serde(default)]
-    sub_resource: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    user_info: User,
-    #[serde(borrow)]
-    object: Option<Tree<'a>>,
-    #[serde(borrow)]
-    old_object: Option<Tree<'a>>,
-    dry_run: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    #[serde(default)]
-    group: String,
-    version: String,
-    #[serde(rename = "resource")]
-    plural: String,
-}
+/// Levels of a review that are opened while it is read: the review, `request`, the objects and their `metadata`,
+/// `spec` and `status`.
+const OPENED: u32 = 4;
 
 /// Reads a review.
 ///
@@ -163,11 +123,9 @@ struct Target {
 /// If the body is not an AdmissionReview, or one without what its operation needs: all are client errors.
 pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
     let text = std::str::from_utf8(body).map_err(AdmissionError::NotText)?;
-    let Question {
-        api_version,
-        kind,
-        request,
-    } = serde_json::from_str(text).map_err(AdmissionError::NotAReview)?;
+    let mut review = Tree::parse(text, OPENED).map_err(AdmissionError::NotJson)?;
+    let (api_version, kind): (String, String) =
+        (field(&review, &["apiVersion"])?, field(&review, &["kind"])?);
     let version = [Version::V1, Version::V1beta1]
         .into_iter()
         .find(|version| version.name() == api_version);
@@ -177,51 +135,66 @@ pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
             api_version: shortened(&api_version),
         });
     };
-    let asked = request.ok_or(AdmissionError::Missing { field: "request" })?;
-    let Asked {
-        uid,
-        operation,
-        resource:
-            Target {
-                group,
-                version: resource_version,
-                plural: resource,
-            },
-        sub_resource,
-        namespace,
-        name,
-        user_info,
-        object,
-        old_object,
-        dry_run,
-    } = asked;
-    let is_missing = match operation {
-        _ if uid.is_empty() => Some("request.uid"),
+    if review.get(&["request"]).is_none_or(Tree::is_null) {
+        return Err(AdmissionError::Missing { field: "request" });
+    }
+    let request = request(&review)?;
+    let mut objects = review.take("request");
+    let mut object = |name| objects.as_mut().and_then(|request| request.take(name));
+    let (object, old_object) = (object("object"), object("oldObject"));
+    let is_missing = match request.operation {
+        _ if request.uid.is_empty() => Some("request.uid"),
         Operation::Create | Operation::Update if object.is_none() => Some("request.object"),
         Operation::Update if old_object.is_none() => Some("request.oldObject"),
         Operation::Create | Operation::Update | Operation::Delete | Operation::Connect => None,
     };
-    if let Some(field) = is_missing {
-        return Err(AdmissionError::Missing { field });
-    }
-    let request = Request {
-        uid,
-        operation,
-        group,
-        version: resource_version,
-        resource,
-        sub_resource,
-        namespace,
-        name,
-        user: user_info,
-        is_dry_run: dry_run.unwrap_or(false),
-    };
+    is_missing.map_or(Ok(()), |field| Err(AdmissionError::Missing { field }))?;
     Ok(Review {
         version,
         request,
         object,
         old_object,
     })
+}
+
+/// Everything of a review but the objects.
+fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
+    let text = |path: &[&str]| field::<String>(review, path);
+    let operation = review
+        .read(&["request", "operation"])
+        .map_err(|source| unreadable(&["request", "operation"], source))?;
+    Ok(Request {
+        uid: text(&["request", "uid"])?,
+        operation: operation.ok_or(AdmissionError::Missing {
+            field: "request.operation",
+        })?,
+        group: text(&["request", "resource", "group"])?,
+        version: text(&["request", "resource", "version"])?,
+        resource: text(&["request", "resource", "resource"])?,
+        sub_resource: text(&["request", "subResource"])?,
+        namespace: text(&["request", "namespace"])?,
+        name: text(&["request", "name"])?,
+        user: User {
+            name: text(&["request", "userInfo", "username"])?,
+            groups: field(review, &["request", "userInfo", "groups"])?,
+        },
+        is_dry_run: field(review, &["request", "dryRun"])?,
+    })
+}
+
+/// A part of a review; the empty one if it is absent.
+fn field<T: DeserializeOwned + Default>(review: &Tree<'_>, path: &[&str]) -> Result<T, AdmissionError> {
+    review
+        .read(path)
+        .map(Option::unwrap_or_default)
+        .map_err(|source| unreadable(path, source))
+}
+
+fn unreadable(path: &[&str], source: serde_json::Error) -> AdmissionError {
+    AdmissionError::Field {
+        field: path.join("."),
+        source,
+    }
 }
 
 /// The start of a text that somebody else chose, short enough for messages and logs.
@@ -387,11 +360,12 @@ mod tests {
     }
 
     #[rstest]
-    #[case::no_version("/apiVersion", json!(null), "the body is not an AdmissionReview")]
+    #[case::no_version("/apiVersion", json!(null), "\"AdmissionReview\" of \"\" is not")]
     #[case::other_version("/apiVersion", json!("foo/v9"), r#""AdmissionReview" of "foo/v9" is not"#)]
     #[case::other_kind("/kind", json!("Node"), r#""Node" of "admission.k8s.io/v1" is not"#)]
     #[case::no_request("/request", json!(null), "request is missing")]
-    #[case::request_is_a_list("/request", json!([1]), "the body is not an AdmissionReview")]
+    #[case::request_is_a_list("/request", json!([1]), "request.operation is missing")]
+    #[case::uid_is_a_number("/request/uid", json!(7), "request.uid cannot be read: invalid type")]
     #[case::no_uid("/request/uid", json!(""), "request.uid is missing")]
     #[case::no_object("/request/object", json!(null), "request.object is missing")]
     #[case::no_old_object("/request/oldObject", json!(null), "request.oldObject is missing")]
