@@ -1,4 +1,4 @@
-//! One call to our own admission port: proof that it answers by TLS with the key of the certificate it shows.
+//! One call to our own admission port: proof that it answers by TLS, with the key of the certificate it shows.
 
 use std::{
     io,
@@ -9,8 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use headroom_kit::tls::provider;
-use http::Request;
-use http_body_util::Empty;
+use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
+use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use rustls::{
     ClientConfig, DigitallySignedStruct, SignatureScheme,
@@ -18,9 +18,12 @@ use rustls::{
     crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
+use serde_json::json;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::endpoints::ENDPOINTS;
 
 /// How long the call may take.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -80,11 +83,30 @@ async fn ask(address: SocketAddr) -> Result<(), SelfCallError> {
         .await
         .map_err(failed)?;
     let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
-    sender
-        .send_request(Request::new(Empty::<Bytes>::new()))
-        .await
-        .map(drop)
-        .map_err(failed)
+    sender.send_request(question()).await.map(drop).map_err(failed)
+}
+
+/// A review that no endpoint has an opinion on.
+fn question() -> Request<Full<Bytes>> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "self-call",
+            "operation": "CONNECT",
+            "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "userInfo": {"username": "self-call"},
+        },
+    });
+    let mut request = Request::new(Full::from(review.to_string()));
+    *request.method_mut() = Method::POST;
+    if let Some(uri) = ENDPOINTS.first().and_then(|endpoint| endpoint.path.parse().ok()) {
+        *request.uri_mut() = uri;
+    }
+    request
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request
 }
 
 /// Where a listener on all addresses is met from here.
@@ -146,5 +168,63 @@ impl ServerCertVerifier for AnyIssuer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::{
+        serve::{Limits, Listener},
+        supervise::Shutdown,
+        tls::{self, CertStore, ClientAuth, MinVersion, self_signed},
+    };
+    use http::{Response, StatusCode};
+    use http_body_util::BodyExt as _;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_that_serves_is_answered_and_one_that_does_not_is_an_error() {
+        let place = tempfile::tempdir().unwrap();
+        let now = std::time::SystemTime::now();
+        let files = self_signed::ensure(place.path(), &["a.svc".to_owned()], now).unwrap();
+        let store = CertStore::load("test", files, now).unwrap();
+        let tls = tls::server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"]).unwrap();
+        let listener = Listener::bind("test", ([127, 0, 0, 1], 0).into(), Limits::default())
+            .await
+            .unwrap();
+        let address = listener.address();
+        let (asked_tx, mut asked) = mpsc::unbounded_channel();
+        let answer = move |request: Request<hyper::body::Incoming>| {
+            let asked_tx = asked_tx.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                asked_tx.send((path, body)).unwrap();
+                let mut response = Response::new(Full::<Bytes>::default());
+                *response.status_mut() = StatusCode::NOT_FOUND;
+                response
+            }
+        };
+        let shutdown = Shutdown::new();
+        let serving = tokio::spawn(listener.serve_http(Some(tls), shutdown.clone(), answer));
+        call(address).await.unwrap();
+        let (path, body) = asked.recv().await.unwrap();
+        assert_eq!(path, ENDPOINTS[0].path);
+        let review = crate::review::decode(&body).unwrap();
+        assert_eq!(review.request.uid, "self-call");
+
+        shutdown.stop();
+        serving.await.unwrap();
+        assert!(matches!(call(address).await, Err(SelfCallError::Connect { .. })));
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_met_on_loopback() {
+        let reached = |bound: &str| reachable(bound.parse().unwrap()).to_string();
+        assert_eq!(reached("0.0.0.0:1"), "127.0.0.1:1");
+        assert_eq!(reached("[::]:1"), "[::1]:1");
+        assert_eq!(reached("10.0.0.1:1"), "10.0.0.1:1");
     }
 }
