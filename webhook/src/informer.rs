@@ -1,6 +1,6 @@
 //! Keeps a store equal to what the API server has, through outages of any length.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{error::Error, fmt::Debug, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -72,7 +72,7 @@ pub async fn follow<S: Store>(
             }
             Some(Err(error)) => {
                 INFORMER_ERRORS.with([S::RESOURCE]).increment(1);
-                warn!(resource = S::RESOURCE, %error, ?pause, "cannot follow; trying again");
+                warn!(resource = S::RESOURCE, error = %root(&error), ?pause, "cannot follow; trying again");
                 select! {
                     () = stop.cancelled() => return,
                     () = sleep(pause) => {}
@@ -83,6 +83,11 @@ pub async fn follow<S: Store>(
             None => return,
         }
     }
+}
+
+/// The innermost cause: these errors repeat their causes in their own text, each a little shorter.
+fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    error.source().map_or(error, root)
 }
 
 fn take<S: Store>(store: &S, listing: &mut S::Listing, event: Event<S::Object>) {
