@@ -18,7 +18,11 @@ use headroom_proto::v1alpha1::{
     directive::Kind,
     hints_server::{Hints, HintsServer},
 };
-use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio::{
+    runtime::{self, Runtime},
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
@@ -42,7 +46,8 @@ pub struct HintServer {
     /// The CA of its certificate.
     pub ca: PathBuf,
     heard: mpsc::UnboundedReceiver<Heard>,
-    serving: JoinHandle<()>,
+    /// Its own, so that connections end with it.
+    runtime: Option<Runtime>,
 }
 
 #[derive(Clone)]
@@ -60,22 +65,31 @@ impl HintServer {
         let certificate = CertStore::load("hints", files, now).expect("the certificate");
         let tls =
             server_config(certificate, MinVersion::default(), &ClientAuth::None, &["h2"]).expect("settings");
-        let listener = Listener::bind("hints", address, Limits::default())
-            .await
-            .expect("bind");
-        let address = listener.address();
         let (heard_tx, heard) = mpsc::unbounded_channel();
-        let incoming = listener.incoming(tls, &Shutdown::new());
-        let server = Server::builder().add_service(HintsServer::new(Service {
-            pods,
-            heard: heard_tx,
-        }));
-        let serving = tokio::spawn(async move { server.serve_with_incoming(incoming).await.expect("serve") });
+        let (address_tx, bound) = oneshot::channel();
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.spawn(async move {
+            let listener = Listener::bind("hints", address, Limits::default())
+                .await
+                .expect("bind");
+            address_tx.send(listener.address()).expect("the test waits");
+            let incoming = listener.incoming(tls, &Shutdown::new());
+            let server = Server::builder().add_service(HintsServer::new(Service {
+                pods,
+                heard: heard_tx,
+            }));
+            server.serve_with_incoming(incoming).await.expect("serve");
+        });
+        let address = bound.await.expect("an address");
         Self {
             address,
             ca: folder.join(self_signed::CA_CERT),
             heard,
-            serving,
+            runtime: Some(runtime),
         }
     }
 
@@ -96,7 +110,9 @@ impl HintServer {
 
 impl Drop for HintServer {
     fn drop(&mut self) {
-        self.serving.abort();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
