@@ -166,20 +166,7 @@ impl Probe {
 
     fn load_object(object: &[u8], options: &Options) -> Result<Self, ProbeError> {
         let kernel = Kernel::read(&options.btf)?;
-        let task = |paths: &[&str]| kernel.field("task_struct", paths);
-        // Renamed in Linux 5.14.
-        let state = task(&["__state", "state"])?;
-        let globals = [
-            (abi::GLOBAL_OFF_PID, task(&["pid"])?.offset),
-            (abi::GLOBAL_OFF_STATE, state.offset),
-            (abi::GLOBAL_STATE_W, state.width),
-            (abi::GLOBAL_OFF_PRIO, task(&["prio"])?.offset),
-            (abi::GLOBAL_OFF_RUNTIME, task(&["se.sum_exec_runtime"])?.offset),
-            (
-                abi::GLOBAL_OFF_RUNTIME_AT_PICK,
-                task(&["se.prev_sum_exec_runtime"])?.offset,
-            ),
-        ];
+        let globals = globals(&kernel)?;
         let shapes = Hook::ALL
             .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
         drop(kernel);
@@ -280,6 +267,23 @@ impl Probe {
             })
             .collect()
     }
+}
+
+/// What the programs must know of this kernel, by the names of their constants.
+fn globals(kernel: &Kernel) -> Result<[(&'static str, u64); 6], BtfError> {
+    let task = |paths: &[&str]| kernel.field("task_struct", paths);
+    // Renamed in Linux 5.14.
+    let state = task(&["__state", "state"])?;
+    let ran = task(&["se.sum_exec_runtime"])?;
+    let ran_at_pick = task(&["se.prev_sum_exec_runtime"])?;
+    Ok([
+        (abi::GLOBAL_OFF_PID, task(&["pid"])?.offset),
+        (abi::GLOBAL_OFF_STATE, state.offset),
+        (abi::GLOBAL_STATE_W, state.width),
+        (abi::GLOBAL_OFF_PRIO, task(&["prio"])?.offset),
+        (abi::GLOBAL_OFF_RUNTIME, ran.offset),
+        (abi::GLOBAL_OFF_RUNTIME_AT_PICK, ran_at_pick.offset),
+    ])
 }
 
 fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {

@@ -10,6 +10,10 @@ struct Builder {
     count: u32,
 }
 
+fn word(length: usize) -> u32 {
+    u32::try_from(length).unwrap()
+}
+
 impl Builder {
     fn new() -> Self {
         Self {
@@ -22,14 +26,14 @@ impl Builder {
         if text.is_empty() {
             return 0;
         }
-        let at = self.strings.len() as u32;
+        let at = word(self.strings.len());
         self.strings.extend(text.bytes().chain([0]));
         at
     }
 
     fn add(&mut self, name: &str, kind: u32, count: usize, size_or_type: u32, body: &[u32]) -> u32 {
         let name = self.string(name);
-        let info = kind << 24 | count as u32;
+        let info = (kind << 24) | word(count);
         for word in [name, info, size_or_type].iter().chain(body) {
             self.types.extend(word.to_le_bytes());
         }
@@ -61,9 +65,9 @@ impl Builder {
         let lengths = [
             24,
             0,
-            self.types.len() as u32,
-            self.types.len() as u32,
-            self.strings.len() as u32,
+            word(self.types.len()),
+            word(self.types.len()),
+            word(self.strings.len()),
         ];
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
         bytes.extend(lengths.iter().flat_map(|word| word.to_le_bytes()));

@@ -58,7 +58,7 @@ impl std::fmt::Debug for Types {
         f.debug_struct("Types")
             .field("bytes", &self.bytes.len())
             .field("types", &self.starts.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -223,7 +223,7 @@ impl Types {
             let record = self.record(ty)?;
             match record.kind {
                 KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
-                    ty = record.size_or_type
+                    ty = record.size_or_type;
                 }
                 _ => return Ok(ty),
             }

@@ -167,13 +167,8 @@ impl<R: Rings> Source<R> {
             }
         }
         // Counters are never cleared, so that no count is lost between reading and clearing.
-        for (sum, before) in gained.iter_mut().zip(
-            self.histograms
-                .iter_mut()
-                .nth(left as usize)
-                .into_iter()
-                .flatten(),
-        ) {
+        let read_before = self.histograms.get_mut(left as usize).into_iter().flatten();
+        for (sum, before) in gained.iter_mut().zip(read_before) {
             let now = *sum;
             *sum = now.saturating_sub(*before);
             *before = now;
@@ -208,9 +203,9 @@ impl<R: Rings> Source<R> {
             };
             for (window, (busy, wait)) in counts.windows.windows.iter_mut().rev().zip(past.windows) {
                 window.busy_ns += u64::from(busy);
-                window.wait_ns += u64::from(wait) * factor << TICK_SHIFT;
+                window.wait_ns += (u64::from(wait) * factor) << TICK_SHIFT;
             }
-            counts.wait_ns += ring.wait.saturating_sub(cpu.waited) * factor << TICK_SHIFT;
+            counts.wait_ns += (ring.wait.saturating_sub(cpu.waited) * factor) << TICK_SHIFT;
             counts.switches += ring.nsw.saturating_sub(cpu.switches);
             counts.missed_switches += u64::from(ring.missed.wrapping_sub(cpu.missed));
             *cpu = Cpu {
@@ -296,14 +291,24 @@ impl Past {
 }
 
 fn slot_of(ring: &CpuRing, window: u64) -> Option<&Slot> {
-    let slot = ring.slots.iter().nth((window % SLOTS as u64) as usize)?;
-    // Slots keep the lower half of the number: enough for 417 days.
-    (slot.win == window as u32).then_some(slot)
+    let window = low(window);
+    // 2^32 is a multiple of the number of slots, so the lower half leads to the same one.
+    let slot = ring.slots.get(window as usize % SLOTS)?;
+    (slot.win == window).then_some(slot)
+}
+
+/// The half of a window's number that slots keep: enough for 417 days.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half is what is asked for"
+)]
+const fn low(window: u64) -> u32 {
+    window as u32
 }
 
 /// The newest window with a slot, if it is newer than `end`.
 fn newest_slot(ring: &CpuRing, end: u64) -> Option<u64> {
-    let ahead = |slot: &Slot| u64::from(slot.win.wrapping_sub(end as u32));
+    let ahead = |slot: &Slot| u64::from(slot.win.wrapping_sub(low(end)));
     ring.slots
         .iter()
         .map(ahead)

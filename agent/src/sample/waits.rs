@@ -130,9 +130,9 @@ mod tests {
             }
             // Weights are rounded to the middles of buckets up to a quarter wide, so the share is off by as much.
             let share = f64::from(ppm) / 1e6;
-            let at = |share: f64| oracle.value_at_quantile(share.clamp(0.0, 1.0)) as f64 / 1_000.0;
-            let (lowest, highest) = (at(share - 0.15) * 0.85, at(share + 0.15) * 1.15);
-            let found = waits(&lengths).percentile_us(ppm) as f64;
+            let at = |share: f64| oracle.value_at_quantile(share.clamp(0.0, 1.0));
+            let (lowest, highest) = (at(share - 0.15) * 85 / 100, at(share + 0.15) * 115 / 100);
+            let found = waits(&lengths).percentile_us(ppm) * 1_000;
             prop_assert!((lowest..=highest).contains(&found), "{} not within {}..{}", found, lowest, highest);
         }
     }

@@ -301,9 +301,10 @@ struct RealPod {
 impl RealPod {
     fn create(uid: &str) -> Option<Self> {
         let mount = Path::new("/sys/fs/cgroup");
-        let roots = match mount.join("cpuacct").is_dir() {
-            true => vec![mount.join("cpuacct"), mount.join("memory")],
-            false => vec![mount.to_owned()],
+        let roots = if mount.join("cpuacct").is_dir() {
+            vec![mount.join("cpuacct"), mount.join("memory")]
+        } else {
+            vec![mount.to_owned()]
         };
         let mut folders = Vec::new();
         for root in roots {
