@@ -1,4 +1,5 @@
 //! `nodes/status` through a real API server and the real webhook over TLS, with a kubelet's credential.
+#![forbid(unsafe_code)]
 
 use std::{sync::Arc, time::Duration};
 

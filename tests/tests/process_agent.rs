@@ -1,5 +1,6 @@
 //! The real `headroom-agent` process against a hint server over TLS: it reports, comes back, says what it lacks, and
 //! ends in order.
+#![forbid(unsafe_code)]
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
 //! The real `headroom-webhook` process without any API server: it answers, refuses bad input, and ends in order.
+#![forbid(unsafe_code)]
 
 use std::{fs, path::Path, process::Command, sync::Arc, time::Duration};
 

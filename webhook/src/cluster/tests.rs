@@ -1,3 +1,5 @@
+//! What admission and the debug service read: previews, policies and what is bound.
+
 use headroom_domain::{
     capacity::Why,
     hint::NodeHint,

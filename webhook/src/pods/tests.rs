@@ -1,3 +1,5 @@
+//! The sum of what is bound, through lists, events and outages.
+
 use serde_json::{Value, json};
 
 use super::*;

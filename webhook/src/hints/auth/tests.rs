@@ -1,3 +1,5 @@
+//! Who is let in, as what, and how often the API server is asked.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;

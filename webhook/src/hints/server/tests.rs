@@ -1,3 +1,5 @@
+//! The listener over real TLS: reports, directives and the ends of streams.
+
 use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 
 use futures::future::BoxFuture;

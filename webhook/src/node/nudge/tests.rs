@@ -1,3 +1,5 @@
+//! When a change is worth a nudge, how soon it is written, and what follows from a write that fails or changes nothing.
+
 use std::sync::atomic::AtomicU64;
 
 use headroom_domain::hint::NodeHint;
