@@ -7,7 +7,6 @@ pub mod webhook;
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
-    process::Command,
     time::Duration,
 };
 
@@ -44,19 +43,9 @@ impl Programs {
     /// # Errors
     /// If a build fails; cargo has said why.
     pub fn build() -> Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command
-            .current_dir(workspace::root())
-            .args(["build", "--quiet", "--bins"]);
-        command.args([
-            "-p",
-            "headroom-agent",
-            "-p",
-            "headroom-webhook",
-            "-p",
-            "kubectl-headroom",
-        ]);
+        let mut command = workspace::cargo();
+        // The same selection of packages as for tests: another one has other features, and all would be built again.
+        command.args(["build", "--quiet", "--workspace", "--bins"]);
         let is_release = !cfg!(debug_assertions);
         if is_release {
             command.arg("--release");

@@ -5,7 +5,6 @@ mod tally;
 
 use std::{
     env,
-    ffi::OsString,
     io::{self, BufRead as _, BufReader, Write as _},
     process::{Command, ExitCode, Stdio},
     time::Instant,
@@ -182,8 +181,7 @@ fn build(ready: &Ready) -> Result<()> {
 }
 
 fn cargo(ready: &Ready) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
-    cargo.current_dir(workspace::root());
+    let mut cargo = workspace::cargo();
     if let Some(toolchain) = &ready.toolchain {
         toolchain.apply(&mut cargo);
     }

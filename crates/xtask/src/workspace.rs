@@ -1,8 +1,10 @@
-//! Where things are: the workspace, its target folder, the Go module of the control plane.
+//! The workspace: where things are in it, and cargo for it.
 
 use std::{
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// The root of the workspace this program was built from.
@@ -16,6 +18,26 @@ pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
+/// Cargo, in the workspace, with an environment as in a shell.
+///
+/// To a program that it runs, cargo says of which package that is. Cargo run by that program would take it for a change
+/// of what build scripts read, and would build their packages, and all that need them, again and again.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    cargo.current_dir(root());
+    let inherited = env::vars_os().map(|(key, _)| key);
+    for key in inherited.filter(|key| key.to_str().is_some_and(tells_the_package)) {
+        cargo.env_remove(key);
+    }
+    cargo
+}
+
+fn tells_the_package(variable: &str) -> bool {
+    ["CARGO_MANIFEST_", "CARGO_PKG_"]
+        .iter()
+        .any(|start| variable.starts_with(start))
+}
+
 /// The Go module that pins Kubernetes and etcd.
 pub fn controlplane() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane")
@@ -26,4 +48,20 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_not_told_which_package_runs_it() {
+        // Cargo runs this test, so the variables are there.
+        assert!(env::var_os("CARGO_PKG_NAME").is_some());
+        let cargo = cargo();
+        let removed = cargo.get_envs().filter(|(_, value)| value.is_none());
+        let removed: Vec<_> = removed.filter_map(|(key, _)| key.to_str()).collect();
+        assert!(removed.contains(&"CARGO_PKG_NAME") && removed.contains(&"CARGO_MANIFEST_DIR"));
+        assert!(removed.iter().all(|key| tells_the_package(key)));
+    }
 }
