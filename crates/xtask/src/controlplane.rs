@@ -33,6 +33,8 @@ pub enum Component {
     Scheduler,
     /// The controllers behind Deployments, service accounts, node conditions and garbage.
     ControllerManager,
+    /// The command line that people use; it renders and applies our manifests as they would.
+    Kubectl,
     /// A node kept by real kubelet code over a fake runtime; our own program, so it is always built.
     Hollow,
 }
@@ -62,11 +64,12 @@ pub type Programs = BTreeMap<Component, Program>;
 
 impl Component {
     /// Every component.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Scheduler,
         Self::ControllerManager,
+        Self::Kubectl,
         Self::Hollow,
     ];
 
@@ -77,6 +80,7 @@ impl Component {
             Self::ApiServer => "kube-apiserver",
             Self::Scheduler => "kube-scheduler",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Kubectl => "kubectl",
             Self::Hollow => "hollow",
         }
     }
@@ -87,6 +91,7 @@ impl Component {
             Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::Hollow => "./hollow",
         }
     }
@@ -97,6 +102,7 @@ impl Component {
             Self::ApiServer => 260,
             Self::Scheduler => 10,
             Self::ControllerManager => 75,
+            Self::Kubectl => 40,
             Self::Etcd | Self::Hollow => 60,
         }
     }

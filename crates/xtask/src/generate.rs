@@ -57,11 +57,11 @@ static FILES: &[File] = &[
     },
     File {
         path: "docs/reference/cli.md",
-        text: reference::cli,
+        text: || Ok(reference::cli()),
     },
     File {
         path: "docs/reference/gates.md",
-        text: reference::gates,
+        text: || Ok(reference::gates()),
     },
     File {
         path: "docs/reference/handlers.md",

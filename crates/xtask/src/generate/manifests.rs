@@ -25,19 +25,19 @@ pub(super) fn webhooks() -> Result<String> {
         address: Address::Service,
         ca_bundle: None,
     };
-    documents(&[
+    Ok(documents(&[
         yaml(&manifest::mutating(ENDPOINTS, &gates, &client))?,
         yaml(&manifest::validating(ENDPOINTS, &gates, &client))?,
-    ])
+    ]))
 }
 
 /// The webhook's role and its binding, and the role of people who look on.
 pub(super) fn rbac() -> Result<String> {
-    documents(&[
+    Ok(documents(&[
         yaml(&manifest::cluster_role(ENDPOINTS, &start::access()))?,
         yaml(&binding())?,
         yaml(&viewer())?,
-    ])
+    ]))
 }
 
 fn binding() -> ClusterRoleBinding {
@@ -80,6 +80,6 @@ fn yaml(object: &impl Serialize) -> Result<String> {
     Ok(manifest::yaml(object)?)
 }
 
-fn documents(documents: &[String]) -> Result<String> {
-    Ok(documents.join("---\n"))
+fn documents(documents: &[String]) -> String {
+    documents.join("---\n")
 }

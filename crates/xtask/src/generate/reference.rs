@@ -13,7 +13,7 @@ use headroom_webhook::{
 };
 
 /// The flags of all programs.
-pub(super) fn cli() -> Result<String> {
+pub(super) fn cli() -> String {
     let mut page = format!(
         "# Command lines\n\nEvery flag has a twin in the environment: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
         names::ENV_PREFIX
@@ -30,7 +30,7 @@ pub(super) fn cli() -> Result<String> {
         page += "\n";
     }
     page.truncate(page.trim_end().len());
-    Ok(page + "\n")
+    page + "\n"
 }
 
 /// One program and its subcommands.
@@ -54,11 +54,9 @@ fn fenced(command: Command) -> Command {
 }
 
 /// The gates of the webhook.
-pub(super) fn gates() -> Result<String> {
+pub(super) fn gates() -> String {
     let table = gate::markdown(endpoints::gates());
-    Ok(format!(
-        "# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}"
-    ))
+    format!("# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}")
 }
 
 /// Every admission endpoint with its steps.

@@ -61,7 +61,7 @@ impl Go {
         }
         Self::install().context(
             "no Go 1.26 here: put one on PATH (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with \
-             etcd and kube-apiserver (the scheduler, the controllers and the hollow node are still built)",
+             etcd, kube-apiserver and kubectl (the scheduler, the controllers and the hollow node are still built)",
         )
     }
 
