@@ -103,13 +103,18 @@ struct Bounds(policy::Bounds);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenBounds {
-    min: Option<Decimal>,
-    max: Option<Decimal>,
+    min: Option<Hundredths>,
+    max: Option<Hundredths>,
 }
+
+/// A ratio with at most two decimals.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "Decimal")]
+struct Hundredths(Cents);
 
 /// The highest ratio that an annotation may ask for.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "Decimal")]
+#[serde(try_from = "Hundredths")]
 struct StaticMax(Cents);
 
 /// The share that predicted use may reach, in ppm.
@@ -191,10 +196,6 @@ impl Decimal {
             Err(format!("{self} has more than {decimals} decimals"))
         }
     }
-
-    fn cents(self) -> Result<Cents, String> {
-        self.in_units(2).map(Cents)
-    }
 }
 
 impl fmt::Display for Decimal {
@@ -208,18 +209,25 @@ impl TryFrom<WrittenBounds> for Bounds {
 
     fn try_from(written: WrittenBounds) -> Result<Self, String> {
         let WrittenBounds { min, max } = written;
-        let cents = |given: Option<Decimal>| given.map_or(Ok(Cents::ONE), Decimal::cents);
-        policy::Bounds::new(cents(min)?, cents(max)?)
+        let cents = |given: Option<Hundredths>| given.map_or(Cents::ONE, |Hundredths(cents)| cents);
+        policy::Bounds::new(cents(min), cents(max))
             .map(Self)
             .map_err(|error| error.to_string())
     }
 }
 
-impl TryFrom<Decimal> for StaticMax {
+impl TryFrom<Decimal> for Hundredths {
     type Error = String;
 
     fn try_from(written: Decimal) -> Result<Self, String> {
-        let cents = written.cents()?;
+        written.in_units(2).map(|cents| Self(Cents(cents)))
+    }
+}
+
+impl TryFrom<Hundredths> for StaticMax {
+    type Error = String;
+
+    fn try_from(Hundredths(cents): Hundredths) -> Result<Self, String> {
         policy::Bounds::new(Cents::ONE, cents).map_err(|error| error.to_string())?;
         Ok(Self(cents))
     }
@@ -316,15 +324,15 @@ mod tests {
     )]
     #[case(
         "amplification: {bounds: {cpu: {max: 1.255}}}",
-        "amplification.bounds.cpu: 1.255 has more than 2 decimals"
+        "amplification.bounds.cpu.max: 1.255 has more than 2 decimals"
     )]
     #[case(
         "amplification: {bounds: {cpu: {max: -2}}}",
-        "amplification.bounds.cpu: -2 is out of range"
+        "amplification.bounds.cpu.max: -2 is out of range"
     )]
     #[case(
         "amplification: {bounds: {cpu: {max: .inf}}}",
-        "amplification.bounds.cpu: inf is out of range"
+        "amplification.bounds.cpu.max: inf is out of range"
     )]
     #[case(
         "amplification: {bounds: {cpu: {max: two}}}",
