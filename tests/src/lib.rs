@@ -7,6 +7,7 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
+pub mod admission;
 pub mod hint_server;
 pub mod scripted_agent;
 pub mod stand;

@@ -32,16 +32,14 @@ pub struct Stand {
     pub cluster: Cluster,
     /// A client with all rights.
     pub client: Client,
-    programs: Programs,
+    /// Our programs.
+    pub programs: Programs,
 }
 
 impl Stand {
     /// Starts etcd and the API server; no scheduler, no controllers.
     pub async fn start() -> Self {
-        let programs = tokio::task::spawn_blocking(Programs::build)
-            .await
-            .expect("join")
-            .expect("build our programs");
+        let programs = programs().await;
         let cluster = Cluster::start(Options::default())
             .await
             .expect("start the control plane");
@@ -56,9 +54,16 @@ impl Stand {
 
     /// Starts a replica; replicas share their certificates.
     pub async fn webhook(&self, name: &str, config: &str) -> Webhook {
-        Webhook::start(&self.webhook_options(name, config))
-            .await
-            .expect("start the webhook")
+        self.webhook_with(name, config, &[]).await
+    }
+
+    /// Starts a replica with more flags.
+    pub async fn webhook_with(&self, name: &str, config: &str, flags: &[&str]) -> Webhook {
+        let options = webhook::Options {
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..self.webhook_options(name, config)
+        };
+        Webhook::start(&options).await.expect("start the webhook")
     }
 
     /// What a replica is started with.
@@ -74,11 +79,11 @@ impl Stand {
             folder: self.cluster.dir().to_owned(),
             kubeconfig: self.cluster.kubeconfig_for(&account, None).expect("kubeconfig"),
             config: config.to_owned(),
-            allows_demo_timing: false,
+            flags: vec![],
         }
     }
 
-    /// Registers a replica with the API server, and waits until a status write has passed through it.
+    /// Registers a replica with the API server, which takes a moment to call it.
     pub async fn register(&self, webhook: &Webhook) {
         webhook::register(&self.client, &webhook.url(), &webhook.ca)
             .await

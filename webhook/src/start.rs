@@ -76,9 +76,9 @@ pub enum StartError {
     /// A port cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// How to reach the API server is not known.
-    #[error("cannot tell how to reach the API server")]
-    Kube(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// How to reach the API server is not known. The library's texts contain their causes.
+    #[error("cannot tell how to reach the API server: {0}")]
+    Kube(Box<dyn std::error::Error + Send + Sync>),
     /// A task ended the process.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),

@@ -77,7 +77,7 @@ impl Stage {
             folder: cluster.dir().to_owned(),
             kubeconfig: cluster.kubeconfig_for(&account, None)?,
             config: CONFIG.to_owned(),
-            allows_demo_timing: true,
+            flags: vec!["--allow-demo-timing".to_owned()],
         })
         .await?;
         webhook::register(&client, &webhook.url(), &webhook.ca).await?;

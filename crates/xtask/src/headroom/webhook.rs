@@ -40,8 +40,8 @@ pub struct Options {
     pub kubeconfig: PathBuf,
     /// Its configuration file's text.
     pub config: String,
-    /// Take hints of agents with compressed timing.
-    pub allows_demo_timing: bool,
+    /// More flags, such as `--allow-demo-timing`.
+    pub flags: Vec<String>,
 }
 
 /// A running replica; ended when dropped.
@@ -81,7 +81,7 @@ impl Webhook {
             folder,
             kubeconfig,
             config,
-            allows_demo_timing,
+            flags,
         } = options;
         let (admission, hints, admin) = (free_address()?, free_address()?, free_address()?);
         let certificates = folder.join("webhook-tls");
@@ -104,12 +104,11 @@ impl Webhook {
                 "--replica-name",
                 name,
             ])
-            .args(["--drain-seconds", "1"])
             .arg("--tls-self-signed-dir")
-            .arg(&certificates);
-        if *allows_demo_timing {
-            command.arg("--allow-demo-timing");
-        }
+            .arg(&certificates)
+            .args(flags)
+            // Not by its flag, so that `flags` may say otherwise.
+            .env("HEADROOM_DRAIN_SECONDS", "1");
         let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
         Ok(Self {
             process,

@@ -1,0 +1,69 @@
+//! What the API server is to a webhook: a client that posts reviews over one connection.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use headroom_kit::tls::client;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use xtask::headroom::webhook::Webhook;
+
+/// One keep-alive connection to an admission port.
+#[derive(Debug)]
+pub struct Admission(SendRequest<Full<Bytes>>);
+
+impl Admission {
+    /// Connects, and checks the certificate against the CA.
+    pub async fn connect(webhook: &Webhook) -> Self {
+        let stream = TokioIo::new(secure(webhook).await);
+        let (sender, connection) = hyper::client::conn::http1::handshake(stream).await.expect("HTTP");
+        tokio::spawn(connection);
+        Self(sender)
+    }
+
+    /// Posts a body and returns status and body of the answer, which comes over the same connection.
+    pub async fn post(&mut self, path: &str, body: &str) -> (StatusCode, String) {
+        let request = Request::post(path)
+            .header("host", "webhook")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .expect("a request");
+        self.0.ready().await.expect("the connection lives");
+        let response = self.0.send_request(request).await.expect("an answer");
+        let status = response.status();
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        (status, String::from_utf8(bytes.to_vec()).expect("text"))
+    }
+}
+
+/// A TLS connection to the admission port, its certificate checked against the CA.
+pub async fn secure(webhook: &Webhook) -> TlsStream<TcpStream> {
+    let tls = client::client_config(&webhook.ca, None, &[]).expect("client settings");
+    let tcp = TcpStream::connect(webhook.admission).await.expect("connect");
+    let name = client::server_name("127.0.0.1").expect("name");
+    TlsConnector::from(Arc::clone(&tls))
+        .connect(name, tcp)
+        .await
+        .expect("handshake")
+}
+
+/// The review of a kubelet's write: the stored Node, and the one to be stored.
+pub fn review(old: &Value, new: &Value) -> String {
+    let name = &new["metadata"]["name"];
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "review-1", "operation": "UPDATE", "name": name, "subResource": "status",
+            "kind": {"group": "", "version": "v1", "kind": "Node"},
+            "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "userInfo": {"username": format!("system:node:{}", name.as_str().expect("a name")), "groups": ["system:nodes"]},
+            "object": new, "oldObject": old, "dryRun": false,
+        },
+    })
+    .to_string()
+}
