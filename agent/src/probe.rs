@@ -101,6 +101,8 @@ pub enum ProbeError {
 pub struct Runs {
     /// The hook.
     pub hook: Hook,
+    /// The kernel's number for the program.
+    pub id: u32,
     /// Runs.
     pub count: u64,
     /// Time spent in them.
@@ -259,6 +261,7 @@ impl Probe {
                 let info = information(program)?;
                 Ok(Runs {
                     hook,
+                    id: info.id(),
                     count: info.run_count(),
                     time: info.run_time(),
                     translated_bytes: info.size_translated().unwrap_or(0),
