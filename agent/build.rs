@@ -1,11 +1,14 @@
 //! Builds the kernel programs and hands them to the agent; without their toolchain, a procfs-only agent.
 //!
 //! `HEADROOM_BPF`: `auto` (default) builds them when it can and warns when it cannot, `off` does not try, `require`
-//! fails without them. `HEADROOM_BPF_TOOLCHAIN` names another rustup toolchain than `nightly`, for instance one linked
-//! to Debian's `rustc-web`; unstable features are unlocked for it.
+//! fails without them. The first usable toolchain of those that set-up knows compiles them; `HEADROOM_BPF_TOOLCHAIN`
+//! names another. Unstable features are unlocked for any but `nightly`.
+
+#[path = "../crates/xtask/src/setup/toolchain/choice.rs"]
+mod choice;
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,9 +16,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use aya_build::{Package, Toolchain};
 
+use self::choice::Verdict;
+
 const WISH: &str = "HEADROOM_BPF";
-const TOOLCHAIN: &str = "HEADROOM_BPF_TOOLCHAIN";
-/// Set for the child that compiles: cargo inside must be quiet, or each of its lines becomes a warning of ours.
+/// Names the toolchain to the child that compiles: cargo inside must be quiet, or each of its lines becomes a warning
+/// of ours.
 const STAGE: &str = "HEADROOM_BPF_STAGE";
 const PACKAGE: &str = "headroom-agent-ebpf";
 const LINKER: &str = "bpf-linker";
@@ -29,23 +34,23 @@ enum Wish {
 }
 
 fn main() -> Result<()> {
-    let toolchain = env::var(TOOLCHAIN).ok();
-    if env::var_os(STAGE).is_some() {
-        return compile(toolchain.as_deref());
+    if let Ok(toolchain) = env::var(STAGE) {
+        return compile(&toolchain);
     }
     println!("cargo::rustc-check-cfg=cfg(headroom_bpf)");
     println!("cargo::rerun-if-changed=build.rs");
-    for name in [WISH, TOOLCHAIN, "CARGO_HOME", "RUSTUP_HOME"] {
+    for name in [WISH, choice::VARIABLE, "CARGO_HOME", "RUSTUP_HOME"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
 
     let wish = wish()?;
     let obstacle = if wish == Wish::Off {
         Some(format!("{WISH}=off"))
-    } else if let Some(missing) = missing(toolchain.as_deref()) {
-        Some(format!("{missing}; {HOW}"))
     } else {
-        compile_in_child(toolchain.is_some())?
+        match tools() {
+            Ok(toolchain) => compile_in_child(&toolchain)?,
+            Err(missing) => Some(format!("{missing}; {HOW}")),
+        }
     };
     match obstacle {
         None => println!("cargo::rustc-cfg=headroom_bpf"),
@@ -66,51 +71,55 @@ fn wish() -> Result<Wish> {
     }
 }
 
-/// What the kernel programs cannot be built without and is not there; also tells cargo where it would appear.
-fn missing(toolchain: Option<&str>) -> Option<String> {
-    let name = toolchain.unwrap_or("nightly");
-    let sysroot = sysroot(name);
-    let sources = sysroot
-        .as_ref()
-        .map(|root| root.join("lib/rustlib/src/rust/library/core/Cargo.toml"));
+/// The toolchain to build the kernel programs with, or what they cannot be built without and is not there; also tells
+/// cargo where it would appear.
+fn tools() -> Result<String, String> {
     let linker = env::split_paths(&env::var_os("PATH").unwrap_or_default())
         .map(|folder| folder.join(LINKER))
         .find(|path| path.is_file());
-
     // A path that does not exist would count as changed at every build, so its folder is watched instead: rustup
     // keeps one small file per toolchain and a list of components in each, cargo installs into one folder.
-    watch(sysroot.as_ref().map(|root| root.join("lib/rustlib/components")));
-    watch(home("RUSTUP_HOME", ".rustup").map(|root| root.join("update-hashes")));
-    watch(
-        linker
-            .clone()
-            .or_else(|| Some(home("CARGO_HOME", ".cargo")?.join("bin"))),
-    );
-
-    match (sysroot, sources, linker) {
-        (None, ..) => Some(format!("there is no `{name}` toolchain")),
-        (_, Some(sources), _) if !sources.is_file() => Some(format!("`{name}` lacks the component rust-src")),
-        (.., None) => Some(format!("{LINKER} is not on PATH")),
-        (..) => None,
+    if let Some(rustup) = home("RUSTUP_HOME", ".rustup") {
+        watch(&rustup.join("update-hashes"));
+        for toolchain in fs::read_dir(rustup.join("toolchains"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            watch(&toolchain.path().join("lib/rustlib/components"));
+        }
     }
+    if let Some(place) = linker
+        .clone()
+        .or_else(|| Some(home("CARGO_HOME", ".cargo")?.join("bin")))
+    {
+        watch(&place);
+    }
+
+    let toolchain = toolchain()?;
+    if linker.is_none() {
+        return Err(format!("{LINKER} is not on PATH"));
+    }
+    Ok(toolchain)
 }
 
-fn sysroot(toolchain: &str) -> Option<PathBuf> {
-    let has_rustup = Command::new("rustup")
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success());
-    let mut command = if has_rustup {
-        let mut rustup = Command::new("rustup");
-        rustup.args(["run", toolchain, "rustc"]);
-        rustup
-    } else {
-        // aya-build then takes the compiler on PATH, too.
-        Command::new("rustc")
-    };
-    let output = command.args(["--print", "sysroot"]).output().ok()?;
-    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    (output.status.success() && path.is_dir()).then_some(path)
+/// The first usable toolchain, or what the preferred one lacks.
+fn toolchain() -> Result<String, String> {
+    let mut complaints = Vec::new();
+    for name in choice::candidates() {
+        complaints.push(match choice::look(&name) {
+            Verdict::Usable(_) => return Ok(name),
+            Verdict::Absent => format!("there is no `{name}` toolchain"),
+            Verdict::Lacks(component) => format!("`{name}` lacks the component {component}"),
+            Verdict::TooNew(llvm) => {
+                format!(
+                    "`{name}` has LLVM {llvm}, and {LINKER} reads up to {}",
+                    choice::LLVM
+                )
+            }
+        });
+    }
+    Err(complaints.swap_remove(0))
 }
 
 fn home(variable: &str, folder: &str) -> Option<PathBuf> {
@@ -119,19 +128,19 @@ fn home(variable: &str, folder: &str) -> Option<PathBuf> {
         .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(folder)))
 }
 
-fn watch(path: Option<PathBuf>) {
-    if let Some(path) = path.filter(|path| path.exists()) {
+fn watch(path: &Path) {
+    if path.exists() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 }
 
 /// Compiles in a child, because the environment of the cargo inside can only be set for a process of its own.
 /// Returns why it did not work, if it did not; the compiler's own words have been passed on by then.
-fn compile_in_child(is_custom: bool) -> Result<Option<String>> {
+fn compile_in_child(toolchain: &str) -> Result<Option<String>> {
     let this = env::current_exe().context("find this build script")?;
     let mut child = Command::new(this);
-    child.env(STAGE, "compile").env("CARGO_TERM_QUIET", "true");
-    if is_custom {
+    child.env(STAGE, toolchain).env("CARGO_TERM_QUIET", "true");
+    if toolchain != choice::NIGHTLY {
         // Lets a released compiler build `core` and use the BPF target.
         child.env("RUSTC_BOOTSTRAP", "1");
     }
@@ -141,7 +150,7 @@ fn compile_in_child(is_custom: bool) -> Result<Option<String>> {
     Ok((!status.success()).then(|| "they do not compile; see above".to_owned()))
 }
 
-fn compile(toolchain: Option<&str>) -> Result<()> {
+fn compile(toolchain: &str) -> Result<()> {
     let root = Path::new(&env::var_os("CARGO_MANIFEST_DIR").context("CARGO_MANIFEST_DIR is not set")?)
         .join("../agent-ebpf")
         .canonicalize()
@@ -153,5 +162,9 @@ fn compile(toolchain: Option<&str>) -> Result<()> {
         no_default_features: false,
         features: &[],
     };
-    aya_build::build_ebpf([package], toolchain.map_or(Toolchain::Nightly, Toolchain::Custom))
+    let toolchain = match toolchain {
+        choice::NIGHTLY => Toolchain::Nightly,
+        other => Toolchain::Custom(other),
+    };
+    aya_build::build_ebpf([package], toolchain)
 }

@@ -19,7 +19,7 @@ use hyper_util::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{process::Process, setup::toolchain::Toolchain, workspace};
+use crate::{process::Process, workspace};
 
 /// How long a program may take to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -49,9 +49,6 @@ impl Programs {
         let is_release = !cfg!(debug_assertions);
         if is_release {
             command.arg("--release");
-        }
-        if let Some(toolchain) = Toolchain::find() {
-            toolchain.apply(&mut command);
         }
         let status = command.status().context("run cargo")?;
         if !status.success() {

@@ -42,8 +42,6 @@ pub struct Obstacle {
 /// How set-up ended.
 #[derive(Debug)]
 pub struct Ready {
-    /// The toolchain for the kernel programs, if there is one.
-    pub toolchain: Option<Toolchain>,
     /// What is missing.
     pub obstacles: Vec<Obstacle>,
 }
@@ -174,12 +172,7 @@ pub fn run(items: &[Item]) -> Result<Ready> {
             span(start.elapsed().max(Duration::from_secs(1)))
         ));
     }
-    let toolchain = if items.contains(&Item::Nightly) {
-        Toolchain::find()
-    } else {
-        None
-    };
-    Ok(Ready { toolchain, obstacles })
+    Ok(Ready { obstacles })
 }
 
 /// The folders that the programs are in, each once.
@@ -206,7 +199,6 @@ mod tests {
             cause: anyhow!("no network"),
         });
         Ready {
-            toolchain: None,
             obstacles: obstacles.collect(),
         }
     }

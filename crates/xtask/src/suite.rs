@@ -118,14 +118,14 @@ impl Test {
         let ready = setup::run(&items)?;
         rows.push(Row::new("set-up", start.elapsed(), Tally::default()));
         let start = Instant::now();
-        build(&ready)?;
+        build()?;
         rows.push(Row::new("build", start.elapsed(), Tally::default()));
 
         for kind in kinds {
             let start = Instant::now();
             let tally = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
                 Some(why) => not_run(kind, &why),
-                None => self.run_kind(kind, &plan, &ready)?,
+                None => self.run_kind(kind, &plan)?,
             };
             rows.push(Row::new(kind.word(), start.elapsed(), tally));
         }
@@ -138,7 +138,7 @@ impl Test {
         })
     }
 
-    fn run_kind(&self, kind: Kind, plan: &Plan, ready: &Ready) -> Result<Tally> {
+    fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Tally> {
         let mut tally = Tally::default();
         for arguments in plan.runs(kind) {
             say(format!(
@@ -146,7 +146,7 @@ impl Test {
                 kind.word(),
                 arguments.join(" ")
             ));
-            let mut cargo = cargo(ready);
+            let mut cargo = workspace::cargo();
             cargo
                 .args(["test", "--workspace", "--no-fail-fast"])
                 .args(arguments)
@@ -162,13 +162,13 @@ impl Test {
 
 /// Builds all there is in the one selection of packages that the tests use too, so that nothing is built twice with
 /// different features; end-to-end tests find the programs in the target folder.
-fn build(ready: &Ready) -> Result<()> {
+fn build() -> Result<()> {
     for arguments in [
         ["build", "--workspace", "--bins"].as_slice(),
         &["test", "--workspace", "--no-run", "--quiet"],
     ] {
         say(format!("\n== cargo {}", arguments.join(" ")));
-        let status = cargo(ready)
+        let status = workspace::cargo()
             .args(arguments)
             .stdout(Stdio::null())
             .status()
@@ -178,14 +178,6 @@ fn build(ready: &Ready) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn cargo(ready: &Ready) -> Command {
-    let mut cargo = workspace::cargo();
-    if let Some(toolchain) = &ready.toolchain {
-        toolchain.apply(&mut cargo);
-    }
-    cargo
 }
 
 /// Runs the command, passes its output on line by line, and counts the tests in it.
@@ -243,7 +235,6 @@ mod tests {
             cause: anyhow!("no network"),
         });
         Ready {
-            toolchain: None,
             obstacles: obstacle.into_iter().collect(),
         }
     }

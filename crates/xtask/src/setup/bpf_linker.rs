@@ -7,11 +7,10 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     debian::{self, Package},
     step,
+    toolchain::LLVM,
 };
 use crate::{terminal::say, workspace};
 
-/// The major release of LLVM it is built with; it reads the bitcode of this one and of older ones.
-pub const LLVM: u32 = 22;
 /// The release that is installed; any of the same minor release will do.
 const VERSION: &str = "0.13.0";
 /// Where Debian puts that LLVM, and the variable by which the build finds it.

@@ -60,8 +60,8 @@ impl Go {
             return Ok(go);
         }
         Self::install().context(
-            "no Go 1.26 here: put one on PATH (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with \
-             etcd, kube-apiserver and kubectl (the scheduler, the controllers and the hollow node are still built)",
+            "no Go 1.26 here: put one on PATH (https://go.dev/dl); KUBEBUILDER_ASSETS spares only the builds of \
+             etcd, kube-apiserver and kubectl",
         )
     }
 
