@@ -9,16 +9,19 @@ use headroom_domain::{
     ratio::Cents,
     resource::PerResource,
 };
-use headroom_kit::tls::client;
+use headroom_kit::tls::{Files, client};
 use headroom_proto::v1alpha1::{
     Ack, Directive, HintReport, Pods, Policy, directive::Kind, hints_client::HintsClient,
 };
 use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status, Streaming, transport::Channel};
+use tonic::{
+    Request, Status, Streaming,
+    transport::{self, Channel},
+};
 
 /// How long an answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A hint for a node that test code changes as it needs: nothing braked, ratio as given, production timing.
 pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
@@ -50,17 +53,21 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
     }
 }
 
-/// A channel to a hint port, verified against the CA as an agent verifies it.
-pub async fn channel(hints: SocketAddr, ca: &Path) -> Channel {
-    let tls = client::client_config(ca, None, &["h2"]).expect("client settings");
+/// A channel to a hint port, verified against the CA as an agent verifies it, with a certificate to show or without.
+///
+/// # Errors
+/// The server does not take the connection.
+pub async fn channel(
+    hints: SocketAddr,
+    ca: &Path,
+    identity: Option<&Files>,
+) -> Result<Channel, transport::Error> {
+    let tls = client::client_config(ca, identity, &["h2"]).expect("client settings");
     let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
     let server = client::server_name(&name).expect("server name");
     let connector = client::Connector::new(tls, server, ANSWER_WITHIN);
     let endpoint = Channel::from_shared(format!("http://{hints}")).expect("address");
-    endpoint
-        .connect_with_connector(connector)
-        .await
-        .expect("connect to the hint port")
+    endpoint.connect_with_connector(connector).await
 }
 
 /// A stream to one replica.
@@ -80,6 +87,15 @@ impl ScriptedAgent {
     /// # Errors
     /// The gRPC status that the server refuses the stream with.
     pub async fn open(hints: SocketAddr, ca: &Path, token: Option<&str>) -> Result<Self, Status> {
+        let channel = channel(hints, ca, None).await.expect("connect to the hint port");
+        Self::over(channel, token).await
+    }
+
+    /// As [`Self::open`], over a channel that is there.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub async fn over(channel: Channel, token: Option<&str>) -> Result<Self, Status> {
         let (reports_tx, reports_rx) = mpsc::channel(16);
         let mut request = Request::new(ReceiverStream::new(reports_rx));
         if let Some(token) = token {
@@ -88,8 +104,7 @@ impl ScriptedAgent {
                 .expect("a token is a header value");
             request.metadata_mut().insert("authorization", value);
         }
-        let mut client = HintsClient::new(channel(hints, ca).await);
-        let directives = timeout(ANSWER_WITHIN, client.report(request))
+        let directives = timeout(ANSWER_WITHIN, HintsClient::new(channel).report(request))
             .await
             .expect("an answer")?
             .into_inner();
@@ -133,6 +148,15 @@ impl ScriptedAgent {
                 Kind::Pods(pods) => self.pods = Some(pods),
                 Kind::Policy(policy) => self.policy = Some(policy),
                 Kind::Ack(_) => {}
+            }
+        }
+    }
+
+    /// Waits until the server ends the stream, and returns why; directives that come before are passed over.
+    pub async fn end(&mut self) -> Status {
+        loop {
+            if let Err(status) = self.next().await {
+                return status;
             }
         }
     }

@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 use xtask::{
     cluster::{Cluster, Options},
     headroom::{
-        Programs, accounts,
+        Programs, accounts, get,
         webhook::{self, Webhook},
     },
 };
 
 /// How long something that must happen may take.
-pub const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
+pub const HAPPENS_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -146,6 +146,24 @@ impl Stand {
             sleep(LOOK_EVERY).await;
         }
     }
+}
+
+/// Waits until something is so.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + HAPPENS_WITHIN;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "not in {HAPPENS_WITHIN:?}: {what}");
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The sum of a counter's series that begin like this, as in `name{label="value"`.
+pub async fn count(webhook: &Webhook, series: &str) -> u64 {
+    let (_, body) = get(webhook.admin, "/metrics").await.expect("metrics");
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    let values = text.lines().filter(|line| line.starts_with(series));
+    let values = values.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    values.sum()
 }
 
 /// Our programs, built.

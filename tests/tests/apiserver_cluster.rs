@@ -2,13 +2,12 @@
 
 use std::{
     fs,
-    future::Future,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
+use e2e::stand::until;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
@@ -19,15 +18,11 @@ use kube::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use tokio::time::sleep;
 use xtask::{
     cluster::{Cluster, NodeOptions, Options},
     workspace,
 };
 
-/// How long something that must happen may take on a busy machine.
-const WITHIN: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(50);
 const MIB: u64 = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,16 +218,4 @@ fn amounts(node: &Node) -> [&str; 4] {
         &allocatable["cpu"].0,
         &allocatable["memory"].0,
     ]
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let deadline = Instant::now() + WITHIN;
-    while !is_so().await {
-        assert!(
-            Instant::now() < deadline,
-            "not within {} s: {what}",
-            WITHIN.as_secs()
-        );
-        sleep(POLL).await;
-    }
 }

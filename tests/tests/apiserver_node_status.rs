@@ -1,20 +1,25 @@
 //! `nodes/status` through a real API server and the real webhook over TLS, with a kubelet's credential.
 #![forbid(unsafe_code)]
 
-use std::{sync::Arc, time::Duration};
-
 use e2e::{
+    admission::{Admission, review},
     scripted_agent::{ScriptedAgent, hint},
-    stand::{AUTO, Stand, allocatable, annotation, ready},
+    stand::{AUTO, Stand, allocatable, annotation, count, ready, until},
 };
 use headroom_domain::{names, ratio::Cents};
 use headroom_proto::v1alpha1::Verdict;
-use k8s_openapi::api::core::v1::Node;
+use http::StatusCode;
+use k8s_openapi::{ByteString, api::core::v1::Node};
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use tonic::Code;
+use xtask::headroom::webhook::Webhook;
+
+/// Admission calls that a replica has answered.
+const REVIEWS: &str = "headroom_webhook_reviews_total{";
 
 /// The node of these tests: raw 4 CPUs and 8Gi.
 async fn node(stand: &Stand) -> Node {
@@ -26,12 +31,7 @@ fn uid(node: &Node) -> String {
 }
 
 /// A stream to a replica that has accepted a hint of that many cents.
-async fn hinted(
-    stand: &Stand,
-    webhook: &xtask::headroom::webhook::Webhook,
-    node: &Node,
-    cents: u32,
-) -> ScriptedAgent {
+async fn hinted(stand: &Stand, webhook: &Webhook, node: &Node, cents: u32) -> ScriptedAgent {
     let token = stand.agent_token(node).await;
     let mut agent = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))
         .await
@@ -133,8 +133,39 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_replica_knows_counts_while_the_api_server_is_gone() {
+    let mut stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let node = node(&stand).await;
+    let _agent = hinted(&stand, &webhook, &node, 150).await;
+    let stored = stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    stand.cluster.stop_apiserver().expect("stop the API server");
+
+    let stored = serde_json::to_value(&stored).expect("JSON");
+    let mut written = stored.clone();
+    written["status"]["allocatable"]["cpu"] = "4".into();
+    let mut admission = Admission::connect(&webhook).await;
+    let (status, body) = admission
+        .post("/mutate-node-status", &review(&stored, &written))
+        .await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let mut answer: Value = serde_json::from_str(&body).expect("a review");
+    let patch = answer["response"]["patch"].take();
+    let ByteString(patch) = serde_json::from_value(patch).expect("a patch");
+    let patch: Vec<Value> = serde_json::from_slice(&patch).expect("operations");
+    let restored = json!({"op": "replace", "path": "/status/allocatable/cpu", "value": "6"});
+    assert!(patch.contains(&restored), "{patch:?}");
+    // Who a stranger is cannot be told now: that is no verdict on them.
+    let refused = ScriptedAgent::open(webhook.hints, &webhook.ca, Some("a token")).await;
+    assert_eq!(refused.expect_err("no stream").code(), Code::Unavailable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_give_the_same_patch() {
-    let stand = Arc::new(Stand::start().await);
+    let stand = Stand::start().await;
     let replicas = [
         stand.webhook("webhook-0", AUTO).await,
         stand.webhook("webhook-1", AUTO).await,
@@ -167,40 +198,24 @@ async fn two_replicas_give_the_same_patch() {
     for replica in &replicas {
         stand.register(replica).await;
         // The API server takes a moment to call the other replica.
-        tokio::time::timeout(Duration::from_secs(30), async {
-            loop {
-                let before = reviews(replica).await;
-                let mut answer = nodes
-                    .patch_status("n1", &params, &Patch::Strategic(&patch))
-                    .await
-                    .expect("dry run");
-                if reviews(replica).await > before {
-                    answer.metadata.managed_fields = None;
-                    break answers.push(answer);
-                }
+        until("the replica is called", async || {
+            let before = count(replica, REVIEWS).await;
+            let mut answer = nodes
+                .patch_status("n1", &params, &Patch::Strategic(&patch))
+                .await
+                .expect("dry run");
+            let is_called = count(replica, REVIEWS).await > before;
+            if is_called {
+                answer.metadata.managed_fields = None;
+                answers.push(answer);
             }
+            is_called
         })
-        .await
-        .expect("the replica is called");
+        .await;
     }
     assert_eq!(answers[0], answers[1]);
     assert_eq!(allocatable(&answers[0], "cpu"), allocatable(&first, "cpu"));
     drop(agents);
-}
-
-/// Admission calls that a replica has answered.
-async fn reviews(webhook: &xtask::headroom::webhook::Webhook) -> usize {
-    let (_, body) = xtask::headroom::get(webhook.admin, "/metrics")
-        .await
-        .expect("metrics");
-    let text = String::from_utf8(body.to_vec()).expect("text");
-    let counts = text
-        .lines()
-        .filter(|line| line.starts_with("headroom_webhook_reviews_total{"));
-    counts
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-        .map(|count| count as usize)
-        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,12 @@
 //! The real `headroom-webhook` process without any API server: it answers, refuses bad input, and ends in order.
 #![forbid(unsafe_code)]
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
 use assert_cmd::assert::OutputAssertExt as _;
 use e2e::{
     admission::{Admission, review, secure},
-    stand::programs,
+    stand::{programs, until},
 };
 use http::StatusCode;
 use rustix::process::Signal;
@@ -15,16 +15,11 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream},
     net::TcpStream,
-    time::{Instant, sleep},
 };
 use xtask::headroom::{
     get,
     webhook::{Options, Webhook},
 };
-
-/// How long something that must happen may take.
-const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(10);
 
 /// Nobody listens on port 1 of loopback.
 const NO_API_SERVER: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -45,12 +40,11 @@ async fn alone(folder: &TempDir, flags: &[&str]) -> Webhook {
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
     })
     .expect("start the webhook");
-    let deadline = Instant::now() + HAPPENS_WITHIN;
-    while TcpStream::connect(webhook.admission).await.is_err() {
+    until("somebody listens", async || {
         webhook.process.check().expect("the webhook goes on");
-        assert!(Instant::now() < deadline, "nobody listens");
-        sleep(POLL).await;
-    }
+        TcpStream::connect(webhook.admission).await.is_ok()
+    })
+    .await;
     webhook
 }
 
@@ -148,11 +142,10 @@ async fn a_review_in_flight_is_answered_after_the_port_has_closed() {
     assert!(line.starts_with("HTTP/1.1 100 "), "{line}");
 
     webhook.process.signal(Signal::TERM).expect("signal");
-    let deadline = Instant::now() + HAPPENS_WITHIN;
-    while TcpStream::connect(webhook.admission).await.is_ok() {
-        assert!(Instant::now() < deadline, "new connections are still taken");
-        sleep(POLL).await;
-    }
+    until("no new connections are taken", async || {
+        TcpStream::connect(webhook.admission).await.is_err()
+    })
+    .await;
     connection.write_all(body.as_bytes()).await.expect("the body");
     connection.flush().await.expect("the body");
     let mut answer = String::new();
