@@ -2,6 +2,8 @@
 //! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
 //! admission endpoint does the rest.
 
+mod writer;
+
 use std::{
     future::Future,
     sync::{
@@ -11,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use futures::future::BoxFuture;
 use headroom_domain::{
     capacity::amount,
     hint::{Brake, Note},
@@ -19,11 +20,6 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_kit::log::chain;
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
 use tokio::{
     select,
     sync::watch,
@@ -31,22 +27,13 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
+pub use self::writer::{ACCESS, ApiServer, NudgeError, StatusWriter};
 use super::{
     Node,
     metrics::{NUDGE_SECONDS, NUDGES},
-    object::Object,
 };
-use crate::{changes::Ticks, cluster::Cluster, endpoint::Access, pace::Pace};
+use crate::{changes::Ticks, cluster::Cluster, pace::Pace};
 
-/// API access that nudging needs.
-pub static ACCESS: &[Access] = &[Access {
-    group: "",
-    resource: "nodes/status",
-    verbs: &["patch"],
-}];
-
-/// How long the API server may take.
-const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// How long to wait for our own write to come back on the watch before looking again.
 const ECHO_LIMIT: Duration = Duration::from_secs(2);
 /// Least time between two rises of one node.
@@ -83,29 +70,6 @@ pub struct Nudge {
     pub note: String,
     /// What allocatable is expected to become, in milli-cores and bytes.
     pub expected: PerResource<Option<u64>>,
-}
-
-/// Why a write failed.
-#[derive(Debug, thiserror::Error)]
-pub enum NudgeError {
-    /// The API server refuses it, or cannot be reached.
-    #[error("the API server did not take the write")]
-    Api(#[source] Box<kube::Error>),
-    /// It takes too long.
-    #[error("the API server takes longer than {WRITE_LIMIT:?}")]
-    Slow,
-}
-
-/// Whoever can write the hint annotation of a Node through `nodes/status`.
-pub trait StatusWriter: Send + Sync {
-    /// Writes it; returns the Node's resource version after the write.
-    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>>;
-}
-
-/// The API server as writer.
-#[derive(Clone)]
-pub struct ApiServer {
-    nodes: Api<Object>,
 }
 
 /// Nudges nodes, each on its own, all within one pace.
@@ -150,32 +114,6 @@ impl Direction {
             Self::Rise => "rise",
             Self::Note => "note",
         }
-    }
-}
-
-impl ApiServer {
-    /// Writes with this client's rights.
-    pub fn new(client: Client) -> Self {
-        Self {
-            nodes: Api::all(client),
-        }
-    }
-}
-
-impl StatusWriter for ApiServer {
-    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {names::HINT: note}}}));
-        Box::pin(async move {
-            let params = PatchParams::apply(names::WEBHOOK_SERVICE_ACCOUNT);
-            let answer = timeout(WRITE_LIMIT, self.nodes.patch_status(node, &params, &patch)).await;
-            let object = answer
-                .map_err(|_elapsed| NudgeError::Slow)?
-                .map_err(|error| NudgeError::Api(Box::new(error)))?;
-            Ok(object
-                .resource_version()
-                .and_then(|version| version.parse().ok())
-                .unwrap_or_default())
-        })
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicU64;
 
+use futures::future::BoxFuture;
 use headroom_domain::hint::NodeHint;
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::yield_now;
 use tokio_util::task::AbortOnDropHandle;
 
