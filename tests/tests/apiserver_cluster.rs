@@ -1,4 +1,5 @@
 //! The control plane that tests and the demo run on: nodes report what they are told, pods run, and nothing remains.
+#![forbid(unsafe_code)]
 
 use std::{
     fs,
