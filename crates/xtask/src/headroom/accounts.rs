@@ -72,7 +72,7 @@ fn named(name: &str) -> ObjectMeta {
 /// Server-side apply.
 pub(super) async fn apply<K>(api: &Api<K>, name: &str, object: &K) -> Result<()>
 where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize + Sync,
 {
     let params = PatchParams::apply("headroom-xtask").force();
     api.patch(name, &params, &Patch::Apply(object))
