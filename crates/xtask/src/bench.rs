@@ -1,5 +1,6 @@
 //! Benches: each measures beside something, in one run, and prints one flat object whose keys carry their units.
 
+pub mod agent_overhead;
 pub mod node_status;
 
 use std::io::{self, Write as _};
@@ -24,13 +25,19 @@ pub struct Bench {
 enum Name {
     /// The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket.
     NodeStatus,
+    /// The agent on this kernel: nanoseconds per context switch, percent of a CPU, memory. Needs root.
+    AgentOverhead,
 }
 
 impl Bench {
     /// Runs the bench and prints its result.
+    ///
+    /// # Errors
+    /// If the bench fails.
     pub fn run(&self) -> Result<()> {
         let report = match self.name {
             Name::NodeStatus => serde_json::to_value(node_status::run()?)?,
+            Name::AgentOverhead => serde_json::to_value(agent_overhead::run()?)?,
         };
         let text = if self.json {
             report.to_string()
@@ -40,6 +47,12 @@ impl Bench {
         writeln!(io::stdout(), "{text}")?;
         Ok(())
     }
+}
+
+/// The nearest-rank percentile of an ascending list; 0 if it is empty.
+fn percentile(ascending: &[f64], percent: usize) -> f64 {
+    let rank = (ascending.len() * percent).div_ceil(100).max(1);
+    ascending.get(rank - 1).copied().unwrap_or(0.0)
 }
 
 /// One row per figure.
@@ -56,7 +69,7 @@ fn table(report: &Value) -> Result<String> {
                 .as_f64()
                 .filter(|_| number.is_f64())
                 .map_or_else(|| number.to_string(), |float| format!("{float:.2}")),
-            other => other.to_string(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
         };
         table.add_row([name.as_str(), &shown]);
     }
@@ -66,6 +79,13 @@ fn table(report: &Value) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_take_the_nearest_rank() {
+        let list: Vec<f64> = (1..=200).map(f64::from).collect();
+        assert_eq!((percentile(&list, 50), percentile(&list, 99)), (100.0, 198.0));
+        assert_eq!((percentile(&[7.0], 99), percentile(&[], 50)), (7.0, 0.0));
+    }
 
     #[test]
     fn the_table_has_a_row_per_figure() {

@@ -12,4 +12,5 @@ pub mod process;
 pub mod setup;
 pub mod suite;
 pub mod terminal;
+pub mod thread;
 pub mod workspace;

@@ -21,8 +21,10 @@ use headroom_webhook::{
     endpoints::{self, ENDPOINTS},
     router::{Limits, Options, Router},
 };
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Serialize, de::IgnoredAny};
+
+use super::percentile;
+use crate::thread::cpu_time;
 
 /// Path of the endpoint under test.
 const PATH: &str = "/mutate-node-status";
@@ -162,22 +164,9 @@ fn in_memory(router: &Router, reviews: &[review::Sync]) -> Result<(Vec<f64>, Vec
 
 /// CPU time that this thread takes for `work`, in microseconds.
 fn cpu_us<T>(work: impl FnOnce() -> T) -> f64 {
-    let now = || {
-        let spent = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(
-            spent.tv_sec.unsigned_abs(),
-            u32::try_from(spent.tv_nsec).unwrap_or(0),
-        )
-    };
-    let start = now();
+    let start = cpu_time();
     black_box(work());
-    (now() - start).as_secs_f64() * 1e6
-}
-
-/// The nearest-rank percentile of an ascending list; 0 if it is empty.
-fn percentile(ascending: &[f64], percent: usize) -> f64 {
-    let rank = (ascending.len() * percent).div_ceil(100).max(1);
-    ascending.get(rank - 1).copied().unwrap_or(0.0)
+    cpu_time().saturating_sub(start).as_secs_f64() * 1e6
 }
 
 #[cfg(test)]
@@ -212,12 +201,5 @@ mod tests {
             decision.operations > 0 && decision.errors.is_empty(),
             "{decision:?}"
         );
-    }
-
-    #[test]
-    fn percentiles_take_the_nearest_rank() {
-        let list: Vec<f64> = (1..=200).map(f64::from).collect();
-        assert_eq!((percentile(&list, 50), percentile(&list, 99)), (100.0, 198.0));
-        assert_eq!((percentile(&[7.0], 99), percentile(&[], 50)), (7.0, 0.0));
     }
 }
