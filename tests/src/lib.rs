@@ -8,6 +8,8 @@
 )]
 
 pub mod admission;
+pub mod cpu_load;
 pub mod hint_server;
+pub mod kernel;
 pub mod scripted_agent;
 pub mod stand;

@@ -1,0 +1,112 @@
+//! Loads on one known CPU: threads that burn a known share of it, and a process that never leaves it.
+
+use std::{
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use rustix::thread::gettid;
+use xtask::{
+    process::Process,
+    thread::{cpu_time, stay_on},
+};
+
+/// A thread on one CPU that burns some CPU time, rests, and begins anew; it ends when dropped.
+#[derive(Debug)]
+pub struct Loop {
+    /// The kernel's number of the thread.
+    pub tid: u32,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_ending: AtomicBool,
+    /// CPU time of the thread so far, in nanoseconds.
+    used_ns: AtomicU64,
+}
+
+impl Loop {
+    /// Starts it among all other tasks of its CPU.
+    pub fn start(cpu: u32, burn: Duration, rest: Duration) -> Self {
+        let shared = Arc::<Shared>::default();
+        let (tid_tx, tid_rx) = mpsc::channel();
+        let own = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            stay_on(cpu).expect("a CPU of this process");
+            tid_tx
+                .send(gettid().as_raw_nonzero().get())
+                .expect("the starter waits");
+            own.run(burn, rest);
+        });
+        let tid = tid_rx.recv().expect("the thread runs");
+        Self {
+            tid: tid.unsigned_abs(),
+            shared,
+            thread: Some(thread),
+        }
+    }
+
+    /// Starts it among the real-time tasks of its CPU, of which there are hardly any: ordinary tasks do not make it
+    /// wait, others like it do.
+    pub fn start_real_time(cpu: u32, burn: Duration, rest: Duration) -> Self {
+        let real_time = Self::start(cpu, burn, rest);
+        let status = Command::new("chrt")
+            .args(["--fifo", "--pid", "1", &real_time.tid.to_string()])
+            .status();
+        assert!(
+            status.expect("run chrt (util-linux)").success(),
+            "only root may have real-time tasks"
+        );
+        real_time
+    }
+
+    /// CPU time it has used by its own clock, in nanoseconds: no more than the kernel has given it.
+    pub fn used_ns(&self) -> u64 {
+        self.shared.used_ns.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
+    }
+}
+
+impl Shared {
+    fn run(&self, burn: Duration, rest: Duration) {
+        while !self.is_ending() {
+            let until = cpu_time() + burn;
+            let mut used = cpu_time();
+            while used < until && !self.is_ending() {
+                used = cpu_time();
+                let used_ns = u64::try_from(used.as_nanos()).expect("centuries");
+                self.used_ns.store(used_ns, Ordering::Relaxed);
+            }
+            thread::sleep(rest);
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
+    }
+}
+
+/// A process that never rests, on one CPU, preferred to all ordinary tasks; it ends when dropped.
+pub fn real_time_spinner(cpu: u32, folder: &Path) -> Process {
+    let mut command = Command::new("chrt");
+    command
+        .args(["--fifo", "1", "taskset", "--cpu-list", &cpu.to_string()])
+        .args(["sh", "-c", "while :; do :; done"]);
+    Process::spawn("spinner", &command, &folder.join("spinner.log"), Duration::ZERO).expect("start a spinner")
+}

@@ -1,0 +1,264 @@
+//! The agent's kernel programs on this kernel: all they count, what they count of one CPU, of one task.
+
+use std::{
+    mem, thread,
+    time::{Duration, Instant},
+};
+
+use headroom_agent::{
+    probe::{KernelMaps, Options, Probe},
+    sample::{
+        CounterSource as _, Counts, SampleError, Tick,
+        clock::monotonic_ns,
+        procfs::{CpuTime, Procfs},
+        ring::{Counters, Rings, Source},
+    },
+};
+use headroom_agent_ebpf::{
+    Config, CpuRing,
+    histogram::BUCKETS,
+    ring::{BUSY, UNKNOWN, WINDOW_NS},
+    stamp::ticks,
+};
+
+/// How long something that must happen may take.
+pub const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is looked for.
+pub const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Readings this close together are of one moment, in nanoseconds.
+const AT_ONCE_NS: u64 = 500_000;
+
+/// Loads the programs and attaches them. Where that cannot be done a kernel test fails; there is no skipping.
+pub fn attach(options: &Options) -> Probe {
+    Probe::load(options).expect(
+        "kernel tests need root, an agent built with its kernel programs, and a kernel that takes them",
+    )
+}
+
+/// Attached programs and their counters.
+#[derive(Debug)]
+pub struct Programs {
+    /// The programs.
+    pub probe: Probe,
+    maps: KernelMaps,
+}
+
+/// What the programs have counted since they were attached, on all CPUs.
+#[derive(Debug, Clone, Copy)]
+pub struct Totals {
+    /// Context switches.
+    pub switches: u64,
+    /// Waits of sampled tasks.
+    pub waits: u64,
+    /// Busy time, in nanoseconds, up to the reading.
+    pub busy_ns: u64,
+}
+
+impl Programs {
+    /// Attaches programs that sample every task.
+    pub fn sampling_all(options: &Options) -> Self {
+        Self::sampling(options, 0, 0)
+    }
+
+    /// Attaches programs that sample one task and no other.
+    pub fn sampling_one(tid: u32) -> Self {
+        Self::sampling(&Options::default(), tid, u32::MAX)
+    }
+
+    fn sampling(options: &Options, salt: u32, mask: u32) -> Self {
+        let mut probe = attach(options);
+        let mut maps = probe.take_maps().expect("not taken before");
+        let config = Config {
+            salt,
+            mask,
+            hist_idx: 0,
+            former_salt: salt,
+            since: ticks(probe.attached_ns()),
+        };
+        maps.configure(config).expect("configure");
+        Self { probe, maps }
+    }
+
+    /// Waits until the programs know what each CPU does: its first switch tells them, and its busy time then counts
+    /// from a little before.
+    pub fn await_first_switches(&mut self) {
+        let deadline = Instant::now() + HAPPENS_WITHIN;
+        let online = Procfs::default().online().expect("online CPUs");
+        loop {
+            let rings = self.maps.rings().expect("read the rings");
+            let is_known = |cpu: u32| rings.get(cpu as usize).is_some_and(|ring| ring.state != UNKNOWN);
+            if online.iter().all(is_known) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "a CPU without a switch in {HAPPENS_WITHIN:?}"
+            );
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits of sampled tasks so far, by length.
+    pub fn waits(&mut self) -> Counters {
+        let mut sums = [0; BUCKETS];
+        for counters in self.maps.waits(0).expect("read the waits") {
+            for (sum, count) in sums.iter_mut().zip(counters) {
+                *sum += count;
+            }
+        }
+        sums
+    }
+
+    /// All there is so far.
+    pub fn totals(&mut self) -> Totals {
+        let now = monotonic_ns();
+        let rings = self.maps.rings().expect("read the rings");
+        let open_ns = |ring: &CpuRing| {
+            if ring.state == BUSY {
+                now.saturating_sub(ring.last)
+            } else {
+                0
+            }
+        };
+        Totals {
+            switches: rings.iter().map(|ring| ring.nsw).sum(),
+            waits: self.waits().iter().sum(),
+            busy_ns: rings.iter().map(|ring| ring.busy + open_ns(ring)).sum(),
+        }
+    }
+}
+
+/// The counters of one CPU out of those of all.
+#[derive(Debug)]
+struct OneCpu {
+    maps: KernelMaps,
+    cpu: usize,
+}
+
+impl Rings for OneCpu {
+    fn rings(&mut self) -> Result<Vec<CpuRing>, SampleError> {
+        Ok(self.maps.rings()?.into_iter().skip(self.cpu).take(1).collect())
+    }
+
+    fn waits(&mut self, generation: u32) -> Result<Vec<Counters>, SampleError> {
+        let cpus = self.maps.waits(generation)?;
+        Ok(cpus.into_iter().skip(self.cpu).take(1).collect())
+    }
+
+    fn configure(&mut self, config: Config) -> Result<(), SampleError> {
+        self.maps.configure(config)
+    }
+}
+
+/// One CPU, read by the agent's own reader in stretches that end where windows do.
+#[derive(Debug)]
+pub struct Meter {
+    source: Source<OneCpu>,
+    _probe: Probe,
+    files: Procfs,
+    cpu: u32,
+    before: CpuTime,
+}
+
+/// What one CPU did in one stretch of time.
+#[derive(Debug)]
+pub struct Stretch {
+    /// What the programs counted.
+    pub counts: Counts,
+    /// What the kernel's own accounts say.
+    pub stat: CpuTime,
+}
+
+impl Stretch {
+    /// Its length, in nanoseconds.
+    pub const fn length_ns(&self) -> u64 {
+        self.counts.until_ns - self.counts.from_ns
+    }
+}
+
+impl Meter {
+    /// Attaches programs and waits for the first switch on the CPU: before it they do not know what it does.
+    pub fn start(cpu: u32) -> Self {
+        let mut probe = attach(&Options::default());
+        let maps = OneCpu {
+            maps: probe.take_maps().expect("not taken before"),
+            cpu: cpu as usize,
+        };
+        let mut meter = Self {
+            source: Source::new(maps, 0, probe.attached_ns()).expect("configure"),
+            _probe: probe,
+            files: Procfs::default(),
+            cpu,
+            before: CpuTime::default(),
+        };
+        let deadline = Instant::now() + HAPPENS_WITHIN;
+        meter.read();
+        while meter.source.wants_stat() {
+            assert!(
+                Instant::now() < deadline,
+                "no switch on cpu {cpu} in {HAPPENS_WITHIN:?}"
+            );
+            meter.read();
+        }
+        meter
+    }
+
+    /// What happened since the reading before.
+    pub fn read(&mut self) -> Stretch {
+        let deadline = Instant::now() + HAPPENS_WITHIN;
+        let online = self.files.online().expect("online CPUs");
+        loop {
+            assert!(
+                Instant::now() < deadline,
+                "no undisturbed moment in {HAPPENS_WITHIN:?}"
+            );
+            let now_ns = border();
+            let now = self
+                .files
+                .stat()
+                .expect("CPU times")
+                .cpu(self.cpu)
+                .expect("listed");
+            // This thread may have been made to wait between the two.
+            if monotonic_ns() - now_ns > AT_ONCE_NS {
+                continue;
+            }
+            let tick = Tick {
+                now_ns,
+                online: &online,
+                stat: None,
+            };
+            let counts = self.source.poll(&tick).expect("the counters");
+            // Else a ring was always being written to, and the next reading covers this one.
+            if counts.until_ns > counts.from_ns {
+                let stat = since(mem::replace(&mut self.before, now), now);
+                return Stretch { counts, stat };
+            }
+        }
+    }
+}
+
+/// Waits until a window has just begun, and says when it is.
+fn border() -> u64 {
+    loop {
+        let now = monotonic_ns();
+        let into = now % WINDOW_NS;
+        if into <= AT_ONCE_NS {
+            return now;
+        }
+        thread::sleep(Duration::from_nanos(WINDOW_NS - into));
+    }
+}
+
+fn since(before: CpuTime, now: CpuTime) -> CpuTime {
+    let CpuTime {
+        busy_ns,
+        steal_ns,
+        idle_ns,
+    } = now;
+    CpuTime {
+        busy_ns: busy_ns.saturating_sub(before.busy_ns),
+        steal_ns: steal_ns.saturating_sub(before.steal_ns),
+        idle_ns: idle_ns.saturating_sub(before.idle_ns),
+    }
+}
