@@ -9,7 +9,10 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep},
+};
 use xtask::{
     cluster::{Cluster, Options},
     headroom::{
@@ -166,12 +169,16 @@ pub async fn count(webhook: &Webhook, series: &str) -> u64 {
     values.sum()
 }
 
-/// Our programs, built.
+/// Our programs, built once for all tests of a file.
 pub async fn programs() -> Programs {
-    tokio::task::spawn_blocking(Programs::build)
-        .await
-        .expect("join")
-        .expect("build our programs")
+    static BUILT: OnceCell<Programs> = OnceCell::const_new();
+    let build = async || {
+        tokio::task::spawn_blocking(Programs::build)
+            .await
+            .expect("join")
+            .expect("build our programs")
+    };
+    BUILT.get_or_init(build).await.clone()
 }
 
 /// A Ready condition whose heartbeat is `seconds` after noon.
