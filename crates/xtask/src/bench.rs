@@ -3,12 +3,17 @@
 pub mod agent_overhead;
 pub mod node_status;
 
-use std::io::{self, Write as _};
+use std::{
+    env,
+    io::{self, Write as _},
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde_json::Value;
+
+use crate::{terminal::say, workspace};
 
 /// `cargo xtask bench NAME`.
 #[derive(Debug, Clone, Args)]
@@ -30,11 +35,15 @@ enum Name {
 }
 
 impl Bench {
-    /// Runs the bench and prints its result.
+    /// Runs the bench and prints its result. Without optimisation it builds and runs itself again with: figures of a
+    /// debug build mean nothing.
     ///
     /// # Errors
-    /// If the bench fails.
+    /// If the build or the bench fails.
     pub fn run(&self) -> Result<()> {
+        if cfg!(debug_assertions) {
+            return again_optimised();
+        }
         let report = match self.name {
             Name::NodeStatus => serde_json::to_value(node_status::run()?)?,
             Name::AgentOverhead => serde_json::to_value(agent_overhead::run()?)?,
@@ -47,6 +56,25 @@ impl Bench {
         writeln!(io::stdout(), "{text}")?;
         Ok(())
     }
+}
+
+/// Runs this program again, with the same arguments, as released.
+fn again_optimised() -> Result<()> {
+    say("building with optimisation; minutes the first time");
+    let status = workspace::cargo()
+        .args([
+            "run",
+            "--release",
+            "--quiet",
+            "--package",
+            env!("CARGO_PKG_NAME"),
+            "--",
+        ])
+        .args(env::args_os().skip(1))
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "the bench ended with {status}");
+    Ok(())
 }
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

@@ -127,7 +127,7 @@ struct Play {
 
 impl Play {
     fn new(view: View, workload: Workload, stage: Stage) -> Result<Self> {
-        let watches = Watches::start(stage.client(), stage.node(), objects::NAMESPACE);
+        let watches = Watches::start(stage.client(), stage::NODE, objects::NAMESPACE);
         Ok(Self {
             view,
             workload,
@@ -169,7 +169,7 @@ impl Play {
                     continue;
                 }
                 self.ready_at = Some(Instant::now());
-                objects::deploy(self.stage.client(), &self.shape(&world.node, STEADY)).await?;
+                objects::deploy(self.stage.client(), &shape(&world.node, STEADY)).await?;
             }
             self.follow_pods(&world).await?;
             let status = self.stage.agent_status().await;
@@ -188,28 +188,16 @@ impl Play {
         }
     }
 
-    /// Pods of the story, as parts of this machine's raw allocatable: the steady ones ask for nine tenths of it,
-    /// the waiting ones for a quarter more than is left.
-    fn shape(&self, node: &NodeState, role: &'static str) -> Shape {
-        let (replicas, percent) = if role == STEADY { (6, 15) } else { (2, 12) };
-        let requests = PerResource::from_fn(|resource| node.raw.get(resource) * percent / 100);
-        Shape {
-            role,
-            replicas,
-            requests,
-        }
-    }
-
     /// Gives each running pod its process; the waiting Deployment comes when the steady one runs.
     async fn follow_pods(&mut self, world: &World) -> Result<()> {
         for pod in world.pods.values().filter(|pod| pod.is_running) {
             self.workload.start(&pod.uid, &SMALL)?;
         }
-        let steady = self.shape(&world.node, STEADY);
+        let steady = shape(&world.node, STEADY);
         let running = world.of_role(STEADY).filter(|(_, pod)| pod.is_running).count();
         if !self.has_waiting && running == usize::try_from(steady.replicas).unwrap_or(usize::MAX) {
             self.has_waiting = true;
-            objects::deploy(self.stage.client(), &self.shape(&world.node, WAITING)).await?;
+            objects::deploy(self.stage.client(), &shape(&world.node, WAITING)).await?;
         }
         Ok(())
     }
@@ -263,7 +251,7 @@ impl Play {
         let bound = world.pods.values().filter(|pod| pod.is_bound);
         let mut now = Snapshot {
             at_ms: u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX),
-            node: self.stage.node().to_owned(),
+            node: stage::NODE.to_owned(),
             mode: stage::MODE.to_owned(),
             ratio: *ratio,
             raw: *raw,
@@ -322,6 +310,18 @@ impl Play {
             ..
         } = self;
         drop((workload, watches, stage));
+    }
+}
+
+/// Pods of the story, as parts of this machine's raw allocatable: the steady ones ask for nine tenths of it,
+/// the waiting ones for a quarter more than is left.
+fn shape(node: &NodeState, role: &'static str) -> Shape {
+    let (replicas, percent) = if role == STEADY { (6, 15) } else { (2, 12) };
+    let requests = PerResource::from_fn(|resource| node.raw.get(resource) * percent / 100);
+    Shape {
+        role,
+        replicas,
+        requests,
     }
 }
 

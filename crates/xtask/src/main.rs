@@ -1,13 +1,13 @@
 //! Entry point of `cargo xtask`.
 #![forbid(unsafe_code)]
 
-use std::{io::Write as _, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
-use xtask::{bench, cluster, demo, generate, setup, suite};
+use xtask::{bench, cluster, demo, generate, setup, suite, terminal::say};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -38,8 +38,7 @@ fn main() -> ExitCode {
         .with_env_filter(filter)
         .init();
     Command::parse().run().unwrap_or_else(|error| {
-        // Nowhere is left to report a closed standard error.
-        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+        say(format_args!("error: {error:#}"));
         ExitCode::FAILURE
     })
 }

@@ -30,6 +30,9 @@ impl Load {
     /// Runs until standard input ends, so also when whoever started the process dies.
     ///
     /// Nothing is used before a line comes, so that the process can be put into its cgroup first.
+    ///
+    /// # Errors
+    /// If the share is out of range, or standard input cannot be read or ends before that line.
     pub fn run(&self) -> Result<()> {
         ensure!(
             (1..=1000).contains(&self.milli),

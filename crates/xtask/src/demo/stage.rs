@@ -22,7 +22,7 @@ use crate::{
 /// The mode in the webhook's configuration.
 pub(super) const MODE: &str = "auto";
 /// The node.
-const NODE: &str = "demo-node";
+pub(super) const NODE: &str = "demo-node";
 /// CPU that the node holds back for the system, in percent of the machine's.
 const RESERVED_CPU_PERCENT: u32 = 5;
 /// Memory that it holds back.
@@ -66,31 +66,10 @@ impl Stage {
         accounts::create(&client).await?;
         accounts::create_namespace(&client, objects::NAMESPACE).await?;
         view.say("starting the webhook and registering it for nodes/status and nodes")?;
-        let account = format!(
-            "system:serviceaccount:{}:{}",
-            names::NAMESPACE,
-            names::WEBHOOK_SERVICE_ACCOUNT
-        );
-        let webhook = Webhook::start(&webhook::Options {
-            program: programs.webhook.clone(),
-            name: "headroom-webhook".to_owned(),
-            folder: cluster.dir().to_owned(),
-            kubeconfig: cluster.kubeconfig_for(&account, None)?,
-            config: CONFIG.to_owned(),
-            flags: vec!["--allow-demo-timing".to_owned()],
-        })
-        .await?;
+        let webhook = start_webhook(&cluster, &programs).await?;
         webhook::register(&client, &webhook.url(), &webhook.ca).await?;
         view.say("starting a node kept by kubelet code that reports this machine's CPUs and memory")?;
-        let machine = NodeOptions::this_machine(NODE)?;
-        let cpus = u32::try_from(thread::available_parallelism()?.get())?;
-        cluster
-            .start_node(NodeOptions {
-                reserved_cpu_milli: cpus * 10 * RESERVED_CPU_PERCENT,
-                reserved_memory_bytes: RESERVED_MEMORY,
-                ..machine
-            })
-            .await?;
+        start_node(&mut cluster).await?;
         let node = Api::<Node>::all(client.clone())
             .get(NODE)
             .await
@@ -125,11 +104,6 @@ impl Stage {
     /// A client with all rights.
     pub(super) fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// The node's name.
-    pub(super) fn node(&self) -> &str {
-        NODE
     }
 
     /// Fails if a part has ended.
@@ -175,4 +149,33 @@ impl Stage {
         let token = accounts::debug_token(&self.client).await?;
         agent::write_secret(&self.cluster.dir().join("debug.token"), &token)
     }
+}
+
+async fn start_webhook(cluster: &Cluster, programs: &Programs) -> Result<Webhook> {
+    let account = format!(
+        "system:serviceaccount:{}:{}",
+        names::NAMESPACE,
+        names::WEBHOOK_SERVICE_ACCOUNT
+    );
+    Webhook::start(&webhook::Options {
+        program: programs.webhook.clone(),
+        name: "headroom-webhook".to_owned(),
+        folder: cluster.dir().to_owned(),
+        kubeconfig: cluster.kubeconfig_for(&account, None)?,
+        config: CONFIG.to_owned(),
+        flags: vec!["--allow-demo-timing".to_owned()],
+    })
+    .await
+}
+
+/// Starts a node with this machine's CPUs and memory, less what is kept for the system.
+async fn start_node(cluster: &mut Cluster) -> Result<()> {
+    let machine = NodeOptions::this_machine(NODE)?;
+    let cpus = u32::try_from(thread::available_parallelism()?.get())?;
+    let node = NodeOptions {
+        reserved_cpu_milli: cpus * 10 * RESERVED_CPU_PERCENT,
+        reserved_memory_bytes: RESERVED_MEMORY,
+        ..machine
+    };
+    cluster.start_node(node).await
 }

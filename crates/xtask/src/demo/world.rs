@@ -125,7 +125,7 @@ async fn follow<K>(
         let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-                take(&mut world, &object, false)
+                take(&mut world, &object, false);
             }
             watcher::Event::Delete(object) => take(&mut world, &object, true),
             watcher::Event::Init | watcher::Event::InitDone => {}

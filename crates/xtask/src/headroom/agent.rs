@@ -115,6 +115,9 @@ impl Agent {
 }
 
 /// Writes a file that only its owner can read.
+///
+/// # Errors
+/// If it cannot be created or written.
 pub fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let mut file = fs::OpenOptions::new()

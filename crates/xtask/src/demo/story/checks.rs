@@ -70,7 +70,7 @@ impl Story {
 
     fn check_risen(&self) -> Check {
         let outcome = match self.at(Event::Risen) {
-            Some(at) => Ok(format!("after {} ms", at)),
+            Some(at) => Ok(format!("after {at} ms")),
             None => Err(self.budget()),
         };
         Check {
