@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use super::tree::{Members, Tree};
+use super::tree::{Member, Members, Tree};
 
 /// Deepest nesting that is accepted: as deep as a value can be parsed later without risk to the stack. Objects of
 /// the API are far shallower.
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
     /// `oldObject` follows `object`.
     fn members(&mut self, levels: u32, twin: Option<&Tree<'a>>) -> Result<Members<'a>, ScanError> {
         let mut members = Members::with_capacity(USUAL_MEMBERS);
-        let mut twins = twin.and_then(Tree::members).map_or(&[][..], Vec::as_slice);
+        let mut twins = twin.and_then(Tree::members).map_or(&[][..], Members::list);
         self.enter()?;
         if self.takes(b'}') {
             self.depth -= 1;
@@ -93,7 +93,7 @@ impl<'a> Scanner<'a> {
         }
         loop {
             let name = self.name()?;
-            let before = members.last().map(|(_, before)| before);
+            let before = members.list().last().map(|(_, before)| before);
             let twin = namesake(&name, &mut twins).or(before);
             let value = self.value(levels - 1, twin)?;
             members.push((name, value));
@@ -320,7 +320,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// The first of the next few members that has that name; what comes before it will not be looked at again.
-fn namesake<'t, 'a>(name: &str, members: &mut &'t [(Cow<'a, str>, Tree<'a>)]) -> Option<&'t Tree<'a>> {
+fn namesake<'t, 'a>(name: &str, members: &mut &'t [Member<'a>]) -> Option<&'t Tree<'a>> {
     let at = members.iter().take(LOOK_AHEAD).position(|(own, _)| own == name)?;
     let (_, found) = members.get(at)?;
     *members = members.get(at + 1..).unwrap_or_default();

@@ -18,8 +18,20 @@ pub struct Tree<'a> {
     pub(super) members: OnceCell<Option<Members<'a>>>,
 }
 
+/// Up to so many members are looked through for a name; it costs less than putting them in order.
+const FEW: usize = 32;
+
 /// Members in the order of the text. Where a name repeats, the last one counts, as in the API server.
-pub(super) type Members<'a> = Vec<(Cow<'a, str>, Tree<'a>)>;
+#[derive(Default)]
+pub(super) struct Members<'a> {
+    list: Vec<Member<'a>>,
+    /// Positions in the list by name, equal names in the order of the text; made for wide objects only, which a client
+    /// can make as wide as a request may be.
+    order: OnceCell<Vec<usize>>,
+}
+
+/// A name and its value.
+pub(super) type Member<'a> = (Cow<'a, str>, Tree<'a>);
 
 impl<'a> Tree<'a> {
     /// Reads a text with that many levels of objects opened at once. Deeper ones open when somebody looks, at the
@@ -39,9 +51,7 @@ impl<'a> Tree<'a> {
     /// Takes a member out of an object; `null` is nothing.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         self.members();
-        let members = self.members.get_mut()?.as_mut()?;
-        let index = members.iter().rposition(|(own, _)| own == name)?;
-        let (_, tree) = members.swap_remove(index);
+        let tree = self.members.get_mut()?.as_mut()?.take(name)?;
         (!tree.is_null()).then_some(tree)
     }
 
@@ -69,11 +79,7 @@ impl<'a> Tree<'a> {
     }
 
     fn member(&self, name: &str) -> Option<&Self> {
-        self.members()?
-            .iter()
-            .rev()
-            .find(|(own, _)| own == name)
-            .map(|(_, tree)| tree)
+        self.members()?.get(name)
     }
 
     /// The members, opened if nobody looked before; nothing for other values than objects.
@@ -82,6 +88,53 @@ impl<'a> Tree<'a> {
         self.members
             .get_or_init(|| if self.is_object() { open() } else { None })
             .as_ref()
+    }
+}
+
+impl<'a> Members<'a> {
+    /// None yet, with room for so many.
+    pub(super) fn with_capacity(members: usize) -> Self {
+        Self {
+            list: Vec::with_capacity(members),
+            order: OnceCell::new(),
+        }
+    }
+
+    /// Adds what comes next in the text.
+    pub(super) fn push(&mut self, member: Member<'a>) {
+        self.order.take();
+        self.list.push(member);
+    }
+
+    /// All, in the order of the text.
+    pub(super) fn list(&self) -> &[Member<'a>] {
+        &self.list
+    }
+
+    fn get(&self, name: &str) -> Option<&Tree<'a>> {
+        self.list.get(self.position(name)?).map(|(_, tree)| tree)
+    }
+
+    fn take(&mut self, name: &str) -> Option<Tree<'a>> {
+        let position = self.position(name)?;
+        self.order.take();
+        // Not by swapping: what repeats a name must stay in order.
+        Some(self.list.remove(position).1)
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        if self.list.len() <= FEW {
+            return self.list.iter().rposition(|(own, _)| own == name);
+        }
+        let own = |position: &usize| self.list.get(*position).map(|(own, _)| own.as_ref());
+        let order = self.order.get_or_init(|| {
+            let mut order: Vec<usize> = (0..self.list.len()).collect();
+            order.sort_by_key(own);
+            order
+        });
+        let end = order.partition_point(|position| own(position) <= Some(name));
+        let last = order.get(end.checked_sub(1)?)?;
+        (own(last) == Some(name)).then_some(*last)
     }
 }
 
@@ -95,7 +148,7 @@ impl Fields for Tree<'_> {
         let members = self.get(path).and_then(Self::members);
         members
             .into_iter()
-            .flatten()
+            .flat_map(Members::list)
             .map(|(name, _)| name.clone().into_owned())
             .collect()
     }
@@ -145,6 +198,28 @@ mod tests {
             json!({"a": {"b": {"c": 2}}, "x": {"y": 3}})
         );
         assert_eq!(node.take("x").unwrap().to_value().unwrap(), json!({"y": 3}));
+        let mut node = tree(r#"{"a":0,"b":1,"b":2}"#);
+        assert!(node.take("a").is_some() && node.take("c").is_none());
+        assert_eq!(node.take("b").unwrap().to_value().unwrap(), json!(2));
+    }
+
+    #[test]
+    fn a_wide_object_is_read_and_taken_from_as_a_narrow_one() {
+        let members = (0..50_000).chain([7, 7]).enumerate();
+        let members: Vec<String> = members.map(|(at, name)| format!("\"n{name}\":{at}")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        let mut wide = tree(&text);
+        // Takes minutes if each of them is looked for among all.
+        for name in wide.names(&[]) {
+            let at: usize = wide.read(&[&name]).unwrap().unwrap();
+            assert_eq!(format!("n{}", if at < 50_000 { at } else { 7 }), name);
+        }
+        assert!(wide.get(&["n"]).is_none() && wide.get(&["n50000"]).is_none() && wide.get(&["o"]).is_none());
+        for last in [50_001, 50_000, 7] {
+            assert_eq!(wide.take("n7").unwrap().to_value().unwrap(), json!(last));
+        }
+        assert!(wide.take("n7").is_none());
+        assert_eq!(wide.read(&["n49999"]).unwrap(), Some(49_999));
     }
 
     #[test]
