@@ -1,5 +1,5 @@
 //! A real control plane on loopback for tests and the demo: etcd, API server, and on request scheduler, controllers
-//! and nodes kept by kubelet code.
+//! and nodes kept by kubelet code, or where there is none by a status writer.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -20,6 +20,7 @@ mod command;
 pub mod foreground;
 mod node;
 mod port;
+mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +37,7 @@ use kube::{
 };
 use tokio::time::sleep;
 
-pub use self::node::NodeOptions;
+pub use self::node::{Keeper, NodeOptions};
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
 use crate::{
     controlplane::{self, Component, Programs},
@@ -217,25 +218,18 @@ impl Cluster {
     /// Starts a node and waits until it is Ready.
     ///
     /// # Errors
-    /// If there is a node of that name, or it ends or is not Ready within [`START_LIMIT`]; the message holds the end
+    /// If there is a node of that name, or the keeper asked for cannot be had, or it ends or is not Ready within [`START_LIMIT`]; the message holds the end
     /// of its log.
     pub async fn start_node(&mut self, options: NodeOptions) -> Result<()> {
         let name = options.name.clone();
         if self.nodes.contains_key(&name) {
             bail!("there is a node {name}");
         }
-        let programs = tokio::task::spawn_blocking(|| controlplane::ensure(&[Component::Hollow]))
-            .await
-            .context("find the program of the node")??;
         let kubeconfig = self
             .authority
             .kubeconfig(&format!("system:node:{name}"), Some(NODES))?;
-        let node = Node::start(
-            options,
-            program(&programs, Component::Hollow)?,
-            kubeconfig,
-            &self.layout,
-        )?;
+        let program = kubelet_of(options.keeper).await?;
+        let node = Node::start(options, program, kubeconfig, &self.layout)?;
         self.nodes.insert(name.clone(), node);
         let objects: Api<NodeObject> = Api::all(self.client().await?);
         self.until(&format!("node {name} is Ready"), || async {
@@ -247,7 +241,7 @@ impl Cluster {
         .await
     }
 
-    /// Kills the node's kubelet; its Node stays.
+    /// Ends the node's keeper; its Node stays.
     ///
     /// # Errors
     /// If there is no node of that name or the kernel refuses.
@@ -258,7 +252,7 @@ impl Cluster {
             .stop()
     }
 
-    /// Kills the node's kubelet and starts it again. The old one is gone before the new one starts: two on one node
+    /// Ends the node's keeper and starts it again, on the present async runtime. The old one is gone before the new one starts: two on one node
     /// fight over its lease.
     ///
     /// # Errors
@@ -359,6 +353,20 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// The program of a kubelet, built if need be; `None` for a status writer.
+async fn kubelet_of(keeper: Option<Keeper>) -> Result<Option<PathBuf>> {
+    let kubelet = tokio::task::spawn_blocking(move || {
+        Ok(match keeper.map_or_else(Keeper::choose, Ok)? {
+            Keeper::Kubelet => {
+                let programs = controlplane::ensure(&[Component::Hollow])?;
+                Some(program(&programs, Component::Hollow)?)
+            }
+            Keeper::Writer => None,
+        })
+    });
+    kubelet.await.context("find what keeps the node")?
 }
 
 fn program(programs: &Programs, component: Component) -> Result<PathBuf> {

@@ -63,14 +63,13 @@ pub struct Program {
 pub type Programs = BTreeMap<Component, Program>;
 
 impl Component {
-    /// Every component.
-    pub const ALL: [Self; 6] = [
+    /// All but what keeps a node.
+    pub const CONTROL_PLANE: [Self; 5] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Scheduler,
         Self::ControllerManager,
         Self::Kubectl,
-        Self::Hollow,
     ];
 
     /// The name of its program, and of its log.
@@ -96,7 +95,7 @@ impl Component {
         }
     }
 
-    /// Seconds a first build takes on two cores when the ones before it in [`Self::ALL`] are built.
+    /// Seconds a first build takes on two cores when the ones before it here are built.
     const fn first_build_s(self) -> u32 {
         match self {
             Self::ApiServer => 260,

@@ -72,7 +72,10 @@ impl Kind {
         match self {
             Self::Unit => vec![],
             Self::Process | Self::Kernel => vec![Item::Nightly, Item::BpfLinker],
-            Self::Apiserver => vec![Item::Controlplane(Component::ALL.to_vec())],
+            Self::Apiserver => vec![
+                Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
+                Item::Kubelet,
+            ],
         }
     }
 
@@ -81,17 +84,14 @@ impl Kind {
         if self == Self::Kernel && !is_root {
             return Some("only root may load kernel programs".to_owned());
         }
-        // Without its kernel programs the agent still is a process.
-        let needed: Vec<Item> = if self == Self::Process {
-            vec![]
-        } else {
-            self.items()
-        };
+        // Without its kernel programs the agent still is a process, and without kubelet code there are nodes.
+        let can_do_without = |item: &Item| self == Self::Process || *item == Item::Kubelet;
+        let needed = self.items();
         let missing = ready
             .obstacles
             .iter()
             .map(|obstacle| &obstacle.item)
-            .find(|item| needed.contains(item));
+            .find(|item| needed.contains(item) && !can_do_without(item));
         missing.map(|item| format!("set-up could not get: {}", item.name()))
     }
 }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn each_kind_runs_where_its_own_needs_are_met() {
-        let controlplane = Item::Controlplane(Component::ALL.to_vec());
+        let controlplane = Item::Controlplane(Component::CONTROL_PLANE.to_vec());
         let blocked = |missing: Option<Item>, is_root: bool| {
             let ready = ready(missing);
             let kinds = Kind::value_variants().iter().copied();
@@ -253,6 +253,7 @@ mod tests {
         assert_eq!(blocked(None, false), [Kind::Kernel]);
         assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel]);
         assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver]);
+        assert_eq!(blocked(Some(Item::Kubelet), true), []);
     }
 
     #[test]

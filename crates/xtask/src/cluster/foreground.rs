@@ -13,7 +13,7 @@ use tokio::{
     time::{Duration, interval},
 };
 
-use super::{Cluster, NodeOptions, Options};
+use super::{Cluster, Keeper, NodeOptions, Options};
 use crate::{
     controlplane::{self, Component},
     terminal::say,
@@ -31,18 +31,19 @@ const CHECK: Duration = Duration::from_secs(1);
 /// If it cannot be started, or one of its processes ends.
 pub fn run() -> Result<()> {
     // Before signals are watched for, so that they end a build at once.
-    controlplane::ensure(&Component::ALL)?;
+    controlplane::ensure(&Component::CONTROL_PLANE)?;
+    let keeper = Keeper::choose()?;
     Runtime::new()
         .context("start the async runtime")?
-        .block_on(kept())
+        .block_on(kept(keeper))
 }
 
-async fn kept() -> Result<()> {
+async fn kept(keeper: Keeper) -> Result<()> {
     let start = Instant::now();
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for Ctrl-C")?;
     let mut cluster = select! {
-        cluster = started() => cluster?,
+        cluster = started(keeper) => cluster?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
@@ -70,8 +71,12 @@ async fn kept() -> Result<()> {
     }
 }
 
-async fn started() -> Result<Cluster> {
+async fn started(keeper: Keeper) -> Result<Cluster> {
     let mut cluster = Cluster::start(Options::full()).await?;
-    cluster.start_node(NodeOptions::this_machine(NODE)?).await?;
+    let node = NodeOptions {
+        keeper: Some(keeper),
+        ..NodeOptions::this_machine(NODE)?
+    };
+    cluster.start_node(node).await?;
     Ok(cluster)
 }

@@ -1,21 +1,39 @@
-//! A node kept by real kubelet code that reports the machine it is told; its pods run in a fake runtime.
+//! A node that reports the machine it is told: kept by real kubelet code over a fake runtime, or by the status writer.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Node as NodeObject;
 
-use super::command::Layout;
-use crate::process::Process;
+use super::{command::Layout, writer::Writer};
+use crate::{
+    controlplane::{self, Component},
+    process::Process,
+    terminal::say,
+};
+
+/// Names the keeper of nodes, `kubelet` or `writer`, where [`NodeOptions::keeper`] leaves it open.
+const KEEPER: &str = "HEADROOM_NODE_KEEPER";
+
+/// What keeps a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeper {
+    /// Real kubelet code in a process of its own, which Go has to build.
+    Kubelet,
+    /// A task of this process that writes what a kubelet writes; see [`super`]'s `writer`.
+    Writer,
+}
 
 /// What a node reports of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     /// Its name.
     pub name: String,
+    /// What keeps it; `None` leaves it to [`Keeper::choose`].
+    pub keeper: Option<Keeper>,
     /// Its CPUs, at least 1: `status.capacity.cpu`.
     pub cpus: u32,
     /// Its memory in bytes, at least 1: `status.capacity.memory`.
@@ -26,13 +44,49 @@ pub struct NodeOptions {
     pub reserved_memory_bytes: u64,
 }
 
-/// A running kubelet.
+/// A node that is kept.
 #[derive(Debug)]
 pub(super) struct Node {
     options: NodeOptions,
-    program: PathBuf,
+    /// The kubelet's; `None` for a status writer.
+    program: Option<PathBuf>,
     kubeconfig: PathBuf,
-    process: Process,
+    life: Life,
+}
+
+#[derive(Debug)]
+enum Life {
+    Kubelet(Process),
+    Writer(Writer),
+}
+
+impl Keeper {
+    /// The one that `HEADROOM_NODE_KEEPER` names, else kubelet code where its program is there or can be built, else
+    /// the status writer, and says so. Blocks while it builds.
+    ///
+    /// # Errors
+    /// If the variable names neither.
+    pub fn choose() -> Result<Self> {
+        if let Some(name) = env::var_os(KEEPER) {
+            return Self::named(&name.to_string_lossy());
+        }
+        let Err(cause) = controlplane::ensure(&[Component::Hollow]) else {
+            return Ok(Self::Kubelet);
+        };
+        say(format!(
+            "\nNO KUBELET CODE HERE: {cause:#}\nNodes are kept by a status writer. It writes what a kubelet writes to its \
+             Node, its Lease and its pods, but it is ours, and it turns no pod away.\n"
+        ));
+        Ok(Self::Writer)
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        match name {
+            "kubelet" => Ok(Self::Kubelet),
+            "writer" => Ok(Self::Writer),
+            _ => bail!("{KEEPER}={name:?} is neither kubelet nor writer"),
+        }
+    }
 }
 
 impl NodeOptions {
@@ -40,6 +94,7 @@ impl NodeOptions {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            keeper: None,
             cpus: 2,
             memory_bytes: 4 << 30,
             reserved_cpu_milli: 0,
@@ -65,36 +120,60 @@ impl NodeOptions {
 }
 
 impl Node {
+    /// Starts it with that program, or without one as a task of the present async runtime.
     pub(super) fn start(
         options: NodeOptions,
-        program: PathBuf,
+        program: Option<PathBuf>,
         kubeconfig: PathBuf,
         layout: &Layout,
     ) -> Result<Self> {
-        let process = spawn(&options, &program, &kubeconfig, layout)?;
+        let life = Life::start(&options, program.as_deref(), &kubeconfig, layout)?;
         Ok(Self {
             options,
             program,
             kubeconfig,
-            process,
+            life,
         })
     }
 
     pub(super) fn restart(&mut self, layout: &Layout) -> Result<()> {
         self.stop()?;
-        self.process = spawn(&self.options, &self.program, &self.kubeconfig, layout)?;
+        self.life = Life::start(&self.options, self.program.as_deref(), &self.kubeconfig, layout)?;
         Ok(())
     }
 
     pub(super) fn stop(&mut self) -> Result<()> {
-        self.process
-            .stop()
-            .map(drop)
-            .with_context(|| format!("stop node {}", self.options.name))
+        match &mut self.life {
+            Life::Kubelet(process) => process
+                .stop()
+                .map(drop)
+                .with_context(|| format!("stop node {}", self.options.name)),
+            Life::Writer(writer) => {
+                writer.stop();
+                Ok(())
+            }
+        }
     }
 
     pub(super) fn check(&mut self) -> Result<()> {
-        self.process.check()
+        match &mut self.life {
+            Life::Kubelet(process) => process.check(),
+            Life::Writer(writer) => writer.check(),
+        }
+    }
+}
+
+impl Life {
+    fn start(
+        options: &NodeOptions,
+        program: Option<&Path>,
+        kubeconfig: &Path,
+        layout: &Layout,
+    ) -> Result<Self> {
+        Ok(match program {
+            Some(program) => Self::Kubelet(spawn(options, program, kubeconfig, layout)?),
+            None => Self::Writer(Writer::start(options, kubeconfig, &layout.log(&options.name))?),
+        })
     }
 }
 
@@ -112,6 +191,7 @@ pub(super) fn is_ready(node: &NodeObject) -> bool {
 fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layout) -> Result<Process> {
     let NodeOptions {
         name,
+        keeper: _,
         cpus,
         memory_bytes,
         reserved_cpu_milli,
@@ -129,4 +209,20 @@ fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layo
         format!("--reserved-memory-bytes={reserved_memory_bytes}"),
     ];
     layout.spawn_named(name, program, &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keeper_that_is_none_is_refused_by_name() {
+        assert_eq!(Keeper::named("kubelet").unwrap(), Keeper::Kubelet);
+        assert_eq!(Keeper::named("writer").unwrap(), Keeper::Writer);
+        let error = Keeper::named("Writer").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            r#"HEADROOM_NODE_KEEPER="Writer" is neither kubelet nor writer"#
+        );
+    }
 }

@@ -1,0 +1,193 @@
+//! A node without a kubelet: its Node, its Lease and the status of its pods, written as a kubelet writes them.
+//!
+//! There are no containers: every pod that is bound runs at once, whether it fits or not, and is gone when it is to go.
+//! All else follows the kubelet, as it decides what the API server, the scheduler and our webhook see: it compares with
+//! the Node that the API server has, so it takes an amplified allocatable for a change of its own and writes it back.
+
+mod pods;
+mod report;
+
+use std::{
+    fs::File,
+    io::Write as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::Node as NodeObject},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
+    jiff::Timestamp,
+};
+use kube::{
+    Api, Client, Error,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::{
+    join,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+
+use self::report::Report;
+use super::{NodeOptions, client_of};
+
+/// How often the lease is renewed and the status compared, and how long that may take: the kubelet's defaults.
+const SYNC: Duration = Duration::from_secs(10);
+/// How long a status that does not change is left alone: the kubelet's default.
+const REPORT: Duration = Duration::from_secs(300);
+/// How long a lease lasts, in seconds: the kubelet's default.
+const LEASE_S: u32 = 40;
+/// Where the leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+/// How long the API server is left alone after it refused the Node or the watch of pods.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A running status writer; it ends when it is dropped, and with its process.
+#[derive(Debug)]
+pub(super) struct Writer {
+    name: String,
+    task: JoinSet<Result<()>>,
+}
+
+/// What the writer's task works with.
+struct Desk {
+    name: String,
+    client: Client,
+    nodes: Api<NodeObject>,
+    report: Report,
+    log: File,
+}
+
+impl Writer {
+    /// Starts to keep the node on the present async runtime. The kubeconfig is the node's; what the API server refuses is
+    /// tried again and noted in `log`.
+    pub(super) fn start(options: &NodeOptions, kubeconfig: &Path, log: &Path) -> Result<Self> {
+        let file = File::options().create(true).append(true).open(log);
+        let log = file.with_context(|| format!("write {}", log.display()))?;
+        let report = Report::new(options)?;
+        let name = options.name.clone();
+        let kubeconfig = kubeconfig.to_owned();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let client = client_of(&kubeconfig).await?;
+            let desk = Desk {
+                name,
+                nodes: Api::all(client.clone()),
+                client,
+                report,
+                log,
+            };
+            Box::pin(desk.keep()).await;
+            Ok(())
+        });
+        Ok(Self {
+            name: options.name.clone(),
+            task,
+        })
+    }
+
+    /// Writes nothing any more.
+    pub(super) fn stop(&mut self) {
+        self.task.abort_all();
+    }
+
+    /// Fails if it has ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        if let Some(ended) = self.task.try_join_next() {
+            let outcome = ended.context("it panicked").flatten();
+            outcome.with_context(|| format!("the status writer of node {} ended", self.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Desk {
+    async fn keep(self) {
+        while let Err(error) = self.register().await {
+            self.note(&error);
+            sleep(RETRY).await;
+        }
+        join!(self.keep_node(), self.keep_pods());
+    }
+
+    /// Creates the Node, unless a kubelet or a writer before this one has.
+    async fn register(&self) -> Result<()> {
+        match self
+            .nodes
+            .create(&PostParams::default(), &self.report.node(&self.name)?)
+            .await
+        {
+            Err(Error::Api(status)) if status.is_already_exists() => Ok(()),
+            created => created.map(drop).context("create the Node"),
+        }
+    }
+
+    async fn keep_node(&self) {
+        let mut reported_at = None;
+        let mut ticks = interval(SYNC);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let (renewed, synced) = join!(
+                timeout(SYNC, self.renew_lease()),
+                timeout(SYNC, self.sync(&mut reported_at)),
+            );
+            for outcome in [renewed, synced] {
+                let outcome = outcome.context("no answer from the API server");
+                outcome.flatten().unwrap_or_else(|error| self.note(&error));
+            }
+        }
+    }
+
+    async fn renew_lease(&self) -> Result<()> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), LEASES);
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "spec": {
+                "holderIdentity": self.name,
+                "leaseDurationSeconds": LEASE_S,
+                "renewTime": MicroTime(Timestamp::now()),
+            },
+        });
+        leases
+            .patch(&self.name, &PatchParams::apply("kubelet"), &Patch::Apply(lease))
+            .await
+            .context("renew the lease")?;
+        Ok(())
+    }
+
+    /// Compares with what the API server has, and writes what differs, or the heartbeats when they are due.
+    async fn sync(&self, reported_at: &mut Option<Instant>) -> Result<()> {
+        let node = self.nodes.get(&self.name).await.context("read the Node")?;
+        let is_due = reported_at.is_none_or(|at| at.elapsed() >= REPORT);
+        let stored = node.status.unwrap_or_default();
+        if let Some(status) = self.report.patch(&stored, is_due, &Time(Timestamp::now())) {
+            let patch = Patch::Strategic(json!({ "status": status }));
+            self.nodes
+                .patch_status(&self.name, &PatchParams::default(), &patch)
+                .await
+                .context("write the status")?;
+            *reported_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Whatever goes wrong, all pods are looked at anew.
+    async fn keep_pods(&self) {
+        loop {
+            if let Err(error) = pods::follow(&self.client, &self.name).await {
+                self.note(&error);
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    fn note(&self, error: &anyhow::Error) {
+        // There is nowhere else to tell of a log that cannot be written.
+        writeln!(&self.log, "{} {error:#}", Timestamp::now()).ok();
+    }
+}
