@@ -20,7 +20,7 @@ use kube::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use xtask::{
-    cluster::{Cluster, NodeOptions, Options},
+    cluster::{Cluster, Keeper, NodeOptions, Options},
     workspace,
 };
 
@@ -30,6 +30,7 @@ const MIB: u64 = 1 << 20;
 async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
     let mut cluster = Cluster::start(Options::full()).await.expect("cluster");
     let options = NodeOptions {
+        keeper: Some(Keeper::Kubelet),
         cpus: 6,
         memory_bytes: 10_000 * MIB,
         reserved_cpu_milli: 150,
@@ -158,6 +159,7 @@ fn cluster_of_its_own() -> (Child, PathBuf) {
     assert!(build.success());
     let mut owner = Command::new(workspace::target().join("debug/xtask"))
         .arg("cluster")
+        .env("HEADROOM_NODE_KEEPER", "kubelet")
         .stdout(Stdio::piped())
         .spawn()
         .expect("cargo xtask cluster");

@@ -23,7 +23,7 @@ const KEEPER: &str = "HEADROOM_NODE_KEEPER";
 pub enum Keeper {
     /// Real kubelet code in a process of its own, which Go has to build.
     Kubelet,
-    /// A task of this process that writes what a kubelet writes; see [`super`]'s `writer`.
+    /// A task of this process that writes what a kubelet writes, and runs nothing.
     Writer,
 }
 

@@ -40,6 +40,8 @@ const SYNC: Duration = Duration::from_secs(10);
 const REPORT: Duration = Duration::from_secs(300);
 /// How long a lease lasts, in seconds: the kubelet's default.
 const LEASE_S: u32 = 40;
+/// Who owns what is written, as the API server has it.
+const MANAGER: &str = "kubelet";
 /// Where the leases of nodes are.
 const LEASES: &str = "kube-node-lease";
 /// How long the API server is left alone after it refused the Node or the watch of pods.
@@ -115,11 +117,12 @@ impl Desk {
 
     /// Creates the Node, unless a kubelet or a writer before this one has.
     async fn register(&self) -> Result<()> {
-        match self
-            .nodes
-            .create(&PostParams::default(), &self.report.node(&self.name)?)
-            .await
-        {
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let node = self.report.node(&self.name)?;
+        match self.nodes.create(&params, &node).await {
             Err(Error::Api(status)) if status.is_already_exists() => Ok(()),
             created => created.map(drop).context("create the Node"),
         }
@@ -147,6 +150,7 @@ impl Desk {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
+            "metadata": {"name": self.name},
             "spec": {
                 "holderIdentity": self.name,
                 "leaseDurationSeconds": LEASE_S,
@@ -154,7 +158,7 @@ impl Desk {
             },
         });
         leases
-            .patch(&self.name, &PatchParams::apply("kubelet"), &Patch::Apply(lease))
+            .patch(&self.name, &PatchParams::apply(MANAGER), &Patch::Apply(lease))
             .await
             .context("renew the lease")?;
         Ok(())
@@ -168,7 +172,7 @@ impl Desk {
         if let Some(status) = self.report.patch(&stored, is_due, &Time(Timestamp::now())) {
             let patch = Patch::Strategic(json!({ "status": status }));
             self.nodes
-                .patch_status(&self.name, &PatchParams::default(), &patch)
+                .patch_status(&self.name, &as_kubelet(), &patch)
                 .await
                 .context("write the status")?;
             *reported_at = Some(Instant::now());
@@ -189,5 +193,12 @@ impl Desk {
     fn note(&self, error: &anyhow::Error) {
         // There is nowhere else to tell of a log that cannot be written.
         writeln!(&self.log, "{} {error:#}", Timestamp::now()).ok();
+    }
+}
+
+fn as_kubelet() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
     }
 }

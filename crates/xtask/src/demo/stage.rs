@@ -58,7 +58,9 @@ impl Stage {
     /// If a part cannot be had or does not get ready; the message says which.
     pub(super) async fn start(view: &View) -> Result<Self> {
         let began = Instant::now();
-        view.say("headroom demo: a real control plane, webhook and kubelet code on loopback; the agent on this kernel")?;
+        view.say(
+            "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
+        )?;
         let programs = tokio::task::spawn_blocking(prepare).await??;
         view.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
         let mut cluster = Cluster::start(Options::full()).await?;
@@ -68,7 +70,7 @@ impl Stage {
         view.say("starting the webhook and registering it for nodes/status and nodes")?;
         let webhook = start_webhook(&cluster, &programs).await?;
         webhook::register(&client, &webhook.url(), &webhook.ca).await?;
-        view.say("starting a node kept by kubelet code that reports this machine's CPUs and memory")?;
+        view.say("starting a node that reports this machine's CPUs and memory")?;
         start_node(&mut cluster).await?;
         let node = Api::<Node>::all(client.clone())
             .get(NODE)

@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, Preconditions},
     runtime::watcher::{self, Event, watcher},
 };
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ async fn settle(client: &Client, pod: &Pod) -> kube::Result<()> {
         pods.delete(&name, &now).await?;
     } else if let (Some("Pending"), Some(spec)) = (phase, &pod.spec) {
         let patch = json!({ "status": running(spec, &Time(Timestamp::now())) });
-        pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
+        pods.patch_status(&name, &super::as_kubelet(), &Patch::Strategic(patch))
             .await?;
     }
     Ok(())

@@ -79,15 +79,14 @@ impl Report {
     /// The Node to begin with. A kubelet's says that it is not Ready; this one says nothing yet, and both say more with
     /// their first PATCH.
     pub(super) fn node(&self, name: &str) -> Result<Node> {
-        let texts = |amounts: &Amounts| -> Map<String, Value> { differing(amounts, None) };
         let node = json!({
             "metadata": {
                 "name": name,
                 "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
             },
             "status": {
-                "capacity": texts(&self.capacity),
-                "allocatable": texts(&self.allocatable),
+                "capacity": differing(&self.capacity, None),
+                "allocatable": differing(&self.allocatable, None),
                 "addresses": [{"type": "Hostname", "address": name}],
                 "nodeInfo": {
                     // Versions are compared by order, which what follows a plus sign is no part of.
