@@ -6,11 +6,10 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
-use assert_cmd::assert::OutputAssertExt as _;
+use assert_cmd::Command;
 use e2e::{
     hint_server::{Heard, HintServer, this_machine},
     stand::programs,
@@ -279,7 +278,10 @@ async fn what_cannot_be_meant_is_refused_at_start_with_its_flag_and_path() {
 
 fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
     let mut command = Command::new(program);
-    command.env_remove("NODE_NAME").args(flags);
+    command
+        .env_remove("NODE_NAME")
+        .args(flags)
+        .timeout(HAPPENS_WITHIN);
     let assert = command.assert().code(code);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     for told in told {

@@ -1,12 +1,12 @@
 //! The real `headroom-webhook` process without any API server: it answers, refuses bad input, and ends in order.
 #![forbid(unsafe_code)]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
-use assert_cmd::assert::OutputAssertExt as _;
+use assert_cmd::Command;
 use e2e::{
     admission::{Admission, review, secure},
-    stand::{programs, until},
+    stand::{HAPPENS_WITHIN, programs, until},
 };
 use http::StatusCode;
 use rustix::process::Signal;
@@ -227,7 +227,7 @@ fn refused(program: &Path, flags: &[&str], told: &str, folder: &Path) {
         "--hints-addr",
         "127.0.0.1:0",
     ]);
-    let assert = command.args(flags).assert().code(2);
+    let assert = command.args(flags).timeout(HAPPENS_WITHIN).assert().code(2);
     let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     assert!(errors.contains(told), "{flags:?} said {errors:?}");
 }
