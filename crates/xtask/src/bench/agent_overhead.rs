@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use self::ping_pong::Round;
 use super::percentile;
-use crate::{headroom::Programs, terminal::say, thread::last_cpu};
+use crate::{terminal::say, thread::last_cpu};
 
 /// Turns of all arms.
 const PAIRS: usize = 24;
@@ -148,8 +148,7 @@ impl Attached {
 /// # Errors
 /// If the kernel programs cannot be had, the threads not be pinned, or the agent not be started.
 pub fn run() -> Result<Report> {
-    say("the agent is built; minutes the first time");
-    let program = Programs::build()?.agent;
+    let program = resident::build()?;
     let cpu = last_cpu()?;
     say(format!("{PAIRS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
     // The first fills caches.

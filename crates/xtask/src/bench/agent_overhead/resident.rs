@@ -18,8 +18,11 @@ use tokio::{
 use crate::{
     folder::Folder,
     headroom::agent::{Agent, Options},
+    workspace,
 };
 
+/// The agent's package and program.
+const AGENT: &str = "headroom-agent";
 /// How long it may take to measure its first second.
 const MEASURES_WITHIN: Duration = Duration::from_secs(30);
 /// How often it is asked.
@@ -38,6 +41,17 @@ pub(super) struct Resident {
     pub(super) peak_rss_mib: f64,
     /// CPU time of all its threads while it was watched, in percent of one CPU.
     pub(super) cpu_pct: f64,
+}
+
+/// Builds the agent as it is released, and says where it is.
+pub(super) fn build() -> Result<PathBuf> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--release", "--quiet", "--bin", AGENT]);
+    // With this package beside it its parts have the features that they were just built with for the bench.
+    cargo.args(["--package", AGENT, "--package", env!("CARGO_PKG_NAME")]);
+    let status = cargo.status().context("run cargo")?;
+    ensure!(status.success(), "the agent could not be built ({status})");
+    Ok(workspace::target().join("release").join(AGENT))
 }
 
 /// Runs the agent in `production` timing with its kernel programs and no webhook to report to, and watches it.
