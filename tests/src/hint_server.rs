@@ -94,7 +94,7 @@ impl HintServer {
     }
 
     /// The next report that satisfies the condition.
-    pub async fn report_until(&mut self, what: &str, is_it: impl Fn(&Heard) -> bool) -> Heard {
+    pub async fn report_until(&mut self, what: &str, is_it: impl Fn(&Heard) -> bool + Sync) -> Heard {
         let wanted = async {
             loop {
                 let heard = self.heard.recv().await.expect("the server goes on");

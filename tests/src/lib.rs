@@ -4,6 +4,8 @@
 #![expect(
     clippy::missing_panics_doc,
     clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
     reason = "tests panic: a returned error has no stack"
 )]
 

@@ -1,5 +1,6 @@
 //! The control plane that tests and the demo run on: nodes report what they are told, pods run, and nothing remains.
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
     fs,

@@ -1,6 +1,11 @@
 //! The installation: rendered as people render it, applied to a real API server, and in agreement with itself and with
 //! the programs' own flags.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,6 @@
 //! `nodes/status` through a real API server and the real webhook over TLS, with a kubelet's credential.
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
     admission::{Admission, review},

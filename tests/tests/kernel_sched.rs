@@ -3,6 +3,11 @@
 //! Other load shares the machine. So nothing is compared with a clock alone: busy time stands beside the kernel's own
 //! idle time of the same CPU, waits beside waits in the same run, one program beside its twin.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use std::{
     fs,

@@ -1,6 +1,11 @@
 //! House rules that no lint knows: first lines, lengths and names of files, where unsafe code may be, links that lead
 //! somewhere.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,11 @@
 //! The workspace as its manifests describe it: who may import whom, what every member inherits, which releases are used.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use std::{collections::BTreeSet, fs, sync::LazyLock};
 
