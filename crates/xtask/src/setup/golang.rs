@@ -60,8 +60,8 @@ impl Go {
             return Ok(go);
         }
         Self::install().context(
-            "no Go 1.26 here: put one on PATH (https://go.dev/dl); KUBEBUILDER_ASSETS spares only the builds of \
-             etcd, kube-apiserver and kubectl",
+            "no Go 1.26 here: put one on PATH (https://go.dev/dl), or the programs of the control plane there or in \
+             KUBEBUILDER_ASSETS",
         )
     }
 
