@@ -45,7 +45,7 @@ const STEADY: &str = "steady";
 const WAITING: &str = "waiting";
 /// What a pod of the story really uses.
 const SMALL: Load = Load {
-    milli: 20,
+    milli: 45,
     threads: 1,
     memory_mib: 24,
 };
