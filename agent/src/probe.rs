@@ -12,7 +12,7 @@ use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
     maps::MapError,
-    programs::{BtfTracePoint, Program, ProgramError, ProgramInfo, RawTracePoint},
+    programs::{BtfTracePoint, Program, ProgramError, ProgramInfo, RawTracePoint, links::FdLink},
     sys::{Stats, SyscallError, enable_stats},
 };
 use headroom_agent_ebpf as abi;
@@ -116,6 +116,7 @@ pub struct Runs {
 /// Loaded and attached kernel programs.
 #[derive(Debug)]
 pub struct Probe {
+    links: Vec<FdLink>,
     ebpf: Ebpf,
     verdicts: Vec<Verdict>,
     attached_ns: u64,
@@ -201,11 +202,12 @@ impl Probe {
             None
         };
         let attached_ns = clock::monotonic_ns();
+        let mut links = Vec::new();
         let verdicts = Hook::ALL
             .iter()
             .zip(shapes)
             .map(|(hook, shape)| match shape {
-                Ok(()) => attach(&mut ebpf, *hook, btf.as_ref()),
+                Ok(()) => attach(&mut ebpf, *hook, btf.as_ref(), &mut links),
                 Err(error) => Verdict::refused(*hook, Refusal::unsupported(error.to_string())),
             })
             .collect::<Vec<_>>();
@@ -216,6 +218,7 @@ impl Probe {
             return Err(ProbeError::Refused { verdicts });
         }
         Ok(Self {
+            links,
             ebpf,
             verdicts,
             attached_ns,
@@ -245,17 +248,33 @@ impl Probe {
         self.log.take()
     }
 
-    /// What the kernel counted of each attached program: zero runs unless [`Options::program_stats`] or the sysctl
+    /// Detaches the programs. They stay loaded, and their counters stay readable.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Attaches the programs again after [`Probe::detach`]. What happened between is missing from the counters, and
+    /// each CPU's next switch finds one missed.
+    ///
+    /// # Errors
+    /// When the kernel refuses; those attached by then stay so.
+    pub fn attach(&mut self) -> Result<(), ProgramError> {
+        if !self.links.is_empty() {
+            return Ok(());
+        }
+        for (hook, flavour) in attached(&self.verdicts) {
+            self.links.push(link(&mut self.ebpf, hook, flavour)?);
+        }
+        Ok(())
+    }
+
+    /// What the kernel counted of each program: zero runs unless [`Options::program_stats`] or the sysctl
     /// `kernel.bpf_stats_enabled` is on.
     ///
     /// # Errors
     /// When the kernel refuses information on a program.
     pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
-        let attached = self
-            .verdicts
-            .iter()
-            .filter_map(|verdict| Some((verdict.hook, verdict.flavour?)));
-        attached
+        attached(&self.verdicts)
             .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
             .map(|(hook, program)| {
                 let info = information(program)?;
@@ -293,32 +312,58 @@ fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {
     program.info()
 }
 
-fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> Verdict {
+/// The hooks that have a program, and its flavour.
+fn attached(verdicts: &[Verdict]) -> impl Iterator<Item = (Hook, Flavour)> {
+    let flavoured = |verdict: &Verdict| Some((verdict.hook, verdict.flavour?));
+    verdicts.iter().filter_map(flavoured)
+}
+
+fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>, links: &mut Vec<FdLink>) -> Verdict {
     let typed = match btf {
-        Some(btf) => match attach_typed(ebpf, hook, btf) {
-            Ok(()) => return Verdict::attached(hook, Flavour::Typed, None),
+        Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {
+            Ok(link) => {
+                links.push(link);
+                return Verdict::attached(hook, Flavour::Typed, None);
+            }
             Err(error) => Some(Refusal::from(error)),
         },
         None => None,
     };
-    match attach_raw(ebpf, hook) {
-        Ok(()) => Verdict::attached(hook, Flavour::Raw, typed),
+    match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
+        Ok(link) => {
+            links.push(link);
+            Verdict::attached(hook, Flavour::Raw, typed)
+        }
         Err(error) => Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),
     }
 }
 
-fn attach_typed(ebpf: &mut Ebpf, hook: Hook, btf: &Btf) -> Result<(), ProgramError> {
+fn load_typed(ebpf: &mut Ebpf, hook: Hook, btf: &Btf) -> Result<(), ProgramError> {
     let program: &mut BtfTracePoint = program_mut(ebpf, hook, Flavour::Typed)?.try_into()?;
-    program.load(hook.tracepoint(), btf)?;
-    program.attach()?;
-    Ok(())
+    program.load(hook.tracepoint(), btf)
 }
 
-fn attach_raw(ebpf: &mut Ebpf, hook: Hook) -> Result<(), ProgramError> {
+fn load_raw(ebpf: &mut Ebpf, hook: Hook) -> Result<(), ProgramError> {
     let program: &mut RawTracePoint = program_mut(ebpf, hook, Flavour::Raw)?.try_into()?;
-    program.load()?;
-    program.attach(hook.tracepoint())?;
-    Ok(())
+    program.load()
+}
+
+/// Attaches a loaded program until the link is dropped.
+fn link(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<FdLink, ProgramError> {
+    let program = program_mut(ebpf, hook, flavour)?;
+    let link = match flavour {
+        Flavour::Typed => {
+            let program: &mut BtfTracePoint = program.try_into()?;
+            let id = program.attach()?;
+            program.take_link(id)?.into()
+        }
+        Flavour::Raw => {
+            let program: &mut RawTracePoint = program.try_into()?;
+            let id = program.attach(hook.tracepoint())?;
+            program.take_link(id)?.into()
+        }
+    };
+    Ok(link)
 }
 
 fn program_mut(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<&mut Program, ProgramError> {

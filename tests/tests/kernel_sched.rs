@@ -31,6 +31,8 @@ use xtask::{bench::agent_overhead::ping_pong, thread::last_cpu};
 const MS: Duration = Duration::from_millis(1);
 /// `/proc/stat` keeps idle time, waiting for I/O or not, in two counts of 10 ms each, cut off.
 const STAT_RESOLUTION_NS: u64 = 20_000_000;
+/// A loop says what it has used a moment after it has used it.
+const LATE_NS: u64 = 1_000_000;
 
 /// One test at a time: they load the same CPU.
 fn machine() -> MutexGuard<'static, ()> {
@@ -55,28 +57,29 @@ fn busy_time_is_the_time_the_cpu_is_not_idle_whatever_share_a_loop_takes() {
             "{burn} ms of 53: {busy} ns counted, {not_idle} ns not idle; {stretch:?}"
         );
         assert!(
-            used > 0 && used <= busy && busy <= length,
+            used > 0 && used <= busy + LATE_NS && busy <= length,
             "{burn} ms of 53: the loop used {used} ns, {busy} ns counted of {length}"
         );
     }
 }
 
-/// A second on the CPU, and the time that the loop used in it.
+/// Half a second on the CPU, and the time that the loop used in it.
 ///
 /// On some virtual machines the kernel does not tell of every switch. Once the programs notice, they leave out what
-/// they cannot know rather than guess, so such a second says nothing about how well they count.
+/// they cannot know rather than guess, so such a stretch says nothing about how well they count.
 fn without_missed_switches(meter: &mut Meter, load: &Loop) -> (Stretch, u64) {
-    for _ in 0..20 {
+    let deadline = Instant::now() + 2 * HAPPENS_WITHIN;
+    while Instant::now() < deadline {
         meter.read();
         let used_before = load.used_ns();
-        thread::sleep(1_000 * MS);
+        thread::sleep(500 * MS);
         let used = load.used_ns() - used_before;
         let stretch = meter.read();
         if stretch.counts.missed_switches == 0 {
             return (stretch, used);
         }
     }
-    panic!("the kernel left out a switch in every second of twenty");
+    panic!("the kernel left out a switch in every half second of a minute");
 }
 
 #[test]
@@ -184,11 +187,36 @@ fn raw_twin_counts_what_the_typed_program_counts() {
         );
     };
     // A reading may fall between the two programs of one event on each CPU.
-    check("switches", |totals| totals.switches, round.switches, 2 * cpus);
-    check("waits", |totals| totals.waits, round.switches, 2 * cpus);
+    let least = nearly_all(round.switches);
+    check("switches", |totals| totals.switches, least, 2 * cpus);
+    check("waits", |totals| totals.waits, least, 2 * cpus);
     let used_ns = u64::try_from(round.cpu.as_nanos()).unwrap();
     // The programs ask for the time one after the other.
     check("busy time", |totals| totals.busy_ns, used_ns, used_ns / 100);
+}
+
+#[test]
+fn detached_programs_stand_still_and_count_on_when_they_are_attached_again() {
+    let _machine = machine();
+    let cpu = last_cpu().unwrap();
+    let mut programs = Programs::sampling_all(&Options::default());
+    let gained = |programs: &mut Programs| {
+        let before = programs.totals().switches;
+        let round = ping_pong::round(cpu, 50 * MS).unwrap();
+        (programs.totals().switches - before, nearly_all(round.switches))
+    };
+    let (counted, made) = gained(&mut programs);
+    assert!(counted >= made, "{counted} of {made}");
+    programs.probe.detach();
+    assert_eq!(gained(&mut programs).0, 0);
+    programs.probe.attach().unwrap();
+    let (counted, made) = gained(&mut programs);
+    assert!(counted >= made, "{counted} of {made}");
+}
+
+/// On some virtual machines the kernel does not tell of every switch.
+const fn nearly_all(switches: u64) -> u64 {
+    switches / 100 * 99
 }
 
 fn flavours(probe: &Probe) -> [Option<Flavour>; 3] {

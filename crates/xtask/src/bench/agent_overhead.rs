@@ -17,14 +17,17 @@ use super::percentile;
 use crate::{terminal::say, thread::last_cpu};
 
 /// Turns of all arms.
-const PAIRS: usize = 24;
+const TURNS: usize = 250;
 /// Rounds in which the kernel counts the time of the programs.
-const COUNTED: usize = 8;
-/// Length of a round.
-const ROUND: Duration = Duration::from_millis(300);
-/// Interval of polls. The agent polls every 250 ms and has other tasks sampled after each poll; here the few threads
+const COUNTED: usize = 100;
+/// Length of a round: shorter than what disturbs a CPU for a while, such as load on its sibling, so that arms compared
+/// are disturbed alike.
+const ROUND: Duration = Duration::from_millis(20);
+/// Interval of polls. The agent polls every 250 ms and has other tasks sampled after each poll; here the two threads
 /// of one round are to meet as many choices as they would in seconds.
-const POLL: Duration = Duration::from_millis(15);
+const POLL: Duration = Duration::from_millis(2);
+/// Sampling that meets hardly any task: one in 2^16.
+const RARELY: u32 = 16;
 /// The agent reads `/proc/stat` at every fourth poll.
 const STAT_EVERY: u32 = 4;
 /// The rate of switches that the share of a CPU is given for.
@@ -49,6 +52,8 @@ pub struct Report {
     pub switch_delta_ns_p50: f64,
     /// Attached less detached, turn by turn.
     pub switch_delta_ns_p75: f64,
+    /// The same with hardly any task sampled.
+    pub switch_delta_unsampled_ns_p50: f64,
     /// The same with every task sampled.
     pub switch_delta_all_sampled_ns_p50: f64,
     /// Detached less detached: what is noise.
@@ -83,6 +88,8 @@ enum Arm {
     DetachedAgain,
     /// The programs as the agent runs them.
     Attached,
+    /// The programs with hardly any task sampled.
+    Unsampled,
     /// The programs with every task sampled.
     AllSampled,
 }
@@ -90,16 +97,17 @@ enum Arm {
 /// One round of each arm.
 type Turn = BTreeMap<Arm, Round>;
 
-/// The attached programs and their reader; detached when dropped.
-struct Attached {
+/// Programs and their reader.
+struct Programs {
     probe: Probe,
     sampler: Sampler,
 }
 
 impl Arm {
-    const ALL: [Self; 4] = [
-        Self::Detached,
+    const ALL: [Self; 5] = [
         Self::Attached,
+        Self::Detached,
+        Self::Unsampled,
         Self::DetachedAgain,
         Self::AllSampled,
     ];
@@ -119,13 +127,15 @@ impl Arm {
         match self {
             Self::Detached | Self::DetachedAgain => None,
             Self::Attached => Some(ring::SAMPLING_SHIFT),
+            Self::Unsampled => Some(RARELY),
             Self::AllSampled => Some(0),
         }
     }
 }
 
-impl Attached {
-    fn new(sampling_shift: u32, program_stats: bool) -> Result<Self> {
+impl Programs {
+    /// Loads them, for now detached.
+    fn load(sampling_shift: u32, program_stats: bool) -> Result<Self> {
         let mut probe = Probe::load(&Options {
             program_stats,
             ..Options::default()
@@ -133,6 +143,7 @@ impl Attached {
         let maps = probe.take_maps().context("the maps were taken before")?;
         let source = ring::Source::new(maps, sampling_shift, probe.attached_ns())?;
         let sampler = Sampler::new(Box::new(source), Procfs::default(), STAT_EVERY, Clocks::read())?;
+        probe.detach();
         Ok(Self { probe, sampler })
     }
 
@@ -150,10 +161,7 @@ impl Attached {
 pub fn run() -> Result<Report> {
     let program = resident::build()?;
     let cpu = last_cpu()?;
-    say(format!("{PAIRS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
-    // The first fills caches.
-    let turns = (0..=PAIRS).map(|number| turn(cpu, number)).skip(1);
-    let turns = turns.collect::<Result<Vec<Turn>>>()?;
+    let turns = turns(cpu)?;
     say("rounds in which the kernel counts the programs' time");
     let (switch, wakeup) = counted(cpu)?;
     say("an agent process");
@@ -161,6 +169,7 @@ pub fn run() -> Result<Report> {
 
     let delta = deltas(&turns, Arm::Attached, Arm::Detached);
     let noise = deltas(&turns, Arm::DetachedAgain, Arm::Detached);
+    let unsampled = deltas(&turns, Arm::Unsampled, Arm::Detached);
     let all_sampled = deltas(&turns, Arm::AllSampled, Arm::Detached);
     let median = |arm: Arm, figure: fn(&Round) -> f64| {
         let figures = turns.iter().filter_map(|turn| turn.get(&arm).map(figure));
@@ -169,8 +178,8 @@ pub fn run() -> Result<Report> {
     let switch_delta_ns_p50 = percentile(&delta, 50);
     Ok(Report {
         workload: format!(
-            "two threads on cpu {cpu} pass a byte through pipes (one wake-up per switch), rounds of {} ms, arms in \
-             changing order; 1 task in {} sampled; program time over {COUNTED} other rounds and all CPUs",
+            "two threads on cpu {cpu} pass a byte through pipes, one wake-up per switch; rounds of {} ms, their order \
+             changes; 1 task in {} sampled; program time over {COUNTED} other rounds and all CPUs",
             ROUND.as_millis(),
             1 << ring::SAMPLING_SHIFT
         ),
@@ -181,6 +190,7 @@ pub fn run() -> Result<Report> {
         switch_delta_ns_p25: percentile(&delta, 25),
         switch_delta_ns_p50,
         switch_delta_ns_p75: percentile(&delta, 75),
+        switch_delta_unsampled_ns_p50: percentile(&unsampled, 50),
         switch_delta_all_sampled_ns_p50: percentile(&all_sampled, 50),
         noise_delta_ns_p25: percentile(&noise, 25),
         noise_delta_ns_p50: percentile(&noise, 50),
@@ -195,39 +205,55 @@ pub fn run() -> Result<Report> {
     })
 }
 
-fn turn(cpu: u32, number: usize) -> Result<Turn> {
-    let mut rounds = Turn::new();
-    for arm in Arm::order(number) {
-        let shift = arm.sampling_shift();
-        let mut attached = shift.map(|shift| Attached::new(shift, false)).transpose()?;
-        rounds.insert(arm, polled(cpu, attached.as_mut())?);
+fn turns(cpu: u32) -> Result<Vec<Turn>> {
+    let mut programs = BTreeMap::new();
+    for arm in Arm::ALL {
+        if let Some(shift) = arm.sampling_shift() {
+            programs.insert(arm, Programs::load(shift, false)?);
+        }
     }
-    Ok(rounds)
+    say(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
+    let mut turn = |number| -> Result<Turn> {
+        let rounds = Arm::order(number).into_iter();
+        rounds
+            .map(|arm| Ok((arm, round(cpu, programs.get_mut(&arm))?)))
+            .collect()
+    };
+    // The first fills caches.
+    turn(0)?;
+    (0..TURNS).map(turn).collect()
 }
 
-/// A round while the counters are read as the agent reads them.
-fn polled(cpu: u32, mut attached: Option<&mut Attached>) -> Result<Round> {
-    thread::scope(|scope| {
+/// A round with programs attached and read as the agent reads them, or with none.
+fn round(cpu: u32, mut programs: Option<&mut Programs>) -> Result<Round> {
+    if let Some(Programs { probe, .. }) = &mut programs {
+        probe.attach()?;
+    }
+    let round = thread::scope(|scope| {
         let round = scope.spawn(|| ping_pong::round(cpu, ROUND));
         while !round.is_finished() {
-            if let Some(Attached { sampler, .. }) = attached.as_deref_mut() {
+            if let Some(Programs { sampler, .. }) = &mut programs {
                 sampler.poll(Clocks::read())?;
             }
             thread::sleep(POLL);
         }
         round.join().map_err(|_panic| anyhow!("the round panicked"))?
-    })
+    });
+    if let Some(Programs { probe, .. }) = &mut programs {
+        probe.detach();
+    }
+    round
 }
 
 /// What the kernel counts of the programs at `sched_switch` and `sched_wakeup` during some rounds.
 fn counted(cpu: u32) -> Result<(Runs, Runs)> {
-    let mut attached = Attached::new(ring::SAMPLING_SHIFT, true)?;
+    let mut programs = Programs::load(ring::SAMPLING_SHIFT, true)?;
     for _ in 0..COUNTED {
-        polled(cpu, Some(&mut attached))?;
+        round(cpu, Some(&mut programs))?;
     }
     Ok((
-        attached.runs(Hook::SchedSwitch)?,
-        attached.runs(Hook::SchedWakeup)?,
+        programs.runs(Hook::SchedSwitch)?,
+        programs.runs(Hook::SchedWakeup)?,
     ))
 }
 
@@ -254,7 +280,7 @@ fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn round(switch_ns: u64) -> Round {
+    fn took(switch_ns: u64) -> Round {
         Round {
             switches: 1_000,
             cpu: Duration::from_nanos(1_000 * switch_ns),
@@ -265,7 +291,7 @@ mod tests {
     #[test]
     fn deltas_are_taken_within_a_turn() {
         let turn = |detached, attached| {
-            Turn::from([(Arm::Detached, round(detached)), (Arm::Attached, round(attached))])
+            Turn::from([(Arm::Detached, took(detached)), (Arm::Attached, took(attached))])
         };
         let turns = [turn(1_000, 1_050), turn(4_000, 4_030), turn(1_000, 990)];
         let deltas = deltas(&turns, Arm::Attached, Arm::Detached);
@@ -283,7 +309,9 @@ mod tests {
     #[test]
     fn every_arm_has_each_place_in_a_turn() {
         for place in 0..Arm::ALL.len() {
-            let mut there: Vec<Arm> = (0..8).map(|turn| Arm::order(turn)[place]).collect();
+            let mut there: Vec<Arm> = (0..2 * Arm::ALL.len())
+                .map(|turn| Arm::order(turn)[place])
+                .collect();
             there.sort_unstable();
             there.dedup();
             assert_eq!(there.len(), Arm::ALL.len());
