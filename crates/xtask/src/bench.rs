@@ -5,12 +5,13 @@ pub mod node_status;
 
 use std::{
     env,
+    fmt::Write as _,
     io::{self, Write as _},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
+use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
 
 use crate::{terminal::say, workspace};
@@ -83,25 +84,29 @@ fn percentile(ascending: &[f64], percent: usize) -> f64 {
     ascending.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// One row per figure.
+/// What was done, then one row per figure.
 fn table(report: &Value) -> Result<String> {
     let figures = report.as_object().context("a report is an object")?;
+    let mut texts = String::new();
     let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(["figure", "value"]);
-    for (name, value) in figures {
-        let shown = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number
-                .as_f64()
-                .filter(|_| number.is_f64())
-                .map_or_else(|| number.to_string(), |float| format!("{float:.2}")),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-        };
-        table.add_row([name.as_str(), &shown]);
+    table.load_style(presets::NOTHING).set_header(["figure", "value"]);
+    if let Some(values) = table.column_mut(1) {
+        values.set_cell_alignment(CellAlignment::Right);
     }
-    Ok(table.to_string())
+    for (name, value) in figures {
+        let figure = match value {
+            Value::String(text) => {
+                write!(texts, "{name}: {text}\n\n")?;
+                continue;
+            }
+            Value::Number(number) if number.is_f64() => format!("{:.2}", number.as_f64().unwrap_or_default()),
+            Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                value.to_string()
+            }
+        };
+        table.add_row([name.clone(), figure]);
+    }
+    Ok(format!("{texts}{}", table.trim_fmt()))
 }
 
 #[cfg(test)]
