@@ -1,6 +1,6 @@
 //! CPU counts of polls in a row, added up: to seconds of demand, to what is shown, to what a report says.
 
-use crate::sample::{Poll, StatSpan, procfs::CpuTime};
+use crate::sample::{Poll, StatSpan};
 
 /// CPU counts of one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,19 +78,15 @@ impl Tally {
     /// Busy CPUs by the source, without the stolen time among it, in milli-cores: what tasks really ran.
     ///
     /// The hypervisor steals from running tasks, which the source takes for busy, and by waking an idle CPU late,
-    /// which it takes for idle. Nobody says how much of either, so it is shared out by how busy the CPUs were.
+    /// which it takes for idle. Nobody says how much of either, so it is shared out by how busy the source saw the
+    /// CPUs: `/proc/stat` counts ticks, and those of stolen time as busy.
     pub(super) fn used_milli(&self) -> u64 {
-        let stolen = self.stat.map_or(0, |StatSpan { time, elapsed_ns }| {
-            let CpuTime {
-                busy_ns,
-                steal_ns,
-                idle_ns,
-            } = time;
-            let all_ns = u128::from(busy_ns) + u128::from(idle_ns);
-            let while_busy = u128::from(steal_ns) * u128::from(busy_ns) / all_ns.max(1);
-            per(u64::try_from(while_busy).unwrap_or(u64::MAX), 1000, elapsed_ns)
+        let busy = self.busy_milli();
+        let online = self.stat.map_or(0, |StatSpan { time, elapsed_ns }| {
+            per(time.busy_ns.saturating_add(time.idle_ns), 1000, elapsed_ns)
         });
-        self.busy_milli().saturating_sub(stolen)
+        let stolen = per(self.steal_milli(), busy.min(online), online);
+        busy.saturating_sub(stolen)
     }
 
     /// Context switches a second.
@@ -130,6 +126,7 @@ fn per(amount: u64, unit: u64, elapsed_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::procfs::CpuTime;
 
     const MS: u64 = 1_000_000;
 
@@ -211,6 +208,14 @@ mod tests {
             ..tally(1000, 0)
         };
         assert_eq!((tally.used_milli(), tally.steal_milli()), (900, 400));
+
+        let mut ticks_stolen_too = stat(800, 400, 1000);
+        ticks_stolen_too.time.idle_ns = 1200 * MS;
+        let tally = Tally {
+            stat: Some(ticks_stolen_too),
+            ..self::tally(400, 0)
+        };
+        assert_eq!(tally.used_milli(), 320, "the share that the source saw busy");
     }
 
     #[test]
