@@ -216,6 +216,7 @@ async fn a_question_without_an_answer_is_an_error_with_its_reason() {
     let mut cli = Cli::new(&stand, &webhook, "person", &token);
     let unknown = "error: node \"n9\" is not known to the webhook\n".to_owned();
     assert_eq!(cli.fail(&["node", "n9"]).await, (Some(1), unknown.clone()));
+    assert_eq!(cli.fail(&["hints", "n9"]).await, (Some(1), unknown.clone()));
     assert_eq!(cli.fail(&["top", "--once", "n9"]).await, (Some(1), unknown));
     let (code, reason) = cli.fail(&["nodes"]).await;
     assert!(code == Some(2) && reason.contains("'nodes'"), "{code:?} {reason}");

@@ -98,11 +98,17 @@ impl Connection {
     /// All nodes, or one, by name.
     ///
     /// # Errors
-    /// The webhook refuses, is gone, or answers what cannot be read.
+    /// The webhook refuses, is gone, or answers what cannot be read; [`Error::UnknownNode`] if it has not that one.
     pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<Node>, Error> {
         let mut request = Request::new(which(node));
         request.set_timeout(LIMIT);
-        nodes(self.client.list_nodes(request).await?.into_inner())
+        let found = nodes(self.client.list_nodes(request).await?.into_inner())?;
+        match node {
+            Some(name) if found.is_empty() => Err(Error::UnknownNode {
+                name: name.to_owned(),
+            }),
+            Some(_) | None => Ok(found),
+        }
     }
 
     /// All nodes, or one, and again each time one of them changed.

@@ -16,11 +16,8 @@ pub(crate) async fn node<W: Write>(
     format: Format,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let found = webhook
-        .list(Some(&name))
-        .await?
-        .into_iter()
-        .find(|node| node.name == name);
+    let nodes = webhook.list(Some(&name)).await?;
+    let found = nodes.into_iter().find(|node| node.name == name);
     let node = found.ok_or(Error::UnknownNode { name })?;
     match format {
         Format::Table => screen.print(&Page(&node).to_string()),

@@ -26,24 +26,13 @@ pub(crate) async fn once<W: Write>(
     format: Format,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let nodes = known(webhook, node.as_deref()).await?;
+    let nodes = webhook.list(node.as_deref()).await?;
     match format {
         Format::Table => screen.print(&output::top_table(&nodes)),
         Format::Json => {
             let rows: Value = nodes.iter().map(output::row_json).collect();
             screen.print(&format!("{rows:#}\n"))
         }
-    }
-}
-
-/// All nodes, or the one that was asked for.
-async fn known(webhook: &mut Connection, node: Option<&str>) -> Result<Vec<Node>, Error> {
-    let nodes = webhook.list(node).await?;
-    match node {
-        Some(name) if nodes.is_empty() => Err(Error::UnknownNode {
-            name: name.to_owned(),
-        }),
-        Some(_) | None => Ok(nodes),
     }
 }
 
@@ -61,7 +50,7 @@ pub(crate) async fn live<W: Write>(
         trouble: None,
     };
     // The first answer must come: an address or token that is wrong is no passing trouble.
-    picture.replace(known(webhook, node.as_deref()).await?, screen)?;
+    picture.replace(webhook.list(node.as_deref()).await?, screen)?;
     loop {
         let ended = tokio::select! {
             biased;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use comfy_table::{Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
 use super::{
     snapshot::Snapshot,
@@ -26,7 +26,10 @@ pub(super) enum View {
         log: Vec<String>,
     },
     /// A line per event and per second.
-    Plain,
+    Plain {
+        /// Have the columns been named?
+        is_headed: bool,
+    },
 }
 
 impl View {
@@ -40,7 +43,7 @@ impl View {
                 log: Vec::new(),
             }
         } else {
-            Self::Plain
+            Self::Plain { is_headed: false }
         }
     }
 
@@ -48,7 +51,7 @@ impl View {
     pub(super) fn say(&self, text: &str) -> Result<()> {
         match self {
             Self::Json => writeln!(io::stderr(), "{text}")?,
-            Self::Live { .. } | Self::Plain => writeln!(io::stdout(), "{text}")?,
+            Self::Live { .. } | Self::Plain { .. } => writeln!(io::stdout(), "{text}")?,
         }
         Ok(())
     }
@@ -77,7 +80,11 @@ impl View {
                 write!(out, "{text}")?;
                 *drawn = text.lines().count();
             }
-            Self::Plain => {
+            Self::Plain { is_headed } => {
+                if !*is_headed {
+                    writeln!(out, "{}", HEADINGS.join("  "))?;
+                    *is_headed = true;
+                }
                 for event in events {
                     writeln!(out, "{}", told(now, *event))?;
                 }
@@ -173,14 +180,16 @@ fn row(now: &Snapshot) -> Vec<String> {
 fn screen(now: &Snapshot, act: Act, log: &[String]) -> String {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(presets::NOTHING)
+        // A line that the terminal breaks in two would not be counted when the screen is drawn anew.
+        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(HEADINGS)
         .add_row(row(now));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let written = writeln!(
         text,
-        "timing: demo (one second stands for five minutes)   act: {}\n{table}",
+        "timing: demo (one second stands for five minutes)   act: {}\n\n{table}\n",
         act.sentence()
     );
     debug_assert!(written.is_ok(), "a String takes any text");
