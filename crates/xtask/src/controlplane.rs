@@ -139,6 +139,12 @@ pub fn find(component: Component) -> Result<Option<Program>> {
     }))
 }
 
+/// How a person calls kubectl here: by its path where there is one, else by its name.
+pub fn kubectl() -> PathBuf {
+    let found = find(Component::Kubectl).ok().flatten();
+    found.map_or_else(|| Component::Kubectl.name().into(), |program| program.path)
+}
+
 /// The components that [`ensure`] would build.
 ///
 /// # Errors

@@ -82,12 +82,12 @@ impl Demo {
     /// # Errors
     /// If something could not be started, or a claim of the story did not hold.
     pub async fn run(&self) -> Result<()> {
-        let view = View::new(self.json);
+        let mut view = View::new(self.json);
         let workload = Workload::new()?;
-        let stage = Stage::start(&view).await?;
+        let stage = Stage::start(&mut view).await?;
         let mut play = Play::new(view, workload, stage)?;
         tokio::select! {
-            told = play.tell(self.lasts, self.keep) => told?,
+            told = play.tell(self.lasts, false) => told?,
             interrupt = tokio::signal::ctrl_c() => interrupt?,
         }
         let checks = play.story.checks();

@@ -58,7 +58,8 @@ async fn kept(keeper: Keeper) -> Result<()> {
     )
     .context("print KUBECONFIG")?;
     say(format!(
-        "\nThen, for example: kubectl get nodes -o wide\nLogs: {}/*.log\nCtrl-C ends it.",
+        "\nThen, for example: {} get nodes -o wide\nLogs: {}/*.log\nCtrl-C ends it.",
+        controlplane::kubectl().display(),
         cluster.dir().display()
     ));
     let mut ticks = interval(CHECK);

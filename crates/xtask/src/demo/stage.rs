@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use super::{objects, view::View};
 use crate::{
     cluster::{Cluster, NodeOptions, Options},
+    controlplane,
     headroom::{
         Programs, accounts,
         agent::{self, Agent},
@@ -56,7 +57,7 @@ impl Stage {
     ///
     /// # Errors
     /// If a part cannot be had or does not get ready; the message says which.
-    pub(super) async fn start(view: &View) -> Result<Self> {
+    pub(super) async fn start(view: &mut View) -> Result<Self> {
         let began = Instant::now();
         view.say(
             "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
@@ -127,11 +128,13 @@ impl Stage {
     pub(super) fn how_to_look(&self) -> String {
         let token = self.cluster.dir().join("debug.token");
         let kubeconfig = self.cluster.kubeconfig().display();
+        let kubectl = controlplane::kubectl();
+        let kubectl = kubectl.display();
         format!(
             "\nEverything goes on until Ctrl-C. In another terminal:\n\
              \x20 export KUBECONFIG={kubeconfig}\n\
-             \x20 kubectl get node {NODE} -o yaml\n\
-             \x20 kubectl -n {} get pods -o wide\n\
+             \x20 {kubectl} get node {NODE} -o yaml\n\
+             \x20 {kubectl} -n {} get pods -o wide\n\
              \x20 {} top --addr {} --ca-file {} --token-file {}\n\
              \x20 curl -s http://{}/status",
             objects::NAMESPACE,

@@ -42,10 +42,8 @@ impl Act {
     /// A sentence for the screen.
     pub(super) const fn sentence(self) -> &'static str {
         match self {
-            Self::Rise => {
-                "pods ask for far more than they use: the ratio rises, waiting pods get their place"
-            }
-            Self::Load => "real load: brake and ratio take free capacity away, nothing bound is touched",
+            Self::Rise => "pods ask for far more than they use: the ratio rises, waiting pods fit",
+            Self::Load => "real load: brake and ratio take free capacity away, no bound pod is hurt",
             Self::Recover => "the load is over: its peak is forgotten after 20 s, then room comes back",
             Self::Done => "all of the story has been seen",
         }

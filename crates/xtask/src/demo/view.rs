@@ -1,12 +1,9 @@
 //! What a person sees: a table that redraws itself on a terminal, lines elsewhere, and the checks at the end.
 
-use std::{
-    fmt::Write as _,
-    io::{self, IsTerminal as _, Write as _},
-};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Result;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Table, presets};
 
 use super::{
     snapshot::Snapshot,
@@ -47,11 +44,16 @@ impl View {
         }
     }
 
-    /// Says something about the set-up; never mixed into JSON.
-    pub(super) fn say(&self, text: &str) -> Result<()> {
+    /// Says something beside the table; never mixed into JSON.
+    pub(super) fn say(&mut self, text: &str) -> Result<()> {
         match self {
             Self::Json => writeln!(io::stderr(), "{text}")?,
-            Self::Live { .. } | Self::Plain { .. } => writeln!(io::stdout(), "{text}")?,
+            Self::Live { drawn, .. } => {
+                writeln!(io::stdout(), "{text}")?;
+                // It stays: the next table is drawn below it.
+                *drawn = 0;
+            }
+            Self::Plain { .. } => writeln!(io::stdout(), "{text}")?,
         }
         Ok(())
     }
@@ -96,7 +98,7 @@ impl View {
     }
 
     /// Shows how the claims came out.
-    pub(super) fn conclude(&self, checks: &[Check]) -> Result<()> {
+    pub(super) fn conclude(&mut self, checks: &[Check]) -> Result<()> {
         for Check { claim, outcome } in checks {
             let line = match outcome {
                 Ok(seen) => format!("ok    {claim}: {seen}"),
@@ -176,23 +178,25 @@ fn row(now: &Snapshot) -> Vec<String> {
     ]
 }
 
+/// Columns that stand side by side: what is measured, what follows, why. So each line fits into 80 characters.
+const BLOCKS: [usize; 3] = [7, 5, 1];
+
 /// The whole screen of the live table.
 fn screen(now: &Snapshot, act: Act, log: &[String]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        // A line that the terminal breaks in two would not be counted when the screen is drawn anew.
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(HEADINGS)
-        .add_row(row(now));
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let written = writeln!(
-        text,
-        "timing: demo (one second stands for five minutes)   act: {}\n\n{table}\n",
+    let (mut headings, mut cells) = (HEADINGS.iter(), row(now).into_iter());
+    let mut text = format!(
+        "\n{}\ntiming: demo, one second stands for five minutes\n\n",
         act.sentence()
     );
-    debug_assert!(written.is_ok(), "a String takes any text");
+    for columns in BLOCKS {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_header(headings.by_ref().take(columns))
+            .add_row(cells.by_ref().take(columns));
+        text += &table.trim_fmt();
+        text += "\n\n";
+    }
     for line in log {
         text.push_str(line);
         text.push('\n');
@@ -226,11 +230,13 @@ mod tests {
             ..Snapshot::default()
         };
         assert_eq!(row(&now).len(), HEADINGS.len());
-        let text = screen(&now, Act::Rise, &["happened".to_owned()]);
+        let text = screen(&now, Act::Load, &["happened".to_owned()]);
         assert!(
             text.contains("12.3 s") && text.contains("310m") && text.ends_with("happened\n"),
             "{text}"
         );
+        assert_eq!(BLOCKS.iter().sum::<usize>(), HEADINGS.len());
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
     }
 
     #[test]
