@@ -1,18 +1,19 @@
 //! What a node's allocatable is to be and why: the one function that decides it, for every write of `nodes/status`.
 //!
 //! `decide` is a pure function of the write, the hint, the requests bound to the node and the policy. Deciding
-//! again on its own result changes nothing. Rules and their numbers (G0 to G10, D1 to D19) are those of the
+//! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and their numbers (G0 to G10, D1 to D19) are those of the
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
 mod baseline;
 mod marker;
 mod ratio;
+mod unknown;
 mod why;
 
 use marker::{Marker, RawNote};
 
 use self::ratio::Chosen;
-pub use self::why::Why;
+pub use self::{unknown::keep, why::Why};
 use crate::{
     hint::Found,
     names,
@@ -72,6 +73,13 @@ pub struct Write<'a> {
     pub old: &'a State,
     /// The object as it would be stored.
     pub new: &'a State,
+}
+
+impl State {
+    /// Allocatable in milli-cores or bytes; `None` if missing, unreadable, negative or too large.
+    fn amount(&self, resource: Resource) -> Option<u64> {
+        amount(resource, self.allocatable.get(resource).as_ref()?)
+    }
 }
 
 impl Write<'_> {
@@ -153,7 +161,7 @@ pub fn is_reinvoked(old: &State, new: &State) -> bool {
 
 /// Decides what a write of `nodes/status` is to store.
 pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
-    let given = Given::read(write, basis);
+    let given = Given::read(write, Some(basis.policy.mode));
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
     if outcomes.cpu.why == [Why::Unmanaged] && outcomes.memory.why == [Why::Unmanaged] {
         return Decision {
@@ -161,17 +169,20 @@ pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
             ..Decision::default()
         };
     }
-    let allocatable = PerResource::from_fn(|resource| {
+    Decision {
+        allocatable: allocatable(write, &outcomes),
+        annotations: annotations(write, basis, &given, &outcomes),
+        outcomes,
+    }
+}
+
+/// New values where the write does not have the amounts that were decided.
+fn allocatable(write: &Write<'_>, outcomes: &PerResource<Outcome>) -> PerResource<Option<Quantity>> {
+    PerResource::from_fn(|resource| {
         let now = write.new.allocatable.get(resource).as_ref()?;
         let result = quantity(resource, outcomes.get(resource).result?, now);
         (result != *now).then_some(result)
-    });
-    let annotations = annotations(write, basis, &given, &outcomes);
-    Decision {
-        allocatable,
-        annotations,
-        outcomes,
-    }
+    })
 }
 
 /// The annotations of a write, read once.
@@ -184,12 +195,13 @@ struct Given<'a> {
     own_ratio: Option<&'a str>,
     /// The published ratios that the last decision saw.
     last: Option<PerResource<Cents>>,
-    /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable.
+    /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable. Where the mode is not known,
+    /// nothing asks.
     is_managed: bool,
 }
 
 impl<'a> Given<'a> {
-    fn read(write: &Write<'a>, basis: &Basis<'_>) -> Self {
+    fn read(write: &Write<'a>, mode: Option<Mode>) -> Self {
         let Annotations {
             ratio,
             raw,
@@ -210,10 +222,10 @@ impl<'a> Given<'a> {
             last: note
                 .filter(|note| note.uid == write.uid)
                 .map(|note| note.resources().map(|_, part| part.published())),
-            is_managed: match basis.policy.mode {
-                Mode::Off => false,
-                Mode::Static => own_ratio.is_some(),
-                Mode::Guard | Mode::Auto => true,
+            is_managed: match mode {
+                None | Some(Mode::Off) => false,
+                Some(Mode::Static) => own_ratio.is_some(),
+                Some(Mode::Guard | Mode::Auto) => true,
             },
         }
     }
@@ -234,13 +246,7 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
             ..Outcome::default()
         };
     }
-    let Some(now) = write
-        .new
-        .allocatable
-        .get(resource)
-        .as_ref()
-        .and_then(|value| amount(resource, value))
-    else {
+    let Some(now) = write.new.amount(resource) else {
         return Outcome {
             why: vec![Why::Absent],
             ..Outcome::default()
@@ -264,13 +270,7 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
             raw
         }),
     };
-    let stored = write
-        .old
-        .allocatable
-        .get(resource)
-        .as_ref()
-        .and_then(|value| amount(resource, value));
-    let result = floored(resource, raw, wanted, stored, basis, &mut why);
+    let result = floored(resource, raw, wanted, write.old.amount(resource), basis, &mut why);
     Outcome {
         raw: Some(raw),
         result: Some(result),
@@ -331,20 +331,28 @@ fn annotations(
         let Outcome { raw, result, .. } = outcomes.get(resource);
         result > raw
     });
-    let keeps = given.is_managed || is_lifted;
+    let mut annotations = records(write, outcomes, given.is_managed || is_lifted);
+    annotations.extend(hint_annotation(basis));
+    annotations.extend(ratio_annotations(write, basis, given, outcomes));
+    annotations
+}
+
+/// The annotations that say what was decided from what, where they are to stay; removed otherwise.
+fn records(
+    write: &Write<'_>,
+    outcomes: &PerResource<Outcome>,
+    are_kept: bool,
+) -> Vec<(&'static str, Option<String>)> {
     let raw = RawNote::text(&outcomes.map(|resource, outcome| {
         let like = write.new.allocatable.get(resource).as_ref()?;
         Some(quantity(resource, outcome.raw?, like))
     }));
     let marker = Marker::of(write, outcomes).map(|marker| marker.to_string());
-    let mut annotations = vec![
+    vec![
         (names::KUBELET_RAW, None),
-        (names::MARKER, marker.filter(|_| keeps)),
-        (names::RAW_ALLOCATABLE, raw.filter(|_| keeps)),
-    ];
-    annotations.extend(hint_annotation(basis));
-    annotations.extend(ratio_annotations(write, basis, given, outcomes));
-    annotations
+        (names::MARKER, marker.filter(|_| are_kept)),
+        (names::RAW_ALLOCATABLE, raw.filter(|_| are_kept)),
+    ]
 }
 
 /// The hint annotation: written where a hint is applied, removed where none is, kept while none has come yet.

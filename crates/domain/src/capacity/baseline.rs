@@ -24,12 +24,7 @@ pub(super) fn baseline(
         .and_then(|value| amount(resource, value));
     let written = written_last(resource, saved, given);
     let saved = saved.or_else(|| given.marker.as_ref().and_then(|marker| marker.raw(resource)));
-    let stored = write
-        .old
-        .allocatable
-        .get(resource)
-        .as_ref()
-        .and_then(|value| amount(resource, value));
+    let stored = write.old.amount(resource);
     match (written, saved) {
         (Some(written), Some(saved)) if written == now => {
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);

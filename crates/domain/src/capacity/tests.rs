@@ -1,5 +1,7 @@
 //! Cases of the compatibility specification's section 9 and 10, and the traps around who wrote a value.
 
+mod unknown;
+
 use proptest::prelude::*;
 use rstest::rstest;
 

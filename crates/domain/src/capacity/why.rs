@@ -39,6 +39,8 @@ pub enum Why {
     Overflow,
     /// Someone other than the kubelet changed the value: it is the new baseline (G3).
     ForeignWriter,
+    /// The policy is not known: the last decision stays.
+    PolicyUnknown,
 }
 
 impl Why {
@@ -62,6 +64,7 @@ impl Why {
             Self::FloorUnknown => "floor-unknown",
             Self::Overflow => "overflow",
             Self::ForeignWriter => "foreign-writer",
+            Self::PolicyUnknown => "policy-unknown",
         }
     }
 }

@@ -1,0 +1,105 @@
+//! Writes that come while the policy is not known: the last decision stays.
+
+use super::*;
+
+/// A node of raw `cpu` and 8Gi, amplified to 1.5 and 1.25.
+fn amplified(cpu: &str) -> State {
+    by_static(&with_ratio(state(cpu, "8Gi"), r#"{"cpu":1.5,"memory":1.25}"#))
+}
+
+fn kept(writer: Writer, old: &State, new: &State) -> Decision {
+    keep(&Write {
+        uid: "u1",
+        writer,
+        old,
+        new,
+    })
+}
+
+fn after(old: &State, new: &State) -> State {
+    stored(new, &kept(Writer::Kubelet, old, new))
+}
+
+fn amounts(state: &State) -> (Option<u64>, Option<u64>) {
+    (
+        state.amount(Resource::Cpu),
+        state.amount(Resource::Memory).map(|bytes| bytes >> 30),
+    )
+}
+
+#[rstest]
+#[case::the_kubelet_sends_raw("4")]
+#[case::the_kubelet_sends_a_heartbeat_alone("6")]
+fn the_last_decision_stays(#[case] sent: &str) {
+    let old = amplified("4");
+    assert_eq!(amounts(&old), (Some(6000), Some(10)));
+    let new = synced(old.clone(), sent);
+    let stored = after(&old, &new);
+    assert_eq!(amounts(&stored), (Some(6000), Some(10)));
+    let annotations = |state: &State| Annotations {
+        marker: None,
+        ..state.annotations.clone()
+    };
+    assert_eq!(annotations(&stored), annotations(&old));
+    assert_eq!(
+        kept(Writer::Kubelet, &old, &new).outcomes.cpu.why,
+        [Why::PolicyUnknown]
+    );
+}
+
+#[rstest]
+#[case::more("8", 12_000)]
+#[case::less("2", 3_000)]
+#[case::cut_off("3333m", 4_999)]
+fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[case] expected: u64) {
+    let old = amplified("4");
+    let stored = after(&old, &synced(old.clone(), raw));
+    assert_eq!(amounts(&stored), (Some(expected), Some(10)));
+    // The record follows, so that the next heartbeat alone is not taken for raw.
+    let heartbeat = synced(stored.clone(), &format!("{expected}m"));
+    assert_eq!(amounts(&after(&stored, &heartbeat)), (Some(expected), Some(10)));
+}
+
+#[rstest]
+#[case::never_seen(state("4", "8Gi"))]
+#[case::of_koordinator(with_raw(
+    with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#),
+    r#"{"cpu":"4","memory":"8Gi"}"#
+))]
+#[case::of_another_node(State {
+    annotations: Annotations { marker: amplified("4").annotations.marker.map(|text| text.replace("u1", "u0")), ..Annotations::default() },
+    ..state("4", "8Gi")
+})]
+fn a_node_without_our_marker_is_left_alone(#[case] old: State) {
+    let decision = kept(Writer::Kubelet, &old, &synced(old.clone(), "4"));
+    assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
+    assert_eq!(
+        (decision.allocatable, decision.annotations),
+        (PerResource::default(), vec![])
+    );
+}
+
+#[test]
+fn the_policy_takes_over_as_if_nothing_had_been() {
+    let old = amplified("4");
+    let kept = after(&old, &synced(old.clone(), "4"));
+    let new = synced(kept.clone(), "4");
+    let decision = decided(&policy(STATIC), None, Writer::Kubelet, &kept, &new);
+    assert_eq!(amounts(&stored(&new, &decision)), (Some(6000), Some(10)));
+    assert_eq!(decision.outcomes.cpu.raw, Some(4000));
+}
+
+proptest! {
+    /// Whatever was decided and whatever raw is now: keeping it again changes nothing.
+    #[test]
+    fn keeping_twice_changes_nothing(before in 0_u64..500_000, raw in 0_u64..500_000, is_kubelet in any::<bool>()) {
+        let old = amplified(&format!("{before}m"));
+        let new = synced(old.clone(), &format!("{raw}m"));
+        let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };
+        let first = stored(&new, &kept(writer, &old, &new));
+        let again = stored(&first, &kept(writer, &old, &first));
+        prop_assert_eq!(&again, &first);
+        let carried = stored(&first, &kept(Writer::Other, &first, &first));
+        prop_assert_eq!(&carried, &first);
+    }
+}
