@@ -1,0 +1,272 @@
+//! Quantities against the table that Kubernetes' own package wrote, and what holds for all of them.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{capacity, ratio::Ratio, resource::Resource};
+
+/// Written by the program in `crates/xtask/controlplane/quantities`, which says how.
+const GOLDEN: &str = include_str!("../../tests/golden/quantities.tsv");
+
+/// What stands in the table for an amount without a 64-bit value.
+const NONE: &str = "-";
+
+/// Where reading differs from Kubernetes on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Difference {
+    /// Kubernetes takes `-`, `.` and `Ki` for zero; a value without a digit is a mistake and refused.
+    NoDigit,
+    /// Kubernetes cuts the exponent to 32 bits, so that `1e4294967296` is 1; refused.
+    ExponentWraps,
+    /// Above 10²⁹ the value saturates; no amount is read out of it either way.
+    Saturates,
+    /// Kubernetes prints no power of ten beyond E, so that `1000E` reads `1`; ours keeps all digits.
+    LosesThePower,
+}
+
+/// All rows that differ, with what ours makes of the text.
+const DIFFERENCES: [(&str, Difference, Option<&str>); 23] = [
+    ("+", Difference::NoDigit, None),
+    ("-", Difference::NoDigit, None),
+    ("-.", Difference::NoDigit, None),
+    (".", Difference::NoDigit, None),
+    (".Ki", Difference::NoDigit, None),
+    ("E", Difference::NoDigit, None),
+    ("Ki", Difference::NoDigit, None),
+    ("e3", Difference::NoDigit, None),
+    ("m", Difference::NoDigit, None),
+    ("1e4294967296", Difference::ExponentWraps, None),
+    ("-1e30", Difference::Saturates, Some("-100e27")),
+    ("1e30", Difference::Saturates, Some("100e27")),
+    ("123e27", Difference::Saturates, Some("100e27")),
+    ("1e38", Difference::Saturates, Some("100e27")),
+    ("1e100", Difference::Saturates, Some("100e27")),
+    (
+        "170141183460469231731687303715.884105727",
+        Difference::Saturates,
+        Some("100000000000E"),
+    ),
+    (
+        "123456789012345678901234567890",
+        Difference::Saturates,
+        Some("100000000000E"),
+    ),
+    (
+        "92233720368547758.07E",
+        Difference::Saturates,
+        Some("100000000000E"),
+    ),
+    (
+        "999999999999999999E",
+        Difference::Saturates,
+        Some("100000000000E"),
+    ),
+    (
+        "100000000000000000000000000000000000000n",
+        Difference::LosesThePower,
+        Some("100000000000E"),
+    ),
+    ("1000E", Difference::LosesThePower, Some("1000E")),
+    ("12000E", Difference::LosesThePower, Some("12000E")),
+    ("1000000E", Difference::LosesThePower, Some("1000000E")),
+];
+
+/// A row of the table about reading a text.
+struct Reading<'a> {
+    input: String,
+    /// Canonical text, milli, units and format; `None` if refused.
+    expected: Option<[&'a str; 4]>,
+}
+
+/// The rows of one kind, divided into columns.
+fn rows(kind: &str) -> impl Iterator<Item = Vec<&str>> {
+    GOLDEN
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .filter(move |columns| columns[0] == kind)
+        .map(|columns| columns[1..].to_vec())
+}
+
+fn readings() -> Vec<Reading<'static>> {
+    let input = |json: &str| serde_json::from_str(json).expect(json);
+    let read = rows("read").map(|columns| {
+        let [json, canonical, _echo, milli, units, format] = columns[..] else {
+            panic!("{columns:?}")
+        };
+        Reading {
+            input: input(json),
+            expected: Some([canonical, milli, units, format]),
+        }
+    });
+    let refused = rows("refuse").map(|columns| Reading {
+        input: input(columns[0]),
+        expected: None,
+    });
+    read.chain(refused).collect()
+}
+
+/// What ours makes of a text, in the table's words.
+fn read(input: &str) -> Option<[String; 4]> {
+    let quantity: Quantity = input.parse().ok()?;
+    let shown = |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| amount.to_string());
+    let format = match quantity.format() {
+        Format::DecimalSi => "DecimalSI",
+        Format::BinarySi => "BinarySI",
+        Format::DecimalExponent => "DecimalExponent",
+    };
+    Some([
+        quantity.to_string(),
+        shown(quantity.milli()),
+        shown(quantity.units()),
+        format.to_owned(),
+    ])
+}
+
+/// Amounts are not read out of negative quantities.
+fn unless_negative(amount: &str) -> &str {
+    if amount.starts_with('-') { NONE } else { amount }
+}
+
+#[test]
+fn every_text_is_read_and_printed_as_kubernetes_does_but_for_the_named_ones() {
+    let readings = readings();
+    assert!(readings.len() > 1000, "{}", readings.len());
+    let mut named = 0;
+    let mut wrong = Vec::new();
+    for Reading { input, expected } in &readings {
+        let expected = expected.map(|[canonical, milli, units, format]| {
+            [canonical, unless_negative(milli), unless_negative(units), format].map(str::to_owned)
+        });
+        let found = read(input);
+        let difference = DIFFERENCES.iter().find(|(listed, ..)| listed == input);
+        let is_right = match difference {
+            None => found == expected,
+            Some((_, _, text)) => {
+                named += 1;
+                found != expected && found.as_ref().map(|[text, ..]| text.as_str()) == *text
+            }
+        };
+        if !is_right {
+            wrong.push(format!(
+                "{input:?}: {found:?}, Kubernetes: {expected:?}, {difference:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} rows\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(named, DIFFERENCES.len());
+}
+
+#[test]
+fn every_product_is_cut_off_once_to_whole_units() {
+    let mut count = 0;
+    for columns in rows("times") {
+        let [resource, text, ratio, amount, printed] = columns[..] else {
+            panic!("{columns:?}")
+        };
+        let resource = Resource::from_name(resource).expect(resource);
+        let quantity: Quantity = text.parse().expect(text);
+        let result = capacity::amount(resource, &quantity)
+            .and_then(|raw| Ratio::parse(ratio).expect(ratio).apply(raw));
+        let found = result.map(|result| match resource {
+            Resource::Cpu => Quantity::from_milli(result),
+            Resource::Memory => Quantity::from_units(result, quantity.format()),
+        });
+        assert_eq!(
+            (
+                result
+                    .map_or_else(|| NONE.to_owned(), |result| result.to_string())
+                    .as_str(),
+                found
+                    .map_or_else(|| NONE.to_owned(), |found| found.to_string())
+                    .as_str()
+            ),
+            (amount, printed),
+            "{resource} {text} × {ratio}"
+        );
+        count += 1;
+    }
+    assert!(count > 500, "{count}");
+}
+
+#[test]
+fn reading_out_rounds_up_and_refuses_negatives() {
+    let quantity = |text: &str| text.parse::<Quantity>().unwrap();
+    assert_eq!(quantity("1001u").milli(), Some(2));
+    assert_eq!(quantity("1.5").units(), Some(2));
+    assert_eq!(quantity("-1").units(), None);
+    assert_eq!(quantity("10E").milli(), None);
+    assert_eq!(quantity("9223372036854775807").units(), Some(i64::MAX as u64));
+    assert_eq!(quantity("9223372036854775808").units(), None);
+}
+
+#[test]
+fn a_binary_fraction_is_exact_however_long_it_is() {
+    // 28 digits and more can still carry into a nano when multiplied by 2^60.
+    let digits = format!("0.{}", "9".repeat(200));
+    let text = format!("{digits}Ei").parse::<Quantity>().unwrap();
+    assert_eq!(text.units(), Some(1 << 60));
+}
+
+/// Texts of the grammar: sign, digits with or without a point, suffix.
+fn texts() -> impl Strategy<Value = String> {
+    "[+-]?([0-9]{1,40}|[0-9]{0,20}[.][0-9]{1,20})(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,2})?"
+}
+
+proptest! {
+    #[test]
+    fn a_quantity_is_what_its_text_reads_as(text in texts()) {
+        let first: Quantity = text.parse().unwrap();
+        let again: Quantity = first.to_string().parse().unwrap();
+        prop_assert_eq!(first, again);
+        prop_assert_eq!(first.to_string(), again.to_string());
+    }
+
+    #[test]
+    fn no_text_is_too_strange_to_be_refused(text in "[-+.0-9eEinumkKMGTP ]{0,12}|\\PC{0,12}") {
+        if let Ok(quantity) = text.parse::<Quantity>() {
+            prop_assert_eq!(quantity, quantity.to_string().parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn amounts_grow_with_quantities(left in texts(), right in texts()) {
+        let (left, right): (Quantity, Quantity) = (left.parse().unwrap(), right.parse().unwrap());
+        let (less, more) = (left.min(right), left.max(right));
+        for amount in [Quantity::milli, Quantity::units] {
+            if let (Some(less), Some(more)) = (amount(&less), amount(&more)) {
+                prop_assert!(less <= more);
+            }
+        }
+        let unreadable_because_too_large = |quantity: &Quantity| quantity.units().is_none() && *quantity > Quantity::from_milli(0);
+        prop_assert!(!unreadable_because_too_large(&less) || unreadable_because_too_large(&more));
+    }
+
+    #[test]
+    fn more_digits_are_never_less(whole in 0_u64..1 << 40, fraction in "[0-9]{0,30}", suffix in "(n|u|m|k|M|G|Ki|Mi|Gi|Ei|e3)?") {
+        let quantity = |text: String| text.parse::<Quantity>().unwrap();
+        let cut = quantity(format!("{whole}{suffix}"));
+        let longer = quantity(format!("{whole}.{fraction}{suffix}"));
+        let next = quantity(format!("{}{suffix}", whole + 1));
+        prop_assert!(cut <= longer && longer <= next);
+    }
+
+    #[test]
+    fn a_fraction_of_a_binary_unit_is_exact(whole in 0_u64..1 << 20, quarter in 0_u64..4) {
+        let text = format!("{whole}.{:02}Gi", quarter * 25);
+        prop_assert_eq!(text.parse::<Quantity>().unwrap().units(), Some((whole << 30) + (quarter << 28)));
+    }
+
+    #[test]
+    fn order_is_by_amount(left in 0_u64..1 << 62, right in 0_u64..1 << 62) {
+        let (a, b) = (Quantity::from_units(left, Format::BinarySi), Quantity::from_units(right, Format::DecimalSi));
+        prop_assert_eq!(a.cmp(&b), left.cmp(&right));
+    }
+
+    #[test]
+    fn a_higher_ratio_never_gives_less(raw in 0_u64..1 << 53, ratios in prop::array::uniform2(0_u32..1_000_000_000)) {
+        let [low, high] = { let mut sorted = ratios; sorted.sort_unstable(); sorted };
+        let apply = |nano: u32| Ratio::parse(&format!("{}.{:09}", nano / 100_000_000, nano % 100_000_000 * 10)).unwrap().apply(raw);
+        prop_assert!(apply(low) <= apply(high));
+        prop_assert_eq!(Ratio::ONE.apply(raw), Some(raw));
+    }
+}
