@@ -42,6 +42,11 @@ pub struct Args {
     /// Seconds to keep serving after SIGTERM, while clients are told to go elsewhere
     #[arg(long, env = "HEADROOM_DRAIN_SECONDS", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=300))]
     pub drain_seconds: u64,
+    /// Seconds that the heartbeat of an amplified node may stay unwritten while its kubelet renews nothing else;
+    /// 0 writes each. Hints of nodes that talk to other replicas are read from what is written, so they must not
+    /// grow old by it
+    #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=300))]
+    pub heartbeat_interval_seconds: u64,
     /// Where the webhook shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -54,6 +59,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    pub fn heartbeat_interval(&self) -> Duration {
+        Duration::from_secs(self.heartbeat_interval_seconds)
+    }
+
     /// How long to keep serving after SIGTERM.
     pub fn drain(&self) -> Duration {
         Duration::from_secs(self.drain_seconds)

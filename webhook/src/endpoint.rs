@@ -155,6 +155,8 @@ pub struct Ctx<'a> {
     pub gates: &'a GateSet,
     /// Monotonic time since the process's origin.
     pub now: Duration,
+    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    pub heartbeat_interval: Duration,
 }
 
 /// What is known about nodes, all in memory.

@@ -41,6 +41,14 @@ pub static DECISION_REASONS: Counter<2> = Counter::new(
     "Reasons that applied when the allocatable of a node was decided, each as often as it applied.",
 );
 
+/// Status writes by the kubelets of amplified nodes.
+pub static HEARTBEATS: Counter<1> = Counter::new(
+    "headroom_webhook_heartbeats_total",
+    Unit::Count,
+    &["result"],
+    "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
+);
+
 /// Requests being served now.
 pub static IN_FLIGHT: Gauge = Gauge::new(
     "headroom_webhook_reviews_in_flight",
@@ -55,5 +63,6 @@ pub static ADMISSION: &[&Metric] = &[
     REVIEW_SECONDS.metric(),
     STEP_SECONDS.metric(),
     DECISION_REASONS.metric(),
+    HEARTBEATS.metric(),
     IN_FLIGHT.metric(),
 ];

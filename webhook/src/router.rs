@@ -3,7 +3,12 @@
 mod answer;
 mod audit;
 
-use std::{error::Error, fmt, sync::Arc, time::Instant};
+use std::{
+    error::Error,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use headroom_kit::gate::GateSet;
@@ -49,6 +54,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where monotonic time begins in this process; the same for everything that keeps time with `nodes`.
     pub origin: Instant,
+    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    pub heartbeat_interval: Duration,
 }
 
 /// Answers admission requests, with bodies from anywhere. Clones share everything.
@@ -270,12 +277,14 @@ impl Shared {
             nodes,
             limits: _,
             origin,
+            heartbeat_interval,
         } = &self.options;
         let ctx = Ctx {
             request,
             nodes: nodes.as_ref(),
             gates,
             now: origin.elapsed(),
+            heartbeat_interval: *heartbeat_interval,
         };
         let admitted = endpoint.admit(&ctx, &mut draft, deadline)?;
         let patch = match endpoint.kind {

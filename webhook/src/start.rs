@@ -287,6 +287,7 @@ async fn serve_admission(
         nodes,
         limits: router::Limits::default(),
         origin,
+        heartbeat_interval: args.heartbeat_interval(),
     });
     let answer = move |request| {
         let router = router.clone();

@@ -6,6 +6,7 @@
 //! never reach a step (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
 
 mod amplify;
+mod quiet;
 mod restore;
 
 use std::time::Duration;
@@ -22,7 +23,7 @@ const GATE: Gate = Gate::beta(
     "Sets the allocatable resources of nodes from ratio and hint.",
 );
 
-static STEPS: &[&Step] = &[&restore::STEP, &amplify::STEP];
+static STEPS: &[&Step] = &[&restore::STEP, &amplify::STEP, &quiet::STEP];
 
 pub(super) static ENDPOINT: Endpoint = Endpoint {
     name: "mnode-status.koordinator.sh",

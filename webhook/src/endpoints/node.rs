@@ -81,7 +81,7 @@ pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> (Policy, Option<Mod
 }
 
 /// A quantity: text, or a number as people write it.
-fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
+pub(super) fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
     match fields.read(&["status", list, resource.name()]).ok()?? {
         Value::String(text) => text.trim().parse().ok(),
         Value::Number(number) => number.to_string().parse().ok(),

@@ -207,6 +207,7 @@ impl Case {
             nodes: Arc::new(self.world.clone()),
             limits: Limits::default(),
             origin: Instant::now(),
+            heartbeat_interval: Duration::from_secs(300),
         });
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
         let answer = router.answer(self.endpoint, review.to_string().as_bytes(), deadline);

@@ -119,6 +119,7 @@ fn router(limits: Limits) -> Router {
         nodes: Arc::new(NoNodes),
         limits,
         origin: Instant::now(),
+        heartbeat_interval: Duration::from_secs(300),
     })
 }
 

@@ -131,6 +131,7 @@ fn router() -> Result<Router> {
         }),
         limits: Limits::default(),
         origin: Instant::now(),
+        heartbeat_interval: Duration::from_secs(300),
     }))
 }
 

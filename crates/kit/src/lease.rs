@@ -1,0 +1,308 @@
+//! A lease in the API server: of all replicas, one at a time may do what must be done once.
+//!
+//! Clocks are not compared. A lease has expired when this process has seen it unchanged for as long as it lasts, by its
+//! own monotonic clock, and a holder stops acting when it has not renewed for [`GIVE_UP`], which is shorter. Every write
+//! carries the resource version that it rests on, so of two that want the lease one gets it. A holder that was frozen may
+//! still act for a moment after another took over: what holders do must bear that.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    jiff::Timestamp,
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::{
+    select,
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+/// How long a lease lasts that nobody renews.
+pub const LASTS: Duration = Duration::from_secs(8);
+/// How long a holder goes on acting without having renewed.
+pub const GIVE_UP: Duration = Duration::from_secs(5);
+/// How often a holder renews, and others look.
+const EVERY: Duration = Duration::from_secs(2);
+/// How long the API server may take for a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(2);
+
+/// A contender for a lease.
+pub struct Contender {
+    leases: Api<Lease>,
+    namespace: String,
+    name: String,
+    identity: String,
+    is_holder: watch::Sender<bool>,
+}
+
+/// What is remembered between two looks.
+#[derive(Debug, Default)]
+struct Course {
+    /// The lease as last seen, by resource version, and when that was first seen.
+    seen: Option<(Option<String>, Instant)>,
+    /// When we last wrote it as ours.
+    renewed: Option<Instant>,
+}
+
+/// What a look at the lease leads to.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// There is none: make it.
+    Create,
+    /// It is ours, or free, or has expired: write it.
+    Write,
+    /// It is somebody else's.
+    Leave,
+}
+
+impl Contender {
+    /// A contender under a name such as the replica's; what is added to it tells restarts apart.
+    pub fn new(client: Client, namespace: &str, name: &str, replica: &str) -> Self {
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            leases: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: format!("{replica}_{:x}", started.as_nanos()),
+            is_holder: watch::Sender::new(false),
+        }
+    }
+
+    /// Says whether the lease is held, now and from then on.
+    pub fn is_holder(&self) -> watch::Receiver<bool> {
+        self.is_holder.subscribe()
+    }
+
+    /// Contends for the lease until told to stop, then gives it back.
+    pub async fn contend(self, stop: CancellationToken) {
+        let mut course = Course::default();
+        loop {
+            let looked = Instant::now();
+            self.look(&mut course).await;
+            if !course.may_act(Instant::now()) {
+                course.renewed = None;
+            }
+            self.tell(course.renewed.is_some());
+            // A renewal that fails is tried again; meanwhile the right to act can run out.
+            let next = looked + EVERY;
+            let until = course.acts_until().map_or(next, |until| until.min(next));
+            select! {
+                () = stop.cancelled() => break,
+                () = sleep_until(until) => {}
+            }
+        }
+        if course.may_act(Instant::now()) {
+            self.tell(false);
+            self.give_back().await;
+        }
+    }
+
+    /// Looks at the lease, and writes it if it is ours to write.
+    async fn look(&self, course: &mut Course) {
+        let outcome = async {
+            let lease = self.leases.get_opt(&self.name).await?;
+            let step = course.step(lease.as_ref(), &self.identity, Instant::now());
+            let now = Instant::now();
+            match (step, lease) {
+                (Step::Leave, _) => course.renewed = None,
+                (Step::Create, _) | (Step::Write, None) => {
+                    let lease = self.ours(None);
+                    self.leases.create(&PostParams::default(), &lease).await?;
+                    course.renewed = Some(now);
+                }
+                (Step::Write, Some(lease)) => {
+                    let lease = self.ours(Some(lease));
+                    self.leases
+                        .replace(&self.name, &PostParams::default(), &lease)
+                        .await?;
+                    course.renewed = Some(now);
+                }
+            }
+            Ok::<_, kube::Error>(())
+        };
+        match timeout(REQUEST_LIMIT, outcome).await {
+            Ok(Ok(())) => {}
+            // Somebody else was faster; the next look shows who.
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                debug!(lease = self.name, "changed meanwhile")
+            }
+            Ok(Err(error)) => warn!(lease = self.name, %error, "cannot look after the lease; trying again"),
+            Err(_elapsed) => {
+                warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server takes too long")
+            }
+        }
+    }
+
+    /// The lease with us as its holder.
+    fn ours(&self, before: Option<Lease>) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let Lease { metadata, spec } = before.unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                namespace: Some(self.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        let spec = spec.unwrap_or_default();
+        let is_new = spec.holder_identity.as_deref() != Some(&self.identity);
+        let (acquired, transitions) = if is_new {
+            (
+                Some(now.clone()),
+                spec.lease_transitions.unwrap_or(0).saturating_add(1),
+            )
+        } else {
+            (spec.acquire_time, spec.lease_transitions.unwrap_or(0))
+        };
+        Lease {
+            metadata,
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                acquire_time: acquired,
+                renew_time: Some(now),
+                lease_transitions: Some(transitions),
+                lease_duration_seconds: i32::try_from(LASTS.as_secs()).ok(),
+                ..spec
+            }),
+        }
+    }
+
+    async fn give_back(&self) {
+        let outcome = async {
+            let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+                return Ok(());
+            };
+            let spec = lease.spec.get_or_insert_default();
+            if spec.holder_identity.as_deref() == Some(&self.identity) {
+                spec.holder_identity = None;
+                self.leases
+                    .replace(&self.name, &PostParams::default(), &lease)
+                    .await?;
+            }
+            Ok::<_, kube::Error>(())
+        };
+        match timeout(REQUEST_LIMIT, outcome).await {
+            Ok(Ok(())) => info!(lease = self.name, "given back"),
+            Ok(Err(error)) => warn!(lease = self.name, %error, "cannot give the lease back; it expires"),
+            Err(_elapsed) => warn!(
+                lease = self.name,
+                "cannot give the lease back in time; it expires"
+            ),
+        }
+    }
+
+    fn tell(&self, is_holder: bool) {
+        let has_changed = self.is_holder.send_if_modified(|told| {
+            let has_changed = *told != is_holder;
+            *told = is_holder;
+            has_changed
+        });
+        if has_changed {
+            info!(lease = self.name, is_holder, "the lease changed hands");
+        }
+    }
+}
+
+impl Course {
+    /// What to do about the lease as it is now.
+    fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> Step {
+        let Some(Lease { metadata, spec }) = lease else {
+            self.seen = None;
+            return Step::Create;
+        };
+        let version = &metadata.resource_version;
+        let since = match &self.seen {
+            Some((seen, since)) if seen == version => *since,
+            Some(_) | None => {
+                self.seen = Some((version.clone(), now));
+                now
+            }
+        };
+        let holder = spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        let lasts = spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+        let lasts = lasts.and_then(|seconds| u64::try_from(seconds).ok());
+        let lasts = lasts.map_or(LASTS, Duration::from_secs);
+        match holder {
+            None | Some("") => Step::Write,
+            Some(holder) if holder == identity => Step::Write,
+            Some(_) if now.saturating_duration_since(since) >= lasts => Step::Write,
+            Some(_) => Step::Leave,
+        }
+    }
+
+    /// True while the lease is surely ours.
+    fn may_act(&self, now: Instant) -> bool {
+        self.acts_until().is_some_and(|until| now < until)
+    }
+
+    fn acts_until(&self) -> Option<Instant> {
+        self.renewed.map(|renewed| renewed + GIVE_UP)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(holder: &str, version: &str) -> Lease {
+        Lease {
+            metadata: ObjectMeta {
+                resource_version: Some(version.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder.to_owned()),
+                lease_duration_seconds: Some(8),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_lease_that_changes_is_left_to_its_holder() {
+        let (mut course, start) = (Course::default(), Instant::now());
+        for look in 0..20 {
+            let version = (look / 2).to_string();
+            let now = start + seconds(look * 3);
+            assert_eq!(course.step(Some(&lease("b", &version)), "a", now), Step::Leave);
+        }
+    }
+
+    #[test]
+    fn a_lease_seen_unchanged_for_as_long_as_it_lasts_is_taken_whatever_its_times_say() {
+        let (mut course, start) = (Course::default(), Instant::now());
+        let stale = lease("b", "7");
+        assert_eq!(course.step(Some(&stale), "a", start), Step::Leave);
+        let almost = start + seconds(8) - Duration::from_millis(1);
+        assert_eq!(course.step(Some(&stale), "a", almost), Step::Leave);
+        assert_eq!(course.step(Some(&stale), "a", start + seconds(8)), Step::Write);
+    }
+
+    #[test]
+    fn a_free_lease_is_taken_at_once_and_a_missing_one_made() {
+        let (mut course, now) = (Course::default(), Instant::now());
+        assert_eq!(course.step(Some(&lease("", "1")), "a", now), Step::Write);
+        assert_eq!(course.step(Some(&lease("a", "1")), "a", now), Step::Write);
+        assert_eq!(course.step(None, "a", now), Step::Create);
+    }
+
+    #[test]
+    fn a_holder_that_cannot_renew_stops_before_others_may_take_over() {
+        let start = Instant::now();
+        let course = Course {
+            renewed: Some(start),
+            ..Course::default()
+        };
+        assert!(course.may_act(start + GIVE_UP - Duration::from_millis(1)));
+        assert!(!course.may_act(start + GIVE_UP));
+        assert!(GIVE_UP + REQUEST_LIMIT < LASTS);
+    }
+}
