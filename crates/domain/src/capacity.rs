@@ -5,20 +5,23 @@
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
 mod baseline;
+mod given;
 mod marker;
 mod ratio;
 mod unknown;
 mod why;
 
-use marker::{Marker, RawNote};
-
-use self::ratio::Chosen;
+use self::{
+    given::Given,
+    marker::{Marker, RawNote},
+    ratio::Chosen,
+};
 pub use self::{unknown::keep, why::Why};
 use crate::{
     hint::Found,
     names,
     policy::{Floor, Mode, Policy},
-    quantity::Quantity,
+    quantity::{Format, Quantity},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -132,11 +135,11 @@ pub fn amount(resource: Resource, quantity: &Quantity) -> Option<u64> {
     }
 }
 
-/// The quantity of an amount, printed in the family of `like`.
-fn quantity(resource: Resource, amount: u64, like: &Quantity) -> Quantity {
+/// The quantity of an amount, printed in `family` where the resource has more than one.
+fn quantity(resource: Resource, amount: u64, family: Format) -> Quantity {
     match resource {
         Resource::Cpu => Quantity::from_milli(amount),
-        Resource::Memory => Quantity::from_units(amount, like.format()),
+        Resource::Memory => Quantity::from_units(amount, family),
     }
 }
 
@@ -151,92 +154,48 @@ pub fn recorded_raw(annotations: &Annotations) -> PerResource<Option<u64>> {
 }
 
 /// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
-/// marker names this request's Ready heartbeat and the stored one does not.
+/// marker is not the stored one and names this request's Ready heartbeat.
 pub fn is_reinvoked(old: &State, new: &State) -> bool {
-    let at =
-        |state: &State| Marker::parse(state.annotations.marker.as_deref(), None).and_then(|marker| marker.at);
-    let here = at(new);
-    here.is_some() && here == new.ready_heartbeat && here != at(old)
+    old.annotations.marker != new.annotations.marker
+        && Marker::parse(new.annotations.marker.as_deref(), None)
+            .is_some_and(|marker| marker.at == new.ready_heartbeat)
 }
 
 /// Decides what a write of `nodes/status` is to store.
 pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
     let given = Given::read(write, Some(basis.policy.mode));
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
-    if outcomes.cpu.why == [Why::Unmanaged] && outcomes.memory.why == [Why::Unmanaged] {
+    if is_left_alone(&outcomes) {
         return Decision {
             outcomes,
             ..Decision::default()
         };
     }
     Decision {
-        allocatable: allocatable(write, &outcomes),
+        allocatable: allocatable(write, &given, &outcomes),
         annotations: annotations(write, basis, &given, &outcomes),
         outcomes,
     }
 }
 
+/// True if nothing was decided: the node is not ours, or the write has no allocatable, and what is recorded stays (G8).
+fn is_left_alone(outcomes: &PerResource<Outcome>) -> bool {
+    Resource::ALL
+        .into_iter()
+        .all(|resource| outcomes.get(resource).raw.is_none())
+}
+
 /// New values where the write does not have the amounts that were decided.
-fn allocatable(write: &Write<'_>, outcomes: &PerResource<Outcome>) -> PerResource<Option<Quantity>> {
+fn allocatable(
+    write: &Write<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> PerResource<Option<Quantity>> {
     PerResource::from_fn(|resource| {
-        let now = write.new.allocatable.get(resource).as_ref()?;
-        let result = quantity(resource, outcomes.get(resource).result?, now);
-        (result != *now).then_some(result)
+        let Outcome { raw, result, .. } = *outcomes.get(resource);
+        let result = quantity(resource, result?, given.family(resource, raw?, write)?);
+        (Some(result) != *write.new.allocatable.get(resource)).then_some(result)
     })
-}
-
-/// The annotations of a write, read once.
-struct Given<'a> {
-    /// What we wrote last on this Node.
-    marker: Option<Marker>,
-    /// The saved raw values.
-    raw: PerResource<Option<Quantity>>,
-    /// The administrator's ratio annotation, also while `auto` owns the key.
-    own_ratio: Option<&'a str>,
-    /// The published ratios that the last decision saw.
-    last: Option<PerResource<Cents>>,
-    /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable. Where the mode is not known,
-    /// nothing asks.
-    is_managed: bool,
-}
-
-impl<'a> Given<'a> {
-    fn read(write: &Write<'a>, mode: Option<Mode>) -> Self {
-        let Annotations {
-            ratio,
-            raw,
-            marker,
-            hint,
-            static_ratio,
-            kubelet_raw: _,
-        } = &write.new.annotations;
-        let own_ratio = static_ratio
-            .as_deref()
-            .or(ratio.as_deref())
-            .filter(|text| !text.is_empty());
-        let note: Option<crate::hint::Note> = hint.as_deref().and_then(|text| text.parse().ok());
-        Self {
-            marker: Marker::parse(marker.as_deref(), Some(write.uid)),
-            raw: RawNote::parse(raw.as_deref()),
-            own_ratio,
-            last: note
-                .filter(|note| note.uid == write.uid)
-                .map(|note| note.resources().map(|_, part| part.published())),
-            is_managed: match mode {
-                None | Some(Mode::Off) => false,
-                Some(Mode::Static) => own_ratio.is_some(),
-                Some(Mode::Guard | Mode::Auto) => true,
-            },
-        }
-    }
-
-    /// True if an earlier decision left something on the Node.
-    fn has_traces(&self, annotations: &Annotations) -> bool {
-        self.marker.is_some()
-            || annotations.raw.is_some()
-            || annotations.hint.is_some()
-            || annotations.static_ratio.is_some()
-    }
 }
 
 fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> Outcome {
@@ -331,7 +290,7 @@ fn annotations(
         let Outcome { raw, result, .. } = outcomes.get(resource);
         result > raw
     });
-    let mut annotations = records(write, outcomes, given.is_managed || is_lifted);
+    let mut annotations = records(write, given, outcomes, given.is_managed || is_lifted);
     annotations.extend(hint_annotation(basis));
     annotations.extend(ratio_annotations(write, basis, given, outcomes));
     annotations
@@ -340,14 +299,15 @@ fn annotations(
 /// The annotations that say what was decided from what, where they are to stay; removed otherwise.
 fn records(
     write: &Write<'_>,
+    given: &Given<'_>,
     outcomes: &PerResource<Outcome>,
     are_kept: bool,
 ) -> Vec<(&'static str, Option<String>)> {
     let raw = RawNote::text(&outcomes.map(|resource, outcome| {
-        let like = write.new.allocatable.get(resource).as_ref()?;
-        Some(quantity(resource, outcome.raw?, like))
+        let raw = outcome.raw?;
+        Some(quantity(resource, raw, given.family(resource, raw, write)?))
     }));
-    let marker = Marker::of(write, outcomes).map(|marker| marker.to_string());
+    let marker = Marker::of(write, given, outcomes).map(|marker| marker.to_string());
     vec![
         (names::KUBELET_RAW, None),
         (names::MARKER, marker.filter(|_| are_kept)),

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Write, amount, quantity};
+use super::{Given, Outcome, Write, amount, quantity};
 use crate::{
     quantity::Quantity,
     resource::{PerResource, Resource},
@@ -43,14 +43,17 @@ impl Marker {
     }
 
     /// The marker for what was decided; `None` if nothing was.
-    pub(super) fn of(write: &Write<'_>, outcomes: &PerResource<Outcome>) -> Option<Self> {
+    pub(super) fn of(write: &Write<'_>, given: &Given<'_>, outcomes: &PerResource<Outcome>) -> Option<Self> {
         let mut from = BTreeMap::new();
         let values = outcomes.map(|resource, Outcome { raw, result, .. }| {
-            let like = write.new.allocatable.get(resource).as_ref()?;
-            let capacity = write.new.capacity.get(resource).as_ref().map(Quantity::to_string);
-            let raw = quantity(resource, (*raw)?, like).to_string();
-            from.insert(resource.name().to_owned(), Origin { capacity, raw });
-            Some(quantity(resource, (*result)?, like).to_string())
+            let raw = (*raw)?;
+            let family = given.family(resource, raw, write)?;
+            let origin = Origin {
+                capacity: capacity_of(resource, raw, write, given),
+                raw: quantity(resource, raw, family).to_string(),
+            };
+            from.insert(resource.name().to_owned(), origin);
+            Some(quantity(resource, (*result)?, family).to_string())
         });
         let PerResource { cpu, memory } = values;
         (!from.is_empty()).then(|| Self {
@@ -73,7 +76,12 @@ impl Marker {
 
     /// The raw value it came from.
     pub(super) fn raw(&self, resource: Resource) -> Option<u64> {
-        amount(resource, &self.from.get(resource.name())?.raw.parse().ok()?)
+        amount(resource, &self.raw_quantity(resource)?)
+    }
+
+    /// The raw value it came from, in its own family.
+    pub(super) fn raw_quantity(&self, resource: Resource) -> Option<Quantity> {
+        self.from.get(resource.name())?.raw.parse().ok()
     }
 
     /// The capacity at that time.
@@ -89,6 +97,18 @@ impl Marker {
                 .ok()?,
         )
     }
+}
+
+/// The capacity that `raw` goes with. Only a kubelet's sync tells raw and capacity together: in any other write the
+/// recorded capacity stays with the recorded raw value, or a change of both at once would go unseen.
+fn capacity_of(resource: Resource, raw: u64, write: &Write<'_>, given: &Given<'_>) -> Option<String> {
+    let recorded = given
+        .marker
+        .as_ref()
+        .filter(|marker| !write.is_sync() && marker.raw(resource) == Some(raw))
+        .and_then(|marker| marker.from.get(resource.name())?.capacity.clone());
+    let written = || write.new.capacity.get(resource).as_ref().map(Quantity::to_string);
+    recorded.or_else(written)
 }
 
 impl fmt::Display for Marker {

@@ -81,7 +81,8 @@ fn stored(new: &State, decision: &Decision) -> State {
     let mut stored = new.clone();
     for resource in Resource::ALL {
         if let Some(value) = decision.allocatable.get(resource) {
-            *stored.allocatable.get_mut(resource) = Some(*value);
+            // As text: that is how it is stored, and where an amount can change its family.
+            *stored.allocatable.get_mut(resource) = Some(value.to_string().parse().unwrap());
         }
     }
     for (key, value) in &decision.annotations {
@@ -415,6 +416,27 @@ fn reinvocation_is_told_from_a_forged_or_old_marker() {
     assert!(!is_reinvoked(&old, &old));
 }
 
+#[test]
+fn a_call_again_is_told_without_a_new_heartbeat_too() {
+    let old = with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#);
+    let stored = by_static(&old);
+    let changed = by_static(&with_ratio(stored.clone(), r#"{"cpu":3}"#));
+    assert!(is_reinvoked(&stored, &changed));
+}
+
+#[test]
+fn n58_d2_another_writer_does_not_hide_a_new_capacity_from_the_kubelets_next_sync() {
+    let mut away = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":1.5}"#));
+    away.capacity.cpu = Some("6".parse().unwrap());
+    let carried = by_static(&away);
+    let new = synced(carried.clone(), "6");
+    let after = stored(
+        &new,
+        &decided(&policy(STATIC), None, Writer::Kubelet, &carried, &new),
+    );
+    assert_eq!(texts(&after).0, "9");
+}
+
 #[rstest]
 #[case::fresh_rises(150, Standing::Fresh, "6")]
 #[case::held_may_fall(120, Standing::Hold, "4800m")]
@@ -586,7 +608,7 @@ proptest! {
     fn deciding_twice_changes_nothing(
         milli in 1_u64..500_000, cents in 50_u32..400, bound in 0_u64..600_000,
         mode in prop::sample::select(Mode::ALL.to_vec()),
-        ratio in prop::option::of("[{]\"cpu\":[1-6][.][0-9]{1,3}[}]"),
+        ratio in prop::option::of("[{]\"cpu\":[1-6][.][0-9]{1,3},\"memory\":1[.][0-9]{1,3}[}]"),
         is_kubelet in any::<bool>(),
     ) {
         let mut node = state("1", "8Gi");

@@ -21,9 +21,15 @@ pub fn keep(write: &Write<'_>) -> Decision {
         };
     };
     let outcomes = PerResource::from_fn(|resource| kept(resource, write, &given, marker));
+    if super::is_left_alone(&outcomes) {
+        return Decision {
+            outcomes,
+            ..Decision::default()
+        };
+    }
     Decision {
-        allocatable: super::allocatable(write, &outcomes),
-        annotations: super::records(write, &outcomes, true),
+        allocatable: super::allocatable(write, &given, &outcomes),
+        annotations: super::records(write, &given, &outcomes, true),
         outcomes,
     }
 }
