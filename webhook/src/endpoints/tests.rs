@@ -4,6 +4,8 @@
 //! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
 //! the node. `HEADROOM_BLESS=1` writes the outputs anew.
 
+mod node_status;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -201,24 +203,11 @@ impl Case {
 
     /// What the endpoint makes of a review, with the patch in clear.
     fn run(&self, review: &Value) -> (Value, Patch) {
-        let router = Router::new(Options {
-            endpoints: ENDPOINTS,
-            gates: GateSet::parse(gates(), "").unwrap(),
-            nodes: Arc::new(self.world.clone()),
-            limits: Limits::default(),
-            origin: Instant::now(),
-            heartbeat_interval: Duration::from_secs(300),
-        });
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-        let answer = router.answer(self.endpoint, review.to_string().as_bytes(), deadline);
+        let answer =
+            router(self.world.clone()).answer(self.endpoint, review.to_string().as_bytes(), deadline);
         let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
-        let patch = match body["response"].get("patch") {
-            None => Patch(vec![]),
-            Some(encoded) => {
-                let ByteString(bytes) = serde_json::from_value(encoded.clone()).unwrap();
-                serde_json::from_slice(&bytes).unwrap()
-            }
-        };
+        let patch = patch_of(&body["response"]);
         let mut output = body["response"].clone();
         let members = output.as_object_mut().unwrap();
         for encoded in ["uid", "patchType", "patch"] {
@@ -228,6 +217,25 @@ impl Case {
         members.insert("acted".to_owned(), json!(answer.decision.acted));
         (output, patch)
     }
+}
+
+fn router(world: World) -> Router {
+    Router::new(Options {
+        endpoints: ENDPOINTS,
+        gates: GateSet::parse(gates(), "").unwrap(),
+        nodes: Arc::new(world),
+        limits: Limits::default(),
+        origin: Instant::now(),
+        heartbeat_interval: Duration::from_secs(300),
+    })
+}
+
+fn patch_of(verdict: &Value) -> Patch {
+    let Some(encoded) = verdict.get("patch") else {
+        return Patch(vec![]);
+    };
+    let ByteString(bytes) = serde_json::from_value(encoded.clone()).unwrap();
+    serde_json::from_slice(&bytes).unwrap()
 }
 
 fn cases() -> Vec<Case> {

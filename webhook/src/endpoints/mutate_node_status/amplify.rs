@@ -1,7 +1,7 @@
 //! Sets allocatable as [`capacity::decide`] says.
 
 use headroom_domain::{
-    capacity::{self, Basis, Decision, Outcome, Write, Writer},
+    capacity::{self, Basis, Decision, Outcome, Why, Write, Writer},
     names,
     resource::Resource,
 };
@@ -58,6 +58,13 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             "{}: {error}; {} applies",
             node::annotation_field(names::MODE),
             policy.mode
+        ));
+    }
+    let is_bad = |resource| decision.outcomes.get(resource).why.contains(&Why::BadAnnotation);
+    if Resource::ALL.into_iter().any(is_bad) {
+        draft.warn(format!(
+            "{}: cannot be used and counts as 1.00",
+            node::annotation_field(names::RATIO)
         ));
     }
     apply(&decision, draft)?;
