@@ -11,6 +11,9 @@ use headroom_kit::{
 
 use crate::endpoints;
 
+/// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
+
 /// Amplifies what nodes may hand out, by what agents measure on them
 #[derive(Debug, Clone, Parser)]
 #[command(name = "headroom-webhook", version)]
@@ -45,7 +48,7 @@ pub struct Args {
     /// Seconds that the heartbeat of an amplified node may stay unwritten while its kubelet renews nothing else;
     /// 0 writes each. Hints of nodes that talk to other replicas are read from what is written, so they must not
     /// grow old by it
-    #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=300))]
+    #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = HEARTBEAT_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(0..=300))]
     pub heartbeat_interval_seconds: u64,
     /// Where the webhook shows its state.
     #[command(flatten)]

@@ -1,5 +1,7 @@
 //! Kubernetes objects that follow from the declarations: webhook configurations and RBAC rules, typed and as YAML.
 
+pub mod policies;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use headroom_domain::names;

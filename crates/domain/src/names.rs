@@ -76,6 +76,12 @@ pub const DEBUG_URL: &str = "/headroom/debug";
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
 
+/// Name of the policy that keeps amplified values while no webhook answers, and of its binding.
+pub const FLOOR_POLICY: &str = "headroom-floor";
+
+/// Name of the policy that reverts what kubelets write to protected annotations, and of its binding.
+pub const ANNOTATIONS_POLICY: &str = "headroom-annotations";
+
 /// Prefix of the environment twin of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";
 

@@ -52,6 +52,10 @@ static FILES: &[File] = &[
         text: manifests::webhooks,
     },
     File {
+        path: "deploy/kustomize/base/policies.yaml",
+        text: manifests::policies,
+    },
+    File {
         path: "deploy/kustomize/base/rbac.yaml",
         text: manifests::rbac,
     },

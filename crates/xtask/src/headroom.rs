@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod agent;
+pub mod policies;
 pub mod webhook;
 
 use std::{

@@ -19,7 +19,7 @@ fn on() -> GateSet {
 }
 
 /// The YAML, after checking that it reads back as the same object with no field lost or left over.
-fn checked<T: Serialize + DeserializeOwned + PartialEq + Debug>(object: &T) -> String {
+pub(super) fn checked<T: Serialize + DeserializeOwned + PartialEq + Debug>(object: &T) -> String {
     let text = yaml(object).unwrap();
     let back: T = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(&back, object);

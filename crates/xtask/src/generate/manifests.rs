@@ -1,11 +1,14 @@
-//! Manifests: webhook configurations and RBAC from the webhook's declarations.
+//! Manifests: webhook configurations, policies and RBAC from the webhook's declarations.
 
 use anyhow::Result;
 use headroom_domain::names;
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     endpoints::{self, ENDPOINTS},
-    manifest::{self, Address, Client},
+    manifest::{
+        self, Address, Client,
+        policies::{self, Bound},
+    },
     start,
 };
 use k8s_openapi::{
@@ -29,6 +32,15 @@ pub(super) fn webhooks() -> Result<String> {
         yaml(&manifest::mutating(ENDPOINTS, &gates, &client))?,
         yaml(&manifest::validating(ENDPOINTS, &gates, &client))?,
     ]))
+}
+
+/// The policies that the API server evaluates, with their bindings.
+pub(super) fn policies() -> Result<String> {
+    let mut texts = Vec::new();
+    for Bound { policy, binding } in policies::all() {
+        texts.extend([yaml(&policy)?, yaml(&binding)?]);
+    }
+    Ok(documents(&texts))
 }
 
 /// The webhook's role and its binding, and the role of people who look on.
