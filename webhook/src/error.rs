@@ -132,6 +132,12 @@ pub enum AdmissionError {
         /// `apiVersion` as sent.
         api_version: String,
     },
+    /// An object of a review is text, a list or the like.
+    #[error("{field} is not an object")]
+    NotAnObject {
+        /// The field, as a path from the outside in.
+        field: &'static str,
+    },
     /// A review without something that its operation needs.
     #[error("{field} is missing")]
     Missing {
@@ -174,6 +180,7 @@ impl AdmissionError {
             | Self::NotJson(_)
             | Self::Field { .. }
             | Self::Version { .. }
+            | Self::NotAnObject { .. }
             | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
         }
     }
@@ -218,6 +225,7 @@ mod tests {
     #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, Outcome::Rejected)]
     #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, Outcome::Rejected)]
     #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
+    #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, Outcome::Rejected)]
     #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
     fn each_error_answers_what_the_table_says(
         #[case] error: AdmissionError,

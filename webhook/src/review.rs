@@ -149,6 +149,11 @@ pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
         Operation::Create | Operation::Update | Operation::Delete | Operation::Connect => None,
     };
     is_missing.map_or(Ok(()), |field| Err(AdmissionError::Missing { field }))?;
+    for (field, object) in [("request.object", &object), ("request.oldObject", &old_object)] {
+        if object.as_ref().is_some_and(|object| !object.is_object()) {
+            return Err(AdmissionError::NotAnObject { field });
+        }
+    }
     Ok(Review {
         version,
         request,

@@ -53,3 +53,30 @@ async fn an_update_without_its_objects_is_a_bad_request(#[case] without: &[&str]
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(String::from_utf8_lossy(&body).contains(field), "{body:?}");
 }
+
+#[rstest]
+#[case::n55_text("object", "a node".into())]
+#[case::n55_list("object", json!([]))]
+#[case::n55_old_number("oldObject", json!(7))]
+#[tokio::test]
+async fn an_update_of_what_is_no_object_is_a_bad_request(#[case] field: &str, #[case] value: Value) {
+    let mut review = question();
+    review["request"][field] = value;
+    let (status, body) = answer(&review).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(body, format!("request.{field} is not an object\n"));
+}
+
+/// Koordinator answers 400; the API server has decoded the object before it asks anybody.
+#[rstest]
+#[case::status(json!({"status": []}))]
+#[case::allocatable(json!({"status": {"allocatable": "4"}}))]
+#[case::cpu(json!({"status": {"allocatable": {"cpu": true, "memory": ["8Gi"]}}}))]
+#[case::annotations(json!({"metadata": {"annotations": "none"}}))]
+#[tokio::test]
+async fn an_object_that_is_no_node_is_left_alone(#[case] object: Value) {
+    let mut review = question();
+    review["request"]["object"] = object.clone();
+    review["request"]["oldObject"] = object;
+    assert_eq!(verdict(&review).await, json!({"uid": "r-1", "allowed": true}));
+}
