@@ -194,7 +194,9 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     let page = cli.ask(&["node", "n1"]).await;
     let uid = node.uid().expect("a UID");
     assert!(
-        page.starts_with(&format!("node n1, uid {uid}, mode auto, 0 pods bound\n")),
+        page.starts_with(&format!(
+            "node n1, uid {uid}, 0 pods bound\nmode auto by the configuration file, floor requests\n"
+        )),
         "{page}"
     );
     for line in [

@@ -21,6 +21,12 @@ pub struct Args {
     /// Configuration file (YAML); without one, defaults are in force
     #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Namespace of Koordinator's ConfigMap
+    #[arg(long, env = "HEADROOM_CONFIG_NAMESPACE", value_name = "NAME", default_value = names::SLO_CONFIG_NAMESPACE)]
+    pub config_namespace: String,
+    /// Name of Koordinator's ConfigMap, whose key resource-amplification-config is laid over the configuration file
+    #[arg(long, env = "HEADROOM_SLO_CONFIG_NAME", value_name = "NAME", default_value = names::SLO_CONFIG)]
+    pub slo_config_name: String,
     /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_ADMISSION_ADDR", value_name = "IP:PORT", default_value_t = any(names::ADMISSION_PORT))]
     pub admission_addr: SocketAddr,

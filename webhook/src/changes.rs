@@ -25,6 +25,15 @@ pub struct Ticks {
     pub urgent: u64,
 }
 
+impl Ticks {
+    fn count(&mut self, urgency: Urgency) {
+        self.all = self.all.wrapping_add(1);
+        if urgency == Urgency::AtOnce {
+            self.urgent = self.urgent.wrapping_add(1);
+        }
+    }
+}
+
 /// The followers of each node, and of all nodes.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -45,21 +54,24 @@ impl Changes {
 
     /// Says that a node changed. Nodes that nobody follows any more are forgotten here.
     pub fn ring(&self, node: &str, urgency: Urgency) {
-        let tick = |ticks: &mut Ticks| {
-            ticks.all = ticks.all.wrapping_add(1);
-            if urgency == Urgency::AtOnce {
-                ticks.urgent = ticks.urgent.wrapping_add(1);
-            }
-        };
-        self.all.send_modify(tick);
+        self.all.send_modify(|ticks| ticks.count(urgency));
         let mut nodes = self.lock();
         if let Some(followers) = nodes.get(node) {
             if followers.is_closed() {
                 nodes.remove(node);
             } else {
-                followers.send_modify(tick);
+                followers.send_modify(|ticks| ticks.count(urgency));
             }
         }
+    }
+
+    /// Says that something changed that concerns every node.
+    pub fn ring_all(&self, urgency: Urgency) {
+        self.all.send_modify(|ticks| ticks.count(urgency));
+        self.lock().retain(|_, followers| {
+            followers.send_modify(|ticks| ticks.count(urgency));
+            !followers.is_closed()
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<Ticks>>> {
@@ -85,10 +97,26 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_nobody_follows_is_forgotten() {
+    fn all_followers_are_told_what_concerns_every_node() {
         let changes = Changes::default();
-        drop(changes.follow("a"));
-        changes.ring("a", Urgency::Usual);
-        assert!(changes.lock().is_empty());
+        let (one, other, all) = (changes.follow("a"), changes.follow("b"), changes.follow_all());
+        changes.ring_all(Urgency::Usual);
+        for followed in [one, other, all] {
+            assert_eq!(*followed.borrow(), Ticks { all: 1, urgent: 0 });
+        }
+    }
+
+    #[test]
+    fn a_node_that_nobody_follows_is_forgotten() {
+        let ways: [fn(&Changes); 2] = [
+            |changes| changes.ring("a", Urgency::Usual),
+            |changes| changes.ring_all(Urgency::Usual),
+        ];
+        for way in ways {
+            let changes = Changes::default();
+            drop(changes.follow("a"));
+            way(&changes);
+            assert!(changes.lock().is_empty());
+        }
     }
 }

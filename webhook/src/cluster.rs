@@ -8,17 +8,18 @@ use std::{
 use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, Write, Writer},
     hint::{Found, Note, Standing},
-    policy::Policy,
+    policy::{InForce, Policy},
     resource::PerResource,
 };
 
 use crate::{
     changes::Changes,
-    config::Policies,
+    config::Amplification,
     endpoint,
     hints::table::Hints,
-    node::{Node, watch::Nodes},
+    node::{Labels, Node, watch::Nodes},
     pods::Pods,
+    policies::Policies,
 };
 
 /// The stores of this replica.
@@ -32,20 +33,22 @@ pub struct Cluster {
     pub hints: Arc<Hints>,
     /// Who follows which node.
     pub changes: Arc<Changes>,
-    policies: Policies,
+    /// The policies in force.
+    pub policies: Arc<Policies>,
     origin: Instant,
 }
 
 impl Cluster {
-    /// Stores that know nothing yet but their policies. `origin` is where monotonic time begins.
-    pub fn new(policies: Policies, origin: Instant) -> Self {
+    /// Stores that know nothing yet but what the configuration file says, and which ConfigMap may say more. `origin`
+    /// is where monotonic time begins.
+    pub fn new(file: Amplification, config_map: String, origin: Instant) -> Self {
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
         Self {
             nodes: Arc::new(Nodes::new(Arc::clone(&changes), Arc::clone(&hints))),
             pods: Arc::new(Pods::new(Arc::clone(&changes))),
+            policies: Arc::new(Policies::new(file, config_map, Arc::clone(&changes))),
             hints,
             changes,
-            policies,
             origin,
         }
     }
@@ -55,14 +58,15 @@ impl Cluster {
         self.origin.elapsed()
     }
 
-    /// True once Nodes and pods are known.
+    /// True once Nodes, pods and the ConfigMap are known.
     pub fn has_synced(&self) -> bool {
-        self.nodes.has_synced() && self.pods.has_synced()
+        self.nodes.has_synced() && self.pods.has_synced() && self.policies.has_synced()
     }
 
-    /// The policy in force for a node.
-    pub fn policy(&self, node: &Node) -> Policy {
-        self.policies.in_force(node)
+    /// The policy in force for a node; `None` while it is not known.
+    pub fn policy(&self, node: &Node) -> Option<InForce> {
+        let configured = self.policies.of(|| node.labels.clone())?;
+        Some(configured.with_mode(node.mode))
     }
 
     /// What a write of `nodes/status` that changes nothing but the hint annotation would come to now, and the hint
@@ -70,12 +74,6 @@ impl Cluster {
     pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<Found>) {
         let annotation = node.state.annotations.hint.as_deref();
         let hint = endpoint::Nodes::hint(self, &node.name, &node.uid, annotation, now);
-        let policy = self.policy(node);
-        let basis = Basis {
-            policy: &policy,
-            hint: hint.as_ref(),
-            bound: self.pods.bound(&node.name),
-        };
         let mut new = node.state.clone();
         if let Some(found) = &hint {
             new.annotations = Annotations {
@@ -89,7 +87,18 @@ impl Cluster {
             old: &node.state,
             new: &new,
         };
-        (capacity::decide(&write, &basis), hint)
+        let decision = match self.policy(node) {
+            None => capacity::keep(&write),
+            Some(InForce { policy, .. }) => {
+                let basis = Basis {
+                    policy: &policy,
+                    hint: hint.as_ref(),
+                    bound: self.pods.bound(&node.name),
+                };
+                capacity::decide(&write, &basis)
+            }
+        };
+        (decision, hint)
     }
 
     /// A hint that was computed before the node's pods last changed may lower, not raise.
@@ -126,8 +135,8 @@ fn no_higher(mut note: Note, applied: Option<&Note>) -> Note {
 }
 
 impl endpoint::Nodes for Cluster {
-    fn policy(&self, node: &str) -> Policy {
-        self.policies.policy_for(node)
+    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        Some(self.policies.of(labels)?.policy)
     }
 
     fn hint(&self, node: &str, uid: &str, annotation: Option<&str>, now: Duration) -> Option<Found> {

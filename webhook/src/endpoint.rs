@@ -15,6 +15,7 @@ pub use self::{deadline::Deadline, run::Admitted};
 use crate::{
     draft::Draft,
     error::{Denial, StepError},
+    node::Labels,
     review::{Operation, Request},
 };
 
@@ -130,6 +131,8 @@ pub struct Access {
     pub group: &'static str,
     /// Resource, `resource/subresource` for a subresource.
     pub resource: &'static str,
+    /// The objects it is restricted to; empty for all.
+    pub names: &'static [&'static str],
     /// What is done with it.
     pub verbs: &'static [&'static str],
 }
@@ -161,8 +164,9 @@ pub struct Ctx<'a> {
 
 /// What is known about nodes, all in memory.
 pub trait Nodes: Send + Sync {
-    /// The configured policy for a node; a mode annotation on the Node comes on top.
-    fn policy(&self, node: &str) -> Policy;
+    /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
+    /// annotation on the Node comes on top. `None` while the policy is not known.
+    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;
 
     /// The hint that counts for a node. `annotation` is the Node's hint annotation as far as it can be trusted,
     /// for replicas that no agent talks to.
@@ -212,9 +216,19 @@ impl Rule {
 impl Access {
     /// What an informer needs.
     pub const fn watch(group: &'static str, resource: &'static str) -> Self {
+        Self::watch_named(group, resource, &[])
+    }
+
+    /// What an informer needs that follows only objects of these names.
+    pub const fn watch_named(
+        group: &'static str,
+        resource: &'static str,
+        names: &'static [&'static str],
+    ) -> Self {
         Self {
             group,
             resource,
+            names,
             verbs: &["get", "list", "watch"],
         }
     }

@@ -30,6 +30,11 @@ pub trait Store: Send + Sync {
     /// The resource in plural, as a metric label and log field.
     const RESOURCE: &'static str;
 
+    /// Which objects of the resource, as a field selector; all of them unless said otherwise.
+    fn fields(&self) -> Option<String> {
+        None
+    }
+
     /// Takes one object of a list.
     fn list(listing: &mut Self::Listing, object: Self::Object);
     /// Replaces everything by a complete list.
@@ -48,7 +53,11 @@ pub async fn follow<S: Store>(
     synced: oneshot::Sender<()>,
     stop: CancellationToken,
 ) {
-    let mut events = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE)));
+    let mut config = watcher::Config::default().page_size(PAGE);
+    if let Some(fields) = store.fields() {
+        config = config.fields(&fields);
+    }
+    let mut events = std::pin::pin!(watcher(api, config));
     let mut listing = S::Listing::default();
     let mut synced = Some(synced);
     let mut pause = FIRST_PAUSE;

@@ -25,6 +25,7 @@ pub mod node;
 pub mod pace;
 pub mod patch;
 pub mod pods;
+pub mod policies;
 pub mod review;
 pub mod router;
 pub mod selfcall;

@@ -85,21 +85,25 @@ pub fn validating(
 pub fn cluster_role(endpoints: &[&Endpoint], besides: &[Access]) -> ClusterRole {
     let steps = endpoints.iter().flat_map(|endpoint| endpoint.steps);
     let accesses = steps.flat_map(|&&Step { reads, .. }| reads).chain(besides);
-    let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut verbs: BTreeMap<(&str, &str, &[&str]), BTreeSet<&str>> = BTreeMap::new();
     for &Access {
         group,
         resource,
+        names,
         verbs: own,
     } in accesses
     {
-        verbs.entry((group, resource)).or_default().extend(own);
+        verbs.entry((group, resource, names)).or_default().extend(own);
     }
-    let rules = verbs.into_iter().map(|((group, resource), verbs)| PolicyRule {
-        api_groups: Some(vec![group.to_owned()]),
-        resources: Some(vec![resource.to_owned()]),
-        verbs: verbs.into_iter().map(str::to_owned).collect(),
-        ..PolicyRule::default()
-    });
+    let rules = verbs
+        .into_iter()
+        .map(|((group, resource, names), verbs)| PolicyRule {
+            api_groups: Some(vec![group.to_owned()]),
+            resources: Some(vec![resource.to_owned()]),
+            resource_names: (!names.is_empty()).then(|| names.iter().map(|&name| name.to_owned()).collect()),
+            verbs: verbs.into_iter().map(str::to_owned).collect(),
+            ..PolicyRule::default()
+        });
     ClusterRole {
         metadata: named(names::WEBHOOK_SERVICE_ACCOUNT),
         rules: Some(rules.collect()),

@@ -5,7 +5,12 @@ pub mod nudge;
 pub mod object;
 pub mod watch;
 
+use std::collections::BTreeMap;
+
 use headroom_domain::{capacity::State, hint::Note, policy::Mode};
+
+/// The labels of a Node.
+pub type Labels = BTreeMap<String, String>;
 
 /// A Node as far as Headroom reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub struct Node {
     pub uid: String,
     /// Its resource version, by which its states are ordered.
     pub version: u64,
+    /// Its labels, by which policies select it.
+    pub labels: Labels,
     /// What the capacity rules read.
     pub state: State,
     /// The mode that its annotation asks for; `None` also where that is no mode.

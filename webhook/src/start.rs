@@ -31,19 +31,20 @@ use tracing::{info, warn};
 use crate::{
     args::Args,
     cluster::Cluster,
-    config::Policies,
+    config,
     endpoint::{self, Access},
     endpoints,
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
-    informer, metrics,
+    informer::{self, Store},
+    metrics,
     node::{
         metrics as node_metrics,
         nudge::{self, Nudger},
         watch,
     },
-    pods,
+    pods, policies,
     router::{self, Router},
     selfcall,
 };
@@ -99,7 +100,7 @@ impl StartError {
 /// # Errors
 /// It cannot start, or one of its tasks ended.
 pub async fn run(args: Args) -> Result<(), StartError> {
-    let policies = Policies::load(args.config.as_deref())?;
+    let written = config::load(args.config.as_deref())?;
     args.log.init()?;
     tls::install_provider();
     let exporter = catalogue()?.install()?;
@@ -116,8 +117,15 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let store = certificates(&args, &mut supervisor)?;
     let client = client(args.kubeconfig.as_deref()).await?;
     let origin = Instant::now();
-    let cluster = Arc::new(Cluster::new(policies, origin));
-    follow(&client, &cluster, ready.caches, &mut supervisor).await;
+    let cluster = Arc::new(Cluster::new(written, args.slo_config_name.clone(), origin));
+    follow(
+        &client,
+        &args.config_namespace,
+        &cluster,
+        ready.caches,
+        &mut supervisor,
+    )
+    .await;
     serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
     serve_admission(&args, store, cluster, origin, ready.admission, &mut supervisor).await?;
 
@@ -130,7 +138,14 @@ pub async fn run(args: Args) -> Result<(), StartError> {
 
 /// API access that the process needs besides what admission steps read.
 pub fn access() -> Vec<Access> {
-    [watch::ACCESS, pods::ACCESS, review::ACCESS, nudge::ACCESS].concat()
+    [
+        watch::ACCESS,
+        pods::ACCESS,
+        policies::ACCESS,
+        review::ACCESS,
+        nudge::ACCESS,
+    ]
+    .concat()
 }
 
 /// All metrics of the webhook.
@@ -138,7 +153,12 @@ pub fn access() -> Vec<Access> {
 /// # Errors
 /// Two declarations contradict each other.
 pub fn catalogue() -> Result<Catalogue, MetricError> {
-    Catalogue::new(&[metrics::ADMISSION, hint_metrics::METRICS, node_metrics::METRICS])
+    Catalogue::new(&[
+        metrics::ADMISSION,
+        hint_metrics::METRICS,
+        node_metrics::METRICS,
+        policies::metrics::METRICS,
+    ])
 }
 
 /// The parts that have a say in readiness; all of them do from the beginning.
@@ -199,24 +219,22 @@ async fn client(kubeconfig: Option<&Path>) -> Result<Client, StartError> {
     Client::try_from(config).map_err(|error| StartError::Kube(error.into()))
 }
 
-/// Begins to follow nodes and pods, and gives the caches a moment to fill.
-async fn follow(client: &Client, cluster: &Arc<Cluster>, ready: Handle, supervisor: &mut Supervisor) {
+/// Begins to follow nodes, pods and policies, and gives the caches a moment to fill.
+async fn follow(
+    client: &Client,
+    config_namespace: &str,
+    cluster: &Arc<Cluster>,
+    ready: Handle,
+    supervisor: &mut Supervisor,
+) {
     let stop = supervisor.shutdown().stopping().clone();
-    let (nodes_tx, nodes) = oneshot::channel();
-    let (pods_tx, pods) = oneshot::channel();
-    let api = Api::all(client.clone());
-    supervisor.spawn(
-        "nodes",
-        informer::follow(api, Arc::clone(&cluster.nodes), nodes_tx, stop.clone()),
-    );
-    let api = Api::all(client.clone());
-    supervisor.spawn(
-        "pods",
-        informer::follow(api, Arc::clone(&cluster.pods), pods_tx, stop.clone()),
-    );
+    let nodes = keep(Api::all(client.clone()), &cluster.nodes, supervisor);
+    let pods = keep(Api::all(client.clone()), &cluster.pods, supervisor);
+    let api = Api::namespaced(client.clone(), config_namespace);
+    let policies = keep(api, &cluster.policies, supervisor);
     let (filled_tx, filled) = oneshot::channel::<()>();
     supervisor.spawn("caches", async move {
-        if let (Ok(()), Ok(())) = tokio::join!(nodes, pods) {
+        if let (Ok(()), Ok(()), Ok(())) = tokio::join!(nodes, pods, policies) {
             ready.ready();
             // Whoever waited may have given up.
             let _is_heard = filled_tx.send(()).is_ok();
@@ -224,8 +242,23 @@ async fn follow(client: &Client, cluster: &Arc<Cluster>, ready: Handle, supervis
         stop.cancelled().await;
     });
     if timeout(CACHE_WAIT, filled).await.is_err() {
-        warn!(waited = ?CACHE_WAIT, "serving before nodes and pods are known");
+        warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
     }
+}
+
+/// Begins to keep a store equal to what the API server has; the answer comes when it is for the first time.
+fn keep<S: Store + 'static>(
+    api: Api<S::Object>,
+    store: &Arc<S>,
+    supervisor: &mut Supervisor,
+) -> oneshot::Receiver<()> {
+    let (synced_tx, synced) = oneshot::channel();
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn(
+        S::RESOURCE,
+        informer::follow(api, Arc::clone(store), synced_tx, stop),
+    );
+    synced
 }
 
 /// Opens the hint port.

@@ -22,7 +22,7 @@ pub struct Derivation {
     pub resource: Resource,
     /// C: physical capacity.
     pub capacity: u64,
-    /// theta, in ppm. The webhook does not report it; this is the default policy's.
+    /// theta, in ppm: that of the policy in force, or of the default one while that is not known.
     pub theta_ppm: u32,
     /// m, in ppm.
     pub margin_ppm: u32,
@@ -50,7 +50,11 @@ impl Derivation {
     pub fn of(node: &Node, resource: Resource) -> Option<Self> {
         let report = node.hint.as_ref()?.report.resources.get(resource);
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
-        let theta_ppm = *Policy::default().target_ppm.get(resource);
+        let policy = node
+            .policy
+            .as_ref()
+            .map_or_else(Policy::default, |in_force| in_force.policy);
+        let theta_ppm = *policy.target_ppm.get(resource);
         if report.capacity == 0 || raw == 0 {
             return None;
         }
@@ -104,7 +108,7 @@ impl Derivation {
             Term(
                 "theta",
                 percent(self.theta_ppm),
-                "share that predicted use may reach (default policy)",
+                "share that predicted use may reach",
             ),
             Term("T", amount(safe), safe_is),
             Term(

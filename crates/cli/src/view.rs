@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::{
     hint::{Brake, NodeHint, Sight, Standing},
-    policy::Mode,
+    policy::{InForce, Mode},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -17,8 +17,10 @@ pub struct Node {
     pub name: String,
     /// UID of the Node object.
     pub uid: String,
-    /// How the node's ratio is chosen.
-    pub mode: Mode,
+    /// The policy in force, as far as the webhook knows it.
+    pub policy: Option<InForce>,
+    /// Why the newest version of the ConfigMap is not in force.
+    pub policy_refused: Option<String>,
     /// The newest report of its agent.
     pub hint: Option<Hint>,
     /// A: the kubelet's own allocatable.
@@ -45,6 +47,11 @@ pub struct Hint {
 }
 
 impl Node {
+    /// How the node's ratio is chosen; `None` while the policy is not known.
+    pub fn mode(&self) -> Option<Mode> {
+        self.policy.as_ref().map(|in_force| in_force.policy.mode)
+    }
+
     /// Allocatable over raw, to the nearest cent; `None` if either is not known.
     pub fn ratio(&self, resource: Resource) -> Option<Cents> {
         let raw = u128::from(*self.raw?.get(resource));
@@ -120,11 +127,10 @@ impl TryFrom<wire::NodeStatus> for Node {
     type Error = WireError;
 
     fn try_from(status: wire::NodeStatus) -> Result<Self, WireError> {
-        let mode = status.mode();
         let wire::NodeStatus {
             name,
             uid,
-            mode: _,
+            policy,
             hint,
             hint_age_ms,
             hint_standing,
@@ -134,6 +140,7 @@ impl TryFrom<wire::NodeStatus> for Node {
             pods,
             why_cpu,
             why_memory,
+            policy_refused,
         } = status;
         let hint = match hint {
             None => None,
@@ -149,7 +156,8 @@ impl TryFrom<wire::NodeStatus> for Node {
         Ok(Self {
             name,
             uid,
-            mode: mode.try_into()?,
+            policy: policy.map(InForce::try_from).transpose()?,
+            policy_refused: Some(policy_refused).filter(|reason| !reason.is_empty()),
             hint,
             raw: raw.map(PerResource::from),
             allocatable: allocatable.map(PerResource::from),

@@ -82,6 +82,15 @@ pub const FLOOR_POLICY: &str = "headroom-floor";
 /// Name of the policy that reverts what kubelets write to protected annotations, and of its binding.
 pub const ANNOTATIONS_POLICY: &str = "headroom-annotations";
 
+/// Namespace of Koordinator's configuration.
+pub const SLO_CONFIG_NAMESPACE: &str = "koordinator-system";
+
+/// ConfigMap with Koordinator's configuration, in [`SLO_CONFIG_NAMESPACE`].
+pub const SLO_CONFIG: &str = "slo-controller-config";
+
+/// Key in [`SLO_CONFIG`] with what is to be amplified how. Koordinator's key; its JSON has members of ours.
+pub const AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
+
 /// Prefix of the environment twin of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";
 

@@ -120,6 +120,16 @@ pub enum Floor {
     None,
 }
 
+impl Floor {
+    /// The word in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::None => "none",
+        }
+    }
+}
+
 /// The policy in force for one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -133,6 +143,65 @@ pub struct Policy {
     pub floor: Floor,
     /// The share of capacity (CPU) or raw allocatable (memory) that predicted use may reach, in ppm.
     pub target_ppm: PerResource<u32>,
+}
+
+/// The policy in force for one node, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// The policy.
+    pub policy: Policy,
+    /// What decides its mode.
+    pub mode_from: Source,
+    /// The entry of the ConfigMap that selects the node: its name, or its place as in `nodeConfigs[1]`.
+    pub entry: Option<String>,
+}
+
+/// Where a part of a policy comes from, each over the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Nobody said anything.
+    Default,
+    /// The webhook's configuration file.
+    File,
+    /// The ConfigMap, for all nodes.
+    ConfigMap,
+    /// An entry of the ConfigMap that selects the node.
+    Entry,
+    /// The annotation on the Node.
+    Annotation,
+}
+
+impl InForce {
+    /// The same with the mode that the Node asks for, if it asks for one.
+    pub fn with_mode(mut self, asked: Option<Mode>) -> Self {
+        if let Some(mode) = asked {
+            self.policy.mode = mode;
+            self.mode_from = Source::Annotation;
+        }
+        self
+    }
+}
+
+impl Source {
+    /// All sources, the lowest first.
+    pub const ALL: [Self; 5] = [
+        Self::Default,
+        Self::File,
+        Self::ConfigMap,
+        Self::Entry,
+        Self::Annotation,
+    ];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File => "file",
+            Self::ConfigMap => "configmap",
+            Self::Entry => "entry",
+            Self::Annotation => "annotation",
+        }
+    }
 }
 
 impl Default for Policy {

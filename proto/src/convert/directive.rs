@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::{PodRequest, Profile, View},
-    policy::{Bounds, Floor, Policy},
+    policy::{Bounds, Floor, InForce, Policy, Source},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -43,6 +43,66 @@ impl wire::Policy {
                 .collect(),
             quarantine: String::new(),
         }
+    }
+}
+
+impl wire::PolicyInForce {
+    /// What is in force for a node, as people are told it.
+    pub fn of(in_force: &InForce, timing_allowed: &[Profile]) -> Self {
+        let InForce {
+            policy,
+            mode_from,
+            entry,
+        } = in_force;
+        let PerResource { cpu, memory } = policy.static_max;
+        Self {
+            policy: Some(wire::Policy::of(policy, timing_allowed)),
+            static_max_cpu_cents: cpu.0,
+            static_max_memory_cents: memory.0,
+            mode_from: mode_from.name().to_owned(),
+            entry: entry.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl TryFrom<wire::PolicyInForce> for InForce {
+    type Error = WireError;
+
+    fn try_from(message: wire::PolicyInForce) -> Result<Self, WireError> {
+        let wire::PolicyInForce {
+            policy,
+            static_max_cpu_cents,
+            static_max_memory_cents,
+            mode_from,
+            entry,
+        } = message;
+        let policy = policy.ok_or_else(|| WireError::new("policy", "is missing"))?;
+        let (bounds, target_ppm) = agent_policy(&policy)?;
+        let static_max = |field: &str, cents: u32| {
+            Bounds::new(Cents::ONE, Cents(cents))
+                .map(|bounds| bounds.max)
+                .map_err(|error| WireError::new(field, error.to_string()))
+        };
+        let known = Source::ALL.into_iter().find(|source| source.name() == mode_from);
+        Ok(Self {
+            policy: Policy {
+                mode: policy.mode().try_into()?,
+                bounds,
+                static_max: PerResource {
+                    cpu: static_max("static_max_cpu_cents", static_max_cpu_cents)?,
+                    memory: static_max("static_max_memory_cents", static_max_memory_cents)?,
+                },
+                floor: match policy.floor() {
+                    wire::Floor::Unspecified => return Err(WireError::new("floor", "is unspecified")),
+                    wire::Floor::Requests => Floor::Requests,
+                    wire::Floor::None => Floor::None,
+                },
+                target_ppm,
+            },
+            mode_from: known
+                .ok_or_else(|| WireError::new("mode_from", format!("{mode_from:?} is not known")))?,
+            entry: Some(entry).filter(|entry| !entry.is_empty()),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use headroom_domain::{
     estimate::Profile,
     hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
-    policy::Policy,
+    policy::{Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
 };
 use proptest::prelude::*;
@@ -168,6 +168,54 @@ fn a_policy_survives_the_wire() {
     let mut message = wire::Policy::of(&policy, &[]);
     message.cpu.as_mut().unwrap().max_cents = 99;
     assert_eq!(agent_policy(&message).unwrap_err().field, "cpu");
+}
+
+fn in_force(mode_from: Source, entry: Option<&str>) -> InForce {
+    InForce {
+        policy: Policy {
+            mode: Mode::Guard,
+            floor: Floor::None,
+            ..Policy::default()
+        },
+        mode_from,
+        entry: entry.map(str::to_owned),
+    }
+}
+
+#[test]
+fn what_is_in_force_survives_the_wire() {
+    for in_force in [
+        in_force(Source::Default, None),
+        in_force(Source::Entry, Some("batch")),
+    ] {
+        assert_eq!(
+            InForce::try_from(wire::PolicyInForce::of(&in_force, &[])),
+            Ok(in_force)
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_in_force_is_refused_with_its_field() {
+    let refused = |change: fn(&mut wire::PolicyInForce)| {
+        let mut message = wire::PolicyInForce::of(&in_force(Source::File, None), &[]);
+        change(&mut message);
+        InForce::try_from(message).unwrap_err().field
+    };
+    assert_eq!(refused(|message| message.policy = None), "policy");
+    assert_eq!(
+        refused(|message| message.static_max_cpu_cents = 99),
+        "static_max_cpu_cents"
+    );
+    assert_eq!(refused(|message| message.mode_from.clear()), "mode_from");
+    assert_eq!(
+        refused(|message| message.policy.as_mut().unwrap().mode = 0),
+        "mode"
+    );
+    assert_eq!(
+        refused(|message| message.policy.as_mut().unwrap().floor = 0),
+        "floor"
+    );
 }
 
 proptest! {

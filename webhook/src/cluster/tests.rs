@@ -4,7 +4,7 @@ use headroom_domain::{
     capacity::Why,
     hint::NodeHint,
     names,
-    policy::{Bounds, Mode},
+    policy::{Mode, Source},
     ratio::Cents,
 };
 use rstest::rstest;
@@ -18,12 +18,10 @@ pub(crate) fn cluster(
     nodes: impl IntoIterator<Item = Value>,
     pods: impl IntoIterator<Item = Value>,
 ) -> Cluster {
-    let mut policy = Policy {
-        mode: Mode::Auto,
-        ..Policy::default()
-    };
-    policy.bounds.memory = Bounds::new(Cents::ONE, Cents(150)).unwrap();
-    let cluster = Cluster::new(Policies::from(policy), Instant::now());
+    let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
+    let file = serde_json::from_value(file).unwrap();
+    let cluster = Cluster::new(file, names::SLO_CONFIG.to_owned(), Instant::now());
+    cluster.policies.replace(None);
     let mut listing = crate::node::watch::Listing::default();
     for node in nodes {
         Nodes::list(&mut listing, serde_json::from_value(node).unwrap());
@@ -81,6 +79,15 @@ pub(crate) fn published(seq: u64, cents: u32) -> NodeHint {
     let mut hint = hint("n1", seq);
     hint.resources.cpu.published = Cents(cents);
     hint
+}
+
+/// A cluster of which the API server has said nothing yet.
+fn unheard() -> Cluster {
+    Cluster::new(
+        Amplification::default(),
+        names::SLO_CONFIG.to_owned(),
+        Instant::now(),
+    )
 }
 
 fn ratio(cluster: &Cluster) -> (u32, Standing) {
@@ -147,13 +154,33 @@ fn an_outdated_hint_for_a_node_without_one_counts_as_no_amplification() {
 fn the_mode_annotation_decides_over_the_configuration() {
     let cluster = cluster([node(1, "4", &json!({names::MODE: "off"}))], []);
     let node = cluster.nodes.get("n1").unwrap();
-    assert_eq!(cluster.policy(&node).mode, Mode::Off);
-    assert_eq!(endpoint::Nodes::policy(&cluster, "n1").mode, Mode::Auto);
+    let in_force = cluster.policy(&node).unwrap();
+    assert_eq!(
+        (in_force.policy.mode, in_force.mode_from),
+        (Mode::Off, Source::Annotation)
+    );
+    let configured = endpoint::Nodes::policy(&cluster, &Labels::new).unwrap();
+    assert_eq!(configured.mode, Mode::Auto);
 }
 
 #[test]
 fn what_is_bound_is_unknown_until_all_pods_are_known() {
-    let cluster = Cluster::new(Policies::default(), Instant::now());
+    let cluster = unheard();
     assert_eq!(cluster.bound("n1"), None);
     assert!(!cluster.has_synced());
+}
+
+#[test]
+fn a_preview_under_an_unknown_policy_is_what_was_decided_last() {
+    let cluster = unheard();
+    for (version, stored) in [(1, "4800m"), (2, "4")] {
+        let mut object = amplified(version, "4800m", 120);
+        object["status"]["allocatable"]["cpu"] = stored.into();
+        cluster.nodes.apply(serde_json::from_value(object).unwrap());
+        let node = cluster.nodes.get("n1").unwrap();
+        assert!(cluster.policy(&node).is_none());
+        let (decision, _) = cluster.preview(&node, cluster.now());
+        assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
+        assert_eq!(decision.outcomes.cpu.result, Some(4800));
+    }
 }

@@ -10,7 +10,7 @@ use headroom_domain::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{draft::Fields, endpoint::Ctx};
+use crate::{draft::Fields, endpoint::Ctx, node::Labels};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,15 +69,25 @@ pub(super) fn state(fields: &impl Fields) -> State {
     }
 }
 
+/// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.
+pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<Policy> {
+    ctx.nodes.policy(&|| {
+        let labels: Option<Labels> = fields.read(&["metadata", "labels"]).ok().flatten();
+        labels.unwrap_or_default()
+    })
+}
+
 /// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
 /// that exists, the configured one stays and the second value says what it asked for.
-pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> (Policy, Option<ModeError>) {
-    let policy = ctx.nodes.policy(&ctx.request.name);
-    match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
-        None => (policy, None),
-        Some(Ok(mode)) => (Policy { mode, ..policy }, None),
-        Some(Err(error)) => (policy, Some(error)),
-    }
+pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
+    let policy = configured_policy(ctx, fields)?;
+    Some(
+        match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
+            None => (policy, None),
+            Some(Ok(mode)) => (Policy { mode, ..policy }, None),
+            Some(Err(error)) => (policy, Some(error)),
+        },
+    )
 }
 
 /// A quantity: text, or a number as people write it.

@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
+    node::Labels,
     router::{Limits, Options, Router},
 };
 
@@ -151,10 +152,15 @@ struct World {
     bound_milli: u64,
     /// True while the requests bound to the node are not known.
     is_bound_unknown: bool,
+    /// True while the policy is not known.
+    is_policy_unknown: bool,
 }
 
 impl Nodes for World {
-    fn policy(&self, _node: &str) -> Policy {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        if self.is_policy_unknown {
+            return None;
+        }
         let mode = self
             .mode
             .as_deref()
@@ -166,7 +172,7 @@ impl Nodes for World {
         if let Some(max) = self.memory_max_cents {
             policy.bounds.memory = Bounds::new(Cents::ONE, Cents(max)).unwrap();
         }
-        policy
+        Some(policy)
     }
 
     fn hint(&self, _node: &str, uid: &str, annotation: Option<&str>, _now: Duration) -> Option<Found> {

@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 use tracing::info;
 
 use super::{StreamError, auth::Credential, directive, service::Shared};
-use crate::{cluster::Cluster, node::Node};
+use crate::{node::Node, policies::Refused};
 
 /// Least time between two answers of a watch.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ impl debug_server::Debug for Debug {
     ) -> Result<Response<ListNodesResponse>, Status> {
         self.admit(&request).await.map_err(refused)?;
         let ListNodesRequest { node } = request.into_inner();
-        Ok(Response::new(answer(&self.shared.cluster, &node)))
+        Ok(Response::new(answer(&self.shared, &node)))
     }
 
     async fn watch_nodes(
@@ -116,7 +116,12 @@ impl Watch {
         loop {
             changes.mark_unchanged();
             let next = Instant::now() + WATCH_EVERY;
-            if self.answers.send(Ok(answer(cluster, &self.node))).await.is_err() {
+            if self
+                .answers
+                .send(Ok(answer(&self.shared, &self.node)))
+                .await
+                .is_err()
+            {
                 // Nobody listens; the other branch has noticed.
                 std::future::pending::<()>().await;
             }
@@ -136,18 +141,21 @@ impl Watch {
 }
 
 /// What is known of one node, or of all.
-fn answer(cluster: &Cluster, node: &str) -> ListNodesResponse {
+fn answer(shared: &Shared, node: &str) -> ListNodesResponse {
+    let cluster = &shared.cluster;
     let nodes = if node.is_empty() {
         cluster.nodes.all()
     } else {
         cluster.nodes.get(node).into_iter().collect()
     };
     ListNodesResponse {
-        nodes: nodes.iter().map(|node| status(cluster, node)).collect(),
+        nodes: nodes.iter().map(|node| status(shared, node)).collect(),
     }
 }
 
-fn status(cluster: &Cluster, node: &Node) -> NodeStatus {
+fn status(shared: &Shared, node: &Node) -> NodeStatus {
+    let cluster = &shared.cluster;
+    let (in_force, refused) = (cluster.policy(node), cluster.policies.refused());
     let now = cluster.now();
     let hint = cluster
         .hints
@@ -168,7 +176,7 @@ fn status(cluster: &Cluster, node: &Node) -> NodeStatus {
     NodeStatus {
         name: node.name.clone(),
         uid: node.uid.clone(),
-        mode: wire::AmplificationMode::from(cluster.policy(node).mode).into(),
+        policy: in_force.map(|in_force| wire::PolicyInForce::of(&in_force, &shared.profiles)),
         hint: hint.map(|(hint, _)| (&*hint).into()),
         hint_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         hint_standing: standing.unwrap_or_default().to_owned(),
@@ -180,6 +188,9 @@ fn status(cluster: &Cluster, node: &Node) -> NodeStatus {
             .unwrap_or_default(),
         why_cpu: why(cpu),
         why_memory: why(memory),
+        policy_refused: refused.map_or_else(String::new, |Refused { version, reason }| {
+            format!("version {version}: {reason}")
+        }),
     }
 }
 

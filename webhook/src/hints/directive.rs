@@ -3,6 +3,7 @@
 use headroom_domain::{
     capacity::{amount, recorded_raw},
     estimate::Profile,
+    policy::InForce,
     resource::{PerResource, Resource},
 };
 use headroom_proto::v1alpha1 as wire;
@@ -13,13 +14,11 @@ use crate::{
     pods::{Bound, Pod},
 };
 
-/// The policy in force for a node; the configured one while the Node is not known.
-pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> wire::Policy {
-    let policy = match cluster.nodes.get(node) {
-        Some(node) => cluster.policy(&node),
-        None => crate::endpoint::Nodes::policy(cluster, node),
-    };
-    wire::Policy::of(&policy, profiles)
+/// The policy in force for a node; `None` while it or the Node is not known.
+pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {
+    let node = cluster.nodes.get(node)?;
+    let InForce { policy, .. } = cluster.policy(&node)?;
+    Some(wire::Policy::of(&policy, profiles))
 }
 
 /// The pods of a node, with its capacity and raw allocatable, and the generation of their last change; `None` while

@@ -18,11 +18,13 @@ pub static ACCESS: &[Access] = &[
     Access {
         group: "authentication.k8s.io",
         resource: "tokenreviews",
+        names: &[],
         verbs: &["create"],
     },
     Access {
         group: "authorization.k8s.io",
         resource: "subjectaccessreviews",
+        names: &[],
         verbs: &["create"],
     },
 ];

@@ -169,7 +169,9 @@ impl Session {
         }
         let policy = directive::policy(cluster, node, &self.shared.profiles);
         let pods = directive::pods(cluster, node);
-        if self.told_policy.as_ref() != Some(&policy) {
+        if let Some(policy) = policy
+            && self.told_policy.as_ref() != Some(&policy)
+        {
             self.told_policy = Some(policy.clone());
             self.send("policy", Kind::Policy(policy)).await?;
         }

@@ -44,13 +44,16 @@ fn the_cluster_role_is_the_golden_one() {
         Access {
             group: "",
             resource: "nodes/status",
+            names: &[],
             verbs: &["patch"],
         },
         Access {
             group: "",
             resource: "nodes",
+            names: &[],
             verbs: &["patch"],
         },
+        Access::watch_named("", "configmaps", &["one"]),
     ];
     insta::assert_snapshot!(checked(&cluster_role(ENDPOINTS, &besides)));
 }

@@ -66,6 +66,7 @@ impl From<Object> for Node {
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
             version,
+            labels: metadata.labels.unwrap_or_default(),
             state: State {
                 allocatable: quantities(&allocatable),
                 capacity: quantities(&capacity),
@@ -118,11 +119,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::node::Labels;
 
     fn node(annotations: &serde_json::Value) -> Node {
         let object: Object = serde_json::from_value(json!({
             "metadata": {
                 "name": "n1", "uid": "u1", "resourceVersion": "77", "annotations": annotations,
+                "labels": {"pool": "batch"},
                 "managedFields": [{"manager": "kubelet", "operation": "Update"}],
             },
             "spec": {"podCIDR": "10.0.0.0/24"},
@@ -146,6 +149,7 @@ mod tests {
             name,
             uid,
             version,
+            labels,
             state,
             mode,
         } = node(&json!({names::RATIO: "{\"cpu\":1.5}", names::MODE: "auto", "other": "x"}));
@@ -153,6 +157,7 @@ mod tests {
             (name.as_str(), uid.as_str(), version, mode),
             ("n1", "u1", 77, Some(Mode::Auto))
         );
+        assert_eq!(labels, Labels::from([("pool".to_owned(), "batch".to_owned())]));
         assert_eq!(state.allocatable.cpu.unwrap().milli(), Some(3920));
         assert_eq!(state.allocatable.memory.unwrap().to_string(), "31Gi");
         assert_eq!(

@@ -14,14 +14,15 @@ use super::*;
 use crate::{
     endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
     error::{Denial, Outcome, StepError},
+    node::Labels,
     review::Operation,
 };
 
 struct NoNodes;
 
 impl Nodes for NoNodes {
-    fn policy(&self, _node: &str) -> Policy {
-        Policy::default()
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        Some(Policy::default())
     }
 
     fn hint(&self, _node: &str, _uid: &str, _annotation: Option<&str>, _now: Duration) -> Option<Found> {

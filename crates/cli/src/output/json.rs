@@ -3,6 +3,7 @@
 use headroom_domain::{
     estimate::Slack,
     hint::{NodeHint, PodTrust, ResourceHint, Signals},
+    policy::{Bounds, InForce, Mode, Policy},
     resource::{PerResource, Resource},
 };
 use serde_json::{Map, Value, json};
@@ -29,7 +30,8 @@ fn members(node: &Node) -> Map<String, Value> {
     let Node {
         name,
         uid,
-        mode,
+        policy: _,
+        policy_refused: _,
         hint,
         raw: _,
         allocatable: _,
@@ -41,7 +43,7 @@ fn members(node: &Node) -> Map<String, Value> {
     let of_node = [
         ("node", json!(name)),
         ("uid", json!(uid)),
-        ("mode", json!(mode.name())),
+        ("mode", json!(node.mode().map(Mode::name))),
         ("pods", json!(pods)),
         ("source", json!(hint.map(|hint| source(hint.report.sight)))),
         ("sight", json!(hint.map(|hint| hint.report.sight.name()))),
@@ -108,7 +110,44 @@ pub fn node(node: &Node) -> Value {
         all.insert(resource.name().to_owned(), json!(derivation));
     }
     all.insert("hint".to_owned(), json!(node.hint.as_ref().map(report)));
+    all.insert("policy".to_owned(), json!(node.policy.as_ref().map(policy)));
+    all.insert("policy_refused".to_owned(), json!(node.policy_refused));
     Value::Object(all)
+}
+
+fn policy(in_force: &InForce) -> Value {
+    let InForce {
+        policy:
+            Policy {
+                mode,
+                bounds,
+                static_max,
+                floor,
+                target_ppm,
+            },
+        mode_from,
+        entry,
+    } = in_force;
+    let mut members = Map::new();
+    for (key, value) in [
+        ("mode", json!(mode.name())),
+        ("mode_from", json!(mode_from.name())),
+        ("entry", json!(entry)),
+        ("floor", json!(floor.name())),
+    ] {
+        members.insert(key.to_owned(), value);
+    }
+    for resource in Resource::ALL {
+        let Bounds { min, max } = *bounds.get(resource);
+        let of_resource = json!({
+            "min_cents": min.0,
+            "max_cents": max.0,
+            "target_ppm": target_ppm.get(resource),
+            "static_max_cents": static_max.get(resource).0,
+        });
+        members.insert(resource.name().to_owned(), of_resource);
+    }
+    Value::Object(members)
 }
 
 fn terms(derivation: &Derivation) -> Value {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use headroom_domain::{
     hint::{NodeHint, Signals},
+    policy::{Bounds, InForce, Policy, Source},
     resource::Resource,
 };
 
@@ -24,7 +25,8 @@ impl fmt::Display for Page<'_> {
         let Node {
             name,
             uid,
-            mode,
+            policy,
+            policy_refused,
             hint,
             raw: _,
             allocatable: _,
@@ -32,7 +34,14 @@ impl fmt::Display for Page<'_> {
             pods,
             why,
         } = node;
-        writeln!(f, "node {name}, uid {uid}, mode {mode}, {pods} pods bound")?;
+        writeln!(f, "node {name}, uid {uid}, {pods} pods bound")?;
+        match policy {
+            None => writeln!(f, "policy not known: what was decided last stays")?,
+            Some(in_force) => rules(f, in_force)?,
+        }
+        if let Some(reason) = policy_refused {
+            writeln!(f, "ConfigMap refused: {reason}")?;
+        }
         match hint {
             None => writeln!(f, "no agent has reported")?,
             Some(hint) => head(f, hint)?,
@@ -53,6 +62,48 @@ impl fmt::Display for Page<'_> {
             Some(hint) => signals(f, &hint.report.signals),
         }
     }
+}
+
+/// The policy in force.
+fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
+    let InForce {
+        policy:
+            Policy {
+                mode,
+                bounds,
+                static_max,
+                floor,
+                target_ppm,
+            },
+        mode_from,
+        entry,
+    } = in_force;
+    let entry = entry
+        .as_ref()
+        .map(|entry| format!("the ConfigMap's entry {entry:?}"));
+    let by = match mode_from {
+        Source::Default => "default",
+        Source::File => "the configuration file",
+        Source::ConfigMap => "the ConfigMap",
+        Source::Entry => entry.as_deref().unwrap_or("the ConfigMap"),
+        Source::Annotation => "the node's annotation",
+    };
+    write!(f, "mode {mode} by {by}, floor {}", floor.name())?;
+    match entry {
+        Some(entry) if *mode_from != Source::Entry => writeln!(f, ", under {entry}")?,
+        Some(_) | None => writeln!(f)?,
+    }
+    for resource in Resource::ALL {
+        let Bounds { min, max } = bounds.get(resource);
+        writeln!(
+            f,
+            "  {:<8}bounds {min}..{max}, target {}, annotation up to {}",
+            resource.name(),
+            percent(*target_ppm.get(resource)),
+            static_max.get(resource),
+        )?;
+    }
+    Ok(())
 }
 
 /// What is in force: ratio, allocatable and what is left of it.

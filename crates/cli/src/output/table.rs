@@ -148,7 +148,7 @@ fn cells(node: &Node, resource: Resource) -> [String; 13] {
     });
     [
         node.name.clone(),
-        node.mode.to_string(),
+        node.mode().map_or_else(missing, |mode| mode.to_string()),
         node.hint.as_ref().map_or_else(missing, seen),
         resource.to_string(),
         known(part.map(|part| part.usage)),

@@ -1,7 +1,9 @@
 //! What people and machines get to see, for the worked example of agent.md 2.10, row 1.
 
+use headroom_domain::policy::{InForce, Mode, Policy, Source};
 use headroom_proto::v1alpha1 as wire;
 use insta::assert_snapshot;
+use serde_json::json;
 
 use super::*;
 use crate::view::Node;
@@ -17,7 +19,8 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
     wire::NodeStatus {
         name: name.to_owned(),
         uid: "u1".to_owned(),
-        mode: wire::AmplificationMode::Auto.into(),
+        policy: Some(wire::PolicyInForce::of(&in_force(), &[])),
+        policy_refused: String::new(),
         hint: Some(report(name)),
         hint_age_ms: 3000,
         hint_standing: "fresh".to_owned(),
@@ -27,6 +30,17 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
         pods: 31,
         why_cpu: vec!["hint".to_owned()],
         why_memory: vec!["hint".to_owned(), "clamped-max".to_owned()],
+    }
+}
+
+fn in_force() -> InForce {
+    InForce {
+        policy: Policy {
+            mode: Mode::Auto,
+            ..Policy::default()
+        },
+        mode_from: Source::Entry,
+        entry: Some("batch".to_owned()),
     }
 }
 
@@ -95,6 +109,8 @@ fn others() -> [Node; 2] {
         hint: None,
         hint_standing: String::new(),
         raw: None,
+        policy: None,
+        policy_refused: "version 12: mode: unknown variant `Auto`".to_owned(),
         ..status("silent")
     };
     let mut late = status("worker-2");
@@ -115,7 +131,7 @@ fn the_table_shows_each_resource_of_each_node() {
     let [silent, late] = others();
     assert_snapshot!(top_table(&[silent, node(status("worker-1")), late]), @r"
     NODE      MODE  SOURCE            RESOURCE     USED     PEAK  RATIO       RAW  ALLOCATABLE     BOUND      FREE  BRAKE                AGE
-    silent    auto  -                 cpu             -        -      -         -         40.3      30.0      10.3  -                    -
+    silent    -     -                 cpu             -        -      -         -         40.3      30.0      10.3  -                    -
                                       memory          -        -      -         -     118.0GiB  104.0GiB   14.0GiB  -
     worker-1  auto  ebpf/FULL         cpu          11.2     15.3   1.28      31.5         40.3      30.0      10.3  -                    3s
                                       memory    64.5GiB  79.2GiB   1.00  118.0GiB     118.0GiB  104.0GiB   14.0GiB  shed:direct-reclaim
@@ -134,15 +150,18 @@ fn a_line_says_all_that_a_row_says() {
 
 #[test]
 fn the_page_derives_the_ratio_term_by_term() {
-    assert_snapshot!(Page(&node(status("worker-1"))), @r"
-    node worker-1, uid u1, mode auto, 31 pods bound
+    assert_snapshot!(Page(&node(status("worker-1"))), @r#"
+    node worker-1, uid u1, 31 pods bound
+    mode auto by the ConfigMap's entry "batch", floor requests
+      cpu     bounds 1.00..2.00, target 90.0%, annotation up to 5.00
+      memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
     report 7 of boot b1, 3s old, production timing, pods of generation 4711
     agent sees FULL (ebpf), this replica nudges
 
     cpu: ratio 1.28, allocatable 31.5 -> 40.3, bound 30.0, free 10.3
       C          32000m  physical capacity
       A          31500m  raw allocatable, the kubelet's own
-      theta       90.0%  share that predicted use may reach (default policy)
+      theta       90.0%  share that predicted use may reach
       T          28800m  safe use: the smaller of theta × C and A
       P0         13900m  highest peak in the history, for the pods that are there now
       m           10.0%  margin on the peak
@@ -161,7 +180,7 @@ fn the_page_derives_the_ratio_term_by_term() {
     memory: ratio 1.00, allocatable 118.0GiB -> 118.0GiB, bound 104.0GiB, free 14.0GiB
       C         134861553664B (125.6GiB)  physical capacity
       A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-      theta                        90.0%  share that predicted use may reach (default policy)
+      theta                        90.0%  share that predicted use may reach
       T         114031381708B (106.2GiB)  safe use: theta × A
       P0          77309411328B (72.0GiB)  highest peak in the history, for the pods that are there now
       m                            10.0%  margin on the peak
@@ -188,14 +207,16 @@ fn the_page_derives_the_ratio_term_by_term() {
       memory pressure, full                       0.0%
       OOM kills                                      0
       runs of the sched_switch program          123456
-    ");
+    "#);
 }
 
 #[test]
 fn the_page_of_a_silent_node_derives_nothing() {
     let [silent, _] = others();
     assert_snapshot!(Page(&silent), @r"
-    node silent, uid u1, mode auto, 31 pods bound
+    node silent, uid u1, 31 pods bound
+    policy not known: what was decided last stays
+    ConfigMap refused: version 12: mode: unknown variant `Auto`
     no agent has reported
 
     cpu: ratio unknown, allocatable unknown -> 40.3, bound 30.0, free 10.3
@@ -274,8 +295,17 @@ fn the_json_of_a_node_has_the_derivation_and_the_report() {
     assert_eq!(value["memory"]["safe_bytes"], (118_u64 << 30) * 9 / 10);
     assert_eq!(value["hint"]["signals"]["runq_p99_us"], 850);
     assert_eq!(value["hint"]["trust"][0]["pod_uid"], "p1");
+    assert_eq!(value["policy_refused"], serde_json::Value::Null);
+    let of_resource = |max: u32| json!({"min_cents": 100, "max_cents": max, "target_ppm": 900_000, "static_max_cents": 500});
+    let policy = json!({
+        "mode": "auto", "mode_from": "entry", "entry": "batch", "floor": "requests",
+        "cpu": of_resource(200), "memory": of_resource(100),
+    });
+    assert_eq!(value["policy"], policy);
     let [silent, _] = others();
-    assert_eq!(node_json(&silent)["cpu"], serde_json::Value::Null);
+    for key in ["cpu", "policy", "mode"] {
+        assert_eq!(node_json(&silent)[key], serde_json::Value::Null);
+    }
 }
 
 #[test]
@@ -288,12 +318,43 @@ fn what_another_version_says_is_refused_with_the_field() {
         Node::try_from(unknown).unwrap_err().to_string(),
         r#"hint_standing: "stale" is not known"#
     );
-    let unknown = wire::NodeStatus {
-        mode: 99,
-        ..status("worker-1")
-    };
+    let mut unknown = status("worker-1");
+    unknown.policy.as_mut().unwrap().mode_from = "rumour".to_owned();
     assert_eq!(
         Node::try_from(unknown).unwrap_err().to_string(),
-        "mode: is unspecified"
+        r#"mode_from: "rumour" is not known"#
+    );
+}
+
+#[test]
+fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
+    let line = |mode_from: Source, entry: Option<&str>| {
+        let in_force = InForce {
+            mode_from,
+            entry: entry.map(str::to_owned),
+            ..in_force()
+        };
+        let page = Page(&node(wire::NodeStatus {
+            policy: Some(wire::PolicyInForce::of(&in_force, &[])),
+            ..status("n")
+        }))
+        .to_string();
+        page.lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(
+        line(Source::Default, None),
+        "mode auto by default, floor requests"
+    );
+    assert_eq!(
+        line(Source::File, Some("wide")),
+        r#"mode auto by the configuration file, floor requests, under the ConfigMap's entry "wide""#
+    );
+    assert_eq!(
+        line(Source::ConfigMap, None),
+        "mode auto by the ConfigMap, floor requests"
+    );
+    assert_eq!(
+        line(Source::Annotation, None),
+        "mode auto by the node's annotation, floor requests"
     );
 }

@@ -19,6 +19,7 @@ use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     endpoint::{Deadline, Nodes},
     endpoints::{self, ENDPOINTS},
+    node::Labels,
     router::{Limits, Options, Router},
 };
 use serde::{Serialize, de::IgnoredAny};
@@ -70,11 +71,11 @@ struct OneNode {
 }
 
 impl Nodes for OneNode {
-    fn policy(&self, _node: &str) -> Policy {
-        Policy {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        Some(Policy {
             mode: Mode::Auto,
             ..Policy::default()
-        }
+        })
     }
 
     fn hint(&self, _node: &str, _uid: &str, _annotation: Option<&str>, _now: Duration) -> Option<Found> {

@@ -33,7 +33,15 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         Some(own) if own == name => Writer::Kubelet,
         Some(_) | None => Writer::Other,
     };
-    let (policy, mode_error) = node::policy(ctx, draft);
+    let write = Write {
+        uid: &uid,
+        writer,
+        old: &old,
+        new: &new,
+    };
+    let Some((policy, mode_error)) = node::policy(ctx, draft) else {
+        return Ok(apply(&capacity::keep(&write), draft)?);
+    };
     let annotation = if is_ours(&ctx.request.user) { &new } else { &old }
         .annotations
         .hint
@@ -44,15 +52,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         hint: hint.as_ref(),
         bound: ctx.nodes.bound(name),
     };
-    let decision = capacity::decide(
-        &Write {
-            uid: &uid,
-            writer,
-            old: &old,
-            new: &new,
-        },
-        &basis,
-    );
+    let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
         draft.warn(format!(
             "{}: {error}; {} applies",

@@ -36,10 +36,13 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         })
     };
     let ratios = parse_annotation(&text).map_err(|error| deny(error.to_string()))?;
-    let highest = ctx.nodes.policy(&ctx.request.name).static_max;
+    // While the policy is not known, nothing is too high: what is applied is held to it later.
+    let highest = node::configured_policy(ctx, draft).map(|policy| policy.static_max);
     for resource in Resource::ALL {
-        let (ratio, highest) = (ratios.get(resource).unwrap_or(Ratio::ONE), *highest.get(resource));
-        if ratio > Ratio::from_cents(highest) {
+        let ratio = ratios.get(resource).unwrap_or(Ratio::ONE);
+        if let Some(highest) = highest.map(|highest| *highest.get(resource))
+            && ratio > Ratio::from_cents(highest)
+        {
             return Err(deny(format!(
                 "{resource}: {ratio} is above the highest allowed ratio {highest}"
             )));

@@ -17,6 +17,7 @@ use crate::{endpoint::Access, node::object::Object};
 pub static ACCESS: &[Access] = &[Access {
     group: "",
     resource: "nodes/status",
+    names: &[],
     verbs: &["patch"],
 }];
 

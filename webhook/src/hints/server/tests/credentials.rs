@@ -80,7 +80,11 @@ async fn the_newest_stream_of_a_node_wins() {
     let mut second = site.open("agent-n1").await.unwrap();
     assert_eq!(first.end().await.code(), Code::Aborted);
     assert_eq!(second.report(report(1, 120)).await.verdict(), Verdict::Accepted);
-    assert_eq!(other.policy().await.timing_allowed.len(), 1);
+    let of_other = HintReport {
+        node: "n2".to_owned(),
+        ..report(1, 120)
+    };
+    assert_eq!(other.report(of_other).await.verdict(), Verdict::Rejected);
 }
 
 #[tokio::test]

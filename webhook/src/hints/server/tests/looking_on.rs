@@ -1,6 +1,7 @@
 //! What people see.
 
-use headroom_proto::v1alpha1::{Amounts, AmplificationMode, ListNodesRequest};
+use headroom_domain::policy::{InForce, Mode, Source};
+use headroom_proto::v1alpha1::{Amounts, ListNodesRequest};
 use rstest::rstest;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -57,8 +58,17 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
         .into_inner();
     let [node] = <[_; 1]>::try_from(answer.nodes).unwrap();
     assert_eq!(
-        (node.name.as_str(), node.uid.as_str(), node.mode()),
-        ("n1", "u1", AmplificationMode::Auto)
+        (
+            node.name.as_str(),
+            node.uid.as_str(),
+            node.policy_refused.as_str()
+        ),
+        ("n1", "u1", "")
+    );
+    let in_force = InForce::try_from(node.policy.unwrap()).unwrap();
+    assert_eq!(
+        (in_force.policy.mode, in_force.mode_from),
+        (Mode::Auto, Source::File)
     );
     assert_eq!(
         (node.hint.unwrap().seq, node.hint_standing.as_str()),

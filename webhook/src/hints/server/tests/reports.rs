@@ -1,5 +1,6 @@
 //! What becomes of reports, and what agents are told.
 
+use headroom_domain::names;
 use rstest::rstest;
 use serde_json::json;
 
@@ -188,6 +189,24 @@ async fn a_change_of_the_node_is_told() {
         headroom_proto::v1alpha1::AmplificationMode::Guard
     );
     assert_eq!(agent.pods().await.capacity.unwrap().cpu_milli, 8000);
+}
+
+#[tokio::test]
+async fn another_policy_in_the_configmap_is_told() {
+    let site = Site::new().await;
+    let mut agent = site.open("agent-n1").await.unwrap();
+    assert_eq!(agent.policy().await.cpu.unwrap().max_cents, 200);
+    let config_map = |version: &str, text: &str| {
+        let metadata = json!({"name": names::SLO_CONFIG, "resourceVersion": version});
+        let object = json!({"metadata": metadata, "data": {names::AMPLIFICATION_CONFIG: text}});
+        serde_json::from_value(object).unwrap()
+    };
+    let policies = &site.cluster.policies;
+    policies.apply(config_map("1", r#"{"bounds":{"cpu":{"max":1.4}}}"#));
+    assert_eq!(agent.policy().await.cpu.unwrap().max_cents, 140);
+    policies.apply(config_map("2", r#"{"bounds":{"cpu":{"max":0}}}"#));
+    policies.delete(config_map("2", ""));
+    assert_eq!(agent.policy().await.cpu.unwrap().max_cents, 200);
 }
 
 #[tokio::test]
