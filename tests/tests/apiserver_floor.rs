@@ -16,6 +16,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use xtask::headroom::{policies, webhook::Webhook};
 
 /// What a kubelet says of a node that it has nothing to say of.
@@ -225,6 +226,13 @@ async fn what_the_kubelet_sent_reaches_the_webhook() {
     let grown = written(&stand, status).await;
     assert_eq!(amounts(&grown), ["9", "10Gi"]);
     assert_eq!(note(&grown), None);
+
+    // Switched off, the node gets back what its kubelet sends, and nothing holds it any more.
+    annotate(&stand, "n1", names::MODE, "off").await;
+    let off = json!({"allocatable": {"cpu": "6"}, "conditions": [ready(40)]});
+    let off = written(&stand, off).await;
+    assert_eq!(amounts(&off), ["6", "8Gi"]);
+    assert_eq!((annotation(&off, names::MARKER), note(&off)), (None, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -384,6 +392,46 @@ async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() 
     assert_eq!(annotation(&node, names::RATIO), Some(r#"{"cpu":2}"#));
 }
 
+/// All versions of n1 after one and up to another, which is told later.
+async fn versions(nodes: Api<Node>, after: String, mut last_rx: oneshot::Receiver<String>) -> Vec<Node> {
+    let params = WatchParams::default().fields("metadata.name=n1").timeout(290);
+    let events = nodes.watch(&params, &after).await.expect("watch");
+    let mut events = events.boxed();
+    let mut seen: Vec<Node> = Vec::new();
+    let mut last = None;
+    while last.is_none() || seen.last().and_then(kube::ResourceExt::resource_version) != last {
+        tokio::select! {
+            version = &mut last_rx, if last.is_none() => last = Some(version.expect("the last version")),
+            event = events.try_next() => {
+                let Some(WatchEvent::Modified(node)) = event.expect("an event") else {
+                    panic!("something else than a write");
+                };
+                seen.push(node);
+            }
+        }
+    }
+    seen
+}
+
+/// Full and partial writes of the kubelet, quiet, due and with news, while the ratio changes under them.
+async fn a_round_of_writes(stand: &Stand, seconds: &mut u32) {
+    let kinds: [fn(Value) -> Value; 3] = [
+        |ready| json!({"conditions": [ready], "allocatable": {"cpu": "4"}}),
+        |ready| json!({"conditions": [ready]}),
+        |ready| json!({"conditions": [ready], "phase": "Running"}),
+    ];
+    for ratio in ["2", "1.5"] {
+        let ratio = format!(r#"{{"cpu":{ratio},"memory":1.25}}"#);
+        annotate(stand, "n1", names::RATIO, &ratio).await;
+        for status in kinds {
+            for apart in [10, 300] {
+                *seconds += apart;
+                written(stand, status(ready(*seconds % 3600))).await;
+            }
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_revision_of_a_node_is_amplified_twice() {
     let stand = Stand::start().await;
@@ -391,72 +439,32 @@ async fn no_revision_of_a_node_is_amplified_twice() {
     let webhook = amplified(&stand).await;
     let start = nodes(&stand).get("n1").await.expect("read the node");
     let start = start.resource_version().expect("a version");
-    let (end_tx, end_rx) = tokio::sync::oneshot::channel::<String>();
-    let watching = nodes(&stand);
-    let seen = tokio::spawn(async move {
-        let params = WatchParams::default().fields("metadata.name=n1").timeout(290);
-        let events = watching.watch(&params, &start).await.expect("watch");
-        let mut versions = events.boxed();
-        let mut seen = Vec::new();
-        let mut end = None;
-        let mut end_rx = end_rx;
-        loop {
-            tokio::select! {
-                last = &mut end_rx, if end.is_none() => end = Some(last.expect("the last version")),
-                event = versions.try_next() => match event.expect("an event").expect("one more") {
-                    WatchEvent::Modified(node) => seen.push(node),
-                    other => panic!("{other:?}"),
-                },
-            }
-            let last = seen.last().and_then(kube::ResourceExt::resource_version);
-            if end.is_some() && last == end {
-                return seen;
-            }
-        }
-    });
+    let (last_tx, last_rx) = oneshot::channel();
+    let watch = tokio::spawn(versions(nodes(&stand), start, last_rx));
 
-    // Full and partial writes, with the ratio changing under them; the webhook is away for one round of three.
-    let mut webhook = Some(webhook);
     let mut seconds = 20;
-    for round in 0..3 {
-        if let Some(running) = webhook.take_if(|_| round == 1) {
-            killed(&stand, running).await;
-        }
-        if round == 2 {
-            let running = webhook.insert(stand.webhook("webhook-0", "{}").await);
-            stand.register(running).await;
-        }
-        for ratio in ["2", "1.5"] {
-            let ratio = format!(r#"{{"cpu":{ratio},"memory":1.25}}"#);
-            annotate(&stand, "n1", names::RATIO, &ratio).await;
-            for part in [
-                json!({"allocatable": {"cpu": "4"}}),
-                json!({}),
-                json!({"phase": "Running"}),
-            ] {
-                for apart in [10, 300] {
-                    seconds += apart;
-                    let mut status = part.clone();
-                    status["conditions"] = json!([ready(seconds % 3600)]);
-                    written(&stand, status).await;
-                }
-            }
-        }
-    }
-    // The last write differs from all before it.
-    let patch = json!({"metadata": {"labels": {"last": "one"}}});
-    let last = nodes(&stand)
-        .patch("n1", &PatchParams::default(), &Patch::Merge(patch))
-        .await;
-    let last = last.expect("a write").resource_version().expect("a version");
-    end_tx.send(last).expect("somebody watches");
-    let seen = seen.await.expect("join");
+    a_round_of_writes(&stand, &mut seconds).await;
+    killed(&stand, webhook).await;
+    a_round_of_writes(&stand, &mut seconds).await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    a_round_of_writes(&stand, &mut seconds).await;
+
+    let last = annotate(&stand, "n1", OWN_ANNOTATION, "true").await;
+    let last = last.resource_version().expect("a version");
+    last_tx.send(last).expect("somebody watches");
+    let seen = watch.await.expect("join");
     assert!(seen.len() > 20, "{} revisions", seen.len());
-    let values: Vec<_> = seen.iter().map(amounts).collect();
     for wanted in [["6", "10Gi"], ["8", "10Gi"]] {
-        assert!(values.iter().any(|value| *value == wanted), "never {wanted:?}");
+        assert!(
+            seen.iter().any(|node| amounts(node) == wanted),
+            "never {wanted:?}"
+        );
     }
-    for (value, node) in values.iter().zip(&seen) {
-        assert!(*value == ["6", "10Gi"] || *value == ["8", "10Gi"], "{node:#?}");
+    for node in &seen {
+        assert!(
+            amounts(node) == ["6", "10Gi"] || amounts(node) == ["8", "10Gi"],
+            "{node:#?}"
+        );
     }
 }

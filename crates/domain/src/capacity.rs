@@ -5,6 +5,7 @@
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
 mod baseline;
+pub mod floor;
 mod given;
 mod marker;
 mod ratio;

@@ -5,7 +5,7 @@
 //! policy: the floor. The revert gives the same result before it and after it, because the floor reads what it rests on
 //! from the stored object.
 
-mod floor;
+pub mod floor;
 
 use headroom_domain::names;
 use k8s_openapi::api::admissionregistration::v1::{

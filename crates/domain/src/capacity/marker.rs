@@ -67,11 +67,16 @@ impl Marker {
 
     /// What we wrote, in milli-cores or bytes.
     pub(super) fn value(&self, resource: Resource) -> Option<u64> {
+        amount(resource, &self.quantity(resource)?)
+    }
+
+    /// What we wrote.
+    pub(super) fn quantity(&self, resource: Resource) -> Option<Quantity> {
         let text = match resource {
             Resource::Cpu => self.cpu.as_deref(),
             Resource::Memory => self.memory.as_deref(),
         };
-        amount(resource, &text?.parse().ok()?)
+        text?.parse().ok()
     }
 
     /// The raw value it came from.

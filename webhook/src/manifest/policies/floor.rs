@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use headroom_domain::{names, resource::Resource};
+use headroom_domain::{capacity::floor::HOLDS_FOR, names, resource::Resource};
 
 use super::{Parts, annotation_path, annotations, text, variable};
 use crate::{args::HEARTBEAT_INTERVAL, review::Operation};
@@ -21,9 +21,8 @@ use crate::{args::HEARTBEAT_INTERVAL, review::Operation};
 /// webhook never sees; this way each interval has a write that reaches it as the kubelet sent it, and the stricter
 /// rule is its own.
 const SOONER: Duration = Duration::from_secs(10);
-/// How old the marker may be by the kubelet's own clock. While the webhook answers, it renews the marker with every
-/// heartbeat that is written.
-const HOLDS_FOR: Duration = Duration::from_secs(3600);
+/// How old the stored Ready heartbeat gets before one is written.
+pub const INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_sub(SOONER);
 
 const HEARTBEAT: &str = "lastHeartbeatTime";
 
@@ -143,7 +142,7 @@ fn any_held() -> String {
 /// True if nothing but heartbeats would change and the stored Ready heartbeat is younger than the interval: the rules of
 /// the webhook's step `quiet`.
 fn quiet() -> String {
-    let interval = seconds(HEARTBEAT_INTERVAL.saturating_sub(SOONER));
+    let interval = seconds(INTERVAL);
     let (is, was) = (conditions("object"), conditions("oldObject"));
     let conditions_same = same_but("c", &format!("{was}[i]"), &[HEARTBEAT]);
     let (is_annotated, was_annotated) = (annotations("object"), annotations("oldObject"));
