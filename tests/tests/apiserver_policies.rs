@@ -4,14 +4,21 @@
 
 use std::process::Command;
 
-use e2e::stand::{Stand, allocatable, annotation, count, ready, until};
+use e2e::{
+    admission::{Admission, review},
+    stand::{Stand, allocatable, annotation, count, ready, until},
+};
 use headroom_domain::names;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Namespace, Node},
+};
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use xtask::headroom::{accounts, agent::write_secret, webhook::Webhook};
 
 /// The configuration file of these tests: `static`, and a ratio annotation counts up to 3.
@@ -245,4 +252,49 @@ async fn a_bad_version_keeps_the_last_good_one_and_deletion_returns_to_the_file(
         .expect("delete the ConfigMap");
     site.becomes("n1", "12").await;
     assert_eq!(site.versions("refused").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_starts_without_the_api_server_keeps_what_was_decided_last() {
+    let mut site = Site::start().await;
+    site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
+    let stored = site.becomes("n1", "8").await;
+    site.webhook.process.stop().expect("stop the webhook");
+    site.stand.cluster.stop_apiserver().expect("stop the API server");
+    let options = site.stand.webhook_options("webhook-1", FILE);
+    let webhook = Webhook::spawn(&options).expect("start the webhook");
+    until("the admission port is open", async || {
+        TcpStream::connect(webhook.admission).await.is_ok()
+    })
+    .await;
+    let mut admission = Admission::connect(&webhook).await;
+
+    // By the file alone it would be 12.
+    let stored = serde_json::to_value(&stored).expect("JSON");
+    let mut written = stored.clone();
+    written["status"]["allocatable"]["cpu"] = "4".into();
+    written["status"]["conditions"][0]["lastHeartbeatTime"] = ready(600)["lastHeartbeatTime"].clone();
+    let patch = patch_of(&mut admission, &stored, &written).await;
+    let kept = json!({"op": "replace", "path": "/status/allocatable/cpu", "value": "8"});
+    assert!(patch.contains(&kept), "{patch:?}");
+
+    // A node that was never amplified stays as it is, whatever its annotations ask for.
+    written["metadata"]["annotations"] = json!({names::RATIO: RATIO});
+    let patch = patch_of(&mut admission, &written, &written).await;
+    assert!(patch.is_empty(), "{patch:?}");
+}
+
+/// The operations with which a kubelet's write is answered.
+async fn patch_of(admission: &mut Admission, stored: &Value, written: &Value) -> Vec<Value> {
+    let (_, body) = admission
+        .post("/mutate-node-status", &review(stored, written))
+        .await;
+    let mut answer: Value = serde_json::from_str(&body).expect("a review");
+    match answer["response"]["patch"].take() {
+        Value::Null => vec![],
+        patch => {
+            let ByteString(patch) = serde_json::from_value(patch).expect("base64");
+            serde_json::from_slice(&patch).expect("operations")
+        }
+    }
 }
