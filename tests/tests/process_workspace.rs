@@ -39,8 +39,8 @@ const DOMAIN_USES: [&str; 3] = ["serde", "serde_json", "thiserror"];
 /// Members besides xtask and tests that may know these crates, and all that begin with their name and a dash.
 const KNOWN_TO: [(&str, &[&str]); 5] = [
     ("aya", &[AGENT, KERNEL]),
-    ("kube", &[WEBHOOK, CLI, KIT]),
-    ("k8s-openapi", &[WEBHOOK, CLI, KIT]),
+    ("kube", &[WEBHOOK, CLI]),
+    ("k8s-openapi", &[WEBHOOK, CLI]),
     ("json-patch", &[WEBHOOK]),
     ("tonic-prost", &[PROTO]),
 ];

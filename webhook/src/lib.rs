@@ -19,6 +19,7 @@ pub mod endpoints;
 pub mod error;
 pub mod hints;
 pub mod informer;
+pub mod lease;
 pub mod manifest;
 pub mod metrics;
 pub mod node;

@@ -1,5 +1,6 @@
 //! Kubernetes objects that follow from the declarations: webhook configurations and RBAC rules, typed and as YAML.
 
+pub mod lease;
 pub mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};

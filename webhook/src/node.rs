@@ -3,6 +3,7 @@
 pub mod metrics;
 pub mod nudge;
 pub mod object;
+pub mod sweep;
 pub mod watch;
 
 use std::collections::BTreeMap;

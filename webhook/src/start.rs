@@ -38,10 +38,12 @@ use crate::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
     informer::{self, Store},
+    lease::Contender,
     metrics,
     node::{
         metrics as node_metrics,
         nudge::{self, Nudger},
+        sweep::Sweeper,
         watch,
     },
     pods, policies,
@@ -126,6 +128,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &mut supervisor,
     )
     .await;
+    lead(&args, &client, &cluster, &mut supervisor);
     serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
     serve_admission(&args, store, cluster, origin, ready.admission, &mut supervisor).await?;
 
@@ -259,6 +262,16 @@ fn keep<S: Store + 'static>(
         informer::follow(api, Arc::clone(store), synced_tx, stop),
     );
     synced
+}
+
+/// Contends for the lease, and sweeps while it is held.
+fn lead(args: &Args, client: &Client, cluster: &Arc<Cluster>, supervisor: &mut Supervisor) {
+    let stop = supervisor.shutdown().stopping().clone();
+    let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
+    let toucher = Arc::new(nudge::ApiServer::new(client.clone()));
+    let sweeper = Sweeper::new(Arc::clone(cluster), toucher);
+    supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
+    supervisor.spawn("lease", contender.contend(stop));
 }
 
 /// Opens the hint port.

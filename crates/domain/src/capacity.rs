@@ -154,6 +154,12 @@ pub fn recorded_raw(annotations: &Annotations) -> PerResource<Option<u64>> {
     })
 }
 
+/// What we wrote last on the Node of that UID, in milli-cores and bytes; for readers other than admission.
+pub fn written_last(annotations: &Annotations, uid: &str) -> PerResource<Option<u64>> {
+    let marker = Marker::parse(annotations.marker.as_deref(), Some(uid));
+    PerResource::from_fn(|resource| marker.as_ref()?.value(resource))
+}
+
 /// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
 /// marker is not the stored one and names this request's Ready heartbeat.
 pub fn is_reinvoked(old: &State, new: &State) -> bool {

@@ -73,6 +73,9 @@ pub const AGENT_CERTIFICATE_PREFIX: &str = "headroom:agent:";
 /// Non-resource URL that a caller of the debug service must be allowed to `get`.
 pub const DEBUG_URL: &str = "/headroom/debug";
 
+/// Lease in [`NAMESPACE`] whose holder sweeps.
+pub const LEASE: &str = "headroom-webhook";
+
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
 

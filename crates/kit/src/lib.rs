@@ -48,8 +48,6 @@ pub mod admin;
 pub mod args;
 pub mod config;
 pub mod gate;
-#[cfg(feature = "kube")]
-pub mod lease;
 pub mod log;
 pub mod metric;
 pub mod serve;

@@ -1,6 +1,6 @@
 //! Metrics of following nodes and pods, and of nudging nodes.
 
-use headroom_kit::metric::{Counter, Histogram, Metric, Unit};
+use headroom_kit::metric::{Counter, Gauge, Histogram, Metric, Unit};
 
 /// Objects received from the API server.
 pub static INFORMER_EVENTS: Counter<2> = Counter::new(
@@ -37,10 +37,28 @@ pub static NUDGE_SECONDS: Histogram<1> = Histogram::new(
     ],
 );
 
+/// Touches of Nodes that were not as the rules say.
+pub static SWEEPS: Counter<2> = Counter::new(
+    "headroom_webhook_sweeps_total",
+    Unit::Count,
+    &["direction", "result"],
+    "Nodes that the leader had decided anew because their allocatable was not what the rules say, by direction (lower, repair, rise) and by what came of it: touched or failed.",
+);
+
+/// Whether this replica leads.
+pub static IS_LEADER: Gauge = Gauge::new(
+    "headroom_webhook_leader",
+    Unit::Count,
+    &[],
+    "1 while this replica holds the lease and sweeps, else 0.",
+);
+
 /// Every metric of this room.
 pub static METRICS: &[&Metric] = &[
     INFORMER_EVENTS.metric(),
     INFORMER_ERRORS.metric(),
     NUDGES.metric(),
     NUDGE_SECONDS.metric(),
+    SWEEPS.metric(),
+    IS_LEADER.metric(),
 ];

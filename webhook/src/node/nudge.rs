@@ -27,7 +27,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-pub use self::writer::{ACCESS, ApiServer, NudgeError, StatusWriter};
+pub use self::writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher};
 use super::{
     Node,
     metrics::{NUDGE_SECONDS, NUDGES},
@@ -339,7 +339,7 @@ impl Course {
 }
 
 /// `first`, doubled so many times, but at most `longest`.
-fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
 }
 

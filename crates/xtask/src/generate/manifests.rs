@@ -48,6 +48,8 @@ pub(super) fn rbac() -> Result<String> {
     Ok(documents(&[
         yaml(&manifest::cluster_role(ENDPOINTS, &start::access()))?,
         yaml(&binding())?,
+        yaml(&manifest::lease::role())?,
+        yaml(&manifest::lease::binding())?,
         yaml(&viewer())?,
     ]))
 }

@@ -7,7 +7,7 @@ use k8s_openapi::{
     api::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
         core::v1::{Namespace, Node, ServiceAccount},
-        rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject},
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -42,7 +42,11 @@ pub async fn create(client: &Client) -> Result<()> {
     let name = role.name_any();
     let roles: Api<ClusterRole> = Api::all(client.clone());
     apply(&roles, &name, &role).await?;
-    bind(client, &name, names::WEBHOOK_SERVICE_ACCOUNT).await
+    bind(client, &name, names::WEBHOOK_SERVICE_ACCOUNT).await?;
+    let roles: Api<Role> = Api::namespaced(client.clone(), names::NAMESPACE);
+    apply(&roles, names::LEASE, &manifest::lease::role()).await?;
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), names::NAMESPACE);
+    apply(&bindings, names::LEASE, &manifest::lease::binding()).await
 }
 
 /// Creates a namespace, or leaves it as it is.

@@ -128,11 +128,11 @@ impl Contender {
             Ok(Ok(())) => {}
             // Somebody else was faster; the next look shows who.
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
-                debug!(lease = self.name, "changed meanwhile")
+                debug!(lease = self.name, "changed meanwhile");
             }
             Ok(Err(error)) => warn!(lease = self.name, %error, "cannot look after the lease; trying again"),
             Err(_elapsed) => {
-                warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server takes too long")
+                warn!(lease = self.name, limit = ?REQUEST_LIMIT, "the API server takes too long");
             }
         }
     }

@@ -1,0 +1,128 @@
+//! Which Nodes a sweep touches, in which order and how often.
+
+use std::sync::Mutex;
+
+use futures::future::BoxFuture;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    cluster::tests::{amplified, cluster, node, published},
+    node::nudge::NudgeError,
+};
+
+/// A Node of another name.
+fn named(mut node: Value, name: &str) -> Value {
+    node["metadata"]["name"] = json!(name);
+    node
+}
+
+/// A Node that is raw in the store although we had amplified it.
+fn fallen(mut node: Value, cpu: &str) -> Value {
+    node["status"]["allocatable"]["cpu"] = json!(cpu);
+    node
+}
+
+fn of_ratio(cpu: &str, ratio: &str) -> Value {
+    node(3, cpu, &json!({names::MODE: "static", names::RATIO: ratio}))
+}
+
+fn off(mut node: Value) -> Value {
+    node["metadata"]["annotations"][names::MODE] = json!("off");
+    node
+}
+
+#[rstest]
+#[case::as_it_should_be(amplified(3, "4800m", 120), None)]
+#[case::nobody_asks_for_anything(node(3, "4", &json!({names::MODE: "static"})), None)]
+#[case::fell_to_raw_while_we_were_away(fallen(amplified(3, "4800m", 120), "4"), Some(Direction::Repair))]
+#[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(Direction::Rise))]
+#[case::switched_off(off(amplified(3, "4800m", 120)), Some(Direction::Lower))]
+#[case::switched_off_and_raw_already(off(fallen(amplified(3, "4800m", 120), "4")), Some(Direction::Lower))]
+fn a_node_is_amiss_when_its_allocatable_is_not_what_the_rules_say(
+    #[case] node: Value,
+    #[case] expected: Option<Direction>,
+) {
+    let cluster = cluster([node], []);
+    let node = cluster.nodes.get("n1").unwrap();
+    assert_eq!(fault(&cluster, &node).map(|fault| fault.direction), expected);
+}
+
+#[test]
+fn a_node_whose_agent_talks_to_us_is_left_to_nudges() {
+    let cluster = cluster([fallen(amplified(3, "4800m", 120), "4")], []);
+    cluster.hints.offer(published(2, 130), cluster.now());
+    assert_eq!(fault(&cluster, &cluster.nodes.get("n1").unwrap()), None);
+}
+
+/// Remembers what was touched, and mends nothing.
+#[derive(Default)]
+struct Notebook(Mutex<Vec<(String, u64, Instant)>>);
+
+impl Toucher for Notebook {
+    fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
+        Box::pin(async move {
+            let entry = (node.name.clone(), node.version, Instant::now());
+            self.0.lock().unwrap().push(entry);
+            Ok(())
+        })
+    }
+}
+
+/// What is touched while the replica leads for so long.
+async fn swept(nodes: Vec<Value>, lead: Duration) -> Vec<(String, u64, Duration)> {
+    let notebook = Arc::new(Notebook::default());
+    let sweeper = Sweeper::new(Arc::new(cluster(nodes, [])), Arc::clone(&notebook) as _);
+    let (leads_tx, leads) = watch::channel(false);
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
+    sleep(Duration::from_secs(30)).await;
+    assert!(notebook.0.lock().unwrap().is_empty(), "only the leader sweeps");
+    let start = Instant::now();
+    leads_tx.send(true).unwrap();
+    sleep(lead).await;
+    leads_tx.send(false).unwrap();
+    sleep(Duration::from_secs(30)).await;
+    stop.cancel();
+    task.await.unwrap();
+    let touched = notebook.0.lock().unwrap();
+    touched
+        .iter()
+        .map(|(name, version, at)| (name.clone(), *version, *at - start))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_amiss_twice_is_touched_and_then_ever_more_rarely() {
+    let touched = swept(
+        vec![fallen(amplified(3, "4800m", 120), "4")],
+        Duration::from_secs(40),
+    )
+    .await;
+    let at: Vec<u64> = touched.iter().map(|(_, _, at)| at.as_secs()).collect();
+    assert_eq!(at, [2, 6, 14, 30]);
+    assert_eq!((touched[0].0.as_str(), touched[0].1), ("n1", 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lowers_goes_first_and_rises_go_slowly() {
+    let mut nodes: Vec<Value> = (0..5)
+        .map(|i| named(of_ratio("4", r#"{"cpu":1.5}"#), &format!("a{i}")))
+        .collect();
+    nodes.extend((0..40).map(|i| named(fallen(amplified(3, "4800m", 120), "4"), &format!("b{i:02}"))));
+    nodes.push(named(off(amplified(3, "4800m", 120)), "c"));
+    let touched = swept(nodes, Duration::from_millis(5_900)).await;
+    let names: Vec<&str> = touched.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names[0], "c");
+    assert!(names[1..41].iter().all(|name| name.starts_with('b')), "{names:?}");
+    assert!(
+        touched[40].2 < Duration::from_secs(3),
+        "50 a second: {:?}",
+        touched[40]
+    );
+    let rises: Vec<Duration> = touched[41..].iter().map(|(_, _, at)| *at).collect();
+    assert!(rises.len() >= 2, "{names:?}");
+    let apart = rises.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    assert!(apart.min() >= Some(Duration::from_secs(1)), "{rises:?}");
+}
