@@ -85,7 +85,7 @@ impl Site {
 
     /// A status sync of the kubelet, which sends raw.
     async fn sync(&mut self, node: &str) -> Node {
-        self.heartbeat += 10;
+        self.heartbeat += 1;
         let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(self.heartbeat)]});
         self.stand
             .kubelet_writes(node, &status)
