@@ -38,18 +38,6 @@ impl TryFrom<wire::HintReport> for NodeHint {
                 format!("{} pods are above {MOST_PODS}", trust.len()),
             ));
         }
-        let wire::Signals {
-            sigma8_ppm,
-            runq_p50_us,
-            runq_p99_us,
-            burst_ppm,
-            steal_ppm,
-            direct_reclaim_ms,
-            psi_mem_some_ppm,
-            psi_mem_full_ppm,
-            oom_kills,
-            prog_runs,
-        } = signals.unwrap_or_default();
         Ok(Self {
             node: name("node", node)?,
             node_uid: name("node_uid", node_uid)?,
@@ -65,20 +53,37 @@ impl TryFrom<wire::HintReport> for NodeHint {
                 .into_iter()
                 .map(PodTrust::try_from)
                 .collect::<Result<_, _>>()?,
-            signals: Signals {
-                sigma8_ppm: ppm("signals.sigma8_ppm", sigma8_ppm, 1_000_000)?,
-                runq_p50_us,
-                runq_p99_us,
-                burst_ppm,
-                steal_ppm: ppm("signals.steal_ppm", steal_ppm, 1_000_000)?,
-                direct_reclaim_ms,
-                psi_mem_some_ppm: ppm("signals.psi_mem_some_ppm", psi_mem_some_ppm, 1_000_000)?,
-                psi_mem_full_ppm: ppm("signals.psi_mem_full_ppm", psi_mem_full_ppm, 1_000_000)?,
-                oom_kills,
-                prog_runs,
-            },
+            signals: measured(signals.unwrap_or_default())?,
         })
     }
+}
+
+/// Signals as sent; shares are at most one.
+fn measured(signals: wire::Signals) -> Result<Signals, WireError> {
+    let wire::Signals {
+        sigma8_ppm,
+        runq_p50_us,
+        runq_p99_us,
+        burst_ppm,
+        steal_ppm,
+        direct_reclaim_ms,
+        psi_mem_some_ppm,
+        psi_mem_full_ppm,
+        oom_kills,
+        prog_runs,
+    } = signals;
+    Ok(Signals {
+        sigma8_ppm: ppm("signals.sigma8_ppm", sigma8_ppm, 1_000_000)?,
+        runq_p50_us,
+        runq_p99_us,
+        burst_ppm,
+        steal_ppm: ppm("signals.steal_ppm", steal_ppm, 1_000_000)?,
+        direct_reclaim_ms,
+        psi_mem_some_ppm: ppm("signals.psi_mem_some_ppm", psi_mem_some_ppm, 1_000_000)?,
+        psi_mem_full_ppm: ppm("signals.psi_mem_full_ppm", psi_mem_full_ppm, 1_000_000)?,
+        oom_kills,
+        prog_runs,
+    })
 }
 
 /// Exactly one entry for each resource.
