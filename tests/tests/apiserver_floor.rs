@@ -245,11 +245,11 @@ async fn a_note_of_an_earlier_request_is_not_believed() {
     let stale = json!({"cpu": "1", "memory": "1Gi", "at": heartbeat(&before)}).to_string();
     // With the heartbeat of the note, and with a later one; quiet and not.
     for status in [
+        json!({}),
+        json!({"phase": "Running"}),
         json!({"allocatable": {"cpu": "4", "memory": "8Gi"}}),
         raw(30),
         raw(400),
-        json!({}),
-        json!({"phase": "Running"}),
     ] {
         annotate(&stand, "n1", names::KUBELET_RAW, &stale).await;
         let node = written(&stand, status.clone()).await;

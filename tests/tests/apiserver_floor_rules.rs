@@ -150,7 +150,7 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
         }
     }
     // Half of the writes bring nothing else.
-    match dice.next() % 24 {
+    match dice.next() % 36 {
         0 => conditions[0]["message"] = "news".into(),
         1 => conditions[0]["status"] = "Unknown".into(),
         2 => conditions[0]["lastTransitionTime"] = time(1).into(),
@@ -160,7 +160,7 @@ fn write(dice: &mut Dice, old: &Value) -> Value {
             .push(json!({"type": "New", "status": "True"})),
         4 => conditions.as_array_mut().expect("conditions").reverse(),
         5 => status["phase"] = "Running".into(),
-        6 => status["capacity"] = json!({"cpu": "6"}),
+        6 | 16 | 17 => status["capacity"] = json!({"cpu": "6"}),
         7 => status["images"] = json!([{"names": ["an/image"], "sizeBytes": 1}]),
         8 => status["declaredFeatures"] = json!(["Later"]),
         9 => status["allocatable"]["pods"] = "100".into(),

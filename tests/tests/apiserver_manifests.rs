@@ -20,7 +20,10 @@ use headroom_domain::names;
 use headroom_kit::tls::self_signed;
 use k8s_openapi::{
     api::{
-        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        admissionregistration::v1::{
+            MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+            ValidatingWebhookConfiguration,
+        },
         apps::v1::{DaemonSet, Deployment},
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
         core::v1::{ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret, Service},
@@ -62,11 +65,17 @@ impl Installation {
             kubectl,
             objects: Vec::new(),
         };
-        let rendered = installation.kubectl(&["kustomize", OVERLAY]);
-        let text = String::from_utf8(rendered.stdout).expect("UTF-8");
-        installation.objects = serde_saphyr::from_multiple(&text).expect("YAML");
-        installation.objects.iter_mut().for_each(join_base64);
+        installation.objects = installation.rendered();
         installation
+    }
+
+    /// What the overlay renders to now.
+    fn rendered(&self) -> Vec<Value> {
+        let rendered = self.kubectl(&["kustomize", OVERLAY]);
+        let text = String::from_utf8(rendered.stdout).expect("UTF-8");
+        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        objects.iter_mut().for_each(join_base64);
+        objects
     }
 
     /// Runs kubectl in the copy.
@@ -329,6 +338,50 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
         assert!(ports.iter().any(|port| Some(port.port) == reference.port));
         assert_eq!(client.ca_bundle.expect("a CA").0, ca);
     }
+}
+
+#[test]
+fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is() {
+    let mut installation = Installation::render();
+    let generated = headroom_webhook::manifest::policies::all();
+    let mut policies = installation.all::<MutatingAdmissionPolicy>();
+    let mut bindings = installation.all::<MutatingAdmissionPolicyBinding>();
+    // Kustomize adds its labels.
+    for policy in &mut policies {
+        policy.metadata.labels = None;
+    }
+    for binding in &mut bindings {
+        binding.metadata.labels = None;
+    }
+    for bound in &generated {
+        assert!(
+            policies.contains(&bound.policy),
+            "{:?}",
+            bound.policy.metadata.name
+        );
+        assert!(
+            bindings.contains(&bound.binding),
+            "{:?}",
+            bound.binding.metadata.name
+        );
+    }
+    assert_eq!(
+        (policies.len(), bindings.len()),
+        (generated.len(), generated.len())
+    );
+
+    let overlay = installation
+        .folder
+        .path()
+        .join(OVERLAY)
+        .join("kustomization.yaml");
+    let text = fs::read_to_string(&overlay).expect("the overlay");
+    fs::write(&overlay, text + "components: [../../components/before-1.36]\n").expect("the overlay");
+    let before = installation.objects.len();
+    installation.objects = installation.rendered();
+    assert_eq!(installation.objects.len(), before - 2 * generated.len());
+    assert_eq!(installation.all::<MutatingAdmissionPolicy>(), []);
+    assert_eq!(installation.all::<MutatingAdmissionPolicyBinding>(), []);
 }
 
 #[test]

@@ -26,3 +26,54 @@ pub fn held(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResou
     };
     PerResource::from_fn(held)
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::capacity::{Annotations, State, Writer};
+
+    const MARKER: &str = r#"{"at":"t0","cpu":"6","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"10Gi","uid":"u"}"#;
+
+    fn sent(cpu: &str) -> State {
+        State {
+            allocatable: PerResource {
+                cpu: Some(cpu.parse().unwrap()),
+                memory: None,
+            },
+            ..State::default()
+        }
+    }
+
+    #[rstest]
+    #[case::raw("u", "4", true, Some("6"))]
+    #[case::raw_written_otherwise("u", "4000m", true, Some("6"))]
+    #[case::another_value("u", "5", true, None)]
+    #[case::what_was_written("u", "6", true, None)]
+    #[case::too_long_ago("u", "4", false, None)]
+    #[case::of_another_node("v", "4", true, None)]
+    fn a_raw_value_stands_for_what_was_made_of_it(
+        #[case] uid: &str,
+        #[case] cpu: &str,
+        #[case] is_recent: bool,
+        #[case] kept: Option<&str>,
+    ) {
+        let old = State {
+            annotations: Annotations {
+                marker: Some(MARKER.to_owned()),
+                ..Annotations::default()
+            },
+            ..State::default()
+        };
+        let write = Write {
+            uid,
+            writer: Writer::Kubelet,
+            old: &old,
+            new: &sent(cpu),
+        };
+        let held = held(&write, |at| at == "t0" && is_recent);
+        assert_eq!(held.cpu, kept.map(|kept| kept.parse().unwrap()));
+        assert_eq!(held.memory, None);
+    }
+}
