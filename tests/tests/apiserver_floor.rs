@@ -17,7 +17,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use xtask::headroom::{policies, webhook::Webhook};
+use xtask::{
+    cluster::{Keeper, NodeOptions},
+    headroom::{policies, webhook::Webhook},
+};
 
 /// What a kubelet says of a node that it has nothing to say of.
 const OWN_ANNOTATION: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -450,7 +453,7 @@ async fn no_revision_of_a_node_is_amplified_twice() {
     stand.register(&webhook).await;
     a_round_of_writes(&stand, &mut seconds).await;
 
-    let last = annotate(&stand, "n1", OWN_ANNOTATION, "true").await;
+    let last = annotate(&stand, "n1", "last", "one").await;
     let last = last.resource_version().expect("a version");
     last_tx.send(last).expect("somebody watches");
     let seen = watch.await.expect("join");
@@ -466,5 +469,75 @@ async fn no_revision_of_a_node_is_amplified_twice() {
             amounts(node) == ["6", "10Gi"] || amounts(node) == ["8", "10Gi"],
             "{node:#?}"
         );
+    }
+}
+
+/// How many status PATCHes of nodes the API server has answered with 200.
+async fn patches(stand: &Stand) -> u64 {
+    let request = http::Request::get("/metrics")
+        .body(Vec::new())
+        .expect("a request");
+    let text = stand.client.request_text(request).await.expect("metrics");
+    let is_it = |line: &&str| {
+        line.starts_with("apiserver_request_total{")
+            && [
+                r#"code="200""#,
+                r#"resource="nodes""#,
+                r#"subresource="status""#,
+                r#"verb="PATCH""#,
+            ]
+            .iter()
+            .all(|label| line.contains(label))
+    };
+    let values = text
+        .lines()
+        .filter(is_it)
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    values.sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
+    let mut stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    let options = NodeOptions {
+        keeper: Some(Keeper::Kubelet),
+        cpus: 4,
+        memory_bytes: 8 << 30,
+        ..NodeOptions::new("n1")
+    };
+    stand.cluster.start_node(options).await.expect("node");
+    annotate(&stand, "n1", names::RATIO, r#"{"cpu":1.5}"#).await;
+    stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    killed(&stand, webhook).await;
+
+    let tried = async |stand: &Stand, more: u64| {
+        let before = patches(stand).await;
+        until("the kubelet has written that often", async || {
+            patches(stand).await >= before + more
+        })
+        .await;
+        nodes(stand).get("n1").await.expect("read the node")
+    };
+    // What a kubelet says after its start is said; then nothing is written.
+    let before = tried(&stand, 3).await;
+    let after = tried(&stand, 3).await;
+    assert_eq!(after.resource_version(), before.resource_version(), "{after:#?}");
+
+    let start = after.resource_version().expect("a version");
+    let (last_tx, last_rx) = oneshot::channel();
+    let watch = tokio::spawn(versions(nodes(&stand), start, last_rx));
+    stand.cluster.restart_node("n1").expect("restart the kubelet");
+    tried(&stand, 3).await;
+    let last = annotate(&stand, "n1", "last", "one").await;
+    last_tx
+        .send(last.resource_version().expect("a version"))
+        .expect("somebody watches");
+    for node in watch.await.expect("join") {
+        assert_eq!(allocatable(&node, "cpu"), "6", "{node:#?}");
     }
 }
