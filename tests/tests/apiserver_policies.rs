@@ -289,12 +289,9 @@ async fn patch_of(admission: &mut Admission, stored: &Value, written: &Value) ->
     let (_, body) = admission
         .post("/mutate-node-status", &review(stored, written))
         .await;
-    let mut answer: Value = serde_json::from_str(&body).expect("a review");
-    match answer["response"]["patch"].take() {
-        Value::Null => vec![],
-        patch => {
-            let ByteString(patch) = serde_json::from_value(patch).expect("base64");
-            serde_json::from_slice(&patch).expect("operations")
-        }
-    }
+    let answer: Value = serde_json::from_str(&body).expect("a review");
+    answer.pointer("/response/patch").map_or_else(Vec::new, |patch| {
+        let ByteString(patch) = serde_json::from_value(patch.clone()).expect("base64");
+        serde_json::from_slice(&patch).expect("operations")
+    })
 }
