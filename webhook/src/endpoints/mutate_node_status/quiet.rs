@@ -32,6 +32,8 @@ pub(super) static STEP: Step = Step {
 /// that changes nothing else.
 const BOOKKEEPING: [&str; 2] = ["managedFields", "resourceVersion"];
 const HEARTBEAT: &str = "lastHeartbeatTime";
+/// Annotations of ours that may differ in what does not count.
+const OURS: [&str; 2] = [names::MARKER, names::HINT];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
 const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
@@ -46,12 +48,16 @@ fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if !is_own_kubelet || ctx.heartbeat_interval.is_zero() || !is_amplified(old) || !is_amplified(draft) {
         return Ok(());
     }
-    let Some(stored) = stored(ctx, old, draft)? else {
+    let Some(Stored { conditions, members }) = stored(ctx, old, draft)? else {
         return Ok(());
     };
     metrics::HEARTBEATS.with(["quieted"]).increment(1);
-    for (path, value) in stored {
-        draft.set(&path, value).map_err(StepError::Write)?;
+    draft.set(&CONDITIONS, conditions).map_err(StepError::Write)?;
+    for (path, value) in members {
+        match value {
+            Some(value) => draft.set(&path, value).map_err(StepError::Write)?,
+            None => draft.remove(&path),
+        }
     }
     Ok(())
 }
@@ -61,7 +67,11 @@ fn is_amplified(fields: &impl Fields) -> bool {
     node::annotation(fields, names::MARKER).is_some()
 }
 
-type Stored = Vec<([&'static str; 2], Value)>;
+/// What is stored of what we or heartbeats would change.
+struct Stored {
+    conditions: Value,
+    members: Vec<([&'static str; 3], Option<Value>)>,
+}
 
 /// What to put back so that the write changes nothing; `None` if it changes more than heartbeats, or is due.
 fn stored(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> Result<Option<Stored>, StepError> {
@@ -77,13 +87,15 @@ fn stored(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> Result<Option<Sto
         metrics::HEARTBEATS.with([result]).increment(1);
         return Ok(None);
     }
-    let mut stored = vec![(CONDITIONS, Value::from_iter(was))];
-    for path in [ANNOTATIONS, ALLOCATABLE] {
-        if let Some(value) = read(old, &path)? {
-            stored.push((path, value));
-        }
-    }
-    Ok(Some(stored))
+    let own = OURS.map(|key| [ANNOTATIONS[0], ANNOTATIONS[1], key]);
+    let amounts = Resource::ALL.map(|resource| [ALLOCATABLE[0], ALLOCATABLE[1], resource.name()]);
+    let members = own.into_iter().chain(amounts);
+    Ok(Some(Stored {
+        conditions: Value::from_iter(was),
+        members: members
+            .map(|path| Ok((path, read(old, &path)?)))
+            .collect::<Result<_, StepError>>()?,
+    }))
 }
 
 /// True if the stored Ready heartbeat has reached the interval, and also where that cannot be told: the first write
@@ -160,12 +172,17 @@ fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
 /// True if the annotations are the stored ones, but for what ours say of heartbeats and of a hint that still leads
 /// to the same allocatable.
 fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
-    let (mut was, mut is) = (annotations(old)?, annotations(draft)?);
-    let mut is_same = |key, is_same: fn(&str, &str) -> bool| match (was.remove(key), is.remove(key)) {
-        (Some(Value::String(was)), Some(Value::String(is))) => was == is || is_same(&was, &is),
+    let is_same = |key, is_same: fn(&str, &str) -> bool| match (
+        node::annotation(old, key),
+        node::annotation(draft, key),
+    ) {
+        (Some(was), Some(is)) => was == is || is_same(&was, &is),
         (was, is) => was == is,
     };
-    Ok(is_same(names::MARKER, is_same_marker) && is_same(names::HINT, is_same_hint) && was == is)
+    let [marker, hint] = OURS;
+    Ok(is_same(marker, is_same_marker)
+        && is_same(hint, is_same_hint)
+        && is_same_but(old, draft, &ANNOTATIONS, &OURS)?)
 }
 
 /// True if two markers differ in nothing but the heartbeat they were renewed at.
@@ -183,14 +200,6 @@ fn is_same_hint(was: &str, is: &str) -> bool {
         (Ok(was), Ok(is)) => was.says_the_same_as(&is),
         _ => false,
     }
-}
-
-fn annotations(fields: &impl Fields) -> Result<Map<String, Value>, StepError> {
-    let annotations = fields.read(&ANNOTATIONS).map_err(|source| StepError::Read {
-        field: ANNOTATIONS.join("."),
-        source,
-    })?;
-    Ok(annotations.unwrap_or_default())
 }
 
 fn conditions(fields: &impl Fields) -> Result<Vec<Condition>, StepError> {
