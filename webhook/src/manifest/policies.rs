@@ -51,19 +51,6 @@ impl Parts {
             variables,
             patch,
         } = self;
-        let rule = NamedRuleWithOperations {
-            api_groups: Some(vec![String::new()]),
-            api_versions: Some(vec!["v1".to_owned()]),
-            operations: Some(
-                operations
-                    .iter()
-                    .map(|operation| operation.name().to_owned())
-                    .collect(),
-            ),
-            resources: Some(resources.iter().map(|&resource| resource.to_owned()).collect()),
-            scope: Some("Cluster".to_owned()),
-            resource_names: None,
-        };
         let conditions = conditions.into_iter().map(|(name, expression)| MatchCondition {
             name: name.to_owned(),
             expression,
@@ -76,7 +63,7 @@ impl Parts {
             failure_policy: Some("Ignore".to_owned()),
             match_conditions: Some(conditions.collect()),
             match_constraints: Some(MatchResources {
-                resource_rules: Some(vec![rule]),
+                resource_rules: Some(vec![rule(operations, resources)]),
                 ..MatchResources::default()
             }),
             mutations: Some(vec![Mutation {
@@ -103,6 +90,20 @@ impl Parts {
                 }),
             },
         }
+    }
+}
+
+/// Writes of cluster-wide resources in the core group.
+fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations {
+    let operations = operations.iter().map(|operation| operation.name().to_owned());
+    let resources = resources.iter().map(|&resource| resource.to_owned());
+    NamedRuleWithOperations {
+        api_groups: Some(vec![String::new()]),
+        api_versions: Some(vec!["v1".to_owned()]),
+        operations: Some(operations.collect()),
+        resources: Some(resources.collect()),
+        scope: Some("Cluster".to_owned()),
+        resource_names: None,
     }
 }
 
