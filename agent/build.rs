@@ -156,11 +156,17 @@ fn compile(toolchain: &str) -> Result<()> {
         .canonicalize()
         .context("find the sources of the kernel programs")?;
     let root_dir = root.to_str().context("the path of the workspace is not UTF-8")?;
+    // The bench's programs are an object of their own.
+    let features: &[&str] = if env::var_os("CARGO_FEATURE_BENCH").is_some() {
+        &["bench"]
+    } else {
+        &[]
+    };
     let package = Package {
         name: PACKAGE,
         root_dir,
         no_default_features: false,
-        features: &[],
+        features,
     };
     let toolchain = match toolchain {
         choice::NIGHTLY => Toolchain::Nightly,

@@ -3,7 +3,8 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    const FILES: [&str; 2] = [
+    const FILES: [&str; 3] = [
+        "proto/headroom/v1alpha1/agent_debug.proto",
         "proto/headroom/v1alpha1/hints.proto",
         "proto/headroom/v1alpha1/debug.proto",
     ];

@@ -5,6 +5,7 @@
 )]
 
 mod maps;
+mod rare;
 mod sched;
 mod task;
 
@@ -16,44 +17,126 @@ use aya_ebpf::{
 use self::task::{Probed, Typed};
 
 // Arguments, Linux 5.8 to 6.18: sched_switch(bool preempt, prev, next, ..), sched_wakeup(task), sched_wakeup_new(task).
+// mark_victim(int pid) up to 6.7, mark_victim(task, uid) from 6.8.
 
 #[btf_tracepoint(function = "sched_switch")]
 fn hr_switch(ctx: BtfTracePointContext) -> i32 {
-    let (prev, next) = (Typed(ctx.arg(1)), Typed(ctx.arg(2)));
-    sched::switch(&ctx, ctx.arg::<u64>(0), prev, next);
+    if let Some(ring) = maps::ring()
+        && let Some(config) = maps::config()
+    {
+        let (prev, next) = (Typed(ctx.arg(1)), Typed(ctx.arg(2)));
+        sched::switch(ring, config, || ctx.arg::<u64>(0) as u8 != 0, prev, next);
+    }
     0
 }
 
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn hr_switch_raw(ctx: RawTracePointContext) -> i32 {
-    let (prev, next) = (Probed(ctx.arg(1)), Probed(ctx.arg(2)));
-    sched::switch(&ctx, ctx.arg::<u64>(0), prev, next);
+    if let Some(ring) = maps::ring()
+        && let Some(config) = maps::config()
+    {
+        let (prev, next) = (Probed(ctx.arg(1)), Probed(ctx.arg(2)));
+        sched::switch(ring, config, || ctx.arg::<u64>(0) as u8 != 0, prev, next);
+    }
     0
 }
 
 #[btf_tracepoint(function = "sched_wakeup")]
 fn hr_wakeup(ctx: BtfTracePointContext) -> i32 {
-    sched::wakeup(Typed(ctx.arg(0)));
+    if let Some(config) = maps::config() {
+        sched::wakeup(config, Typed(ctx.arg(0)));
+    }
     0
 }
 
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 fn hr_wakeup_raw(ctx: RawTracePointContext) -> i32 {
-    sched::wakeup(Probed(ctx.arg(0)));
+    if let Some(config) = maps::config() {
+        sched::wakeup(config, Probed(ctx.arg(0)));
+    }
     0
 }
 
 #[btf_tracepoint(function = "sched_wakeup_new")]
 fn hr_wakenew(ctx: BtfTracePointContext) -> i32 {
-    sched::wakeup(Typed(ctx.arg(0)));
+    if let Some(config) = maps::config() {
+        sched::wakeup(config, Typed(ctx.arg(0)));
+    }
     0
 }
 
 #[raw_tracepoint(tracepoint = "sched_wakeup_new")]
 fn hr_wakenew_raw(ctx: RawTracePointContext) -> i32 {
-    sched::wakeup(Probed(ctx.arg(0)));
+    if let Some(config) = maps::config() {
+        sched::wakeup(config, Probed(ctx.arg(0)));
+    }
     0
 }
+
+#[btf_tracepoint(function = "mark_victim")]
+fn hr_victim(ctx: BtfTracePointContext) -> i32 {
+    rare::victim_chosen(&ctx, ctx.arg::<u64>(0), Typed(ctx.arg(0)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "mark_victim")]
+fn hr_victim_raw(ctx: RawTracePointContext) -> i32 {
+    rare::victim_chosen(&ctx, ctx.arg::<u64>(0), Probed(ctx.arg(0)));
+    0
+}
+
+/// A hook whose arguments are of no interest: its typed program and the raw twin.
+macro_rules! counted {
+    ($tracepoint:literal, $typed:ident, $raw:ident, $body:path) => {
+        #[btf_tracepoint(function = $tracepoint)]
+        fn $typed(_ctx: BtfTracePointContext) -> i32 {
+            $body();
+            0
+        }
+
+        #[raw_tracepoint(tracepoint = $tracepoint)]
+        fn $raw(_ctx: RawTracePointContext) -> i32 {
+            $body();
+            0
+        }
+    };
+}
+
+counted!(
+    "mm_vmscan_direct_reclaim_begin",
+    hr_dr_begin,
+    hr_dr_begin_raw,
+    rare::reclaim_begins
+);
+counted!(
+    "mm_vmscan_direct_reclaim_end",
+    hr_dr_end,
+    hr_dr_end_raw,
+    rare::reclaim_ends
+);
+counted!("cgroup_mkdir", hr_cg_mkdir, hr_cg_mkdir_raw, rare::cgroup_made);
+counted!("cgroup_rmdir", hr_cg_rmdir, hr_cg_rmdir_raw, rare::cgroup_removed);
+
+/// A hook that looks at its second argument: its typed program and the raw twin.
+macro_rules! stepped {
+    ($tracepoint:literal, $typed:ident, $raw:ident) => {
+        #[btf_tracepoint(function = $tracepoint)]
+        fn $typed(ctx: BtfTracePointContext) -> i32 {
+            rare::cpu_steps(ctx.arg::<u64>(1));
+            0
+        }
+
+        #[raw_tracepoint(tracepoint = $tracepoint)]
+        fn $raw(ctx: RawTracePointContext) -> i32 {
+            rare::cpu_steps(ctx.arg::<u64>(1));
+            0
+        }
+    };
+}
+
+// cpuhp_enter(cpu, int target, ..), cpuhp_exit(cpu, int state, ..).
+stepped!("cpuhp_enter", hr_hp_enter, hr_hp_enter_raw);
+stepped!("cpuhp_exit", hr_hp_exit, hr_hp_exit_raw);
 
 /// Tracing helpers are offered to GPL-compatible programs only.
 #[unsafe(no_mangle)]

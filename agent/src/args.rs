@@ -1,26 +1,37 @@
 //! The agent's flags, each with its twin in the environment.
 
-use std::{env, ffi::OsString, fmt, path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, env, ffi::OsString, fmt, path::PathBuf, str::FromStr};
 
 use clap::{
-    CommandFactory as _, Parser, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser as _},
+    CommandFactory as _, FromArgMatches as _, Id, Parser, ValueEnum,
+    builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _},
     error::ErrorKind,
+    parser::ValueSource,
 };
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
     args::{AdminArgs, LogArgs},
     tls::Files,
 };
+use serde::Deserialize;
 
 /// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";
+
+/// Most hint servers to report to at the same time.
+pub const MOST_SERVERS: u8 = 16;
 
 /// Measures this node and publishes how far its allocatable may be raised right now
 #[derive(Clone, Debug, Parser)]
 #[command(name = "headroom-agent", version)]
 #[group(id = "credential", args = ["token_file", "client_cert_file"], required = true, multiple = false)]
 pub struct Args {
+    /// YAML file with what may change while the agent runs; what it says, flags and their twins override
+    #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Flags that were given, by themselves or by their twins.
+    #[arg(skip)]
+    given: BTreeSet<String>,
     /// Name of the Node this agent speaks for [env also: NODE_NAME]
     #[arg(
         long,
@@ -75,7 +86,7 @@ pub struct Args {
         env = "HEADROOM_PUBLISH_FANOUT",
         value_name = "N",
         default_value_t = 3,
-        value_parser = clap::value_parser!(u8).range(1..=16)
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_SERVERS))
     )]
     pub publish_fanout: u8,
     /// Durations of the estimator: production, or compressed to be shown
@@ -89,6 +100,12 @@ pub struct Args {
     /// Where CPU use is measured
     #[arg(long, env = "HEADROOM_SOURCE", value_enum, default_value_t)]
     pub source: Source,
+    /// Whether what came of earlier ratios calibrates the margin; off and on again forgets what it came to
+    #[arg(long, env = "HEADROOM_OCM", value_enum, default_value_t)]
+    pub ocm: Ocm,
+    /// Folder for what a restart must not forget, for this agent alone; without it the estimator begins anew
+    #[arg(long, env = "HEADROOM_CHECKPOINT", value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
     /// Let the kernel count the runs of our programs: costs some 25 ns a run, of every program on the machine
     #[arg(long, env = "HEADROOM_PROGRAM_STATS")]
     pub program_stats: bool,
@@ -103,6 +120,16 @@ pub struct Args {
     /// Where procfs is mounted
     #[arg(long, env = "HEADROOM_PROC_ROOT", value_name = "DIR", default_value = "/proc")]
     pub proc_root: PathBuf,
+    /// Unix socket that `kubectl headroom agent` asks, for root alone; empty for none
+    #[arg(
+        long,
+        env = "HEADROOM_DEBUG_SOCKET",
+        value_name = "PATH",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
+    pub debug_socket: PathBuf,
     /// Where the agent shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -112,7 +139,8 @@ pub struct Args {
 }
 
 /// Where CPU use is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Kernel programs, and procfs where they cannot be had
     #[default]
@@ -123,8 +151,20 @@ pub enum Source {
     Procfs,
 }
 
+/// Does what came of earlier ratios calibrate the margin?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ocm {
+    /// A ratio that turned out too high makes the margin larger
+    #[default]
+    On,
+    /// The margin stays as it is
+    Off,
+}
+
 /// Host and port of one or more hint servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ServerAddress {
     /// DNS name or IP address, without brackets.
     pub host: String,
@@ -154,7 +194,14 @@ impl Args {
     /// # Errors
     /// A flag is unknown, missing, malformed or at odds with another; or help was asked for.
     pub fn read(flags: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut args = Self::try_parse_from(flags)?;
+        let matches = Self::command().try_get_matches_from(flags)?;
+        let mut args = Self::from_arg_matches(&matches)?;
+        let is_given = |id: &&str| {
+            let source = matches.value_source(id);
+            matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+        };
+        let given = matches.ids().map(Id::as_str).filter(is_given);
+        args.given = given.map(ToOwned::to_owned).collect();
         if args.node_name.is_empty() {
             args.node_name = env::var(NODE_NAME).unwrap_or_default();
         }
@@ -164,6 +211,12 @@ impl Args {
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, missing));
         }
         Ok(args)
+    }
+
+    /// What the file says, unless this flag was given.
+    pub fn over<T: Clone>(&self, flag: &str, file: Option<&T>, own: &T) -> T {
+        let file = file.filter(|_| !self.given.contains(flag));
+        file.unwrap_or(own).clone()
     }
 
     /// What to show to hint servers; the parser sees to it that there is one of the two.
@@ -197,6 +250,14 @@ impl fmt::Display for ServerAddress {
         } else {
             write!(f, "{host}:{port}")
         }
+    }
+}
+
+impl TryFrom<String> for ServerAddress {
+    type Error = ServerAddressError;
+
+    fn try_from(text: String) -> Result<Self, ServerAddressError> {
+        text.parse()
     }
 }
 

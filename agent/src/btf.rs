@@ -18,7 +18,7 @@ pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 #[derive(Debug, thiserror::Error)]
 pub enum BtfError {
     /// The file is not there or cannot be read: a kernel without `CONFIG_DEBUG_INFO_BTF`, or no permission.
-    #[error("read {}", path.display())]
+    #[error("read {}, which a kernel has that was built with CONFIG_DEBUG_INFO_BTF", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -6,17 +6,23 @@
 //! Directive, machine -> Estimator::set_view           ┘
 //! ```
 
+mod calibration;
 mod frame;
+mod held;
+mod memory;
 mod mode;
+mod noted;
 mod period;
 mod report;
 mod saturation;
+mod shown;
+mod standing;
 mod tally;
 
 #[cfg(test)]
 mod fake;
 
-use std::{mem, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 use headroom_domain::{
     estimate::{Estimate, Estimator, Profile, Timing, View},
@@ -30,16 +36,19 @@ use tracing::{info, warn};
 pub use self::mode::{Blindness, Senses};
 use self::{
     frame::{Ended, Frames},
+    memory::Saved,
+    noted::Noted,
     period::{Judged, Period},
     report::Herald,
     tally::Tally,
 };
 use crate::{
-    gather::{MemoryUse, PodFrame, Sample},
+    args::Ocm,
+    gather::{Held, MemoryUse, PodFrame, Sample, Standing},
     metrics,
-    probe::Runs,
+    probe::{Rare, Runs},
     publish::Directive,
-    sample::{Origin, Poll, clock::Clocks, memory::Meminfo},
+    sample::{Poll, clock::Clocks, memory::Meminfo},
 };
 
 /// A stretch of at least this is shown in `/status`: a second, less half a poll that may come early.
@@ -60,15 +69,19 @@ pub struct Decider {
     identity: Identity,
     senses: Senses,
     estimator: Estimator,
+    ocm: Ocm,
     frames: Frames,
     period: Period,
     herald: Herald,
     /// What the hint servers told.
     told: Told,
     machine: Machine,
+    /// Milli-cores that pods hold for themselves alone, by UID.
+    holdings: BTreeMap<String, u64>,
     blindness: Option<Blindness>,
     /// Set when what the estimator's view is made of has changed.
     is_view_stale: bool,
+    saved: Saved,
     seen: Seen,
 }
 
@@ -101,28 +114,36 @@ struct Seen {
     judged: Option<Judged>,
     /// OOM kills of the machine when the agent first looked, and now.
     oom_kills: Option<(u64, u64)>,
+    /// How the kernel programs stood.
+    standing: Option<Standing>,
+    /// Rare events since the kernel programs were attached.
+    rare: Option<Rare>,
     pods: PodFrame,
     runs: Vec<Runs>,
+    noted: Noted,
 }
 
 impl Decider {
     /// Knows nothing of the node yet. `poll` is the interval of samples.
     pub fn new(identity: Identity, senses: Senses, timing: Timing, poll: Duration) -> Self {
-        let mut estimator = Estimator::new(timing);
-        estimator.set_sees_kernel(senses.origin == Origin::Ebpf);
-        Self {
+        let mut decider = Self {
             identity,
             senses,
-            estimator,
+            estimator: Estimator::new(timing),
+            ocm: Ocm::On,
             frames: Frames::new(timing, poll),
             period: Period::new(timing.brake_period, poll),
             herald: Herald::new(timing),
             told: Told::default(),
             machine: Machine::default(),
+            holdings: BTreeMap::new(),
             blindness: Some(Blindness::NoDirective),
             is_view_stale: false,
+            saved: Saved::default(),
             seen: Seen::default(),
-        }
+        };
+        decider.see_kernel();
+        decider
     }
 
     /// Takes a directive; it lowers at once what it demands.
@@ -151,17 +172,37 @@ impl Decider {
 
     /// Takes a sample.
     pub fn take(&mut self, sample: Sample) {
-        let judged = self.period.take(&sample);
+        let judged = self.period.take(&sample, self.senses.sees_waits());
+        self.seen.noted.take(&sample);
         let Sample {
             at,
             poll,
+            standing,
+            rare,
             cpu_pressure: _,
             memory_pressure,
             memory,
             pods,
+            held,
             runs,
+            failing: _,
+            has_kubepods: _,
         } = sample;
         self.seen.at = at;
+        if let Some(standing) = standing {
+            self.take_standing(&standing);
+        }
+        if let Some(rare) = rare {
+            // A CPU may have gone and come back between two polls.
+            if self
+                .seen
+                .rare
+                .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
+            {
+                self.frames.void();
+            }
+            self.seen.rare = Some(rare);
+        }
         if let Some(counters) = memory_pressure {
             let now = counters.vm.oom_kills;
             let (first, _) = self.seen.oom_kills.unwrap_or((now, now));
@@ -177,6 +218,9 @@ impl Decider {
             self.seen.pods.clone_from(&pods);
             self.frames.take_pods(pods);
         }
+        if let Some(held) = held {
+            self.take_held(&held);
+        }
         if let Some(poll) = poll {
             self.take_poll(&poll);
         }
@@ -190,15 +234,18 @@ impl Decider {
 
     /// The next report, if one is due. There is none before a hint server has told whom it would be about.
     pub fn report(&mut self) -> Option<NodeHint> {
-        let generation = self.told.pods.as_ref()?.view.generation;
+        let generation = self.reported()?;
         let (estimates, sight) = (self.estimates(), self.sight());
-        let seq = self.herald.due(self.seen.at, sight, generation, &estimates)?;
+        let held_milli = self.holdings.values().sum();
+        let seq = self
+            .herald
+            .due(self.seen.at, sight, generation, &estimates, held_milli)?;
         self.hint(seq, &estimates, sight, generation)
     }
 
     /// The last report of an agent that is about to end.
     pub fn farewell(&mut self) -> Option<NodeHint> {
-        let generation = self.told.pods.as_ref()?.view.generation;
+        let generation = self.reported()?;
         let (estimates, sight) = (self.estimates(), self.sight());
         let seq = self.herald.next_seq(self.seen.at);
         let hint = self.hint(seq, &estimates, sight, generation)?;
@@ -206,6 +253,14 @@ impl Decider {
             is_draining: true,
             ..hint
         })
+    }
+
+    /// The generation of pods that a report would be about. The first sample, a quarter of a second after the start, says
+    /// what the machine has, and by its time reports are numbered: without it they would go back behind those of the
+    /// agent before.
+    fn reported(&self) -> Option<u64> {
+        let pods = self.told.pods.as_ref()?;
+        (self.seen.at != Clocks::default()).then_some(pods.view.generation)
     }
 
     fn take_memory(&mut self, memory: MemoryUse) {
@@ -223,9 +278,17 @@ impl Decider {
         self.seen.memory_bytes = node.used();
     }
 
+    fn take_held(&mut self, found: &[Held]) {
+        let Some(pods) = &self.told.pods else { return };
+        let listed = &pods.view.pods;
+        let holdings = held::holdings(found, listed);
+        self.frames.take_unused(held::unused_ns(found, &holdings, listed));
+        self.is_view_stale |= holdings != self.holdings;
+        self.holdings = holdings;
+    }
+
     fn take_poll(&mut self, poll: &Poll) {
         self.is_view_stale |= mem::replace(&mut self.machine.cpus, poll.cpus) != poll.cpus;
-        metrics::LOST_WINDOWS.with([]).increment(poll.counts.lost_windows);
         self.seen.open.add(&Tally::of(poll));
         if self.seen.open.length_ns() >= SHOWN_NS {
             self.seen.last = mem::take(&mut self.seen.open);
@@ -236,6 +299,7 @@ impl Decider {
                 .increment(1);
             self.seen.frame = mean;
             self.estimator.end_frame(&frame);
+            self.saved.is_old = true;
             self.herald.frame_ended();
         }
     }
@@ -248,11 +312,17 @@ impl Decider {
             } = pods.view;
             let (bounds, target_ppm) = self.told.policy.unwrap_or((bounds, target_ppm));
             // Cloned only when it is needed: this runs at every sample.
-            self.is_view_stale.then(|| View {
-                capacity,
-                bounds,
-                target_ppm,
-                ..pods.view.clone()
+            self.is_view_stale.then(|| {
+                let mut view = View {
+                    capacity,
+                    bounds,
+                    target_ppm,
+                    ..pods.view.clone()
+                };
+                for (uid, pod) in &mut view.pods {
+                    pod.has_own_cpus = self.holdings.contains_key(uid);
+                }
+                view
             })
         });
         self.is_view_stale = false;

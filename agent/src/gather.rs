@@ -1,8 +1,13 @@
 //! The sampling thread: reads all signals four times a second and hands them on; nothing else runs on it.
 
+mod held;
+mod kernel;
 mod pods;
+mod reading;
+mod shed;
+mod watch;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use headroom_domain::estimate::Timing;
 use headroom_kit::log::chain;
@@ -10,10 +15,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub use self::pods::PodFrame;
+use self::kernel::Keeper;
+pub use self::{
+    held::{Held, Used},
+    kernel::Standing,
+    pods::PodFrame,
+    reading::Reading,
+    shed::{HOT_SWITCHES, Shed},
+    watch::Watch,
+};
 use crate::{
     metrics::SAMPLE_ERRORS,
-    probe::{LogDrain, Probe, Runs},
+    probe::{Probe, Rare, Runs},
     sample::{
         Poll, SampleError, Sampler,
         cgroup::Kubepods,
@@ -34,6 +47,10 @@ pub struct Sample {
     pub at: Clocks,
     /// CPU counters.
     pub poll: Option<Poll>,
+    /// How the kernel programs stand; `None` if there were none from the start.
+    pub standing: Option<Standing>,
+    /// Rare events since the kernel programs were attached.
+    pub rare: Option<Rare>,
     /// CPU pressure of the machine.
     pub cpu_pressure: Option<Psi>,
     /// Counters that memory brakes are made of.
@@ -42,8 +59,14 @@ pub struct Sample {
     pub memory: Option<MemoryUse>,
     /// What the pods used, once a frame, after its end.
     pub pods: Option<PodFrame>,
+    /// Pods that may hold CPUs for themselves alone.
+    pub held: Option<Vec<Held>>,
     /// What the kernel counted of our programs, if it was asked to.
     pub runs: Option<Arc<[Runs]>>,
+    /// What could not be read when it was last tried.
+    pub failing: BTreeSet<Reading>,
+    /// Is there a cgroup of all pods?
+    pub has_kubepods: bool,
 }
 
 /// Memory in use at one moment.
@@ -62,6 +85,10 @@ pub struct Gatherer {
     pub sampler: Sampler,
     /// The kernel programs behind them: they count as long as this lives.
     pub probe: Option<Probe>,
+    /// What notices that they count no more.
+    pub watch: Watch,
+    /// Switches a second on one CPU above which sampling is shed.
+    pub hot_switches: u64,
     /// Does the kernel count runs?
     pub has_program_stats: bool,
     /// Files of the machine.
@@ -76,8 +103,12 @@ pub struct Gatherer {
 #[derive(Debug)]
 struct Loop {
     gatherer: Gatherer,
-    log: Option<LogDrain>,
+    keeper: Option<Keeper>,
+    /// Why the kernel programs were given up.
+    lost: Option<Arc<str>>,
+    rare: Option<Rare>,
     pods: pods::Reader,
+    held: held::Watcher,
     kubepods: Option<Kubepods>,
     memory_due_ns: u64,
     complaints: Complaints,
@@ -85,32 +116,40 @@ struct Loop {
 
 /// Signals that fail at the moment: told when they begin to, not at every poll.
 #[derive(Debug, Default)]
-struct Complaints {
-    cpu: bool,
-    memory: bool,
-    pods: bool,
-}
+struct Complaints(BTreeSet<Reading>);
 
 impl Gatherer {
     /// Reads and hands on until `stop` is cancelled. Blocks; a receiver that is busy loses samples, the thread never
     /// waits for it.
     pub fn run(mut self, samples: &mpsc::Sender<Sample>, stop: &CancellationToken) {
-        let log = self.probe.as_mut().and_then(Probe::take_log);
+        let watch = std::mem::take(&mut self.watch);
+        let keeper = self
+            .probe
+            .take()
+            .map(|probe| Keeper::new(probe, watch, self.hot_switches));
         let pods = pods::Reader::new(&self.timing);
+        let held = held::Watcher::new(self.timing.memory_sample);
         let complaints = Complaints::default();
         let mut turns = Loop {
             gatherer: self,
-            log,
+            keeper,
+            lost: None,
+            rare: None,
             pods,
+            held,
             kubepods: None,
             memory_due_ns: 0,
             complaints,
         };
+        let mut owed = None;
         while !stop.is_cancelled() {
             std::thread::sleep(until_next(Clocks::read().boottime_ns));
-            let sample = turns.turn(Clocks::read());
-            if let Err(mpsc::error::TrySendError::Full(_)) = samples.try_send(sample) {
+            let mut sample = turns.turn(Clocks::read());
+            sample.pods = sample.pods.or(owed.take());
+            if let Err(mpsc::error::TrySendError::Full(lost)) = samples.try_send(sample) {
                 debug!("a sample was lost: nobody took the ones before it");
+                // What is told once a frame is told with the next one.
+                owed = lost.pods;
             }
         }
     }
@@ -118,37 +157,76 @@ impl Gatherer {
 
 impl Loop {
     fn turn(&mut self, at: Clocks) -> Sample {
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
-        let Self {
-            gatherer, complaints, ..
-        } = self;
-        let poll = note(gatherer.sampler.poll(at), "cpu", &mut complaints.cpu);
+        let poll = self.complaints.note(self.gatherer.sampler.poll(at), Reading::Cpu);
+        let standing = self.keep(poll.as_ref());
+        let rare = self.rare();
         let is_frame_end = self.pods.ends_frame(at.boottime_ns);
         if is_frame_end || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
-        let memory_pressure = self.memory_pressure();
+        let memory_pressure = self.memory_pressure(rare);
         let memory = self.memory(at);
-        let pods = self.pods.turn(at, self.kubepods.as_ref());
-        let pods = note(pods, "pods", &mut self.complaints.pods).flatten();
+        let cgroup_changes = rare.map(|rare| rare.cgroup_changes);
+        let pods = self.pods.turn(at, self.kubepods.as_ref(), cgroup_changes);
+        let pods = self.complaints.note(pods, Reading::Pods).flatten();
+        let held = self.held.turn(at, self.kubepods.as_ref());
+        let held = self.complaints.note(held, Reading::Cpusets);
         let runs = self.runs();
-        let cpu_pressure = self.gatherer.files.psi(Subject::Cpu).ok().flatten();
+        let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
+        let cpu_pressure = self.complaints.note(cpu_pressure, Reading::CpuPressure).flatten();
         Sample {
             at,
             poll,
+            standing,
+            rare,
             cpu_pressure,
             memory_pressure,
             memory,
             pods,
+            held,
             runs,
+            failing: self.complaints.0.clone(),
+            has_kubepods: self.kubepods.is_some(),
         }
     }
 
-    fn memory_pressure(&mut self) -> Option<MemoryCounters> {
+    /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
+    fn keep(&mut self, poll: Option<&Poll>) -> Option<Standing> {
+        if let (Some(keeper), Some(poll)) = (&mut self.keeper, poll)
+            && let Some(reason) = keeper.judge(poll, &mut self.gatherer.sampler)
+        {
+            self.keeper = None;
+            self.lost = Some(reason);
+        }
+        let lost = self
+            .lost
+            .as_ref()
+            .map(|reason| Standing::Lost(Arc::clone(reason)));
+        lost.or_else(|| self.keeper.as_ref().map(Keeper::standing))
+    }
+
+    /// Rare events so far. What cannot be read, or is no longer counted, stays at what it was.
+    fn rare(&mut self) -> Option<Rare> {
+        if let Some(read) = self.keeper.as_mut().map(Keeper::rare) {
+            self.rare = self
+                .complaints
+                .note(read, Reading::Events)
+                .flatten()
+                .or(self.rare);
+        }
+        self.rare
+    }
+
+    fn memory_pressure(&mut self, rare: Option<Rare>) -> Option<MemoryCounters> {
+        let Rare {
+            reclaim_ns, victims, ..
+        } = rare.unwrap_or_default();
         let read = || {
-            let counters = MemoryCounters::read(&self.gatherer.files)?;
+            let counters = MemoryCounters {
+                direct_reclaim_ns: reclaim_ns,
+                victims,
+                ..MemoryCounters::read(&self.gatherer.files)?
+            };
             let Some(kubepods) = &self.kubepods else {
                 return Ok(counters);
             };
@@ -158,7 +236,7 @@ impl Loop {
                 ..counters
             })
         };
-        note(read(), "memory", &mut self.complaints.memory)
+        self.complaints.note(read(), Reading::Memory)
     }
 
     fn memory(&mut self, at: Clocks) -> Option<MemoryUse> {
@@ -181,19 +259,31 @@ impl Loop {
                 working_set: working_set.unwrap_or(0),
             })
         };
-        note(read(), "memory", &mut self.complaints.memory)
+        self.complaints.note(read(), Reading::Memory)
     }
 
     fn runs(&self) -> Option<Arc<[Runs]>> {
-        let Gatherer {
-            probe,
-            has_program_stats: true,
-            ..
-        } = &self.gatherer
-        else {
-            return None;
-        };
-        probe.as_ref()?.runs().ok().map(Arc::from)
+        let keeper = self.keeper.as_ref().filter(|_| self.gatherer.has_program_stats)?;
+        keeper.runs().map(Arc::from)
+    }
+}
+
+impl Complaints {
+    /// Counts a failure, and logs it when it is the first in a row.
+    fn note<T>(&mut self, result: Result<T, SampleError>, reading: Reading) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.0.remove(&reading);
+                Some(value)
+            }
+            Err(error) => {
+                SAMPLE_ERRORS.with([reading.name()]).increment(1);
+                if self.0.insert(reading) {
+                    warn!(signal = reading.name(), error = %chain(&error), "a signal cannot be read; sampling goes on");
+                }
+                None
+            }
+        }
     }
 }
 
@@ -206,24 +296,6 @@ fn until_next(boottime_ns: u64) -> Duration {
 /// Whole nanoseconds; the largest number if there are more.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Counts a failure, and logs it when it is the first in a row.
-fn note<T>(result: Result<T, SampleError>, signal: &'static str, is_failing: &mut bool) -> Option<T> {
-    match result {
-        Ok(value) => {
-            *is_failing = false;
-            Some(value)
-        }
-        Err(error) => {
-            SAMPLE_ERRORS.with([signal]).increment(1);
-            if !*is_failing {
-                warn!(signal, error = %chain(&error), "a signal cannot be read; sampling goes on");
-            }
-            *is_failing = true;
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,20 @@
 //! Every metric of the agent: the only place that spells a name, its labels and its buckets.
 
-use headroom_domain::{hint::Sight, resource::Resource};
-use headroom_kit::metric::{Counter, Gauge, Metric, Unit};
+mod checkpoint;
+mod distribution;
 
-use crate::status::{PodsStatus, Status};
+use headroom_domain::{hint::Sight, resource::Resource};
+use headroom_kit::metric::{Cells, CountedTime, Counter, Gauge, Metric, Unit};
+
+pub use self::{
+    checkpoint::CHECKPOINTS,
+    distribution::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
+};
+use crate::{
+    probe::Health,
+    signals::SIGNALS,
+    status::{Measured, PodsStatus, Status},
+};
 
 /// How much the agent sees.
 pub static MODE: Gauge<1> = Gauge::new(
@@ -35,6 +46,110 @@ pub static CPU_STEAL: Gauge = Gauge::new(
     Unit::Cores,
     &[],
     "CPUs the hypervisor gave to somebody else in the last second while the node wanted them.",
+);
+
+/// CPUs that were asked for.
+pub static CPU_DEMAND: Gauge = Gauge::new(
+    "headroom_agent_cpu_demand_cores",
+    Unit::Cores,
+    &[],
+    "CPUs that were busy in the last second, and those that tasks waited for where nearly all were busy.",
+);
+
+/// CPUs that pods hold for themselves.
+pub static EXCLUSIVE_CPUS: Gauge = Gauge::new(
+    "headroom_agent_exclusive_cpus_cores",
+    Unit::Cores,
+    &[],
+    "CPUs that pods hold for themselves alone.",
+);
+
+/// Peak over mean.
+pub static BURST: Gauge = Gauge::new(
+    "headroom_agent_burst_ratio",
+    Unit::Ratio,
+    &[],
+    "The busiest 134 ms over the mean, of the last brake period. 0 from procfs.",
+);
+
+/// Pressure as the kernel keeps it.
+pub static PRESSURE: Gauge<2> = Gauge::new(
+    "headroom_agent_pressure_ratio",
+    Unit::Ratio,
+    &["resource", "kind"],
+    "Share of the last brake period in which some or all (full) tasks waited for cpu or memory. Quotas count for cpu.",
+);
+
+/// Signals that are there.
+pub static SIGNAL_OK: Gauge<1> = Gauge::new(
+    "headroom_agent_signal_ok",
+    Unit::Count,
+    &["signal"],
+    "1 for a signal that is in order, 0 for one that is missing; kubectl headroom agent signals says why.",
+);
+
+/// Context switches.
+pub static SWITCHES: Counter = Counter::new(
+    "headroom_agent_context_switches_total",
+    Unit::Count,
+    &[],
+    "Context switches that the kernel programs counted.",
+);
+
+/// Context switches that were missed.
+pub static MISSED_SWITCHES: Counter = Counter::new(
+    "headroom_agent_missed_switches_total",
+    Unit::Count,
+    &[],
+    "Context switches that the kernel did not tell of, as far as it was noticed.",
+);
+
+/// OOM kills.
+pub static OOM_KILLS: Counter = Counter::new(
+    "headroom_agent_oom_kills_total",
+    Unit::Count,
+    &[],
+    "Processes the OOM killer ended on this machine, for whatever limit.",
+);
+
+/// Time in direct reclaim.
+pub static DIRECT_RECLAIM: CountedTime = CountedTime::new(
+    "headroom_agent_direct_reclaim_seconds_total",
+    "Time that tasks spent freeing memory for the whole machine before they got some. 0 from procfs.",
+    &DIRECT_RECLAIM_CELLS,
+);
+static DIRECT_RECLAIM_CELLS: Cells = Cells::new();
+
+/// Pages that were needed again.
+pub static REFAULTED: Counter = Counter::new(
+    "headroom_agent_refaulted_bytes_total",
+    Unit::Bytes,
+    &[],
+    "Pages that were read again soon after they had been reclaimed.",
+);
+
+/// Pages swapped out.
+pub static SWAPPED_OUT: Counter = Counter::new(
+    "headroom_agent_swapped_out_bytes_total",
+    Unit::Bytes,
+    &[],
+    "Pages swapped out.",
+);
+
+/// Memory that could be had.
+pub static MEMORY_AVAILABLE: Gauge = Gauge::new(
+    "headroom_agent_memory_available_bytes",
+    Unit::Bytes,
+    &[],
+    "Memory that could be had without swapping.",
+);
+
+/// Working set of all pods.
+pub static WORKING_SET: Gauge = Gauge::new(
+    "headroom_agent_working_set_bytes",
+    Unit::Bytes,
+    &[],
+    "Memory that all pods need, half of their active page cache included.",
 );
 
 /// Windows without an idle CPU.
@@ -98,7 +213,7 @@ pub static SAMPLE_ERRORS: Counter<1> = Counter::new(
     "headroom_agent_sample_errors_total",
     Unit::Count,
     &["signal"],
-    "Readings that failed, by signal: cpu, memory or pods.",
+    "Readings that failed, by signal: cpu, cpu-pressure, memory, events, pods or cpusets.",
 );
 
 /// Pods with a cgroup.
@@ -155,6 +270,22 @@ pub static METRICS: &[&Metric] = &[
     HOOKS.metric(),
     CPU_BUSY.metric(),
     CPU_STEAL.metric(),
+    CPU_DEMAND.metric(),
+    EXCLUSIVE_CPUS.metric(),
+    BURST.metric(),
+    PRESSURE.metric(),
+    SIGNAL_OK.metric(),
+    SWITCHES.metric(),
+    MISSED_SWITCHES.metric(),
+    RUNQ_WAIT.metric(),
+    WINDOW_USE.metric(),
+    BLOCK_USE.metric(),
+    OOM_KILLS.metric(),
+    DIRECT_RECLAIM.metric(),
+    REFAULTED.metric(),
+    SWAPPED_OUT.metric(),
+    MEMORY_AVAILABLE.metric(),
+    WORKING_SET.metric(),
     SIGMA8.metric(),
     MEMORY_USED.metric(),
     PUBLISHED.metric(),
@@ -165,6 +296,7 @@ pub static METRICS: &[&Metric] = &[
     SAMPLE_ERRORS.metric(),
     PODS.metric(),
     REPORTS.metric(),
+    CHECKPOINTS.metric(),
     STREAMS.metric(),
     CONNECTS.metric(),
     DIRECTIVES.metric(),
@@ -185,11 +317,12 @@ pub fn show(status: &Status) {
         let hooks = status.programs.iter().filter(|program| program.health == health);
         HOOKS.with([health]).set(hooks.count() as f64);
     }
+    for (signal, shown) in SIGNALS.iter().zip(&status.signals) {
+        let is_ok = shown.health == Health::Ok.name();
+        SIGNAL_OK.with([signal.name]).set(f64::from(u8::from(is_ok)));
+    }
     if let Some(measured) = &status.measured {
-        CPU_BUSY.with([]).set(measured.cpu_busy_milli as f64 / 1e3);
-        CPU_STEAL.with([]).set(measured.steal_milli as f64 / 1e3);
-        SIGMA8.with([]).set(f64::from(measured.sigma8_ppm) / 1e6);
-        MEMORY_USED.with([]).set(measured.mem_used_bytes as f64);
+        show_measured(measured);
     }
     for resource in Resource::ALL {
         if let Some(part) = status.resource(resource) {
@@ -213,6 +346,37 @@ pub fn show(status: &Status) {
         ("unreadable", unreadable),
     ] {
         PODS.with([state]).set(pods as f64);
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; 53 bits are more than is measured"
+)]
+fn show_measured(measured: &Measured) {
+    for (gauge, milli) in [
+        (&CPU_BUSY, measured.cpu_busy_milli),
+        (&CPU_STEAL, measured.steal_milli),
+        (&CPU_DEMAND, measured.cpu_demand_milli),
+        (&EXCLUSIVE_CPUS, measured.exclusive_milli),
+    ] {
+        gauge.with([]).set(milli as f64 / 1e3);
+    }
+    for (gauge, bytes) in [
+        (&MEMORY_USED, measured.mem_used_bytes),
+        (&MEMORY_AVAILABLE, measured.mem_available_bytes),
+        (&WORKING_SET, measured.working_set_bytes),
+    ] {
+        gauge.with([]).set(bytes as f64);
+    }
+    SIGMA8.with([]).set(f64::from(measured.sigma8_ppm) / 1e6);
+    BURST.with([]).set(f64::from(measured.burst_ppm) / 1e6);
+    for (of, ppm) in [
+        (["cpu", "some"], measured.psi_cpu_some_ppm),
+        (["memory", "some"], measured.psi_mem_some_ppm),
+        (["memory", "full"], measured.psi_mem_full_ppm),
+    ] {
+        PRESSURE.with(of).set(f64::from(ppm) / 1e6);
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! Nothing is pinned. The links live in [`Probe`] and nowhere else: dropping it, or dying, detaches everything.
 
+#[cfg(feature = "bench")]
+pub mod bench;
+mod error;
+mod events;
 mod heap;
 mod log;
 mod maps;
@@ -10,16 +14,22 @@ mod verdict;
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
 use aya::{
-    Btf, Ebpf, EbpfError, EbpfLoader,
-    maps::MapError,
-    programs::{BtfTracePoint, Program, ProgramError, ProgramInfo, RawTracePoint, links::FdLink},
-    sys::{Stats, SyscallError, enable_stats},
+    Btf, Ebpf, EbpfLoader,
+    programs::{
+        BtfTracePoint, Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint,
+        RawTracePointRunOptions, TestRun as _, links::FdLink,
+    },
+    sys::{Stats, enable_stats, is_program_supported},
 };
 use headroom_agent_ebpf as abi;
+use headroom_kit::log::chain;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use tracing::warn;
 
 use self::verdict::Refusal;
 pub use self::{
+    error::ProbeError,
+    events::{KernelEvents, Rare},
     log::LogDrain,
     maps::KernelMaps,
     verdict::{Flavour, Health, Hook, Verdict},
@@ -55,47 +65,6 @@ pub struct Options {
     pub program_stats: bool,
 }
 
-/// Why there is no kernel source.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// The agent was built without the toolchain for kernel programs.
-    #[error("this agent was built without its kernel programs; run `cargo xtask setup` and build it again")]
-    NotBuilt,
-    /// An offset or tracepoint our programs need could not be found.
-    #[error("cannot tell where the kernel keeps what we read")]
-    Btf(#[from] BtfError),
-    /// Maps could not be created, or the object not be read.
-    #[error("load the kernel programs")]
-    Load(#[source] Box<EbpfError>),
-    /// The object lacks a map.
-    #[error("the kernel programs have no map `{name}`")]
-    NoMap {
-        /// The map.
-        name: &'static str,
-    },
-    /// A map is not laid out as the agent expects.
-    #[error("map `{name}` is not what the agent expects")]
-    Map {
-        /// The map.
-        name: &'static str,
-        /// What is different.
-        #[source]
-        source: MapError,
-    },
-    /// The programs' log could not be opened.
-    #[error("open the log of the kernel programs")]
-    Log(#[source] Box<aya_log::Error>),
-    /// Statistics of programs were asked for and refused.
-    #[error("turn on statistics of kernel programs")]
-    Stats(#[source] SyscallError),
-    /// `sched_switch`, without which the others are of no use, could not be attached.
-    #[error("attach to sched_switch: {}", .verdicts.last().and_then(|verdict| verdict.reason.as_deref()).unwrap_or("no reason given"))]
-    Refused {
-        /// What became of each hook; `sched_switch` last.
-        verdicts: Vec<Verdict>,
-    },
-}
-
 /// What the kernel counted of one of our programs, while statistics were on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs {
@@ -116,11 +85,13 @@ pub struct Runs {
 /// Loaded and attached kernel programs.
 #[derive(Debug)]
 pub struct Probe {
-    links: Vec<FdLink>,
+    /// One for each hook that is attached now.
+    links: Vec<(Hook, FdLink)>,
     ebpf: Ebpf,
     verdicts: Vec<Verdict>,
     attached_ns: u64,
     maps: Option<KernelMaps>,
+    events: Option<KernelEvents>,
     log: Option<LogDrain>,
     /// Statistics stay on while this is open.
     _stats: Option<OwnedFd>,
@@ -136,18 +107,15 @@ impl Default for Options {
     }
 }
 
-impl ProbeError {
-    /// What became of each hook, as far as loading got; the whole cause is the error's own text.
-    pub fn verdicts(&self) -> &[Verdict] {
-        match self {
-            Self::Refused { verdicts } => verdicts,
-            Self::NotBuilt
-            | Self::Btf(_)
-            | Self::Load(_)
-            | Self::NoMap { .. }
-            | Self::Map { .. }
-            | Self::Log(_)
-            | Self::Stats(_) => &[],
+impl Runs {
+    fn of(hook: Hook, program: &ProgramInfo) -> Self {
+        Self {
+            hook,
+            id: program.id(),
+            count: program.run_count(),
+            time: program.run_time(),
+            translated_bytes: program.size_translated().unwrap_or(0),
+            jited_bytes: program.size_jitted(),
         }
     }
 }
@@ -158,8 +126,8 @@ impl Probe {
     /// Blocks for some 50 ms, most of it in parsing the kernel's BTF. To be called after logging is set up.
     ///
     /// # Errors
-    /// When there is no way to count: see [`ProbeError`]. A wake-up hook that is refused is not an error; the verdict
-    /// tells, and waits of that kind are missing from the run-queue latency.
+    /// When there is no way to count: see [`ProbeError`]. Another hook than `sched_switch` that is refused is not an
+    /// error; the verdict tells, and [`Hook::purpose`] what is missing.
     pub fn load(options: &Options) -> Result<Self, ProbeError> {
         let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
         let loaded = Self::load_object(object, options);
@@ -173,6 +141,7 @@ impl Probe {
         let shapes = Hook::ALL
             .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
         drop(kernel);
+        check_programs()?;
 
         // Before Linux 5.11 maps count against this limit; where we may not raise it, creating maps says so.
         let unlimited = Rlimit {
@@ -190,11 +159,8 @@ impl Probe {
             .map_err(|error| ProbeError::Load(Box::new(error)))?;
         let log = LogDrain::of(&mut ebpf).map_err(|error| ProbeError::Log(Box::new(error)))?;
         let maps = KernelMaps::take(&mut ebpf)?;
-        let stats = options
-            .program_stats
-            .then(|| enable_stats(Stats::RunTime))
-            .transpose()
-            .map_err(ProbeError::Stats)?;
+        let events = KernelEvents::take(&mut ebpf)?;
+        let stats = options.program_stats.then(run_statistics).flatten();
 
         let btf = if options.typed {
             Btf::from_sys_fs().ok()
@@ -223,6 +189,7 @@ impl Probe {
             verdicts,
             attached_ns,
             maps: Some(maps),
+            events: Some(events),
             log: Some(log),
             _stats: stats,
         })
@@ -243,6 +210,16 @@ impl Probe {
         self.maps.take()
     }
 
+    /// Counters of rare events. They can be taken once.
+    pub const fn take_events(&mut self) -> Option<KernelEvents> {
+        self.events.take()
+    }
+
+    /// Can the counters be read? Asked after capabilities were given up.
+    pub fn can_count(&mut self) -> bool {
+        self.events.as_mut().is_some_and(|events| events.read().is_ok())
+    }
+
     /// What the programs log. It can be taken once.
     pub const fn take_log(&mut self) -> Option<LogDrain> {
         self.log.take()
@@ -253,19 +230,51 @@ impl Probe {
         self.links.clear();
     }
 
-    /// Attaches the programs again after [`Probe::detach`]. What happened between is missing from the counters, and
-    /// each CPU's next switch finds one missed.
+    /// Detaches the programs of these hooks alone.
+    pub fn detach_from(&mut self, hooks: &[Hook]) {
+        self.links.retain(|(hook, _)| !hooks.contains(hook));
+    }
+
+    /// Attaches again what was detached. What happened between is missing from the counters, and each CPU's next switch
+    /// finds one missed. A link is made from the program that is loaded already, so this needs no capability.
     ///
     /// # Errors
-    /// When the kernel refuses; those attached by then stay so.
+    /// The first refusal of the kernel; the other programs are attached all the same.
     pub fn attach(&mut self) -> Result<(), ProgramError> {
-        if !self.links.is_empty() {
-            return Ok(());
-        }
+        let mut first_error = Ok(());
         for (hook, flavour) in attached(&self.verdicts) {
-            self.links.push(link(&mut self.ebpf, hook, flavour)?);
+            if self.is_attached(hook) {
+                continue;
+            }
+            match link(&mut self.ebpf, hook, flavour) {
+                Ok(link) => self.links.push((hook, link)),
+                Err(error) => first_error = first_error.and(Err(error)),
+            }
         }
-        Ok(())
+        first_error
+    }
+
+    /// Is the program of this hook attached now?
+    pub fn is_attached(&self, hook: Hook) -> bool {
+        self.links.iter().any(|(linked, _)| *linked == hook)
+    }
+
+    /// Runs a program once for the calling thread, as if its event had happened with these arguments (at most twelve,
+    /// the others zero). For hooks that are attached by their raw twins and follow no pointer.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does for typed programs.
+    pub fn rehearse(&self, hook: Hook, arguments: &[u64]) -> Result<(), ProgramError> {
+        let name = hook.program(Flavour::Raw);
+        let program = self.ebpf.program(name).ok_or_else(|| ProgramError::InvalidName {
+            name: name.to_owned(),
+        })?;
+        let program: &RawTracePoint = program.try_into()?;
+        let mut options = RawTracePointRunOptions::default();
+        for (slot, argument) in options.args.iter_mut().zip(arguments) {
+            *slot = *argument;
+        }
+        program.test_run(options).map(|_ended| ())
     }
 
     /// What the kernel counted of each program: zero runs unless [`Options::program_stats`] or the sysctl
@@ -276,29 +285,42 @@ impl Probe {
     pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
         attached(&self.verdicts)
             .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
-            .map(|(hook, program)| {
-                let info = information(program)?;
-                Ok(Runs {
-                    hook,
-                    id: info.id(),
-                    count: info.run_count(),
-                    time: info.run_time(),
-                    translated_bytes: info.size_translated().unwrap_or(0),
-                    jited_bytes: info.size_jitted(),
-                })
-            })
+            .map(|(hook, program)| Ok(Runs::of(hook, &information(program)?)))
             .collect()
     }
 }
 
+/// Has the kernel count runs while the result is open; a refusal costs these figures and nothing else.
+fn run_statistics() -> Option<OwnedFd> {
+    let refused = |error| {
+        warn!(error = %chain(&error), "runs of programs are not counted: that needs CAP_SYS_ADMIN");
+    };
+    enable_stats(Stats::RunTime).map_err(refused).ok()
+}
+
+/// Makes sure that programs may be loaded at all: what comes later would fail with a worse reason.
+fn check_programs() -> Result<(), ProbeError> {
+    let reason = match is_program_supported(ProgramType::RawTracePoint) {
+        Ok(true) => return Ok(()),
+        Ok(false) => "this kernel does not load raw tracepoint programs (Linux 4.17 does)".to_owned(),
+        Err(error) => Refusal::from(error).reason,
+    };
+    Err(ProbeError::NoPrograms { reason })
+}
+
 /// What the programs must know of this kernel, by the names of their constants.
-fn globals(kernel: &Kernel) -> Result<[(&'static str, u64); 6], BtfError> {
+fn globals(kernel: &Kernel) -> Result<[(&'static str, u64); 7], BtfError> {
     let task = |paths: &[&str]| kernel.field("task_struct", paths);
     // Renamed in Linux 5.14.
     let state = task(&["__state", "state"])?;
     let ran = task(&["se.sum_exec_runtime"])?;
     let ran_at_pick = task(&["se.prev_sum_exec_runtime"])?;
+    // A pid before Linux 6.8. Where the tracepoint is not there at all, its program is not tried either.
+    let victim_is_task = kernel
+        .check_arguments(Hook::MarkVictim.tracepoint(), &[0], "task_struct")
+        .is_ok();
     Ok([
+        (abi::GLOBAL_VICTIM_IS_TASK, u64::from(victim_is_task)),
         (abi::GLOBAL_OFF_PID, task(&["pid"])?.offset),
         (abi::GLOBAL_OFF_STATE, state.offset),
         (abi::GLOBAL_STATE_W, state.width),
@@ -318,11 +340,11 @@ fn attached(verdicts: &[Verdict]) -> impl Iterator<Item = (Hook, Flavour)> {
     verdicts.iter().filter_map(flavoured)
 }
 
-fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>, links: &mut Vec<FdLink>) -> Verdict {
+fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>, links: &mut Vec<(Hook, FdLink)>) -> Verdict {
     let typed = match btf {
         Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {
             Ok(link) => {
-                links.push(link);
+                links.push((hook, link));
                 return Verdict::attached(hook, Flavour::Typed, None);
             }
             Err(error) => Some(Refusal::from(error)),
@@ -331,7 +353,7 @@ fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>, links: &mut Vec<FdLink
     };
     match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
         Ok(link) => {
-            links.push(link);
+            links.push((hook, link));
             Verdict::attached(hook, Flavour::Raw, typed)
         }
         Err(error) => Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),

@@ -69,6 +69,8 @@ pub enum Directive {
 pub struct Ends {
     /// The newest report; dropping its sender ends the streams in order.
     pub reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    /// The most streams to open.
+    pub fanout: watch::Receiver<u8>,
     /// Where the hint servers are.
     pub addresses: watch::Receiver<BTreeSet<SocketAddr>>,
     /// Where directives go.
@@ -102,9 +104,10 @@ struct Board {
 }
 
 impl Publisher {
-    /// A publisher for this node that opens at most `fanout` streams.
-    pub fn new(node: String, fanout: u8, access: Access, ends: Ends, stopping: CancellationToken) -> Self {
+    /// A publisher for this node.
+    pub fn new(node: String, access: Access, ends: Ends, stopping: CancellationToken) -> Self {
         let (events_tx, events) = mpsc::channel(EVENTS);
+        let fanout = *ends.fanout.borrow();
         Self {
             access: Arc::new(access),
             ends,
@@ -128,6 +131,7 @@ impl Publisher {
             select! {
                 Some((peer, event)) = self.events.recv() => self.take(peer, event).await,
                 Ok(()) = self.ends.addresses.changed(), if last_words.is_none() => self.choose(),
+                Ok(()) = self.ends.fanout.changed(), if last_words.is_none() => self.choose(),
                 Some(_ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
                 () = stopping.cancelled(), if last_words.is_none() => {
                     last_words = Some(Instant::now() + LAST_WORDS);
@@ -141,6 +145,7 @@ impl Publisher {
     }
 
     fn choose(&mut self) {
+        self.peers.limit((*self.ends.fanout.borrow_and_update()).into());
         let addresses = self.ends.addresses.borrow_and_update().clone();
         let peers::Change { opened, closed } = self.peers.choose(&addresses);
         for peer in closed {

@@ -107,6 +107,8 @@ pub struct Counts {
     pub waits: Waits,
     /// Context switches.
     pub switches: u64,
+    /// Context switches of the CPU that had most of them.
+    pub busiest_switches: u64,
     /// Switches the kernel did not tell of, as far as it was noticed: 0 but on a few virtual machines. What they hide
     /// is made good from the scheduler's books, or left to `/proc/stat`.
     pub missed_switches: u64,
@@ -145,6 +147,9 @@ pub trait CounterSource: Send {
     /// # Errors
     /// When counters cannot be read. The next call covers the time of this one.
     fn poll(&mut self, tick: &Tick<'_>) -> Result<Counts, SampleError>;
+
+    /// Samples one task in 2^`shift` from the next poll on, where tasks are sampled.
+    fn sample_one_in(&mut self, shift: u32);
 }
 
 /// CPU time by `/proc/stat` over a stretch of its own: it may be read more rarely than the source is polled.
@@ -232,6 +237,11 @@ impl Sampler {
     /// Goes on with another source, from now on: after the kernel programs were lost, or found again.
     pub fn replace_source(&mut self, source: Box<dyn CounterSource>) {
         self.source = source;
+    }
+
+    /// Samples one task in 2^`shift` from the next poll on, where the source samples tasks.
+    pub fn sample_one_in(&mut self, shift: u32) {
+        self.source.sample_one_in(shift);
     }
 
     /// Counts what happened since the poll before; `now` must have been read just before the call.

@@ -6,6 +6,7 @@ use tracing::{info, warn};
 use crate::{
     args::Source,
     decide::Senses,
+    gather::Shed,
     probe::{self, Health, Probe, ProbeError, Verdict},
     sample::{
         CounterSource, Origin, SampleError, Sampler,
@@ -79,6 +80,7 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
         origin: Origin::Ebpf,
         verdicts,
         obstacle: None,
+        shed: Shed::Nothing,
     };
     Ok(Opened {
         sampler,
@@ -95,6 +97,7 @@ fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
         origin: Origin::Procfs,
         verdicts,
         obstacle: Some(reason),
+        shed: Shed::Nothing,
     };
     warn!(mode = "PROC", "{}", senses.procfs());
     Ok(Opened {

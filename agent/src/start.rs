@@ -5,39 +5,54 @@
 //!                                              ^-- directives ------------------'
 //! ```
 
-use std::{collections::BTreeSet, io, path::Path, sync::Arc, thread, time::Duration};
+mod reload;
+mod tasks;
+
+use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 
 use headroom_domain::{estimate::Profile, hint::NodeHint};
 use headroom_kit::{
     admin::{self, Admin, Readiness},
-    log::LogError,
+    config::ConfigError,
+    log::{self, Levels, LogError, chain},
     metric::{Catalogue, Exporter, MetricError},
     serve::{Listener, ServeError},
     supervise::{Grace, SuperviseError, Supervisor},
     tls::{TlsError, client, install_provider},
 };
 use tokio::{
-    runtime, select,
-    sync::{mpsc, oneshot, watch},
+    runtime,
+    sync::{mpsc, watch},
 };
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use self::{
+    reload::Changeable,
+    tasks::{DecideEnds, decide, sample},
+};
 use crate::{
-    args::{Args, Credential},
+    args::{Args, Credential, Ocm},
+    checkpoint::{self, Store},
+    config::{self, File, Settings},
+    debug::{Debug, PodsAsked, Socket},
     decide::{Decider, Identity},
-    gather::{Gatherer, POLL, Sample},
-    metrics, probe,
+    gather::{Gatherer, HOT_SWITCHES, POLL, Watch},
+    metrics, privilege,
+    probe::{self, Probe},
     publish::{self, Access, Directive, Publisher},
-    sample::{SampleError, procfs::Procfs},
+    sample::{SampleError, clock::Clocks, procfs::Procfs},
     sense::{self, Opened, SenseError},
-    status::{self, Status},
+    status::{self, Board, Status, StreamStatus},
 };
 
 /// Samples that may wait to be taken: two seconds.
 const SAMPLES: usize = 8;
 /// Directives that may wait to be taken.
 const DIRECTIVES: usize = 16;
+/// The configuration file is read this often, whether or not its directory seems to have changed.
+const CONFIG_POLL: Duration = Duration::from_secs(30);
+/// Questions about pods that may wait to be answered.
+const QUESTIONS: usize = 4;
 /// How long the agent may take to end; the last report has most of it.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -71,15 +86,13 @@ pub enum StartError {
     /// The admin port cannot be bound.
     #[error("--admin-addr")]
     Admin(#[from] ServeError),
+    /// The configuration file cannot be read, or says what cannot be meant.
+    #[error("--config")]
+    Config(#[from] ConfigError),
     /// A part of the agent came to its end.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
 }
-
-/// The sampling thread is gone.
-#[derive(Debug, thiserror::Error)]
-#[error("the sampling thread panicked")]
-struct Panicked;
 
 /// Where the parts of the agent meet.
 struct Parts {
@@ -87,6 +100,10 @@ struct Parts {
     access: Access,
     decider: Decider,
     gatherer: Gatherer,
+    store: Option<Store>,
+    socket: Option<Socket>,
+    file: File,
+    levels: Levels,
 }
 
 /// Runs the agent until a signal ends it.
@@ -94,10 +111,16 @@ struct Parts {
 /// # Errors
 /// It cannot start, or a part of it fails.
 pub fn run(args: Args) -> Result<(), StartError> {
-    args.log.init()?;
+    let file = config::load(args.config.as_deref())?;
+    let settings = Settings::of(&args, &file);
+    let levels = log::init(args.log.log_format, &settings.log_filter)?;
     install_provider();
     let exporter = Catalogue::new(&[metrics::METRICS])?.install()?;
     let access = access(&args)?;
+    let socket = (!args.debug_socket.as_os_str().is_empty()).then(|| Socket::bind(&args.debug_socket));
+    // Measuring matters more than being asked about it.
+    let tell = |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
+    let socket = socket.and_then(|bound| bound.map_err(tell).ok());
     let timing = args.timing.timing();
     info!(node = args.node_name, timing = %args.timing, "starting");
     if args.timing == Profile::Demo {
@@ -109,23 +132,27 @@ pub fn run(args: Args) -> Result<(), StartError> {
         boot_id: files.boot_id().map_err(StartError::Boot)?,
     };
     let options = probe::Options {
-        program_stats: args.program_stats,
+        program_stats: settings.program_stats,
         ..probe::Options::default()
     };
     let Opened {
         sampler,
-        probe,
+        mut probe,
         senses,
-    } = sense::open(args.source, &options, files.clone())?;
+    } = sense::open(settings.source, &options, files.clone())?;
+    privilege::give_up(|| probe.as_mut().is_none_or(Probe::can_count));
     let gatherer = Gatherer {
         sampler,
         probe,
-        has_program_stats: args.program_stats,
+        watch: Watch::default(),
+        hot_switches: HOT_SWITCHES,
+        has_program_stats: settings.program_stats,
         files,
         cgroup_root: args.cgroup_root.clone(),
         timing,
     };
     let decider = Decider::new(identity, senses, timing, POLL);
+    let (decider, store) = remember(decider, &args, settings.ocm);
     // One thread is enough for four samples a second and a few streams, and keeps the agent small.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -138,8 +165,29 @@ pub fn run(args: Args) -> Result<(), StartError> {
             access,
             decider,
             gatherer,
+            store,
+            socket,
+            file,
+            levels,
         },
     ))
+}
+
+/// Goes on from the last checkpoint, if there is one, and says where the next go. A folder that cannot be had costs
+/// memory, not the start.
+fn remember(mut decider: Decider, args: &Args, ocm: Ocm) -> (Decider, Option<Store>) {
+    let tell =
+        |error| warn!(error = %chain(&error), "--checkpoint: nothing is saved until the agent is restarted");
+    let open = |folder| Store::open(folder).map_err(tell).ok();
+    let store = args.checkpoint.as_deref().and_then(open);
+    if let Some(store) = &store {
+        let owner = decider.owner();
+        store.load(&owner, |record| {
+            decider.resume(record, Clocks::read(), checkpoint::wall())
+        });
+    }
+    decider.calibrate(ocm);
+    (decider, store)
 }
 
 /// Checks what the flags say about hint servers, so that a mistake shows at once and not at the first connect.
@@ -174,48 +222,44 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         access,
         decider,
         gatherer,
+        store,
+        socket,
+        file,
+        levels,
     } = parts;
     let mut supervisor = Supervisor::new()?;
-    let shutdown = supervisor.shutdown();
-    let stopping = || shutdown.stopping().clone();
     let listener = Listener::bind("admin", args.admin.admin_addr, admin::LIMITS).await?;
     info!(address = %listener.address(), "admin port is open");
 
-    let (samples_tx, samples) = mpsc::channel(SAMPLES);
-    let (directives_tx, directives) = mpsc::channel(DIRECTIVES);
-    let (reports_tx, reports) = watch::channel(None);
-    let (addresses_tx, addresses) = watch::channel(BTreeSet::new());
     let (streams_tx, streams) = watch::channel(Vec::new());
-    let (status_tx, status) = watch::channel(decider.status());
+    let (ocm_tx, ocm) = watch::channel(Settings::of(&args, &file).ocm);
     let readiness = Readiness::new();
-
-    supervisor.spawn("sample", sample(gatherer, samples_tx, stopping())?);
     let is_sampling = readiness.handle("sampling");
-    let ends = DecideEnds {
-        samples,
-        directives,
-        reports_tx,
-        status_tx,
-    };
-    supervisor.spawn("decide", decide(decider, ends, is_sampling, stopping()));
-    supervisor.spawn(
-        "resolve",
-        publish::resolve(args.webhook_addr, addresses_tx, stopping()),
-    );
-    let ends = publish::Ends {
+    let Measuring {
+        directives_tx,
+        pods_tx,
         reports,
-        addresses,
-        directives: directives_tx,
-        streams: streams_tx,
+        status,
+    } = measure(&mut supervisor, gatherer, (decider, store), ocm, is_sampling)?;
+    let board = Board { status, streams };
+    let heard = Heard {
+        reports,
+        directives_tx,
+        streams_tx,
+        ocm_tx,
+        file,
+        levels,
     };
-    let publisher = Publisher::new(args.node_name, args.publish_fanout, access, ends, stopping());
-    supervisor.spawn("publish", publisher.run());
-    let page = move || Status {
-        streams: streams.borrow().clone(),
-        ..status.borrow().clone()
+    report(&mut supervisor, args, access, heard);
+    let shown = Shown {
+        exporter,
+        readiness,
+        listener,
+        socket,
+        board,
+        pods_tx,
     };
-    let admin = Admin::new("agent", exporter, readiness).json(status::PATH, page);
-    supervisor.spawn("admin", admin.serve(listener, shutdown.clone()));
+    show(&mut supervisor, shown);
 
     // Nobody is sent to the agent, so there is nobody to wait for.
     supervisor
@@ -227,64 +271,130 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Starts the sampling thread; the future ends when the thread does.
-fn sample(
+/// The other ends of the channels of who decides.
+struct Measuring {
+    directives_tx: mpsc::Sender<Directive>,
+    pods_tx: mpsc::Sender<PodsAsked>,
+    reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    status: watch::Receiver<Status>,
+}
+
+/// Samples, and decides what the samples come to.
+fn measure(
+    supervisor: &mut Supervisor,
     gatherer: Gatherer,
-    samples_tx: mpsc::Sender<Sample>,
-    stopping: CancellationToken,
-) -> Result<impl Future<Output = Result<(), Panicked>>, StartError> {
-    let (ended_tx, ended) = oneshot::channel();
-    let body = move || {
-        gatherer.run(&samples_tx, &stopping);
-        // The receiver is dropped only when the process is ending anyway.
-        let _is_heard = ended_tx.send(()).is_ok();
-    };
-    thread::Builder::new()
-        .name("sample".to_owned())
-        .spawn(body)
-        .map_err(StartError::Runtime)?;
-    Ok(async { ended.await.map_err(|_dropped| Panicked) })
-}
-
-/// The ends of the channels of who decides.
-struct DecideEnds {
-    samples: mpsc::Receiver<Sample>,
-    directives: mpsc::Receiver<Directive>,
-    reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
-    status_tx: watch::Sender<Status>,
-}
-
-/// Decides until the end; the last report says that it is the last.
-async fn decide(
-    mut decider: Decider,
-    ends: DecideEnds,
+    (decider, store): (Decider, Option<Store>),
+    ocm: watch::Receiver<Ocm>,
     is_sampling: admin::Handle,
-    stopping: CancellationToken,
-) {
-    let DecideEnds {
-        mut samples,
-        mut directives,
+) -> Result<Measuring, StartError> {
+    let (samples_tx, samples) = mpsc::channel(SAMPLES);
+    let (directives_tx, directives) = mpsc::channel(DIRECTIVES);
+    let (pods_tx, pods) = mpsc::channel(QUESTIONS);
+    let (reports_tx, reports) = watch::channel(None);
+    let (status_tx, status) = watch::channel(decider.status());
+    let records_tx = store.map(|store| {
+        let (records_tx, records) = watch::channel(None);
+        supervisor.spawn("checkpoint", checkpoint::keep(store, records));
+        records_tx
+    });
+    let ends = DecideEnds {
+        samples,
+        directives,
+        pods,
+        ocm,
+        records_tx,
         reports_tx,
         status_tx,
-    } = ends;
-    loop {
-        select! {
-            Some(sample) = samples.recv() => {
-                decider.take(sample);
-                is_sampling.ready();
-            }
-            Some(directive) = directives.recv() => decider.direct(directive),
-            () = stopping.cancelled() => break,
-        }
-        if let Some(report) = decider.report() {
-            reports_tx.send_replace(Some(Arc::new(report)));
-        }
-        let status = decider.status();
-        metrics::show(&status);
-        status_tx.send_replace(status);
+    };
+    let shutdown = supervisor.shutdown();
+    let stopping = || shutdown.stopping().clone();
+    supervisor.spawn("sample", sample(gatherer, samples_tx, stopping())?);
+    supervisor.spawn("decide", decide(decider, ends, is_sampling, stopping()));
+    Ok(Measuring {
+        directives_tx,
+        pods_tx,
+        reports,
+        status,
+    })
+}
+
+/// The publisher's ends of the channels to who decides and who shows.
+struct Heard {
+    reports: watch::Receiver<Option<Arc<NodeHint>>>,
+    directives_tx: mpsc::Sender<Directive>,
+    streams_tx: watch::Sender<Vec<StreamStatus>>,
+    ocm_tx: watch::Sender<Ocm>,
+    file: File,
+    levels: Levels,
+}
+
+/// Reports to the hint servers that flags and file name, and follows the file.
+fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard) {
+    let Heard {
+        reports,
+        directives_tx,
+        streams_tx,
+        ocm_tx,
+        file,
+        levels,
+    } = heard;
+    let settings = Settings::of(&args, &file);
+    let stopping = supervisor.shutdown().stopping().clone();
+    let (addresses_tx, addresses) = watch::channel(BTreeSet::new());
+    let (servers_tx, servers) = watch::channel(settings.webhook_addr);
+    let (fanout_tx, fanout) = watch::channel(settings.publish_fanout);
+    let resolving = publish::resolve(servers, addresses_tx, stopping.clone());
+    supervisor.spawn("resolve", resolving);
+    let ends = publish::Ends {
+        reports,
+        fanout,
+        addresses,
+        directives: directives_tx,
+        streams: streams_tx,
+    };
+    let publisher = Publisher::new(args.node_name.clone(), access, ends, stopping.clone());
+    supervisor.spawn("publish", publisher.run());
+    if let Some(path) = args.config.clone() {
+        let parts = Changeable {
+            levels,
+            servers_tx,
+            fanout_tx,
+            ocm_tx,
+        };
+        supervisor.spawn("config", reload::follow((path, file), args, parts, stopping));
     }
-    if let Some(report) = decider.farewell() {
-        info!(seq = report.seq, "reporting for the last time");
-        reports_tx.send_replace(Some(Arc::new(report)));
+}
+
+/// What the agent is looked at by.
+struct Shown {
+    exporter: Exporter,
+    readiness: Readiness,
+    listener: Listener,
+    socket: Option<Socket>,
+    board: Board,
+    pods_tx: mpsc::Sender<PodsAsked>,
+}
+
+/// Opens the admin port and the debug socket to whoever asks.
+fn show(supervisor: &mut Supervisor, shown: Shown) {
+    let Shown {
+        exporter,
+        readiness,
+        listener,
+        socket,
+        board,
+        pods_tx,
+    } = shown;
+    let shutdown = supervisor.shutdown();
+    if let Some(socket) = socket {
+        let debug = Debug {
+            board: board.clone(),
+            pods: pods_tx,
+            stopping: shutdown.stopping().clone(),
+        };
+        supervisor.spawn("debug", debug.serve(socket));
     }
+    let page = move || board.clone().now();
+    let admin = Admin::new("agent", exporter, readiness).json(status::PATH, page);
+    supervisor.spawn("admin", admin.serve(listener, shutdown));
 }

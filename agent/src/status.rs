@@ -2,15 +2,19 @@
 //!
 //! Numbers are integers with the unit in the name; those of a resource are in its `unit`. `_ns` are CLOCK_MONOTONIC.
 
+mod resource;
+
 use std::net::SocketAddr;
 
 use headroom_domain::{
-    estimate::{Estimate, Slack},
+    estimate::{PodRequest, PodUse},
     resource::Resource,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
-use crate::probe::{Flavour, Health, Verdict};
+pub use self::resource::{CalibrationStatus, PeakStatus, ResourceStatus};
+use crate::probe::{Flavour, Verdict};
 
 /// Path of the document on the admin port.
 pub const PATH: &str = "/status";
@@ -48,6 +52,34 @@ pub struct Status {
     pub generation: u64,
     /// Streams to hint servers.
     pub streams: Vec<StreamStatus>,
+    /// Every signal, as [`crate::signals::SIGNALS`] declares them.
+    pub signals: Vec<SignalStatus>,
+}
+
+/// One signal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignalStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from here: hooks or files.
+    pub source: String,
+    /// `ok`, `unsupported` or `failed`.
+    pub health: String,
+    /// What one unit of the value is.
+    pub unit: String,
+    /// The last measurement; absent before the first, and where the signal is missing.
+    pub value: Option<u64>,
+    /// What is lost without it, and why it is; absent while it is in order.
+    pub missing: Option<String>,
+}
+
+/// Where the status is written as it changes, by who decides and who publishes.
+#[derive(Clone, Debug)]
+pub struct Board {
+    /// Everything but the streams.
+    pub status: watch::Receiver<Status>,
+    /// The streams.
+    pub streams: watch::Receiver<Vec<StreamStatus>>,
 }
 
 /// One hook of the kernel programs.
@@ -78,6 +110,12 @@ pub struct Measured {
     pub cpu_used_milli: u64,
     /// Busy CPUs with it.
     pub cpu_busy_milli: u64,
+    /// Busy CPUs, and those that tasks waited for where nearly all were busy.
+    pub cpu_demand_milli: u64,
+    /// The busiest 134 ms of the last brake period; 0 from procfs.
+    pub cpu_peak_milli: u64,
+    /// CPUs that pods hold for themselves alone.
+    pub exclusive_milli: u64,
     /// Time the hypervisor gave to somebody else.
     pub steal_milli: u64,
     /// Context switches a second; 0 from procfs.
@@ -86,6 +124,20 @@ pub struct Measured {
     pub lost_windows: u64,
     /// Memory in real use.
     pub mem_used_bytes: u64,
+    /// Memory that could be had without swapping.
+    pub mem_available_bytes: u64,
+    /// Working set of all pods; 0 without kubepods.
+    pub working_set_bytes: u64,
+    /// Time in direct reclaim for the whole machine, in the last brake period; 0 from procfs.
+    pub direct_reclaim_ms: u64,
+    /// Pages that came back after reclaim, in the last brake period.
+    pub refault_mb_s: u64,
+    /// Pages swapped out, in the last brake period.
+    pub swap_out_mb_s: u64,
+    /// Times kubepods met its own limit, in the last brake period.
+    pub limit_hits: u64,
+    /// OOM kills of the machine since the agent was started.
+    pub oom_kills: u64,
     /// Share of windows without an idle CPU, of the last brake period; 0 from procfs.
     pub sigma8_ppm: u32,
     /// Run-queue latency of the last brake period, median by waiting time; 0 from procfs.
@@ -102,43 +154,6 @@ pub struct Measured {
     pub psi_mem_full_ppm: u32,
 }
 
-/// The estimate of one resource; amounts in its unit. The letters are those of agent.md, section 2.3.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceStatus {
-    /// `cpu` or `memory`.
-    pub name: String,
-    /// `milli` or `bytes`.
-    pub unit: String,
-    /// C: what the machine has.
-    pub capacity: u64,
-    /// A: raw allocatable.
-    pub raw: u64,
-    /// T: use that is safe.
-    pub safe: u64,
-    /// P0: conditioned peak.
-    pub peak: u64,
-    /// P: P0 with its margin.
-    pub predicted_peak: u64,
-    /// Rw: requests that are trusted.
-    pub warm_requests: u64,
-    /// R: requests bound to the node.
-    pub bound: u64,
-    /// S = T - P + Rw - A.
-    pub slack: i64,
-    /// The ratio that publication moves towards.
-    pub target_cents: u32,
-    /// The ratio to apply.
-    pub published_cents: u32,
-    /// Share of the history that is valid.
-    pub coverage_ppm: u32,
-    /// m: the margin.
-    pub margin_ppm: u32,
-    /// Level of the brake in force, 0 to 3.
-    pub brake: u8,
-    /// Reason codes, most important first.
-    pub reasons: Vec<String>,
-}
-
 /// Pods by cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodsStatus {
@@ -148,6 +163,21 @@ pub struct PodsStatus {
     pub untracked: u64,
     /// Cgroups that look like a pod's and have no UID in their name.
     pub unreadable: u64,
+}
+
+/// One pod with a cgroup on this node, or told of by a hint server: more than `/status` says, for who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodStatus {
+    /// Its UID.
+    pub uid: String,
+    /// What it used in the last frame; absent before its second reading.
+    pub used: Option<PodUse>,
+    /// What it requests; absent while no hint server tells of it.
+    pub request: Option<PodRequest>,
+    /// How far its request is trusted to be mostly unused, of the resource in which it is trusted less.
+    pub trust_ppm: u32,
+    /// CPUs that it holds for itself alone, in milli-cores.
+    pub exclusive_milli: u64,
 }
 
 /// One stream to a hint server.
@@ -198,18 +228,13 @@ impl ProgramStatus {
             reason,
             verifier_log: _,
         } = verdict;
-        let health = match health {
-            Health::Ok => "ok",
-            Health::Unsupported => "unsupported",
-            Health::Failed => "failed",
-        };
         let flavour = flavour.map(|flavour| match flavour {
             Flavour::Typed => "typed",
             Flavour::Raw => "raw",
         });
         Self {
             hook: hook.tracepoint().to_owned(),
-            health: health.to_owned(),
+            health: health.name().to_owned(),
             flavour: flavour.map(ToOwned::to_owned),
             reason: reason.clone(),
             runs: 0,
@@ -231,50 +256,31 @@ impl StreamStatus {
     }
 }
 
-impl ResourceStatus {
-    /// The status of one resource's estimate.
-    pub fn of(resource: Resource, estimate: &Estimate) -> Self {
-        let Estimate {
-            capacity,
-            raw,
-            slack,
-            target,
-            published,
-            coverage_ppm,
-            margin_ppm,
-            brake,
-            reasons,
-        } = estimate;
-        let Slack {
-            raw: _,
-            safe,
-            peak,
-            predicted_peak,
-            warm_requests,
-            bound,
-            slack,
-        } = *slack;
-        Self {
-            name: resource.name().to_owned(),
-            unit: match resource {
-                Resource::Cpu => "milli",
-                Resource::Memory => "bytes",
-            }
-            .to_owned(),
-            capacity: *capacity,
-            raw: *raw,
-            safe,
-            peak,
-            predicted_peak,
-            warm_requests,
-            bound,
-            slack: i64::try_from(slack).unwrap_or(if slack < 0 { i64::MIN } else { i64::MAX }),
-            target_cents: target.0,
-            published_cents: published.0,
-            coverage_ppm: *coverage_ppm,
-            margin_ppm: *margin_ppm,
-            brake: brake.level(),
-            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+impl StreamState {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Open => "open",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl Board {
+    /// The agent now.
+    pub fn now(&mut self) -> Status {
+        Status {
+            streams: self.streams.borrow_and_update().clone(),
+            ..self.status.borrow_and_update().clone()
+        }
+    }
+
+    /// Waits until [`Board::now`] would say something else; false when nobody writes any more.
+    pub async fn changed(&mut self) -> bool {
+        tokio::select! {
+            changed = self.status.changed() => changed.is_ok(),
+            changed = self.streams.changed() => changed.is_ok(),
         }
     }
 }

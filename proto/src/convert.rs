@@ -2,6 +2,7 @@
 
 mod directive;
 mod report;
+mod rule;
 mod words;
 
 pub use directive::{NodeView, agent_policy};

@@ -1,96 +1,23 @@
-//! A hint server without a cluster behind it: the real wire over real TLS; it tells what a test wants and keeps what
-//! agents report.
+//! A hint server of which a test awaits reports.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime},
-};
+use std::{net::SocketAddr, path::Path};
 
-use headroom_domain::names;
-use headroom_kit::{
-    serve::{Limits, Listener},
-    supervise::Shutdown,
-    tls::{CertStore, ClientAuth, MinVersion, self_signed, server_config},
-};
-use headroom_proto::v1alpha1::{
-    Ack, Amounts, Directive, HintReport, Pods, Verdict,
-    directive::Kind,
-    hints_server::{Hints, HintsServer},
-};
-use tokio::{
-    runtime::{self, Runtime},
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming, transport::Server};
+use headroom_proto::v1alpha1::Pods;
+use tokio::time::timeout;
+use xtask::headroom::hint_server;
+pub use xtask::headroom::hint_server::Heard;
 
-/// How long a report may be waited for.
-const REPORTS_WITHIN: Duration = Duration::from_secs(30);
-
-/// A report and the token that its stream was opened with.
-#[derive(Debug, Clone)]
-pub struct Heard {
-    /// The token, if one was shown.
-    pub token: Option<String>,
-    /// The report.
-    pub report: HintReport,
-}
+use crate::pace::happens_within;
 
 /// A running server; it ends when dropped, as if its machine had lost power.
 #[derive(Debug)]
-pub struct HintServer {
-    /// Its port.
-    pub address: SocketAddr,
-    /// The CA of its certificate.
-    pub ca: PathBuf,
-    heard: mpsc::UnboundedReceiver<Heard>,
-    /// Its own, so that connections end with it.
-    runtime: Option<Runtime>,
-}
-
-#[derive(Clone)]
-struct Service {
-    pods: Pods,
-    heard: mpsc::UnboundedSender<Heard>,
-}
+pub struct HintServer(hint_server::HintServer);
 
 impl HintServer {
     /// Starts at an address, with its certificate in a folder, and tells every agent of these pods.
     pub async fn start(address: SocketAddr, folder: &Path, pods: Pods) -> Self {
-        let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
-        let now = SystemTime::now();
-        let files = self_signed::ensure(folder, &[name], now).expect("a certificate");
-        let certificate = CertStore::load("hints", files, now).expect("the certificate");
-        let tls =
-            server_config(certificate, MinVersion::default(), &ClientAuth::None, &["h2"]).expect("settings");
-        let (heard_tx, heard) = mpsc::unbounded_channel();
-        let (address_tx, bound) = oneshot::channel();
-        let runtime = runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.spawn(async move {
-            let listener = Listener::bind("hints", address, Limits::default())
-                .await
-                .expect("bind");
-            address_tx.send(listener.address()).expect("the test waits");
-            let incoming = listener.incoming(tls, &Shutdown::new());
-            let server = Server::builder().add_service(HintsServer::new(Service {
-                pods,
-                heard: heard_tx,
-            }));
-            server.serve_with_incoming(incoming).await.expect("serve");
-        });
-        let address = bound.await.expect("an address");
-        Self {
-            address,
-            ca: folder.join(self_signed::CA_CERT),
-            heard,
-            runtime: Some(runtime),
-        }
+        let server = hint_server::HintServer::start(address, folder, pods).await;
+        Self(server.expect("a hint server"))
     }
 
     /// The next report that satisfies the condition.
@@ -103,73 +30,27 @@ impl HintServer {
                 }
             }
         };
-        let heard = timeout(REPORTS_WITHIN, wanted).await;
-        heard.unwrap_or_else(|_elapsed| panic!("no report in {REPORTS_WITHIN:?}: {what}"))
+        let reports_within = happens_within();
+        let heard = timeout(reports_within, wanted).await;
+        heard.unwrap_or_else(|_elapsed| panic!("no report in {reports_within:?}: {what}"))
     }
 }
 
-impl Drop for HintServer {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+impl std::ops::Deref for HintServer {
+    type Target = hint_server::HintServer;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
-#[tonic::async_trait]
-impl Hints for Service {
-    type ReportStream = ReceiverStream<Result<Directive, Status>>;
-
-    async fn report(
-        &self,
-        request: Request<Streaming<HintReport>>,
-    ) -> Result<Response<Self::ReportStream>, Status> {
-        let header = request
-            .metadata()
-            .get("authorization")
-            .and_then(|value| value.to_str().ok());
-        let token = header
-            .and_then(|header| header.strip_prefix("Bearer "))
-            .map(ToOwned::to_owned);
-        let (directives_tx, directives) = mpsc::channel(16);
-        let Self { pods, heard } = self.clone();
-        tokio::spawn(async move {
-            let directive = |kind| Ok(Directive { kind: Some(kind) });
-            // An agent that is gone hears nothing; its stream of reports ends as well.
-            directives_tx.send(directive(Kind::Pods(pods))).await.ok();
-            let mut reports = request.into_inner();
-            while let Ok(Some(report)) = reports.message().await {
-                let ack = Ack {
-                    seq: report.seq,
-                    verdict: Verdict::Accepted.into(),
-                    reason: String::new(),
-                };
-                heard
-                    .send(Heard {
-                        token: token.clone(),
-                        report,
-                    })
-                    .ok();
-                directives_tx.send(directive(Kind::Ack(ack))).await.ok();
-            }
-        });
-        Ok(Response::new(ReceiverStream::new(directives)))
+impl std::ops::DerefMut for HintServer {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
 /// The pods of a Node without any that has the capacity of this machine.
 pub fn this_machine() -> Pods {
-    let files = headroom_agent::sample::procfs::Procfs::default();
-    let cpus = files.online().expect("CPUs").count();
-    let amounts = Amounts {
-        cpu_milli: u64::from(cpus) * 1000,
-        memory_bytes: files.meminfo().expect("memory").total,
-    };
-    Pods {
-        generation: 1,
-        node_uid: "8c7a5d0e-0000-4000-8000-000000000001".to_owned(),
-        capacity: Some(amounts),
-        raw_allocatable: Some(amounts),
-        pods: Vec::new(),
-    }
+    hint_server::this_machine().expect("this machine's files")
 }

@@ -21,8 +21,8 @@ use headroom_agent_ebpf::{
     stamp::ticks,
 };
 
-/// How long something that must happen may take.
-pub const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
+use crate::pace::happens_within;
+
 /// How often it is looked for.
 pub const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Readings this close together are of one moment, in nanoseconds.
@@ -82,7 +82,7 @@ impl Programs {
     /// Waits until the programs know what each CPU does: its first switch tells them, and its busy time then counts
     /// from a little before.
     pub fn await_first_switches(&mut self) {
-        let deadline = Instant::now() + HAPPENS_WITHIN;
+        let deadline = Instant::now() + happens_within();
         let online = Procfs::default().online().expect("online CPUs");
         loop {
             let rings = self.maps.rings().expect("read the rings");
@@ -92,7 +92,8 @@ impl Programs {
             }
             assert!(
                 Instant::now() < deadline,
-                "a CPU without a switch in {HAPPENS_WITHIN:?}"
+                "a CPU without a switch in {:?}",
+                happens_within()
             );
             thread::sleep(LOOK_EVERY);
         }
@@ -191,12 +192,13 @@ impl Meter {
             cpu,
             before: CpuTime::default(),
         };
-        let deadline = Instant::now() + HAPPENS_WITHIN;
+        let deadline = Instant::now() + happens_within();
         meter.read();
         while meter.source.wants_stat() {
             assert!(
                 Instant::now() < deadline,
-                "no switch on cpu {cpu} in {HAPPENS_WITHIN:?}"
+                "no switch on cpu {cpu} in {:?}",
+                happens_within()
             );
             meter.read();
         }
@@ -205,12 +207,13 @@ impl Meter {
 
     /// What happened since the reading before.
     pub fn read(&mut self) -> Stretch {
-        let deadline = Instant::now() + HAPPENS_WITHIN;
+        let deadline = Instant::now() + happens_within();
         let online = self.files.online().expect("online CPUs");
         loop {
             assert!(
                 Instant::now() < deadline,
-                "no undisturbed moment in {HAPPENS_WITHIN:?}"
+                "no undisturbed moment in {:?}",
+                happens_within()
             );
             let now_ns = border();
             let now = self
@@ -254,11 +257,13 @@ fn since(before: CpuTime, now: CpuTime) -> CpuTime {
     let CpuTime {
         busy_ns,
         steal_ns,
+        irq_ns,
         idle_ns,
     } = now;
     CpuTime {
         busy_ns: busy_ns.saturating_sub(before.busy_ns),
         steal_ns: steal_ns.saturating_sub(before.steal_ns),
+        irq_ns: irq_ns.saturating_sub(before.irq_ns),
         idle_ns: idle_ns.saturating_sub(before.idle_ns),
     }
 }

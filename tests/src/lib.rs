@@ -10,8 +10,20 @@
 )]
 
 pub mod admission;
+pub mod balancer;
+pub mod cgroup;
+pub mod confined;
 pub mod cpu_load;
+pub mod detour;
+pub mod etcd;
+pub mod floor;
+pub mod foreign;
 pub mod hint_server;
 pub mod kernel;
+pub mod pace;
+pub mod pod_tree;
+pub mod prometheus;
+pub mod remembered;
 pub mod scripted_agent;
+pub mod seccomp;
 pub mod stand;

@@ -23,7 +23,8 @@ use tonic::{
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A hint for a node that test code changes as it needs: nothing braked, ratio as given, production timing.
+/// A hint for a node that test code changes as it needs: nothing braked, ratio as given, and frames of a second, so that
+/// it rises by 5 cents a second.
 pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
     let part = |cents| ResourceHint {
         published: Cents(cents),
@@ -38,7 +39,7 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
         is_primary: true,
         pods_generation: 0,
         sight: Sight::Full,
-        timing: Profile::Production,
+        timing: Profile::Demo,
         is_draining: false,
         resources: PerResource {
             cpu: ResourceHint {

@@ -14,12 +14,14 @@ use tokio::{
     time::{Instant, sleep},
 };
 use xtask::{
-    cluster::{Cluster, Options},
+    cluster::{Cluster, Keeper, NodeOptions, Options},
     headroom::{
         Programs, accounts, get,
         webhook::{self, Webhook},
     },
 };
+
+use crate::scripted_agent::ScriptedAgent;
 
 /// How long something that must happen may take.
 pub const HAPPENS_WITHIN: Duration = Duration::from_secs(60);
@@ -39,13 +41,19 @@ pub struct Stand {
     pub programs: Programs,
 }
 
+/// What the API server counts, as of one moment.
+pub struct Metrics(String);
+
 impl Stand {
     /// Starts etcd and the API server; no scheduler, no controllers.
     pub async fn start() -> Self {
+        Self::start_with(Options::default()).await
+    }
+
+    /// Starts a control plane that is made up as said.
+    pub async fn start_with(options: Options) -> Self {
         let programs = programs().await;
-        let cluster = Cluster::start(Options::default())
-            .await
-            .expect("start the control plane");
+        let cluster = Cluster::start(options).await.expect("start the control plane");
         let client = cluster.client().await.expect("client");
         accounts::create(&client).await.expect("accounts and roles");
         Self {
@@ -57,10 +65,11 @@ impl Stand {
 
     /// Starts a replica; replicas share their certificates.
     pub async fn webhook(&self, name: &str, config: &str) -> Webhook {
-        self.webhook_with(name, config, &[]).await
+        let options = self.webhook_options(name, config);
+        Webhook::start(&options).await.expect("start the webhook")
     }
 
-    /// Starts a replica with more flags.
+    /// Starts a replica with these flags.
     pub async fn webhook_with(&self, name: &str, config: &str, flags: &[&str]) -> Webhook {
         let options = webhook::Options {
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
@@ -69,20 +78,21 @@ impl Stand {
         Webhook::start(&options).await.expect("start the webhook")
     }
 
-    /// What a replica is started with.
+    /// What a replica is started with; it takes hints of compressed durations.
     pub fn webhook_options(&self, name: &str, config: &str) -> webhook::Options {
-        let account = format!(
-            "system:serviceaccount:{}:{}",
-            names::NAMESPACE,
-            names::WEBHOOK_SERVICE_ACCOUNT
-        );
         webhook::Options {
             program: self.programs.webhook.clone(),
             name: name.to_owned(),
             folder: self.cluster.dir().to_owned(),
-            kubeconfig: self.cluster.kubeconfig_for(&account, None).expect("kubeconfig"),
+            kubeconfig: self
+                .cluster
+                .kubeconfig_for(&accounts::webhook(), None)
+                .expect("kubeconfig"),
             config: config.to_owned(),
-            flags: vec![],
+            // Most tests do without the policies.
+            accepts_no_floor: true,
+            gates: webhook::GATES.to_owned(),
+            flags: vec!["--allow-demo-timing".to_owned()],
         }
     }
 
@@ -91,6 +101,34 @@ impl Stand {
         webhook::register(&self.client, &webhook.url(), &webhook.ca)
             .await
             .expect("register the webhook");
+    }
+
+    /// As [`Self::register`], with the option `steady-state-skip`.
+    pub async fn register_skipping(&self, webhook: &Webhook) {
+        webhook::register_skipping(&self.client, &webhook.url(), &webhook.ca)
+            .await
+            .expect("register the webhook");
+    }
+
+    /// All Nodes, with all rights.
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Sets an annotation of a Node, by no write of its status.
+    pub async fn annotate(&self, name: &str, key: &str, value: &str) -> Node {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.nodes()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("annotate the node")
+    }
+
+    /// The API server's metrics, now.
+    pub async fn metrics(&self) -> Metrics {
+        let request = http::Request::get("/metrics").body(Vec::new());
+        let text = self.client.request_text(request.expect("a request")).await;
+        Metrics(text.expect("metrics"))
     }
 
     /// Creates a Node as its kubelet does, with raw allocatable as given.
@@ -128,6 +166,28 @@ impl Stand {
             .await
     }
 
+    /// Asks for a ratio of CPU by annotation, in a write of the status, so that it is decided at once.
+    pub async fn ask(&self, name: &str, cents: u64) {
+        let patch = json!({"metadata": {"annotations": {names::RATIO: ratio(cents)}}});
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        nodes
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("annotate the node");
+    }
+
+    /// Asks for a ratio of CPU by annotation, by no write of the status: the leader has to learn of it and to act.
+    pub async fn ask_aside(&self, name: &str, cents: u64) {
+        self.annotate(name, names::RATIO, &ratio(cents)).await;
+    }
+
+    /// The stream of the node's agent to a replica.
+    pub async fn agent(&self, node: &Node, replica: &Webhook) -> ScriptedAgent {
+        let token = self.agent_token(node).await;
+        let agent = ScriptedAgent::open(replica.hints, &replica.ca, Some(&token)).await;
+        agent.expect("a stream")
+    }
+
     /// A token of the agent's account, bound to the node.
     pub async fn agent_token(&self, node: &Node) -> String {
         accounts::agent_token(&self.client, node).await.expect("a token")
@@ -149,6 +209,47 @@ impl Stand {
             sleep(LOOK_EVERY).await;
         }
     }
+}
+
+impl Metrics {
+    /// The sum of a metric's series that have all these labels, each as in `verb="PATCH"`.
+    pub fn sum(&self, metric: &str, labels: &[&str]) -> f64 {
+        let Self(text) = self;
+        let series = text.lines().filter(|line| {
+            let rest = line.strip_prefix(metric);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
+        });
+        let values = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
+    }
+}
+
+/// A node of 4 CPUs, 200m of them held back, kept by kubelet code that writes its status every second.
+pub fn eager_kubelet(name: &str) -> NodeOptions {
+    NodeOptions {
+        keeper: Some(Keeper::Kubelet),
+        cpus: 4,
+        reserved_cpu_milli: 200,
+        sync: Duration::from_secs(1),
+        report: Duration::from_secs(1),
+        ..NodeOptions::new(name)
+    }
+}
+
+/// A node of 4 CPUs and 8Gi, kept by kubelet code.
+pub fn kubelet(name: &str) -> NodeOptions {
+    NodeOptions {
+        keeper: Some(Keeper::Kubelet),
+        cpus: 4,
+        memory_bytes: 8 << 30,
+        ..NodeOptions::new(name)
+    }
+}
+
+/// A ratio annotation for CPU.
+fn ratio(cents: u64) -> String {
+    format!(r#"{{"cpu":{}.{:02}}}"#, cents / 100, cents % 100)
 }
 
 /// Waits until something is so.

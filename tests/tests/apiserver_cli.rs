@@ -142,7 +142,7 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     let expected = [
         "n1",
         "auto",
-        "ebpf/FULL",
+        "ebpf/FULL/demo",
         "cpu",
         "1500m",
         "1800m",
@@ -171,7 +171,8 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
         "n2", "auto", "-", "cpu", "-", "-", "1.00", "2000m", "2000m", "0m", "2000m", "-", "-",
     ];
     assert_eq!(top[3], n2);
-    assert_eq!(top.len(), 5);
+    // Under the table it says that there is no floor.
+    assert_eq!(top.len(), 6, "{top:?}");
 
     let hints = cli.ask(&["hints"]).await;
     let hints = cells(&hints);
@@ -181,10 +182,7 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
         "one agent has reported, for two resources: {hints:?}"
     );
     assert_eq!(hints[1][..2], ["n1", "7"]);
-    assert_eq!(
-        hints[1][3..9],
-        ["FULL", "production", "0", "cpu", "4000m", "1500m"]
-    );
+    assert_eq!(hints[1][3..9], ["FULL", "demo", "0", "cpu", "4000m", "1500m"]);
     let report = &cli.ask_json(&["hints", "n1"]).await[0];
     assert_eq!(
         (&report["node"], &report["seq"], &report["cpu"]["published_cents"]),
@@ -207,6 +205,25 @@ async fn people_see_what_the_webhook_knows_of_each_node() {
     }
     let page = cli.ask(&["node", "n2"]).await;
     assert!(page.contains("no agent has reported"), "{page}");
+
+    let told = cli.ask(&["explain", "n1"]).await;
+    for line in [
+        "mode auto by the configuration file, floor requests",
+        "  baseline  4000m  raw: what the kubelet itself makes of the machine",
+        "hint: a fresh hint is applied",
+        "stored as it is to be",
+    ] {
+        assert!(told.contains(line), "{line:?} is not in {told}");
+    }
+    let told = cli.ask_json(&["explain", "n1"]).await;
+    let rules = told["rules_cpu"].as_array().expect("rules");
+    assert_eq!(rules[0]["milli"], 4000, "{told}");
+    assert_eq!(
+        rules.last().expect("rules")["milli"],
+        told["allocatable_cpu_milli"]
+    );
+    let told = cli.ask(&["explain", "n2"]).await;
+    assert!(told.contains("no-hint: no agent has reported yet"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,6 +235,7 @@ async fn a_question_without_an_answer_is_an_error_with_its_reason() {
     let mut cli = Cli::new(&stand, &webhook, "person", &token);
     let unknown = "error: node \"n9\" is not known to the webhook\n".to_owned();
     assert_eq!(cli.fail(&["node", "n9"]).await, (Some(1), unknown.clone()));
+    assert_eq!(cli.fail(&["explain", "n9"]).await, (Some(1), unknown.clone()));
     assert_eq!(cli.fail(&["hints", "n9"]).await, (Some(1), unknown.clone()));
     assert_eq!(cli.fail(&["top", "--once", "n9"]).await, (Some(1), unknown));
     let (code, reason) = cli.fail(&["nodes"]).await;

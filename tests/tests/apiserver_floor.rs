@@ -7,7 +7,10 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use e2e::stand::{Stand, allocatable, annotation, ready, until};
+use e2e::{
+    floor::{install, marked, marker},
+    stand::{Stand, allocatable, annotation, ready, until},
+};
 use futures::{StreamExt as _, TryStreamExt as _};
 use headroom_domain::names;
 use k8s_openapi::api::core::v1::Node;
@@ -19,34 +22,15 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use xtask::{
     cluster::{Keeper, NodeOptions},
-    headroom::{policies, webhook::Webhook},
+    headroom::webhook::Webhook,
 };
 
 /// What a kubelet says of a node that it has nothing to say of.
 const OWN_ANNOTATION: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 
-fn dry_run() -> PatchParams {
-    PatchParams {
-        dry_run: true,
-        ..PatchParams::default()
-    }
-}
-
-fn nodes(stand: &Stand) -> Api<Node> {
-    Api::all(stand.client.clone())
-}
-
 async fn kubelet(stand: &Stand, name: &str) -> Api<Node> {
     let client = stand.cluster.client_for_node(name).await;
     Api::all(client.expect("the node's client"))
-}
-
-async fn annotate(stand: &Stand, name: &str, key: &str, value: &str) -> Node {
-    let patch = json!({"metadata": {"annotations": {key: value}}});
-    nodes(stand)
-        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .expect("annotate the node")
 }
 
 /// What the API server stores of the write of n1's kubelet.
@@ -80,47 +64,14 @@ async fn amplified(stand: &Stand) -> Webhook {
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
-    annotate(stand, "n1", names::RATIO, r#"{"cpu":1.5,"memory":1.25}"#).await;
+    stand
+        .annotate("n1", names::RATIO, r#"{"cpu":1.5,"memory":1.25}"#)
+        .await;
     until("amplified", async || {
         amounts(&written(stand, raw(10)).await) == ["6", "10Gi"]
     })
     .await;
     webhook
-}
-
-/// A Node that looks as if it had been amplified from 4 CPUs and 8Gi to 6 and 10Gi at noon.
-async fn marked(stand: &Stand, name: &str) -> Node {
-    let node = stand.create_node(name, "4", "8Gi").await;
-    let status = json!({"allocatable": {"cpu": "6", "memory": "10Gi"}});
-    stand.kubelet_writes(name, &status).await.expect("passes");
-    annotate(stand, name, names::MARKER, &marker(&node.uid().expect("a UID"))).await
-}
-
-fn marker(uid: &str) -> String {
-    json!({
-        "at": "2026-01-01T12:00:00Z", "cpu": "6", "memory": "10Gi", "uid": uid,
-        "from": {"cpu": {"capacity": "4", "raw": "4"}, "memory": {"capacity": "8Gi", "raw": "8Gi"}},
-    })
-    .to_string()
-}
-
-/// Installs the policies and waits until both are in force, told by a node of its own while there is no webhook.
-async fn install(stand: &Stand) {
-    policies::install(&stand.client)
-        .await
-        .expect("install the policies");
-    marked(stand, "probe").await;
-    let probe = kubelet(stand, "probe").await;
-    let patch = Patch::Merge(json!({
-        "metadata": {"annotations": {names::MODE: "off"}},
-        "status": {"allocatable": {"cpu": "4"}},
-    }));
-    until("the policies are in force", async || {
-        let answer = probe.patch_status("probe", &dry_run(), &patch).await;
-        let answer = answer.expect("a kubelet's write is never refused");
-        allocatable(&answer, "cpu") == "6" && annotation(&answer, names::MODE).is_none()
-    })
-    .await;
 }
 
 /// Ends the webhook and waits until the API server answers without it.
@@ -138,7 +89,7 @@ async fn while_the_webhook_is_away_raw_values_change_nothing() {
     let webhook = amplified(&stand).await;
     killed(&stand, webhook).await;
 
-    let stored = nodes(&stand).get("n1").await.expect("read the node");
+    let stored = stand.nodes().get("n1").await.expect("read the node");
     let version = stored.resource_version();
     for quiet in [raw(20), json!({"conditions": [ready(30)]}), raw(40), raw(299)] {
         let again = written(&stand, quiet).await;
@@ -200,7 +151,7 @@ async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
         amounts(&node) == ["4500m", "10Gi"]
     })
     .await;
-    let node = nodes(&stand).get("n1").await.expect("read the node");
+    let node = stand.nodes().get("n1").await.expect("read the node");
     assert_eq!(
         annotation(&node, names::RAW_ALLOCATABLE),
         Some(r#"{"cpu":"3","memory":"8Gi"}"#)
@@ -231,7 +182,7 @@ async fn what_the_kubelet_sent_reaches_the_webhook() {
     assert_eq!(note(&grown), None);
 
     // Switched off, the node gets back what its kubelet sends, and nothing holds it any more.
-    annotate(&stand, "n1", names::MODE, "off").await;
+    stand.annotate("n1", names::MODE, "off").await;
     let off = json!({"allocatable": {"cpu": "6"}, "conditions": [ready(40)]});
     let off = written(&stand, off).await;
     assert_eq!(amounts(&off), ["6", "8Gi"]);
@@ -254,7 +205,7 @@ async fn a_note_of_an_earlier_request_is_not_believed() {
         raw(30),
         raw(400),
     ] {
-        annotate(&stand, "n1", names::KUBELET_RAW, &stale).await;
+        stand.annotate("n1", names::KUBELET_RAW, &stale).await;
         let node = written(&stand, status.clone()).await;
         assert_eq!(amounts(&node), ["6", "10Gi"], "{status}");
         assert_eq!(note(&node), None, "{status}");
@@ -311,7 +262,9 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
     let stand = Stand::start().await;
     stand.create_node("plain", "4", "8Gi").await;
     let reborn = marked(&stand, "reborn").await;
-    annotate(&stand, "reborn", names::MARKER, &marker("of another life")).await;
+    stand
+        .annotate("reborn", names::MARKER, &marker("of another life"))
+        .await;
     marked(&stand, "n1").await;
     install(&stand).await;
 
@@ -330,7 +283,8 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
 
     // What anyone but the kubelet writes stays, and the kubelet's next write is held again.
     let patch = Patch::Strategic(json!({"status": raw(30)}));
-    let patched = nodes(&stand)
+    let patched = stand
+        .nodes()
         .patch_status("n1", &PatchParams::default(), &patch)
         .await;
     assert_eq!(amounts(&patched.expect("passes")), ["4", "8Gi"]);
@@ -349,7 +303,7 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
 async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() {
     let stand = Stand::start().await;
     marked(&stand, "n1").await;
-    let before = annotate(&stand, "n1", names::RATIO, r#"{"cpu":1.5}"#).await;
+    let before = stand.annotate("n1", names::RATIO, r#"{"cpu":1.5}"#).await;
     install(&stand).await;
     let kubelet = kubelet(&stand, "n1").await;
 
@@ -391,7 +345,7 @@ async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() 
     let node = node.expect("a kubelet may register");
     assert_eq!(annotation(&node, names::RATIO), None);
     assert_eq!(annotation(&node, OWN_ANNOTATION), Some("true"));
-    let node = annotate(&stand, "n2", names::RATIO, r#"{"cpu":2}"#).await;
+    let node = stand.annotate("n2", names::RATIO, r#"{"cpu":2}"#).await;
     assert_eq!(annotation(&node, names::RATIO), Some(r#"{"cpu":2}"#));
 }
 
@@ -425,7 +379,7 @@ async fn a_round_of_writes(stand: &Stand, seconds: &mut u32) {
     ];
     for ratio in ["2", "1.5"] {
         let ratio = format!(r#"{{"cpu":{ratio},"memory":1.25}}"#);
-        annotate(stand, "n1", names::RATIO, &ratio).await;
+        stand.annotate("n1", names::RATIO, &ratio).await;
         for status in kinds {
             for apart in [10, 300] {
                 *seconds += apart;
@@ -440,10 +394,10 @@ async fn no_revision_of_a_node_is_amplified_twice() {
     let stand = Stand::start().await;
     install(&stand).await;
     let webhook = amplified(&stand).await;
-    let start = nodes(&stand).get("n1").await.expect("read the node");
+    let start = stand.nodes().get("n1").await.expect("read the node");
     let start = start.resource_version().expect("a version");
     let (last_tx, last_rx) = oneshot::channel();
-    let watch = tokio::spawn(versions(nodes(&stand), start, last_rx));
+    let watch = tokio::spawn(versions(stand.nodes(), start, last_rx));
 
     let mut seconds = 20;
     a_round_of_writes(&stand, &mut seconds).await;
@@ -453,7 +407,7 @@ async fn no_revision_of_a_node_is_amplified_twice() {
     stand.register(&webhook).await;
     a_round_of_writes(&stand, &mut seconds).await;
 
-    let last = annotate(&stand, "n1", "last", "one").await;
+    let last = stand.annotate("n1", "last", "one").await;
     let last = last.resource_version().expect("a version");
     last_tx.send(last).expect("somebody watches");
     let seen = watch.await.expect("join");
@@ -473,27 +427,14 @@ async fn no_revision_of_a_node_is_amplified_twice() {
 }
 
 /// How many status PATCHes of nodes the API server has answered with 200.
-async fn patches(stand: &Stand) -> u64 {
-    let request = http::Request::get("/metrics")
-        .body(Vec::new())
-        .expect("a request");
-    let text = stand.client.request_text(request).await.expect("metrics");
-    let is_it = |line: &&str| {
-        line.starts_with("apiserver_request_total{")
-            && [
-                r#"code="200""#,
-                r#"resource="nodes""#,
-                r#"subresource="status""#,
-                r#"verb="PATCH""#,
-            ]
-            .iter()
-            .all(|label| line.contains(label))
-    };
-    let values = text
-        .lines()
-        .filter(is_it)
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-    values.sum()
+async fn patches(stand: &Stand) -> f64 {
+    let labels = [
+        r#"code="200""#,
+        r#"resource="nodes""#,
+        r#"subresource="status""#,
+        r#"verb="PATCH""#,
+    ];
+    stand.metrics().await.sum("apiserver_request_total", &labels)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -509,31 +450,31 @@ async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
         ..NodeOptions::new("n1")
     };
     stand.cluster.start_node(options).await.expect("node");
-    annotate(&stand, "n1", names::RATIO, r#"{"cpu":1.5}"#).await;
+    stand.annotate("n1", names::RATIO, r#"{"cpu":1.5}"#).await;
     stand
         .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
         .await;
     killed(&stand, webhook).await;
 
-    let tried = async |stand: &Stand, more: u64| {
+    let tried = async |stand: &Stand, more: f64| {
         let before = patches(stand).await;
         until("the kubelet has written that often", async || {
             patches(stand).await >= before + more
         })
         .await;
-        nodes(stand).get("n1").await.expect("read the node")
+        stand.nodes().get("n1").await.expect("read the node")
     };
     // What a kubelet says after its start is said; then nothing is written.
-    let before = tried(&stand, 3).await;
-    let after = tried(&stand, 3).await;
+    let before = tried(&stand, 3.0).await;
+    let after = tried(&stand, 3.0).await;
     assert_eq!(after.resource_version(), before.resource_version(), "{after:#?}");
 
     let start = after.resource_version().expect("a version");
     let (last_tx, last_rx) = oneshot::channel();
-    let watch = tokio::spawn(versions(nodes(&stand), start, last_rx));
+    let watch = tokio::spawn(versions(stand.nodes(), start, last_rx));
     stand.cluster.restart_node("n1").expect("restart the kubelet");
-    tried(&stand, 3).await;
-    let last = annotate(&stand, "n1", "last", "one").await;
+    tried(&stand, 3.0).await;
+    let last = stand.annotate("n1", "last", "one").await;
     last_tx
         .send(last.resource_version().expect("a version"))
         .expect("somebody watches");

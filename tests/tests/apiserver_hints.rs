@@ -12,7 +12,7 @@ use e2e::{
     scripted_agent::{ScriptedAgent, channel, hint},
     stand::{AUTO, Stand, count},
 };
-use headroom_domain::names;
+use headroom_domain::{estimate::Profile, hint::NodeHint, names};
 use headroom_kit::tls::Files;
 use headroom_proto::v1alpha1::{HintReport, Timing, Verdict};
 use k8s_openapi::api::{
@@ -42,7 +42,11 @@ const STRANGER: &str = "stranger";
 
 /// A report of a node.
 fn report(node: &Node, seq: u64, cents: u32) -> HintReport {
-    HintReport::from(&hint(&node.name_any(), &node.uid().expect("a UID"), seq, cents))
+    let hint = NodeHint {
+        timing: Profile::Production,
+        ..hint(&node.name_any(), &node.uid().expect("a UID"), seq, cents)
+    };
+    HintReport::from(&hint)
 }
 
 /// A report of a node, changed.
@@ -198,7 +202,7 @@ async fn what_cannot_be_taken_is_answered_and_counted_and_the_stream_lives() {
     const STALE: &str = r#"headroom_webhook_reports_total{verdict="stale"}"#;
     const REJECTED: &str = r#"headroom_webhook_reports_total{verdict="rejected"}"#;
     let stand = Stand::start().await;
-    let webhook = stand.webhook("webhook-0", AUTO).await;
+    let webhook = stand.webhook_with("webhook-0", AUTO, &[]).await;
     let node = stand.create_node("n1", "4", "8Gi").await;
     let token = stand.agent_token(&node).await;
     let mut agent = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))

@@ -18,11 +18,12 @@ use std::{
 use clap::Parser as _;
 use headroom_domain::names;
 use headroom_kit::tls::self_signed;
+use headroom_webhook::manifest::policies::checks::{Checks, checks};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{
             MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-            ValidatingWebhookConfiguration,
+            ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
         },
         apps::v1::{DaemonSet, Deployment},
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
@@ -76,6 +77,15 @@ impl Installation {
         let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
         objects.iter_mut().for_each(join_base64);
         objects
+    }
+
+    /// Has the overlay take a component too.
+    fn add_component(&mut self, name: &str) {
+        let overlay = self.folder.path().join(OVERLAY).join("kustomization.yaml");
+        let text = fs::read_to_string(&overlay).expect("the overlay");
+        let text = format!("{text}components: [../../components/{name}]\n");
+        fs::write(&overlay, text).expect("the overlay");
+        self.objects = self.rendered();
     }
 
     /// Runs kubectl in the copy.
@@ -263,8 +273,15 @@ fn files_that_flags_name_are_mounted_and_what_is_mounted_exists() {
                 .any(|mount| Path::new(&path).starts_with(&mount.mount_path));
             assert!(is_mounted, "{path} is not mounted");
         }
+        let volumes = spec(&template).volumes.clone().unwrap_or_default();
         for mount in &mounts {
-            assert_eq!(mount.read_only, Some(true), "{} can be written", mount.mount_path);
+            // What a pod keeps for itself alone is its own to write, within a limit.
+            let is_own = volumes.iter().any(|volume| {
+                let own = volume.empty_dir.as_ref();
+                volume.name == mount.name && own.is_some_and(|own| own.size_limit.is_some())
+            });
+            let can_be_written = mount.read_only != Some(true);
+            assert_eq!(can_be_written, is_own, "{}", mount.mount_path);
         }
         for volume in spec(&template).volumes.iter().flatten() {
             if let Some(secret) = &volume.secret {
@@ -370,18 +387,49 @@ fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is()
         (generated.len(), generated.len())
     );
 
-    let overlay = installation
-        .folder
-        .path()
-        .join(OVERLAY)
-        .join("kustomization.yaml");
-    let text = fs::read_to_string(&overlay).expect("the overlay");
-    fs::write(&overlay, text + "components: [../../components/before-1.36]\n").expect("the overlay");
     let before = installation.objects.len();
-    installation.objects = installation.rendered();
+    installation.add_component("before-1.36");
     assert_eq!(installation.objects.len(), before - 2 * generated.len());
     assert_eq!(installation.all::<MutatingAdmissionPolicy>(), []);
     assert_eq!(installation.all::<MutatingAdmissionPolicyBinding>(), []);
+}
+
+#[test]
+fn the_checks_come_with_their_component_alone() {
+    let mut installation = Installation::render();
+    assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
+    installation.add_component("checks");
+    let Checks { policy, binding } = checks();
+    let mut policies = installation.all::<ValidatingAdmissionPolicy>();
+    let mut bindings = installation.all::<ValidatingAdmissionPolicyBinding>();
+    // Kustomize adds its labels.
+    for policy in &mut policies {
+        policy.metadata.labels = None;
+    }
+    for binding in &mut bindings {
+        binding.metadata.labels = None;
+    }
+    assert_eq!((policies, bindings), (vec![policy], vec![binding]));
+}
+
+#[test]
+fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
+    let mut installation = Installation::render();
+    let mut objects = installation.objects.clone();
+    let [mut skipping] = <[MutatingWebhookConfiguration; 1]>::try_from(installation.all()).expect("one");
+    headroom_webhook::manifest::steady_state::skip(&mut skipping);
+    let conditions = skipping
+        .webhooks
+        .iter()
+        .flatten()
+        .map(|entry| &entry.match_conditions);
+    assert_eq!(conditions.filter(|conditions| conditions.is_some()).count(), 1);
+    let is_it = |object: &&mut Value| object["kind"] == "MutatingWebhookConfiguration";
+    let configuration = objects.iter_mut().find(is_it).expect("the configuration");
+    configuration["webhooks"] = serde_json::to_value(skipping.webhooks).expect("JSON");
+
+    installation.add_component("steady-state-skip");
+    assert_eq!(installation.objects, objects);
 }
 
 #[test]

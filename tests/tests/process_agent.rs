@@ -16,12 +16,16 @@ use std::{
 
 use assert_cmd::Command;
 use e2e::{
+    cgroup::PodCgroup,
     hint_server::{Heard, HintServer, this_machine},
     stand::programs,
 };
-use headroom_agent::status::{Status, StreamState};
+use headroom_agent::{
+    sample::clock::Clocks,
+    status::{Status, StreamState},
+};
 use headroom_domain::estimate::Profile;
-use headroom_proto::v1alpha1::{Amounts, Mode, Pods};
+use headroom_proto::v1alpha1::{Amounts, Mode, PodRequest, Pods, Qos};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use xtask::headroom::{
@@ -39,10 +43,10 @@ async fn server(folder: &TempDir) -> HintServer {
 }
 
 async fn agent(folder: &TempDir, server: &HintServer, source: &str) -> Agent {
-    spawn(folder, server.address, server.ca.clone(), source).await
+    spawn(folder, server.address, server.ca.clone(), Profile::Demo, source).await
 }
 
-async fn spawn(folder: &TempDir, server: SocketAddr, ca: PathBuf, source: &str) -> Agent {
+async fn spawn(folder: &TempDir, server: SocketAddr, ca: PathBuf, timing: Profile, source: &str) -> Agent {
     let options = Options {
         program: programs().await.agent,
         folder: folder.path().to_owned(),
@@ -50,8 +54,9 @@ async fn spawn(folder: &TempDir, server: SocketAddr, ca: PathBuf, source: &str) 
         token: "first".to_owned(),
         servers: vec![server],
         ca,
-        timing: Profile::Demo,
+        timing,
         source: source.to_owned(),
+        flags: Vec::new(),
     };
     Agent::spawn(&options).expect("start the agent")
 }
@@ -103,6 +108,36 @@ async fn sigterm_ends_it_with_code_zero_after_a_last_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_report_tells_what_is_known_before_any_period_has_ended() {
+    for source in ["auto", "procfs"] {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut server = server(&folder).await;
+        let started_ms = Clocks::read().boottime_ns / 1_000_000;
+        let _agent = spawn(
+            &folder,
+            server.address,
+            server.ca.clone(),
+            Profile::Production,
+            source,
+        )
+        .await;
+        let first = server.report_until("the first", |_| true).await.report;
+        assert_eq!(first.mode(), Mode::Blind, "no frame has ended");
+        for resource in &first.resources {
+            assert!(resource.capacity > 0, "{source}: {resource:?}");
+            assert_eq!(resource.reasons, ["no-history"], "{source}");
+        }
+        // Reports are numbered by milliseconds since boot.
+        let period_ms = Profile::Production.timing().brake_period.as_millis();
+        let took_ms = first
+            .seq
+            .checked_sub(started_ms)
+            .expect("a number behind the start");
+        assert!(u128::from(took_ms) < period_ms, "{source}: {took_ms} ms");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_is_reported_to_again() {
     let folder = tempfile::tempdir().expect("folder");
     let mut server = server(&folder).await;
@@ -120,8 +155,10 @@ async fn a_server_that_comes_back_is_reported_to_again() {
     let seen = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
     status_until(&mut agent, "it measures on", |status| seen(status) > seen(&down)).await;
     let mut server = HintServer::start(address, &folder.path().join("tls"), this_machine()).await;
-    let after = server.report_until("another", |_| true).await.report;
-    assert!(after.seq > before.seq && after.primary);
+    // A stream begins with the report of the moment, which may be the one that was heard before.
+    let is_another = |heard: &Heard| heard.report.seq > before.seq;
+    let after = server.report_until("another", is_another).await.report;
+    assert!(after.primary);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +179,14 @@ async fn a_server_of_another_ca_hears_nothing() {
     let folder = tempfile::tempdir().expect("folder");
     let server = server(&folder).await;
     let stranger = HintServer::start(ANY_PORT, &folder.path().join("other-tls"), this_machine()).await;
-    let mut agent = spawn(&folder, stranger.address, server.ca.clone(), "auto").await;
+    let mut agent = spawn(
+        &folder,
+        stranger.address,
+        server.ca.clone(),
+        Profile::Demo,
+        "auto",
+    )
+    .await;
     let has_failed = |status: &Status| status.streams.iter().any(|stream| stream.last_problem.is_some());
     let status = status_until(&mut agent, "a problem", has_failed).await;
     let problem = status.streams[0].last_problem.clone().unwrap_or_default();
@@ -208,6 +252,39 @@ async fn a_node_object_about_another_machine_blinds_it() {
         "{}",
         status.mode_sentence
     );
+}
+
+/// What the agent says of that pod: milli-cores that it holds for itself.
+fn held(heard: &Heard, uid: &str) -> Option<u64> {
+    let trust = heard.report.trust.iter().find(|trust| trust.pod_uid == uid)?;
+    Some(trust.exclusive_cpus_milli)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
+    let folder = tempfile::tempdir().expect("folder");
+    let uid = format!("00000000-0000-4000-8001-{:012}", std::process::id());
+    let cgroup = PodCgroup::create(&uid);
+    let pod = PodRequest {
+        uid: uid.clone(),
+        cpu_milli: 1000,
+        memory_bytes: 1 << 20,
+        qos: Qos::Guaranteed.into(),
+        deleting: false,
+    };
+    let pods = Pods {
+        pods: vec![pod],
+        ..this_machine()
+    };
+    let mut server = HintServer::start(ANY_PORT, &folder.path().join("tls"), pods).await;
+    let _agent = agent(&folder, &server, "auto").await;
+    server
+        .report_until("it may run everywhere", |heard| held(heard, &uid) == Some(0))
+        .await;
+    cgroup.confine("0");
+    server
+        .report_until("it has a CPU of its own", |heard| held(heard, &uid) == Some(1000))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ use tokio::{
 };
 use xtask::headroom::{
     get,
-    webhook::{Options, Webhook},
+    webhook::{GATES, Options, Webhook},
 };
 
 /// Nobody listens on port 1 of loopback.
@@ -38,6 +38,8 @@ async fn alone(folder: &TempDir, flags: &[&str]) -> Webhook {
         folder: folder.path().to_owned(),
         kubeconfig,
         config: String::new(),
+        accepts_no_floor: false,
+        gates: GATES.to_owned(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
     })
     .expect("start the webhook");

@@ -9,7 +9,7 @@ use headroom_kit::{
     gate::{GateError, GateSet},
 };
 
-use crate::endpoints;
+use crate::{endpoints, floor::Without, node::Rates};
 
 /// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
@@ -42,6 +42,13 @@ pub struct Args {
     /// Take hints of agents that run with compressed durations; for demonstrations
     #[arg(long, env = "HEADROOM_ALLOW_DEMO_TIMING")]
     pub allow_demo_timing: bool,
+    /// Let guard and auto raise nodes although the API server keeps no floor: it is older than Kubernetes 1.36, or the
+    /// policies are not installed. Without it they only hold and lower what is amplified
+    #[arg(long, env = "HEADROOM_ACCEPT_NO_FLOOR")]
+    pub accept_no_floor: bool,
+    /// Refuse ratio annotations above the current hint where they are written, instead of warning
+    #[arg(long, env = "HEADROOM_DENY_ABOVE_HINT")]
+    pub deny_above_hint: bool,
     /// Switch features, as in A=true,B=false
     #[arg(long, env = "HEADROOM_FEATURE_GATES", value_name = "LIST", default_value = "", value_parser = gates, hide_default_value = true, long_help = gate_help())]
     pub feature_gates: GateSet,
@@ -56,6 +63,15 @@ pub struct Args {
     /// grow old by it
     #[arg(long, env = "HEADROOM_HEARTBEAT_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = HEARTBEAT_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(0..=300))]
     pub heartbeat_interval_seconds: u64,
+    /// Nodes that may be lowered in a second because a brake fired, a pod left or a hint fell
+    #[arg(long, env = "HEADROOM_LOWER_PER_SECOND", value_name = "NODES", default_value_t = Rates::DEFAULT.lower, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub lower_per_second: u32,
+    /// Nodes that may be raised in a second, in percent of all; at least one node
+    #[arg(long, env = "HEADROOM_RISE_PERCENT_PER_SECOND", value_name = "PERCENT", default_value_t = Rates::DEFAULT.rise_percent, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rise_percent_per_second: u32,
+    /// Nodes that the leader may lower or repair in a second because they are not as the rules say
+    #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = Rates::DEFAULT.sweep, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sweep_per_second: u32,
     /// Where the webhook shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -71,6 +87,24 @@ impl Args {
     /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
     pub fn heartbeat_interval(&self) -> Duration {
         Duration::from_secs(self.heartbeat_interval_seconds)
+    }
+
+    /// What is said about running without the floor.
+    pub const fn without_floor(&self) -> Without {
+        if self.accept_no_floor {
+            Without::IsAccepted
+        } else {
+            Without::IsRefused
+        }
+    }
+
+    /// How fast nodes are asked to be decided anew.
+    pub fn rates(&self) -> Rates {
+        Rates {
+            lower: self.lower_per_second,
+            rise_percent: self.rise_percent_per_second,
+            sweep: self.sweep_per_second,
+        }
     }
 
     /// How long to keep serving after SIGTERM.

@@ -1,25 +1,26 @@
 //! All that this replica knows, in memory, and what follows from it for a node.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod hint;
+
+use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{
-    capacity::{self, Annotations, Basis, Decision, Write, Writer},
-    hint::{Found, Note, Standing},
-    policy::{InForce, Policy},
+    capacity::{self, Basis, Decision, Write, Writer},
+    hint::{Asked, Caution, Found},
+    policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
 };
 
 use crate::{
     changes::Changes,
+    clock::Clock,
     config::Amplification,
     endpoint,
+    floor::{Floor, Without},
     hints::table::Hints,
     node::{Labels, Node, watch::Nodes},
     pods::Pods,
-    policies::Policies,
+    policies::{Policies, strategies::Strategies},
 };
 
 /// The stores of this replica.
@@ -35,27 +36,54 @@ pub struct Cluster {
     pub changes: Arc<Changes>,
     /// The policies in force.
     pub policies: Arc<Policies>,
-    origin: Instant,
+    /// Whether the API server keeps the floor.
+    pub floor: Arc<Floor>,
+    amplifies: bool,
+    clock: Arc<Clock>,
+}
+
+/// What a replica is told at its start and keeps to.
+#[derive(Debug)]
+pub struct Settings {
+    /// What the configuration file says.
+    pub file: Amplification,
+    /// The ConfigMap that may say more.
+    pub config_map: String,
+    /// What is said about running without the floor.
+    pub without_floor: Without,
+    /// False if the gate of amplification is off: every node is, and the endpoint that would restore it is not called.
+    pub amplifies: bool,
 }
 
 impl Cluster {
-    /// Stores that know nothing yet but what the configuration file says, and which ConfigMap may say more. `origin`
-    /// is where monotonic time begins.
-    pub fn new(file: Amplification, config_map: String, origin: Instant) -> Self {
+    /// Stores that know nothing yet. Hints age by `clock`.
+    pub fn new(settings: Settings, clock: Arc<Clock>) -> Self {
+        let Settings {
+            file,
+            config_map,
+            without_floor: without,
+            amplifies,
+        } = settings;
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
         Self {
-            nodes: Arc::new(Nodes::new(Arc::clone(&changes), Arc::clone(&hints))),
+            nodes: Arc::new(Nodes::new(
+                Arc::clone(&changes),
+                Arc::clone(&hints),
+                Arc::clone(&clock),
+            )),
             pods: Arc::new(Pods::new(Arc::clone(&changes))),
+            floor: Arc::new(Floor::new(without, Arc::clone(&changes))),
             policies: Arc::new(Policies::new(file, config_map, Arc::clone(&changes))),
             hints,
             changes,
-            origin,
+            amplifies,
+            clock,
         }
     }
 
-    /// Monotonic time since the origin.
+    /// The time by which hints age.
     pub fn now(&self) -> Duration {
-        self.origin.elapsed()
+        self.clock.now()
     }
 
     /// True once Nodes, pods and the ConfigMap are known.
@@ -63,29 +91,29 @@ impl Cluster {
         self.nodes.has_synced() && self.pods.has_synced() && self.policies.has_synced()
     }
 
+    /// False if the gate of amplification is off.
+    pub const fn amplifies(&self) -> bool {
+        self.amplifies
+    }
+
     /// The policy in force for a node; `None` while it is not known.
     pub fn policy(&self, node: &Node) -> Option<InForce> {
         let configured = self.policies.of(|| node.labels.clone())?;
-        Some(configured.with_mode(node.mode))
+        let mut in_force = configured.with_mode(node.mode);
+        if !self.amplifies {
+            (in_force.policy.mode, in_force.mode_from) = (Mode::Off, Source::Gate);
+        }
+        Some(in_force)
     }
 
-    /// What a write of `nodes/status` that changes nothing but the hint annotation would come to now, and the hint
-    /// that it would carry.
+    /// What a write of `nodes/status` that changes nothing else would come to now, and the hint that counts.
     pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<Found>) {
-        let annotation = node.state.annotations.hint.as_deref();
-        let hint = endpoint::Nodes::hint(self, &node.name, &node.uid, annotation, now);
-        let mut new = node.state.clone();
-        if let Some(found) = &hint {
-            new.annotations = Annotations {
-                hint: Some(found.note.to_string()),
-                ..new.annotations
-            };
-        }
+        let hint = self.hint_at(&node.asked(), now);
         let write = Write {
             uid: &node.uid,
             writer: Writer::Other,
             old: &node.state,
-            new: &new,
+            new: &node.state,
         };
         let decision = match self.policy(node) {
             None => capacity::keep(&write),
@@ -101,37 +129,16 @@ impl Cluster {
         (decision, hint)
     }
 
-    /// A hint that was computed before the node's pods last changed may lower, not raise.
-    fn held_if_outdated(&self, node: &str, found: Found, now: Duration) -> Found {
-        let generation = self.hints.get(node, now).map(|(hint, _)| hint.pods_generation);
-        let is_outdated = generation.is_some_and(|generation| generation < self.pods.changed_at(node));
-        if !is_outdated {
-            return found;
+    /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
+    fn hint_at(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+        let found = self.hints.lookup(asked, now)?;
+        let held = self.hints.get(asked.node, now).map(|(hint, _)| hint);
+        let mut found = hint::of_now(self, asked.node, held.as_deref(), found);
+        if !self.floor.may_raise() {
+            found.caution.get_or_insert(Caution::NoFloor);
         }
-        let applied = self.nodes.get(node).and_then(|node| node.note());
-        let Found { note, standing } = found;
-        Found {
-            note: no_higher(note, applied.as_ref()),
-            standing: match standing {
-                Standing::Fresh | Standing::Hold => Standing::Hold,
-                Standing::Stop => Standing::Stop,
-            },
-        }
+        Some(found)
     }
-}
-
-/// `note` with no ratio above the one applied, or 1.00 if none was.
-fn no_higher(mut note: Note, applied: Option<&Note>) -> Note {
-    let applied = applied.map_or(
-        PerResource {
-            cpu: 100,
-            memory: 100,
-        },
-        |applied| applied.resources().map(|_, part| part.published),
-    );
-    note.cpu.published = note.cpu.published.min(applied.cpu);
-    note.memory.published = note.memory.published.min(applied.memory);
-    note
 }
 
 impl endpoint::Nodes for Cluster {
@@ -139,13 +146,20 @@ impl endpoint::Nodes for Cluster {
         Some(self.policies.of(labels)?.policy)
     }
 
-    fn hint(&self, node: &str, uid: &str, annotation: Option<&str>, now: Duration) -> Option<Found> {
-        let found = self.hints.lookup(node, uid, annotation, now)?;
-        Some(self.held_if_outdated(node, found, now))
+    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
+        self.hint_at(asked, self.now())
+    }
+
+    fn is_contested(&self, node: &str) -> Option<bool> {
+        self.nodes.is_contested(node)
     }
 
     fn bound(&self, node: &str) -> Option<PerResource<u64>> {
         self.pods.bound(node)
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::clone(&self.policies.strategies().borrow())
     }
 }
 

@@ -5,6 +5,7 @@
 //! Paths are member names from the outside in; arrays are values like any other and are written whole.
 
 mod scan;
+mod stored;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 pub use self::{
     scan::{MAX_DEPTH, ScanError},
+    stored::PutBackError,
     tree::Tree,
 };
 
@@ -27,7 +29,10 @@ pub trait Fields {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error>;
 
     /// The names of the members of the object at `path`; nothing for other values.
-    fn names(&self, path: &[&str]) -> Vec<String>;
+    fn names(&self, path: &[&str]) -> Vec<&str>;
+
+    /// Looks at the elements of the array at `path`; at nothing for other values.
+    fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R;
 }
 
 /// An object under admission: as the request carries it, as it is stored, and the writes of the steps so far.
@@ -100,16 +105,6 @@ impl<'a> Draft<'a> {
         self.old.as_ref()
     }
 
-    /// True if the value at `path` is sure to be the stored one: neither the request nor a step changed it. False
-    /// says nothing: the same value can be written in other words.
-    pub fn is_as_stored(&self, path: &[&str]) -> bool {
-        match (self.find(path), self.old.as_ref().map(|old| old.get(path))) {
-            (Found::Nothing, Some(None)) => true,
-            (Found::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
-            (Found::Nothing | Found::Written(_) | Found::Stored(_) | Found::Edited(..), _) => false,
-        }
-    }
-
     /// Writes `value` at `path` and creates the objects on the way. Writing what is already there records nothing.
     ///
     /// # Errors
@@ -119,6 +114,11 @@ impl<'a> Draft<'a> {
         if self.holds(path, &value) {
             return Ok(());
         }
+        self.write(path, value)
+    }
+
+    /// Records a write without a look at what is there.
+    fn write(&mut self, path: &[&str], value: Value) -> Result<(), WriteError> {
         place(&mut self.writes.edits, &self.object, path, value)
             .ok_or_else(|| WriteError { path: path.join(".") })?;
         self.writes.changes += 1;
@@ -215,26 +215,38 @@ impl Fields for Draft<'_> {
         }
     }
 
-    fn names(&self, path: &[&str]) -> Vec<String> {
+    fn names(&self, path: &[&str]) -> Vec<&str> {
         match self.find(path) {
             Found::Nothing => Vec::new(),
             Found::Written(value) => value
                 .as_object()
                 .into_iter()
                 .flat_map(Map::keys)
-                .cloned()
+                .map(String::as_str)
                 .collect(),
             Found::Stored(tree) => tree.names(&[]),
             Found::Edited(tree, edits) => {
                 let kept = tree
                     .names(&[])
                     .into_iter()
-                    .filter(|name| !matches!(edits.get(name), Some(Edit::Remove)));
+                    .filter(|name| !matches!(edits.get(*name), Some(Edit::Remove)));
                 let added = edits
                     .iter()
                     .filter(|(name, edit)| matches!(edit, Edit::Set(_)) && tree.get(&[name]).is_none());
-                kept.chain(added.map(|(name, _)| name.clone())).collect()
+                kept.chain(added.map(|(name, _)| name.as_str())).collect()
             }
+        }
+    }
+
+    fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {
+        match self.find(path) {
+            Found::Written(value) => {
+                let text = value.to_string();
+                let tree = Tree::parse(&text, 0).ok();
+                look(tree.as_ref().map(Tree::elements).unwrap_or_default())
+            }
+            Found::Stored(tree) => look(tree.elements()),
+            Found::Nothing | Found::Edited(..) => look(&[]),
         }
     }
 }
@@ -392,17 +404,6 @@ mod tests {
             "metadata.name.x lies inside a value that is not an object"
         );
         assert!(draft().set(&[], 1).is_err());
-    }
-
-    #[test]
-    fn a_value_is_as_stored_until_somebody_changes_it() {
-        let old = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"2"}}}"#;
-        let new = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"b":"3"}}}"#;
-        let mut draft = Draft::new(Tree::parse(new, 2).unwrap(), Some(Tree::parse(old, 2).unwrap()));
-        assert!(draft.is_as_stored(&["metadata", "labels"]) && draft.is_as_stored(&["spec"]));
-        assert!(!draft.is_as_stored(&["metadata", "annotations"]));
-        draft.set(&["metadata", "labels", "a"], "2").unwrap();
-        assert!(!draft.is_as_stored(&["metadata", "labels"]));
     }
 
     #[test]

@@ -6,9 +6,13 @@
 mod deadline;
 mod run;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use headroom_domain::{hint::Found, policy::Policy, resource::PerResource};
+use headroom_domain::{
+    hint::{Asked, Found},
+    policy::Policy,
+    resource::PerResource,
+};
 use headroom_kit::gate::{Gate, GateSet};
 
 pub use self::{deadline::Deadline, run::Admitted};
@@ -16,6 +20,7 @@ use crate::{
     draft::Draft,
     error::{Denial, StepError},
     node::Labels,
+    policies::strategies::Strategies,
     review::{Operation, Request},
 };
 
@@ -156,10 +161,10 @@ pub struct Ctx<'a> {
     pub nodes: &'a dyn Nodes,
     /// The gates in force.
     pub gates: &'a GateSet,
-    /// Monotonic time since the process's origin.
-    pub now: Duration,
     /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
     pub heartbeat_interval: Duration,
+    /// True if a ratio above the current hint is refused where it is written, and not only warned of.
+    pub denies_above_hint: bool,
 }
 
 /// What is known about nodes, all in memory.
@@ -168,12 +173,17 @@ pub trait Nodes: Send + Sync {
     /// annotation on the Node comes on top. `None` while the policy is not known.
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;
 
-    /// The hint that counts for a node. `annotation` is the Node's hint annotation as far as it can be trusted,
-    /// for replicas that no agent talks to.
-    fn hint(&self, node: &str, uid: &str, annotation: Option<&str>, now: Duration) -> Option<Found>;
+    /// The hint that counts for a node now.
+    fn hint(&self, asked: &Asked<'_>) -> Option<Found>;
+
+    /// True while somebody else keeps writing the ratio of a node whose ratio is ours; `None` where that cannot be told.
+    fn is_contested(&self, node: &str) -> Option<bool>;
 
     /// Sum of the requests bound to a node, in milli-cores and bytes; `None` while that is not known.
     fn bound(&self, node: &str) -> Option<PerResource<u64>>;
+
+    /// The entries of Koordinator's other keys; none while they are not known.
+    fn strategies(&self) -> Arc<Strategies>;
 }
 
 impl Endpoint {

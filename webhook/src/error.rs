@@ -5,7 +5,10 @@ use std::{error::Error, str::Utf8Error, time::Duration};
 use headroom_kit::log::{Chain, chain};
 use http::StatusCode;
 
-use crate::draft::{ScanError, WriteError};
+use crate::{
+    draft::{PutBackError, ScanError, WriteError},
+    policies::strategies::Conflict,
+};
 
 /// How an admission request ended, as metrics and the audit line say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,14 +25,25 @@ pub enum Outcome {
 
 /// A rule's no, for the person who made the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: invalid value {value:?}: {reason}")]
-pub struct Denial {
-    /// The field, as in `metadata.annotations[key]`.
-    pub field: String,
-    /// The value that is not accepted, shortened.
-    pub value: String,
-    /// What is wrong with it.
-    pub reason: String,
+pub enum Denial {
+    /// A value is not accepted.
+    #[error("{field}: invalid value {value:?}: {reason}")]
+    Value {
+        /// The field, as in `metadata.annotations[key]`.
+        field: String,
+        /// The value, shortened.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// With these labels several entries of one key would select the Node. The text is Koordinator's.
+    #[error("{}", conflict.in_koordinators_words(node))]
+    Conflict {
+        /// The Node's name.
+        node: String,
+        /// The key and its entries.
+        conflict: Conflict,
+    },
 }
 
 /// Why a step could not do its work.
@@ -46,6 +60,9 @@ pub enum StepError {
     /// A write that the object has no place for.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A stored value that cannot be put back.
+    #[error(transparent)]
+    PutBack(#[from] PutBackError),
 }
 
 /// Everything but "allowed".
@@ -158,6 +175,16 @@ impl Outcome {
     }
 }
 
+impl Denial {
+    /// Code and reason of the status that the client sees. Koordinator gives its own denials a code alone.
+    pub const fn status(&self) -> (StatusCode, Option<&'static str>) {
+        match self {
+            Self::Value { .. } => (StatusCode::FORBIDDEN, Some("Forbidden")),
+            Self::Conflict { .. } => (StatusCode::BAD_REQUEST, None),
+        }
+    }
+}
+
 impl AdmissionError {
     /// The HTTP status and the outcome of each error; the one place that decides it.
     ///
@@ -202,7 +229,7 @@ mod tests {
     }
 
     fn denial() -> Denial {
-        Denial {
+        Denial::Value {
             field: "spec.x".to_owned(),
             value: "7".to_owned(),
             reason: "is odd".to_owned(),

@@ -1,6 +1,11 @@
 //! Keeps a store equal to what the API server has, through outages of any length.
 
-use std::{error::Error, fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    fmt::Debug,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures::StreamExt as _;
 use kube::{
@@ -12,9 +17,13 @@ use tokio::{select, sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::node::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
+use crate::node::metrics::{INFORMER_ERRORS, INFORMER_EVENTS, INFORMER_HEARD};
 
-/// First pause after an error; it doubles up to [`LONGEST_PAUSE`] until an object comes.
+/// How long one watch lasts, in seconds. A connection that stays open and carries nothing any more is taken for dead a
+/// few seconds after the API server should have ended the watch; a new watch goes on where the last one was.
+const WATCH_SECONDS: u32 = 60;
+/// First pause after an error; it doubles up to [`LONGEST_PAUSE`] until an object comes. Each is cut by up to a half, so
+/// that replicas do not come all at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// There are few replicas, and each is of little use while it cannot see the cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -53,7 +62,7 @@ pub async fn follow<S: Store>(
     synced: oneshot::Sender<()>,
     stop: CancellationToken,
 ) {
-    let mut config = watcher::Config::default().page_size(PAGE);
+    let mut config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
     if let Some(fields) = store.fields() {
         config = config.fields(&fields);
     }
@@ -72,6 +81,7 @@ pub async fn follow<S: Store>(
                 // A list begins before the API server was asked: that alone is no success.
                 if !matches!(event, Event::Init) {
                     pause = FIRST_PAUSE;
+                    heard(S::RESOURCE);
                 }
                 take(&*store, &mut listing, event);
                 if let Some(synced) = synced.take_if(|_| is_done) {
@@ -81,10 +91,11 @@ pub async fn follow<S: Store>(
             }
             Some(Err(error)) => {
                 INFORMER_ERRORS.with([S::RESOURCE]).increment(1);
-                warn!(resource = S::RESOURCE, error = %root(&error), ?pause, "cannot follow; trying again");
+                let cut = pause.mul_f64(rand::random_range(0.5..=1.0));
+                warn!(resource = S::RESOURCE, error = %root(&error), pause = ?cut, "cannot follow; trying again");
                 select! {
                     () = stop.cancelled() => return,
-                    () = sleep(pause) => {}
+                    () = sleep(cut) => {}
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -92,6 +103,15 @@ pub async fn follow<S: Store>(
             None => return,
         }
     }
+}
+
+/// Notes that the API server said something of a resource.
+fn heard(resource: &'static str) {
+    // A clock before 1970 is no reason to stop.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    INFORMER_HEARD
+        .with([resource])
+        .set(now.unwrap_or_default().as_secs_f64());
 }
 
 /// The innermost cause: these errors repeat their causes in their own text, each a little shorter.
@@ -135,3 +155,6 @@ pub fn version<K: Resource>(object: &K) -> u64 {
         .and_then(|text| text.parse().ok())
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,14 @@
 
 pub mod args;
 pub mod changes;
+pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod draft;
 pub mod endpoint;
 pub mod endpoints;
 pub mod error;
+pub mod floor;
 pub mod hints;
 pub mod informer;
 pub mod lease;
@@ -27,6 +29,7 @@ pub mod pace;
 pub mod patch;
 pub mod pods;
 pub mod policies;
+pub mod registration;
 pub mod review;
 pub mod router;
 pub mod selfcall;

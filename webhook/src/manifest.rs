@@ -2,6 +2,7 @@
 
 pub mod lease;
 pub mod policies;
+pub mod steady_state;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -49,6 +49,14 @@ pub static HEARTBEATS: Counter<1> = Counter::new(
     "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
 );
 
+/// Whether the API server is told to call us.
+pub static REGISTERED: Gauge<1> = Gauge::new(
+    "headroom_webhook_registered",
+    Unit::Count,
+    &["endpoint"],
+    "1 while the API server's webhook configurations have the endpoint as declared, with an authority for our certificate, else 0: then writes pass without us.",
+);
+
 /// Requests being served now.
 pub static IN_FLIGHT: Gauge = Gauge::new(
     "headroom_webhook_reviews_in_flight",
@@ -64,5 +72,6 @@ pub static ADMISSION: &[&Metric] = &[
     STEP_SECONDS.metric(),
     DECISION_REASONS.metric(),
     HEARTBEATS.metric(),
+    REGISTERED.metric(),
     IN_FLIGHT.metric(),
 ];

@@ -1,14 +1,22 @@
 //! What this replica knows of Node objects, and how it asks the API server to have one decided anew.
 
+pub mod conflicts;
+pub mod contest;
 pub mod metrics;
 pub mod nudge;
 pub mod object;
 pub mod sweep;
 pub mod watch;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use headroom_domain::{capacity::State, hint::Note, policy::Mode};
+use headroom_domain::{
+    capacity::State,
+    hint::{Asked, Note},
+    policy::Mode,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The labels of a Node.
 pub type Labels = BTreeMap<String, String>;
@@ -30,7 +38,44 @@ pub struct Node {
     pub mode: Option<Mode>,
 }
 
+/// How fast nodes are asked to be decided anew, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// Nudges that lower or record a brake, a second.
+    pub lower: u32,
+    /// Nodes that may rise, in percent of all a second; at least one.
+    pub rise_percent: u32,
+    /// Nodes that the sweep may lower or repair, a second.
+    pub sweep: u32,
+}
+
+impl Rates {
+    /// Unless flags say otherwise.
+    pub const DEFAULT: Self = Self {
+        lower: 500,
+        rise_percent: 1,
+        sweep: 50,
+    };
+
+    /// The time between two rises where there are so many nodes.
+    fn rise_every(&self, nodes: usize) -> Duration {
+        let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+        SECOND / (nodes.saturating_mul(self.rise_percent) / 100).max(1)
+    }
+}
+
 impl Node {
+    /// The question what hint counts for it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            node: &self.name,
+            uid: &self.uid,
+            version: self.version,
+            stored: self.state.annotations.hint.as_deref(),
+            nudged: None,
+        }
+    }
+
     /// The hint that its allocatable was last computed from, if it is of this Node.
     pub fn note(&self) -> Option<Note> {
         let note: Note = self.state.annotations.hint.as_deref()?.parse().ok()?;

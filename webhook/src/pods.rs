@@ -117,11 +117,13 @@ impl Pods {
 
     /// The generation of the last change of a node's pods, 0 if none was seen.
     pub fn changed_at(&self, node: &str) -> u64 {
-        self.read()
-            .held
-            .nodes
-            .get(node)
-            .map_or(0, |bound| bound.changed_at)
+        self.look(node, |bound| bound.changed_at)
+    }
+
+    /// Looks at the pods of a node, as far as they are known.
+    pub fn look<T>(&self, node: &str, look: impl FnOnce(&Bound) -> T) -> T {
+        let nobody = Bound::default();
+        look(self.read().held.nodes.get(node).unwrap_or(&nobody))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

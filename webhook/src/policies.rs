@@ -5,6 +5,7 @@
 //! policy of no node is known, and nodes keep what was decided last.
 
 pub mod metrics;
+pub mod strategies;
 
 mod document;
 mod selector;
@@ -17,9 +18,10 @@ use headroom_domain::{
     policy::{InForce, Policy, Source},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
-use self::{document::Document, metrics::CONFIG_VERSIONS};
+use self::{document::Document, metrics::CONFIG_VERSIONS, strategies::Strategies};
 use crate::{
     changes::{Changes, Urgency},
     config::Amplification,
@@ -38,6 +40,7 @@ pub struct Policies {
     file: Amplification,
     config_map: String,
     state: ArcSwap<State>,
+    strategies: watch::Sender<Arc<Strategies>>,
 }
 
 /// A version of the ConfigMap that is not in force.
@@ -66,6 +69,7 @@ impl Policies {
             file,
             config_map,
             state: ArcSwap::default(),
+            strategies: watch::Sender::default(),
         }
     }
 
@@ -105,12 +109,24 @@ impl Policies {
         self.state.load().refused.clone()
     }
 
+    /// The entries of Koordinator's other keys, now and as they change.
+    pub fn strategies(&self) -> watch::Receiver<Arc<Strategies>> {
+        self.strategies.subscribe()
+    }
+
     /// Takes what the ConfigMap is now; `None` if there is none.
     fn take(&self, config_map: Option<ConfigMap>) {
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
-        let text = data
-            .and_then(|mut data| data.remove(names::AMPLIFICATION_CONFIG))
-            .unwrap_or_default();
+        let mut data = data.unwrap_or_default();
+        let strategies = Strategies::read(&data);
+        self.strategies.send_if_modified(|before| {
+            let has_changed = **before != strategies;
+            if has_changed {
+                *before = Arc::new(strategies);
+            }
+            has_changed
+        });
+        let text = data.remove(names::AMPLIFICATION_CONFIG).unwrap_or_default();
         let before = self.state.load();
         if before.text.as_ref() == Some(&text) {
             return;

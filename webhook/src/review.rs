@@ -235,7 +235,8 @@ struct Response<'a> {
 #[derive(Serialize)]
 struct Status {
     code: u16,
-    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     message: String,
 }
 
@@ -265,14 +266,18 @@ pub fn encode(
                 serde_json::to_vec(patch).map_err(AdmissionError::Encode)?,
             )),
         ),
-        Verdict::Denied(denial) => (
-            Some(Status {
-                code: 403,
-                reason: "Forbidden",
-                message: denial.to_string(),
-            }),
-            None,
-        ),
+        Verdict::Denied(denial) => {
+            let (code, reason) = denial.status();
+            let (code, message) = (code.as_u16(), denial.to_string());
+            (
+                Some(Status {
+                    code,
+                    reason,
+                    message,
+                }),
+                None,
+            )
+        }
     };
     let answer = Answer {
         kind: KIND,
@@ -449,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_denial_is_a_403_with_its_message_and_no_patch() {
-        let denial = Denial {
+        let denial = Denial::Value {
             field: "spec.x".to_owned(),
             value: "7".to_owned(),
             reason: "is odd".to_owned(),

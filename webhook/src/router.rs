@@ -52,10 +52,10 @@ pub struct Options {
     pub nodes: Arc<dyn Nodes>,
     /// What requests may ask.
     pub limits: Limits,
-    /// Where monotonic time begins in this process; the same for everything that keeps time with `nodes`.
-    pub origin: Instant,
     /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
     pub heartbeat_interval: Duration,
+    /// True if a ratio above the current hint is refused where it is written, and not only warned of.
+    pub denies_above_hint: bool,
 }
 
 /// Answers admission requests, with bodies from anywhere. Clones share everything.
@@ -276,15 +276,15 @@ impl Shared {
             gates,
             nodes,
             limits: _,
-            origin,
             heartbeat_interval,
+            denies_above_hint,
         } = &self.options;
         let ctx = Ctx {
             request,
             nodes: nodes.as_ref(),
             gates,
-            now: origin.elapsed(),
             heartbeat_interval: *heartbeat_interval,
+            denies_above_hint: *denies_above_hint,
         };
         let admitted = endpoint.admit(&ctx, &mut draft, deadline)?;
         let patch = match endpoint.kind {

@@ -7,7 +7,7 @@
 use std::{
     path::Path,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use headroom_domain::{estimate::Profile, names};
@@ -30,10 +30,11 @@ use tracing::{info, warn};
 
 use crate::{
     args::Args,
-    cluster::Cluster,
+    clock::Clock,
+    cluster::{Cluster, Settings},
     config,
     endpoint::{self, Access},
-    endpoints,
+    endpoints, floor,
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
@@ -41,12 +42,12 @@ use crate::{
     lease::Contender,
     metrics,
     node::{
-        metrics as node_metrics,
-        nudge::{self, Nudger},
+        conflicts, metrics as node_metrics,
+        nudge::{self, Nudger, Restorer, Toucher},
         sweep::Sweeper,
         watch,
     },
-    pods, policies,
+    pods, policies, registration,
     router::{self, Router},
     selfcall,
 };
@@ -118,8 +119,16 @@ pub async fn run(args: Args) -> Result<(), StartError> {
 
     let store = certificates(&args, &mut supervisor)?;
     let client = client(args.kubeconfig.as_deref()).await?;
-    let origin = Instant::now();
-    let cluster = Arc::new(Cluster::new(written, args.slo_config_name.clone(), origin));
+    let clock = Arc::new(Clock::new());
+    let settings = Settings {
+        file: written,
+        config_map: args.slo_config_name.clone(),
+        without_floor: args.without_floor(),
+        amplifies: endpoints::amplifies(&args.feature_gates),
+    };
+    let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("clock", async move { clock.keep(stop).await });
     follow(
         &client,
         &args.config_namespace,
@@ -128,9 +137,17 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &mut supervisor,
     )
     .await;
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("conflicts", conflicts::detect(Arc::clone(&cluster), stop));
+    let stop = supervisor.shutdown().stopping().clone();
+    let floor = Arc::clone(&cluster.floor);
+    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop));
+    let stop = supervisor.shutdown().stopping().clone();
+    let gates = args.feature_gates.clone();
+    supervisor.spawn("registration", registration::follow(client.clone(), gates, stop));
     lead(&args, &client, &cluster, &mut supervisor);
     serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
-    serve_admission(&args, store, cluster, origin, ready.admission, &mut supervisor).await?;
+    serve_admission(&args, store, cluster, ready.admission, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -147,6 +164,8 @@ pub fn access() -> Vec<Access> {
         policies::ACCESS,
         review::ACCESS,
         nudge::ACCESS,
+        floor::ACCESS,
+        registration::ACCESS,
     ]
     .concat()
 }
@@ -268,8 +287,13 @@ fn keep<S: Store + 'static>(
 fn lead(args: &Args, client: &Client, cluster: &Arc<Cluster>, supervisor: &mut Supervisor) {
     let stop = supervisor.shutdown().stopping().clone();
     let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
-    let toucher = Arc::new(nudge::ApiServer::new(client.clone()));
-    let sweeper = Sweeper::new(Arc::clone(cluster), toucher);
+    let api_server = nudge::ApiServer::new(client.clone());
+    let toucher: Arc<dyn Toucher> = if cluster.amplifies() {
+        Arc::new(api_server)
+    } else {
+        Arc::new(Restorer::new(Arc::clone(cluster), api_server))
+    };
+    let sweeper = Sweeper::new(Arc::clone(cluster), toucher, args.rates());
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
     supervisor.spawn("lease", contender.contend(stop));
 }
@@ -306,7 +330,7 @@ async fn serve_hints(
             client.clone(),
         )))),
         streams: Arc::new(Streams::default()),
-        nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer)),
+        nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, args.rates())),
         profiles,
         shutdown: shutdown.clone(),
     });
@@ -319,7 +343,6 @@ async fn serve_admission(
     args: &Args,
     store: Arc<CertStore>,
     cluster: Arc<Cluster>,
-    origin: Instant,
     ready: Handle,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
@@ -332,8 +355,8 @@ async fn serve_admission(
         gates: args.feature_gates.clone(),
         nodes,
         limits: router::Limits::default(),
-        origin,
         heartbeat_interval: args.heartbeat_interval(),
+        denies_above_hint: args.deny_above_hint,
     });
     let answer = move |request| {
         let router = router.clone();

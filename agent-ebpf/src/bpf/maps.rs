@@ -2,9 +2,12 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, PerCpuArray},
+    maps::{Array, PerCpuArray, RingBuf},
 };
-use headroom_agent_ebpf::{Config, CpuRing, ENQ_CAPACITY, RQH_GENERATIONS, histogram};
+use headroom_agent_ebpf::{
+    Changes, Config, CpuRing, DRS_CAPACITY, ENQ_CAPACITY, Memory, OOM_BYTES, RQH_GENERATIONS, Victim,
+    histogram, stamp::owner,
+};
 
 #[map]
 static CFG: Array<Config> = Array::with_max_entries(1, 0);
@@ -14,6 +17,14 @@ static CPU: PerCpuArray<CpuRing> = PerCpuArray::with_max_entries(1, 0);
 static ENQ: Array<u64> = Array::with_max_entries(ENQ_CAPACITY, 0);
 #[map]
 static RQH: PerCpuArray<[u64; histogram::BUCKETS]> = PerCpuArray::with_max_entries(RQH_GENERATIONS, 0);
+#[map]
+static MEM: PerCpuArray<Memory> = PerCpuArray::with_max_entries(1, 0);
+#[map]
+static DRS: Array<u64> = Array::with_max_entries(DRS_CAPACITY, 0);
+#[map]
+static OOM: RingBuf = RingBuf::with_byte_size(OOM_BYTES, 0);
+#[map]
+static CHG: PerCpuArray<Changes> = PerCpuArray::with_max_entries(1, 0);
 
 /// What the agent wants.
 #[inline(always)]
@@ -28,18 +39,28 @@ pub(super) fn ring() -> Option<&'static mut CpuRing> {
     unsafe { CPU.get_ptr_mut(0)?.as_mut() }
 }
 
-/// The stamp of `pid`, or of the task it shares a cell with.
+/// Empties the cell of `pid` if the stamp in it is its own, and returns that; zero otherwise.
 #[inline(always)]
-pub(super) fn stamp(pid: u32) -> Option<u64> {
-    // SAFETY: aligned and within the map; other CPUs write whole values only.
-    Some(unsafe { ENQ.get_ptr(pid % ENQ_CAPACITY)?.read_volatile() })
+pub(super) fn take_stamp(pid: u32) -> u64 {
+    let Some(cell) = ENQ.get_ptr_mut(pid % ENQ_CAPACITY) else {
+        return 0;
+    };
+    // SAFETY: aligned and within the map; other CPUs write whole values only. Two that write at once lose one sample.
+    unsafe {
+        let stamp = cell.read_volatile();
+        if owner(stamp) != pid {
+            return 0;
+        }
+        cell.write_volatile(0);
+        stamp
+    }
 }
 
-/// Sets the stamp in the cell of `pid`; zero clears it.
+/// Sets the stamp in the cell of `pid`.
 #[inline(always)]
 pub(super) fn set_stamp(pid: u32, stamp: u64) {
     if let Some(cell) = ENQ.get_ptr_mut(pid % ENQ_CAPACITY) {
-        // SAFETY: as above. Two CPUs that write at once lose one sample.
+        // SAFETY: as above.
         unsafe { cell.write_volatile(stamp) }
     }
 }
@@ -57,4 +78,40 @@ pub(super) fn count_wait(generation: u32, ticks: u64) {
     if let Some(counter) = unsafe { (*counters).get_mut(bucket) } {
         *counter += 1;
     }
+}
+
+/// This CPU's memory counters.
+#[inline(always)]
+pub(super) fn memory() -> Option<&'static mut Memory> {
+    // SAFETY: the hooks that ask for it run in task context with preemption off, so nothing else on this CPU holds it.
+    unsafe { MEM.get_ptr_mut(0)?.as_mut() }
+}
+
+/// This CPU's counters of changes.
+#[inline(always)]
+pub(super) fn changes() -> Option<&'static mut Changes> {
+    // SAFETY: as above.
+    unsafe { CHG.get_ptr_mut(0)?.as_mut() }
+}
+
+/// When `pid` began to reclaim, or the task it shares a cell with.
+#[inline(always)]
+pub(super) fn reclaim_stamp(pid: u32) -> Option<u64> {
+    // SAFETY: aligned and within the map; other CPUs write whole values only.
+    Some(unsafe { DRS.get_ptr(pid % DRS_CAPACITY)?.read_volatile() })
+}
+
+/// Sets the stamp in the cell of `pid`; zero clears it.
+#[inline(always)]
+pub(super) fn set_reclaim_stamp(pid: u32, stamp: u64) {
+    if let Some(cell) = DRS.get_ptr_mut(pid % DRS_CAPACITY) {
+        // SAFETY: as above. Two CPUs that write at once lose one sample.
+        unsafe { cell.write_volatile(stamp) }
+    }
+}
+
+/// Tells the agent of a victim. When nobody has read for a hundred of them, the counters still know.
+#[inline(always)]
+pub(super) fn tell_victim(victim: &Victim) {
+    let _is_told = OOM.output::<Victim>(victim, 0).is_ok();
 }

@@ -16,6 +16,9 @@ static OFF_PRIO: Global<u64> = Global::new(0);
 static OFF_RUNTIME: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static OFF_RUNTIME_PICK: Global<u64> = Global::new(0);
+/// Does `mark_victim` hand over the task? It handed over its pid before Linux 6.8.
+#[unsafe(no_mangle)]
+pub(super) static VICTIM_IS_TASK: Global<u64> = Global::new(0);
 
 /// Priorities below this one are of classes (real time, deadline, stop) that do not note when a task was picked.
 const MAX_RT_PRIO: i32 = 100;
@@ -31,6 +34,13 @@ pub(super) trait Task: Copy {
     #[inline(always)]
     fn pid(self) -> u32 {
         self.word(OFF_PID.load())
+    }
+
+    /// The ids of two tasks.
+    #[inline(always)]
+    fn pids(self, other: Self) -> (u32, u32) {
+        let offset = OFF_PID.load();
+        (self.word(offset), other.word(offset))
     }
 
     /// Is the task's state `TASK_RUNNING`: runnable or running?

@@ -232,7 +232,7 @@ fn type_that_contains_itself_is_an_error() {
 #[test]
 fn missing_file_is_named() {
     let error = Kernel::read(Path::new("/nowhere/vmlinux")).unwrap_err();
-    assert_eq!(error.to_string(), "read /nowhere/vmlinux");
+    assert!(error.to_string().starts_with("read /nowhere/vmlinux"), "{error}");
 }
 
 #[test]

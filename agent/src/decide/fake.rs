@@ -1,6 +1,6 @@
 //! Samples of a machine with four CPUs and 8 GiB that a test makes up.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 
@@ -62,10 +62,15 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
     Sample {
         at: poll.at,
         poll: Some(poll),
+        standing: None,
+        rare: None,
         cpu_pressure: Some(Psi::default()),
         memory_pressure: Some(MemoryCounters::default()),
         memory: Some(MemoryUse { node, working_set: 0 }),
         pods: None,
+        held: None,
         runs: None,
+        failing: BTreeSet::new(),
+        has_kubepods: true,
     }
 }

@@ -1,6 +1,10 @@
 //! Seconds and memory samples gathered into frames: F of agent.md, section 2.3, and whether it counts.
 
-use std::{mem, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    time::Duration,
+};
 
 use headroom_domain::{
     estimate::{Frame, Timing, nearest_rank_p99},
@@ -15,6 +19,8 @@ use crate::{
 
 /// A jump of suspended time larger than this voids a frame.
 const LONGEST_SUSPEND_NS: u64 = 1_000_000_000;
+/// A frame that lost more than one window in so many is void.
+const WINDOWS_TO_A_LOST_ONE: u64 = 5;
 /// A poll that covers more than this voids a frame: the machine, or the agent, stood still.
 const LONGEST_POLL_NS: u64 = 2_000_000_000;
 
@@ -27,6 +33,8 @@ pub(super) struct Frames {
     least_second_ns: u64,
     second: Tally,
     open: Option<Open>,
+    /// Pods that were there when they were last read.
+    there: BTreeSet<String>,
 }
 
 /// A frame that ended, with the mean over it.
@@ -42,9 +50,12 @@ struct Open {
     demands: Vec<u64>,
     mean: Tally,
     memory: Option<u64>,
-    pods: PodFrame,
+    /// `None` if they could not be read.
+    pods: Option<PodFrame>,
     suspended_ns: u64,
     cpus: u32,
+    windows: u64,
+    lost_windows: u64,
     is_void: bool,
 }
 
@@ -58,6 +69,7 @@ impl Frames {
             least_second_ns: nanoseconds(timing.second.saturating_sub(poll / 2)).max(1),
             second: Tally::default(),
             open: None,
+            there: BTreeSet::new(),
         }
     }
 
@@ -71,7 +83,20 @@ impl Frames {
     /// Takes what the pods used in the frame that is about to end.
     pub(super) fn take_pods(&mut self, pods: PodFrame) {
         if let Some(open) = &mut self.open {
-            open.pods = pods;
+            self.there = pods.used.keys().chain(&pods.unmeasured).cloned().collect();
+            open.pods = Some(pods);
+        }
+    }
+
+    /// Takes CPU time that pods with CPUs of their own left unused since the poll before.
+    pub(super) const fn take_unused(&mut self, unused_ns: u64) {
+        self.second.add_unused(unused_ns);
+    }
+
+    /// Voids the frame that is under way.
+    pub(super) const fn void(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.is_void = true;
         }
     }
 
@@ -90,6 +115,10 @@ impl Frames {
         open.is_void |= suspended_ns.abs_diff(open.suspended_ns) > LONGEST_SUSPEND_NS
             || poll.cpus != open.cpus
             || poll_ns > LONGEST_POLL_NS;
+        open.lost_windows = open.lost_windows.saturating_add(poll.counts.lost_windows);
+        open.windows = open
+            .windows
+            .saturating_add(poll.counts.lost_windows + poll.counts.windows.windows.len() as u64);
         self.second.add(&Tally::of(poll));
         if self.second.length_ns() >= self.least_second_ns {
             let second = mem::take(&mut self.second);
@@ -107,12 +136,13 @@ impl Frames {
             ..Open::default()
         };
         let ended = mem::replace(open, next);
-        Some(ended.close(&self.timing))
+        Some(ended.close(&self.timing, &self.there))
     }
 }
 
 impl Open {
-    fn close(self, timing: &Timing) -> Ended {
+    /// The frame; where pods could not be read, those that were there before have not left.
+    fn close(self, timing: &Timing, there: &BTreeSet<String>) -> Ended {
         let Self {
             index,
             demands,
@@ -121,8 +151,15 @@ impl Open {
             pods,
             suspended_ns: _,
             cpus: _,
+            windows,
+            lost_windows,
             is_void,
         } = self;
+        let is_void = is_void || lost_windows.saturating_mul(WINDOWS_TO_A_LOST_ONE) > windows;
+        let (used, unmeasured) = match pods {
+            Some(PodFrame { used, unmeasured, .. }) => (used, unmeasured),
+            None => (BTreeMap::new(), there.clone()),
+        };
         let seconds = u32::try_from(demands.len()).unwrap_or(u32::MAX);
         let frame = Frame {
             index,
@@ -131,7 +168,8 @@ impl Open {
                 cpu: nearest_rank_p99(&demands),
                 memory: memory.unwrap_or(0),
             },
-            pods: pods.used,
+            pods: used,
+            unmeasured,
         };
         Ended { frame, mean }
     }
@@ -139,7 +177,7 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
-    use headroom_domain::estimate::Profile;
+    use headroom_domain::estimate::{PodUse, Profile};
 
     use super::*;
     use crate::{
@@ -205,6 +243,22 @@ mod tests {
             .last()
             .unwrap();
         assert!(!ended.frame.is_valid);
+    }
+
+    #[test]
+    fn pods_that_cannot_be_read_have_not_left() {
+        let mut frames = frames();
+        run(&mut frames, 4, &[1; 4]);
+        let pods = PodFrame {
+            used: [("a".to_owned(), PodUse::default())].into(),
+            unmeasured: ["b".to_owned()].into(),
+            ..PodFrame::default()
+        };
+        frames.take_pods(pods);
+        let read = run(&mut frames, 8, &[1]);
+        assert_eq!((read[0].pods.len(), read[0].unmeasured.len()), (1, 1));
+        let unread = run(&mut frames, 9, &[1; 4]);
+        assert_eq!((unread[0].pods.len(), unread[0].unmeasured.len()), (0, 2));
     }
 
     #[test]

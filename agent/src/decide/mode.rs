@@ -7,7 +7,8 @@ use headroom_domain::{
 };
 
 use crate::{
-    probe::{Health, Verdict},
+    gather::{Shed, Standing},
+    probe::{Health, Hook, Verdict},
     sample::Origin,
 };
 
@@ -23,6 +24,8 @@ pub struct Senses {
     pub verdicts: Vec<Verdict>,
     /// Why the kernel programs are not the source.
     pub obstacle: Option<String>,
+    /// How much of their sampling is given up.
+    pub shed: Shed,
 }
 
 /// Why nothing can be said about the node.
@@ -85,25 +88,70 @@ impl Senses {
     pub fn mode(&self, blindness: Option<&Blindness>) -> (Sight, String) {
         match (blindness, self.origin) {
             (Some(blindness), _) => (Sight::Blind, blindness.to_string()),
-            (None, Origin::Ebpf) => (Sight::Full, self.full()),
+            (None, Origin::Ebpf) => match self.shed {
+                Shed::Nothing => (Sight::Full, self.full()),
+                Shed::To64 | Shed::To512 | Shed::WakeUps => (Sight::FullShed, self.shed()),
+            },
             (None, Origin::Procfs) => (Sight::Proc, self.procfs()),
         }
     }
 
+    /// Takes in how the kernel programs stand.
+    pub(super) fn take(&mut self, standing: &Standing) {
+        match standing {
+            Standing::Counting { shed, relinked: _ } => self.shed = *shed,
+            Standing::Lost(reason) => {
+                self.origin = Origin::Procfs;
+                self.obstacle = Some(reason.as_ref().to_owned());
+                self.shed = Shed::Nothing;
+            }
+        }
+    }
+
+    /// Is the start of every kind of wait seen?
+    pub(super) fn sees_waits(&self) -> bool {
+        let is_attached = |hook| {
+            let verdict = self.verdicts.iter().find(|verdict| verdict.hook == hook);
+            verdict.is_none_or(|verdict| verdict.health == Health::Ok)
+        };
+        self.origin == Origin::Ebpf
+            && self.shed < Shed::WakeUps
+            && Hook::WAKE_UPS.into_iter().all(is_attached)
+    }
+
     fn full(&self) -> String {
+        let missing = self.missing();
+        if missing.is_empty() {
+            return "kernel programs count every context switch; no signal is missing".to_owned();
+        }
+        format!("kernel programs count every context switch; missing: {missing}; see programs in /status")
+    }
+
+    fn shed(&self) -> String {
+        let lost = match self.shed {
+            Shed::Nothing | Shed::To64 => {
+                "one task in 64 is sampled for run-queue latency instead of one in 8"
+            }
+            Shed::To512 => "one task in 512 is sampled for run-queue latency instead of one in 8",
+            Shed::WakeUps => {
+                "waits that begin with a wake-up are not measured, and the CPU brake goes by pressure and use instead"
+            }
+        };
+        format!(
+            "a CPU switches more than 70,000 times a second, so {lost}; busy time stays exact, and all comes back when it \
+             calms down; look for a task that sleeps and wakes in a loop"
+        )
+    }
+
+    /// The hooks that are not attached, and what is lost with each.
+    fn missing(&self) -> String {
         let missing = self
             .verdicts
             .iter()
             .filter(|verdict| verdict.health != Health::Ok);
-        let missing: Vec<_> = missing.map(|verdict| verdict.hook.tracepoint()).collect();
-        if missing.is_empty() {
-            return "kernel programs count every context switch; no signal is missing".to_owned();
-        }
-        format!(
-            "kernel programs count every context switch; run-queue latency lacks waits that begin at {}, so the CPU \
-             brake may come late; see programs in /status",
-            missing.join(" and ")
-        )
+        let missing =
+            missing.map(|verdict| format!("{} ({})", verdict.hook.tracepoint(), verdict.hook.purpose()));
+        missing.collect::<Vec<_>>().join(", ")
     }
 
     /// What is lost on procfs alone, why, and what to do.
@@ -163,6 +211,7 @@ mod tests {
             origin: Origin::Procfs,
             verdicts: Vec::new(),
             obstacle: Some("--source procfs".to_owned()),
+            shed: Shed::Nothing,
         };
         let (sight, sentence) = senses.mode(None);
         assert_eq!(sight, Sight::Proc);
@@ -170,5 +219,36 @@ mod tests {
             sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
         assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
+    }
+
+    #[test]
+    fn a_hook_that_is_missing_is_named_with_what_is_lost() {
+        let verdict = |hook, health| Verdict {
+            hook,
+            health,
+            flavour: None,
+            reason: None,
+            verifier_log: None,
+        };
+        let mut senses = Senses {
+            origin: Origin::Ebpf,
+            verdicts: vec![
+                verdict(Hook::MarkVictim, Health::Unsupported),
+                verdict(Hook::SchedWakeup, Health::Ok),
+            ],
+            obstacle: None,
+            shed: Shed::Nothing,
+        };
+        let (sight, sentence) = senses.mode(None);
+        assert_eq!(sight, Sight::Full);
+        assert!(
+            sentence.contains("mark_victim (victims of the OOM killer by pid"),
+            "{sentence}"
+        );
+        assert!(senses.sees_waits());
+        senses
+            .verdicts
+            .push(verdict(Hook::SchedWakeupNew, Health::Failed));
+        assert!(!senses.sees_waits(), "a brake must not go by half of the waits");
     }
 }

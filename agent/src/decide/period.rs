@@ -19,6 +19,8 @@ pub(super) struct Judged {
     pub(super) pressure: Pressure,
     pub(super) sigma8_ppm: u32,
     pub(super) burst_ppm: u32,
+    /// The busiest 134 ms, in milli-cores; 0 from procfs.
+    pub(super) peak_milli: u64,
     pub(super) runq_p50_us: u64,
     pub(super) runq_p99_us: u64,
     pub(super) psi_cpu_some_ppm: u32,
@@ -29,7 +31,8 @@ pub(super) struct Judged {
 pub(super) struct Period {
     least_ns: u64,
     began: Option<Began>,
-    origin: Option<Origin>,
+    /// Did all polls see waits begin? Otherwise the brake cannot go by them.
+    saw_waits: Option<bool>,
     cpus: u32,
     tally: Tally,
     waits: Waits,
@@ -50,7 +53,7 @@ impl Period {
         Self {
             least_ns: nanoseconds(length.saturating_sub(poll / 2)),
             began: None,
-            origin: None,
+            saw_waits: None,
             cpus: 0,
             tally: Tally::default(),
             waits: Waits::default(),
@@ -58,10 +61,12 @@ impl Period {
         }
     }
 
-    /// Takes a sample in; what the period showed, if the sample ends it. An OOM kill ends it at once.
-    pub(super) fn take(&mut self, sample: &Sample) -> Option<Judged> {
+    /// Takes a sample in, of a source that sees waits begin or does not; what the period showed, if the sample ends it.
+    /// An OOM kill ends it at once.
+    pub(super) fn take(&mut self, sample: &Sample, sees_waits: bool) -> Option<Judged> {
         if let Some(poll) = &sample.poll {
-            self.origin = Some(poll.origin);
+            let sees_waits = sees_waits && poll.origin == Origin::Ebpf;
+            self.saw_waits = Some(sees_waits && self.saw_waits.unwrap_or(true));
             self.cpus = poll.cpus;
             self.tally.add(&Tally::of(poll));
             self.waits.add(&poll.counts.waits);
@@ -104,20 +109,22 @@ impl Period {
         let tally = std::mem::take(&mut self.tally);
         let waits = std::mem::take(&mut self.waits);
         let runq_p99_us = waits.percentile_us(990_000);
-        let cpu = match self.origin {
-            Some(Origin::Ebpf) => CpuPressure::Windows {
+        let cpu = if self.saw_waits.take().unwrap_or(false) {
+            CpuPressure::Windows {
                 sigma8_ppm,
                 runq_p99_us,
-            },
-            Some(Origin::Procfs) | None => CpuPressure::Psi {
+            }
+        } else {
+            CpuPressure::Psi {
                 some_ppm: psi_cpu_some_ppm,
                 busy_ppm: ppm(tally.busiest_milli(), u64::from(self.cpus) * 1000),
-            },
+            }
         };
         Judged {
             pressure: Pressure { cpu, memory },
             sigma8_ppm,
             burst_ppm: ppm(peak_milli, tally.busy_milli()),
+            peak_milli,
             runq_p50_us: waits.percentile_us(500_000),
             runq_p99_us,
             psi_cpu_some_ppm,
@@ -164,7 +171,7 @@ mod tests {
     fn a_period_ends_with_the_sample_that_completes_it() {
         let mut period = period();
         let ended: Vec<_> = (4..=12)
-            .filter(|quarter| period.take(&sample(*quarter, 100)).is_some())
+            .filter(|quarter| period.take(&sample(*quarter, 100), true).is_some())
             .collect();
         assert_eq!(ended, [8, 12]);
     }
@@ -172,23 +179,39 @@ mod tests {
     #[test]
     fn an_oom_kill_is_judged_at_once() {
         let mut period = period();
-        assert_eq!(period.take(&with_oom(4, 3)), None, "kills of before");
-        assert_eq!(period.take(&with_oom(5, 3)), None);
-        assert_eq!(period.take(&with_oom(6, 4)).unwrap().pressure.memory.node_ooms, 1);
-        assert_eq!(period.take(&with_oom(7, 4)), None, "it counts once");
+        assert_eq!(period.take(&with_oom(4, 3), true), None, "kills of before");
+        assert_eq!(period.take(&with_oom(5, 3), true), None);
+        assert_eq!(
+            period
+                .take(&with_oom(6, 4), true)
+                .unwrap()
+                .pressure
+                .memory
+                .node_ooms,
+            1
+        );
+        assert_eq!(period.take(&with_oom(7, 4), true), None, "it counts once");
     }
 
     #[test]
     fn what_could_not_be_read_is_made_up_for_later() {
         let mut period = period();
-        period.take(&with_oom(4, 3));
+        period.take(&with_oom(4, 3), true);
         let blind = |quarter| Sample {
             memory_pressure: None,
             ..sample(quarter, 100)
         };
-        let judged = period.take(&blind(8)).unwrap();
+        let judged = period.take(&blind(8), true).unwrap();
         assert_eq!(judged.pressure.memory, MemoryPressure::default());
-        assert_eq!(period.take(&with_oom(9, 4)).unwrap().pressure.memory.node_ooms, 1);
+        assert_eq!(
+            period
+                .take(&with_oom(9, 4), true)
+                .unwrap()
+                .pressure
+                .memory
+                .node_ooms,
+            1
+        );
     }
 
     #[test]
@@ -203,7 +226,9 @@ mod tests {
             });
             sample
         };
-        let judged = (4..=8).find_map(|quarter| period.take(&procfs(quarter))).unwrap();
+        let judged = (4..=8)
+            .find_map(|quarter| period.take(&procfs(quarter), true))
+            .unwrap();
         assert_eq!(
             judged.pressure.cpu,
             CpuPressure::Psi {
@@ -217,7 +242,7 @@ mod tests {
     fn the_kernels_windows_are_judged_by_saturation() {
         let mut period = period();
         let judged = (4..=8)
-            .find_map(|quarter| period.take(&sample(quarter, 4000)))
+            .find_map(|quarter| period.take(&sample(quarter, 4000), true))
             .unwrap();
         let CpuPressure::Windows {
             sigma8_ppm,

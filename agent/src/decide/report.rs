@@ -32,6 +32,7 @@ struct Said {
     brake: PerResource<Brake>,
     sight: Sight,
     generation: u64,
+    held_milli: u64,
     at_ns: u64,
 }
 
@@ -58,12 +59,14 @@ impl Herald {
         sight: Sight,
         generation: u64,
         estimates: &PerResource<Estimate>,
+        held_milli: u64,
     ) -> Option<u64> {
         let now = Said {
             published: estimates.map(|_, estimate| estimate.published),
             brake: estimates.map(|_, estimate| estimate.brake),
             sight,
             generation,
+            held_milli,
             at_ns: at.monotonic_ns,
         };
         let has_changed = self.said.is_none_or(|said| {
@@ -106,10 +109,10 @@ impl Decider {
             memory: self.seen.memory_bytes,
         };
         let trust = self.estimator.trust().into_iter().map(|trust| PodTrust {
+            exclusive_cpus_milli: self.holdings.get(&trust.uid).copied().unwrap_or(0),
             uid: trust.uid,
-            cpu_ppm: trust.ppm,
-            memory_ppm: trust.ppm,
-            exclusive_cpus_milli: 0,
+            cpu_ppm: trust.ppm.cpu,
+            memory_ppm: trust.ppm.memory,
         });
         Some(NodeHint {
             node: self.identity.node.clone(),
@@ -164,9 +167,10 @@ impl Decider {
             Some(pods) => (pods.node_uid.clone(), pods.view.generation),
             None => (String::new(), 0),
         };
-        let estimates = self.estimates();
+        let (estimates, measured) = (self.estimates(), self.measured());
         let PodFrame {
             used,
+            unmeasured: _,
             untracked,
             unreadable,
         } = &self.seen.pods;
@@ -190,7 +194,8 @@ impl Decider {
                 .iter()
                 .map(|verdict| self.program(verdict))
                 .collect(),
-            measured: self.measured(),
+            measured,
+            signals: self.signal_status(measured),
             resources: Resource::ALL
                 .map(|resource| ResourceStatus::of(resource, estimates.get(resource)))
                 .into(),
@@ -210,21 +215,33 @@ impl Decider {
             last,
             judged,
             memory_bytes,
+            noted,
             ..
         } = &self.seen;
         if last.length_ns() == 0 {
             return None;
         }
         let signals = self.signals();
+        let pressure = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
         Some(Measured {
             from_ns: last.from_ns,
             until_ns: last.until_ns,
             cpu_used_milli: last.used_milli(),
             cpu_busy_milli: last.busy_milli(),
+            cpu_demand_milli: last.demand_milli(self.machine.cpus),
+            cpu_peak_milli: judged.map_or(0, |judged| judged.peak_milli),
+            exclusive_milli: self.holdings.values().sum(),
             steal_milli: last.steal_milli(),
             switches_per_s: last.switches_per_s(),
             lost_windows: last.lost_windows,
             mem_used_bytes: *memory_bytes,
+            mem_available_bytes: noted.memory.map_or(0, |memory| memory.node.available),
+            working_set_bytes: noted.memory.map_or(0, |memory| memory.working_set),
+            direct_reclaim_ms: pressure.direct_reclaim_ms,
+            refault_mb_s: pressure.refault_mb_s,
+            swap_out_mb_s: pressure.swap_out_mb_s,
+            limit_hits: pressure.limit_hits,
+            oom_kills: signals.oom_kills,
             sigma8_ppm: signals.sigma8_ppm,
             runq_p50_us: signals.runq_p50_us,
             runq_p99_us: signals.runq_p99_us,
@@ -250,10 +267,14 @@ fn resource_hint(estimate: &Estimate, usage: u64) -> ResourceHint {
         capacity,
         raw: _,
         slack,
+        peak,
         target,
         published,
         coverage_ppm,
+        confidence_ppm: _,
         margin_ppm,
+        accumulator_ppm: _,
+        is_latched: _,
         brake,
         reasons,
     } = estimate;
@@ -261,6 +282,7 @@ fn resource_hint(estimate: &Estimate, usage: u64) -> ResourceHint {
         capacity: *capacity,
         usage,
         peak: slack.peak,
+        peak_age_frames: peak.map_or(0, |peak| peak.frames_ago),
         predicted_peak: slack.predicted_peak,
         warm_requests: slack.warm_requests,
         published: *published,

@@ -2,7 +2,10 @@
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 
-use crate::sample::Windows;
+use crate::{
+    metrics::{BLOCK_USE, WINDOW_USE, share},
+    sample::Windows,
+};
 
 /// Windows in a block, as a power of two.
 const BLOCK_SHIFT: u32 = 4;
@@ -48,6 +51,7 @@ impl Saturation {
                     ..Block::default()
                 };
             }
+            WINDOW_USE.add(share(window.busy_ns, capacity_ns), 1);
             self.block.windows += 1;
             self.block.busy_ns += window.busy_ns;
             self.block.full += u64::from(window.busy_ns * 100 >= capacity_ns * 98);
@@ -65,6 +69,7 @@ impl Saturation {
             busy_ns,
             full,
         } = self.block;
+        BLOCK_USE.add(share(busy_ns, capacity_ns * BLOCK), 1);
         self.windows += windows;
         if busy_ns * 100 >= capacity_ns * BLOCK * 95 {
             self.saturated += full;

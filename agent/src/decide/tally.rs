@@ -15,6 +15,8 @@ pub(super) struct Tally {
     pub(super) lost_windows: u64,
     busy_ns: u64,
     wait_ns: u64,
+    /// CPU time that pods with CPUs of their own left unused.
+    unused_ns: u64,
     /// `/proc/stat` is read at times of its own, and not by every poll.
     stat: Option<StatSpan>,
 }
@@ -30,8 +32,14 @@ impl Tally {
             lost_windows: counts.lost_windows,
             busy_ns: counts.busy_ns,
             wait_ns: counts.wait_ns,
+            unused_ns: 0,
             stat: poll.stat,
         }
+    }
+
+    /// Adds CPU time that pods with CPUs of their own left unused.
+    pub(super) const fn add_unused(&mut self, unused_ns: u64) {
+        self.unused_ns = self.unused_ns.saturating_add(unused_ns);
     }
 
     /// Adds the stretch that follows.
@@ -45,6 +53,7 @@ impl Tally {
             (&mut self.lost_windows, next.lost_windows),
             (&mut self.busy_ns, next.busy_ns),
             (&mut self.wait_ns, next.wait_ns),
+            (&mut self.unused_ns, next.unused_ns),
         ] {
             *sum = sum.saturating_add(more);
         }
@@ -53,6 +62,7 @@ impl Tally {
                 sum.elapsed_ns = sum.elapsed_ns.saturating_add(more.elapsed_ns);
                 sum.time.busy_ns = sum.time.busy_ns.saturating_add(more.time.busy_ns);
                 sum.time.steal_ns = sum.time.steal_ns.saturating_add(more.time.steal_ns);
+                sum.time.irq_ns = sum.time.irq_ns.saturating_add(more.time.irq_ns);
                 sum.time.idle_ns = sum.time.idle_ns.saturating_add(more.time.idle_ns);
                 Some(sum)
             }
@@ -103,11 +113,12 @@ impl Tally {
         self.busy_milli().max(by_stat)
     }
 
-    /// d_s, in milli-cores: demand on that many CPUs. Waiting counts only when nearly all of them are busy: below, it
-    /// is the wait of tasks at their quota.
+    /// d_s, in milli-cores: demand on that many CPUs. What pods with CPUs of their own asked for counts as busy.
+    /// Waiting counts only when nearly all of the CPUs are: below, it is the wait of tasks at their quota.
     pub(super) fn demand_milli(&self, cpus: u32) -> u64 {
         let capacity = u64::from(cpus) * 1000;
-        let busy = self.busiest_milli();
+        let unused = per(self.unused_ns, 1000, self.length_ns());
+        let busy = self.busiest_milli().saturating_add(unused);
         if busy.saturating_mul(1000) < capacity * 970 {
             busy
         } else {
@@ -145,6 +156,7 @@ mod tests {
         let time = CpuTime {
             busy_ns: busy_ms * MS,
             steal_ns: steal_ms * MS,
+            irq_ns: 0,
             idle_ns: 0,
         };
         StatSpan {
@@ -180,6 +192,15 @@ mod tests {
         assert_eq!(with(Some(stat(700, 0, 1000))), 700);
         assert_eq!(with(Some(stat(400, 0, 1000))), 500);
         assert_eq!(with(None), 500);
+    }
+
+    #[test]
+    fn cpus_that_are_held_idle_are_demand_and_not_use() {
+        let mut tally = tally(500, 9000);
+        tally.add_unused(1500 * MS);
+        assert_eq!((tally.demand_milli(4), tally.busy_milli()), (2000, 500));
+        tally.add_unused(1900 * MS);
+        assert_eq!(tally.demand_milli(4), 8000, "others wait for what is left");
     }
 
     #[test]

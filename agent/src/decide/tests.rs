@@ -10,12 +10,13 @@ use headroom_domain::{
 };
 
 use super::{
-    fake::{CPUS, MEMORY, POLL, sample},
+    fake::{CPUS, MEMORY, POLL, QUARTER, sample},
     *,
 };
 use crate::{
+    gather::{Shed, Standing, Used},
     sample::{
-        Window,
+        Origin, Window,
         memory::{MemoryCounters, Vmstat},
     },
     status::Status,
@@ -32,6 +33,7 @@ fn decider(origin: Origin) -> Decider {
         origin,
         verdicts: Vec::new(),
         obstacle: None,
+        shed: Shed::Nothing,
     };
     Decider::new(identity, senses, Profile::Demo.timing(), POLL)
 }
@@ -43,7 +45,7 @@ fn pods(generation: u64) -> Directive {
             cpu: 1200,
             memory: 2 * GIB,
         },
-        is_deleting: false,
+        ..PodRequest::default()
     };
     let policy = Policy::default();
     let view = View {
@@ -135,6 +137,46 @@ fn the_ratio_rises_on_an_idle_node_falls_at_once_under_load_and_recovers() {
 }
 
 #[test]
+fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy() {
+    let mut decider = decider(Origin::Ebpf);
+    let Directive::Pods(mut directive) = pods(1) else {
+        panic!("pods are told of");
+    };
+    directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
+    decider.direct(Directive::Pods(directive));
+    let mut run = |seconds: std::ops::Range<u64>, cpus: Option<u32>| {
+        for quarter in seconds.start * 4 + 1..=seconds.end * 4 {
+            let pods = (quarter % 4 == 0).then(|| used(400));
+            let held = Held {
+                uid: "p1".to_owned(),
+                cpus: cpus.into_iter().collect(),
+                used: Some(Used {
+                    elapsed_ns: QUARTER,
+                    cpu_ns: QUARTER / 10,
+                }),
+            };
+            decider.take(Sample {
+                pods,
+                held: Some(vec![held]),
+                ..sample(quarter, 400)
+            });
+        }
+        let hint = decider.farewell().unwrap();
+        let p1 = hint.trust.iter().find(|trust| trust.uid == "p1").unwrap().clone();
+        let cpu = hint.resources.cpu;
+        (p1.exclusive_cpus_milli, p1.cpu_ppm, cpu.warm_requests, cpu.peak)
+    };
+    // The set of three CPUs is what is left for all; 1200m asked for, of which 100m are used.
+    assert_eq!(run(10..50, Some(3)), (0, 1_000_000, 3600, 400));
+    assert_eq!(run(50..51, Some(1)), (1000, 0, 2400, 1500));
+    assert_eq!(
+        run(51..52, None),
+        (0, 1_000_000, 3600, 1500),
+        "the peak is remembered"
+    );
+}
+
+#[test]
 fn a_report_carries_what_was_measured_and_decided() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);
@@ -200,6 +242,7 @@ fn production_reports_at_the_interval() {
         origin: Origin::Ebpf,
         verdicts: Vec::new(),
         obstacle: None,
+        shed: Shed::Nothing,
     };
     let mut decider = Decider::new(identity, senses, Profile::Production.timing(), POLL);
     decider.direct(pods(1));
@@ -220,6 +263,18 @@ fn nothing_is_reported_before_a_server_has_told_about_the_node() {
     assert_eq!(decider.status().resources[0].reasons, ["no-directive"]);
     decider.direct(pods(1));
     assert!(decider.report().is_some());
+}
+
+#[test]
+fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent_before() {
+    let mut decider = told();
+    assert_eq!((decider.report(), decider.farewell()), (None, None));
+    decider.take(sample(200, 400));
+    let first = decider.report().unwrap();
+    assert_eq!(first.seq, 50_000, "milliseconds since boot");
+    assert_eq!((first.sight, first.resources.cpu.capacity), (Sight::Blind, 4_000));
+    assert_eq!(first.resources.memory.capacity, MEMORY);
+    assert_eq!(first.resources.cpu.reasons, ["no-history"]);
 }
 
 #[test]
@@ -399,4 +454,133 @@ fn the_status_shows_one_second_and_reads_back() {
     assert_eq!((cpu.bound, cpu.slack, cpu.published_cents), (3600, 2860, 170));
     let text = serde_json::to_string(&status).unwrap();
     assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+}
+
+#[test]
+fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() {
+    let mut decider = decider(Origin::Ebpf);
+    decider.direct(pods(1));
+    let mut quarter = 4;
+    let mut run = |decider: &mut Decider, standing: Standing| {
+        for _ in 0..8 {
+            decider.take(Sample {
+                standing: Some(standing.clone()),
+                ..sample(quarter, 400)
+            });
+            quarter += 1;
+        }
+        let status = decider.status();
+        (status.mode, status.source, status.mode_sentence)
+    };
+    let shed = |shed| Standing::Counting { shed, relinked: 0 };
+    run(&mut decider, shed(Shed::Nothing));
+    let (mode, source, _) = run(&mut decider, shed(Shed::Nothing));
+    assert_eq!((mode.as_str(), source.as_str()), ("FULL", "ebpf"));
+    let (mode, _, sentence) = run(&mut decider, shed(Shed::To64));
+    assert_eq!(mode, "FULL_SHED");
+    assert!(sentence.contains("one task in 64"), "{sentence}");
+    let (mode, _, sentence) = run(&mut decider, shed(Shed::WakeUps));
+    assert_eq!(mode, "FULL_SHED");
+    assert!(
+        sentence.contains("the CPU brake goes by pressure and use"),
+        "{sentence}"
+    );
+    let (mode, ..) = run(&mut decider, shed(Shed::Nothing));
+    assert_eq!(mode, "FULL");
+    let (mode, source, sentence) = run(&mut decider, Standing::Lost("they fell silent".into()));
+    assert_eq!((mode.as_str(), source.as_str()), ("PROC", "procfs"));
+    assert!(sentence.ends_with("the reason: they fell silent"), "{sentence}");
+    assert_eq!(decider.report().unwrap().sight, Sight::Proc);
+}
+
+#[test]
+fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
+    let coverage = |change_at: u64| {
+        let mut decider = decider(Origin::Ebpf);
+        decider.direct(pods(1));
+        for quarter in 4..40 {
+            let rare = Rare {
+                cpu_changes: u64::from(quarter >= change_at),
+                ..Rare::default()
+            };
+            decider.take(Sample {
+                rare: Some(rare),
+                ..sample(quarter, 400)
+            });
+        }
+        decider.estimator.coverage_ppm(Resource::Cpu)
+    };
+    // A ring of the demo holds 20 frames.
+    assert_eq!(coverage(100) - coverage(22), 1_000_000 / 20);
+}
+
+#[test]
+fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_shed_is_not() {
+    let coverage = |later: Standing| {
+        let mut decider = decider(Origin::Ebpf);
+        decider.direct(pods(1));
+        let first = Standing::Counting {
+            shed: Shed::Nothing,
+            relinked: 0,
+        };
+        for quarter in 4..40 {
+            let standing = if quarter < 22 { &first } else { &later };
+            decider.take(Sample {
+                standing: Some(standing.clone()),
+                ..sample(quarter, 400)
+            });
+        }
+        decider.estimator.coverage_ppm(Resource::Cpu)
+    };
+    let counting = |shed, relinked| coverage(Standing::Counting { shed, relinked });
+    let all = counting(Shed::Nothing, 0);
+    assert_eq!(counting(Shed::To64, 0), all);
+    assert_eq!(all - counting(Shed::Nothing, 1), 1_000_000 / 20);
+    assert_eq!(all - coverage(Standing::Lost("gone".into())), 1_000_000 / 20);
+}
+
+#[test]
+fn an_agent_that_is_started_again_goes_on_where_it_was() {
+    let mut before = told();
+    run(&mut before, 10..50, 400);
+    assert!(before.has_more_to_save(), "a frame ended");
+    assert!(!before.has_more_to_save(), "nothing since");
+    let record = before.record(Duration::from_secs(1000));
+    let mut after = decider(Origin::Ebpf);
+    // Three seconds went by: as many frames are missing.
+    let at = sample(212, 0).at;
+    after.resume(record, at, Duration::from_secs(1003)).unwrap();
+    assert_eq!(after.sight(), Sight::Blind, "nobody has told of the node yet");
+    after.take(sample(212, 400));
+    after.direct(pods(1));
+    assert_eq!(after.estimates().cpu.published, Cents(170));
+    // The frame under way is not whole, and three are missing.
+    run(&mut after, 53..54, 400);
+    let cpu = after.estimates().cpu;
+    assert_eq!(cpu.coverage_ppm, 16 * 1_000_000 / 20);
+    assert!(cpu.slack.warm_requests > 0, "pods are known");
+    assert_eq!(after.sight(), Sight::Full);
+}
+
+#[test]
+fn a_brake_is_worth_saving_at_once() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    decider.has_more_to_save();
+    let vm = Vmstat {
+        scanned: 10,
+        oom_kills: 1,
+        ..Vmstat::default()
+    };
+    let memory_pressure = Some(MemoryCounters {
+        vm,
+        ..MemoryCounters::default()
+    });
+    decider.take(sample(201, 400));
+    assert!(!decider.has_more_to_save());
+    decider.take(Sample {
+        memory_pressure,
+        ..sample(202, 400)
+    });
+    assert!(decider.has_more_to_save());
 }

@@ -1,6 +1,9 @@
 //! What each pod used, read once a frame and spread over it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use headroom_domain::{
     estimate::{PodUse, Timing},
@@ -14,11 +17,16 @@ use crate::sample::{
     clock::Clocks,
 };
 
+/// The hierarchy is looked through for new pods no more often than this.
+const SCAN_EVERY: Duration = Duration::from_secs(5);
+
 /// What the pods used in one frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFrame {
     /// Use by pod UID, of the pods that were read at least twice and still run.
     pub used: BTreeMap<String, PodUse>,
+    /// Pods that run and were read for the first time.
+    pub unmeasured: BTreeSet<String>,
     /// Pods beyond the limit.
     pub untracked: usize,
     /// Cgroups that look like a pod's and have no UID we can read.
@@ -32,6 +40,11 @@ pub(super) struct Reader {
     /// The frame that is being read.
     frame: u64,
     waiting: Vec<Pod>,
+    /// Pods of this frame, read or waiting.
+    known: BTreeSet<String>,
+    scanned_ns: u64,
+    /// Cgroups created or removed, of all kinds, when the hierarchy was last looked through.
+    changes: Option<u64>,
     before: BTreeMap<String, Reading>,
     now: BTreeMap<String, Reading>,
     result: PodFrame,
@@ -51,6 +64,9 @@ impl Reader {
             frame_ns: nanoseconds(timing.frame()).max(1),
             frame: 0,
             waiting: Vec::new(),
+            known: BTreeSet::new(),
+            scanned_ns: 0,
+            changes: None,
             before: BTreeMap::new(),
             now: BTreeMap::new(),
             result: PodFrame::default(),
@@ -63,10 +79,13 @@ impl Reader {
     }
 
     /// Reads the pods that are due. At the first turn after a frame: what they used in it; then looks who is there.
+    /// Looks again within the frame when `changes`, the number of cgroups created and removed so far, has grown; who
+    /// does not know it sees new pods at the next frame.
     pub(super) fn turn(
         &mut self,
         at: Clocks,
         kubepods: Option<&Kubepods>,
+        changes: Option<u64>,
     ) -> Result<Option<PodFrame>, SampleError> {
         let mut ended = None;
         if self.ends_frame(at.boottime_ns) {
@@ -75,12 +94,36 @@ impl Reader {
             ended = Some(std::mem::take(&mut self.result));
             self.frame = at.boottime_ns / self.frame_ns;
             self.before = std::mem::take(&mut self.now);
-            let scan = kubepods.map(Kubepods::scan).transpose()?.unwrap_or_default();
-            (self.result.untracked, self.result.unreadable) = (scan.untracked, scan.unreadable);
-            self.waiting = scan.pods;
+            self.waiting.clear();
+            self.known.clear();
+            self.scan(at, kubepods, changes)?;
+        } else if changes > self.changes && self.may_scan(at) {
+            self.scan(at, kubepods, changes)?;
         }
         self.read(self.due(at.boottime_ns), at, kubepods)?;
         Ok(ended)
+    }
+
+    fn may_scan(&self, at: Clocks) -> bool {
+        at.monotonic_ns.saturating_sub(self.scanned_ns) >= nanoseconds(SCAN_EVERY)
+    }
+
+    /// Looks who is there; who was not known in this frame is to be read in it.
+    fn scan(
+        &mut self,
+        at: Clocks,
+        kubepods: Option<&Kubepods>,
+        changes: Option<u64>,
+    ) -> Result<(), SampleError> {
+        (self.scanned_ns, self.changes) = (at.monotonic_ns, changes);
+        let scan = kubepods.map(Kubepods::scan).transpose()?.unwrap_or_default();
+        (self.result.untracked, self.result.unreadable) = (scan.untracked, scan.unreadable);
+        for pod in scan.pods {
+            if self.known.insert(pod.uid.clone()) {
+                self.waiting.push(pod);
+            }
+        }
+        Ok(())
     }
 
     /// So many that the rest is read by the last turn of the frame.
@@ -114,6 +157,8 @@ impl Reader {
                     continue;
                 }
                 self.result.used.insert(pod.uid.clone(), used);
+            } else {
+                self.result.unmeasured.insert(pod.uid.clone());
             }
             self.now.insert(pod.uid, now);
         }
@@ -184,21 +229,24 @@ mod tests {
         let mut reader = reader();
         write_pod(root.path(), "a", 1_000_000, 4000);
         assert_eq!(
-            reader.turn(at(4), Some(&kubepods)).unwrap().unwrap(),
+            reader.turn(at(4), Some(&kubepods), None).unwrap().unwrap(),
             PodFrame::default()
         );
         for quarter in 5..8 {
-            assert_eq!(reader.turn(at(quarter), Some(&kubepods)).unwrap(), None);
+            assert_eq!(reader.turn(at(quarter), Some(&kubepods), None).unwrap(), None);
         }
         write_pod(root.path(), "a", 1_500_000, 3000);
         assert_eq!(
-            reader.turn(at(8), Some(&kubepods)).unwrap().unwrap().used.len(),
-            0
+            reader.turn(at(8), Some(&kubepods), None).unwrap().unwrap(),
+            PodFrame {
+                unmeasured: ["a".to_owned()].into(),
+                ..PodFrame::default()
+            }
         );
         for quarter in 9..12 {
-            reader.turn(at(quarter), Some(&kubepods)).unwrap();
+            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
         }
-        let used = reader.turn(at(12), Some(&kubepods)).unwrap().unwrap().used;
+        let used = reader.turn(at(12), Some(&kubepods), None).unwrap().unwrap().used;
         let expected = PodUse {
             low: PerResource {
                 cpu: 500,
@@ -221,7 +269,7 @@ mod tests {
         let mut reader = reader();
         let mut left = Vec::new();
         for quarter in 4..8 {
-            reader.turn(at(quarter), Some(&kubepods)).unwrap();
+            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
             left.push(reader.waiting.len());
         }
         assert_eq!(left, [7, 4, 2, 0]);
@@ -235,7 +283,7 @@ mod tests {
             write_pod(root.path(), uid, 1000, 1000);
         }
         for quarter in 4..8 {
-            reader.turn(at(quarter), Some(&kubepods)).unwrap();
+            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
         }
         fs::remove_dir_all(root.path().join("kubepods/podgone")).unwrap();
         fs::write(
@@ -244,9 +292,9 @@ mod tests {
         )
         .unwrap();
         for quarter in 8..12 {
-            reader.turn(at(quarter), Some(&kubepods)).unwrap();
+            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
         }
-        let used = reader.turn(at(12), Some(&kubepods)).unwrap().unwrap().used;
+        let used = reader.turn(at(12), Some(&kubepods), None).unwrap().unwrap().used;
         assert_eq!(used.keys().collect::<Vec<_>>(), ["idle"]);
     }
 
@@ -258,16 +306,42 @@ mod tests {
             write_pod(root.path(), uid, 1000, 1000);
         }
         for quarter in [4, 8, 12] {
-            reader.turn(at(quarter), Some(&kubepods)).unwrap();
+            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
         }
-        let used = reader.turn(at(16), Some(&kubepods)).unwrap().unwrap().used;
+        let used = reader.turn(at(16), Some(&kubepods), None).unwrap().unwrap().used;
         assert_eq!(used.len(), 3);
+    }
+
+    #[test]
+    fn a_pod_that_comes_within_a_frame_is_read_in_it_when_the_kernel_tells_of_cgroups() {
+        let (root, kubepods) = hierarchy();
+        let mut reader = Reader::new(&Profile::Production.timing());
+        let minute = 4 * 60;
+        // Frames of five minutes: the first of these turns begins one.
+        reader.turn(at(5 * minute), Some(&kubepods), Some(7)).unwrap();
+        write_pod(root.path(), "a", 1000, 1000);
+        reader.turn(at(6 * minute), Some(&kubepods), Some(7)).unwrap();
+        assert_eq!(reader.known.len(), 0, "nothing was created as far as is known");
+        reader.turn(at(6 * minute + 1), Some(&kubepods), Some(8)).unwrap();
+        assert_eq!(reader.known.len(), 1);
+        write_pod(root.path(), "b", 1000, 1000);
+        reader.turn(at(6 * minute + 2), Some(&kubepods), Some(9)).unwrap();
+        assert_eq!(reader.known.len(), 1, "not again at once");
+        reader.turn(at(7 * minute), Some(&kubepods), Some(9)).unwrap();
+        assert_eq!(reader.known.len(), 2);
+        let mut used = BTreeMap::new();
+        for quarter in 7 * minute + 1..=15 * minute {
+            if let Some(frame) = reader.turn(at(quarter), Some(&kubepods), Some(9)).unwrap() {
+                used = frame.used;
+            }
+        }
+        assert_eq!(used.len(), 2, "read in both frames");
     }
 
     #[test]
     fn a_machine_without_kubepods_has_no_pods() {
         let mut reader = reader();
-        assert_eq!(reader.turn(at(4), None).unwrap(), Some(PodFrame::default()));
-        assert_eq!(reader.turn(at(5), None).unwrap(), None);
+        assert_eq!(reader.turn(at(4), None, None).unwrap(), Some(PodFrame::default()));
+        assert_eq!(reader.turn(at(5), None, None).unwrap(), None);
     }
 }

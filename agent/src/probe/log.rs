@@ -5,8 +5,8 @@ use aya_log::EbpfLogger;
 
 /// Reads the ring buffer the kernel programs log to, and hands each record to the `log` facade and so to `tracing`.
 ///
-/// They log rare events only (the first switch seen on each CPU, at debug level), so calling [`LogDrain::flush`] once
-/// a poll is plenty: the buffer holds some 800 records.
+/// They log rare events only (victims of the OOM killer, at debug level), so calling [`LogDrain::flush`] once a poll is
+/// plenty: the buffer holds some 800 records.
 pub struct LogDrain {
     flush: Box<dyn FnMut() + Send>,
 }

@@ -20,6 +20,20 @@ pub enum Hook {
     SchedWakeup,
     /// A new task becomes runnable: the start of its first wait.
     SchedWakeupNew,
+    /// A task begins to free memory for the whole machine before it gets some: the start of a stall.
+    ReclaimBegin,
+    /// Its end.
+    ReclaimEnd,
+    /// The OOM killer chooses a task.
+    MarkVictim,
+    /// A cgroup was created.
+    CgroupMkdir,
+    /// A cgroup was removed.
+    CgroupRmdir,
+    /// A CPU begins a step towards a state, such as on its way down.
+    CpuhpEnter,
+    /// It ends one.
+    CpuhpExit,
 }
 
 /// How a program is attached.
@@ -68,8 +82,22 @@ pub(super) struct Refusal {
 }
 
 impl Hook {
-    /// All hooks, the one the others depend on last: stamps come before the switches that consume them.
-    pub const ALL: [Self; 3] = [Self::SchedWakeup, Self::SchedWakeupNew, Self::SchedSwitch];
+    /// All hooks, the one that nothing works without last: stamps come before the switches that consume them.
+    pub const ALL: [Self; 10] = [
+        Self::ReclaimBegin,
+        Self::ReclaimEnd,
+        Self::MarkVictim,
+        Self::CgroupMkdir,
+        Self::CgroupRmdir,
+        Self::CpuhpEnter,
+        Self::CpuhpExit,
+        Self::SchedWakeup,
+        Self::SchedWakeupNew,
+        Self::SchedSwitch,
+    ];
+
+    /// The hooks at which waits begin: those that are given up when switches come too fast.
+    pub const WAKE_UPS: [Self; 2] = [Self::SchedWakeup, Self::SchedWakeupNew];
 
     /// The kernel's name of the tracepoint.
     pub const fn tracepoint(self) -> &'static str {
@@ -77,18 +105,49 @@ impl Hook {
             Self::SchedSwitch => "sched_switch",
             Self::SchedWakeup => "sched_wakeup",
             Self::SchedWakeupNew => "sched_wakeup_new",
+            Self::ReclaimBegin => "mm_vmscan_direct_reclaim_begin",
+            Self::ReclaimEnd => "mm_vmscan_direct_reclaim_end",
+            Self::MarkVictim => "mark_victim",
+            Self::CgroupMkdir => "cgroup_mkdir",
+            Self::CgroupRmdir => "cgroup_rmdir",
+            Self::CpuhpEnter => "cpuhp_enter",
+            Self::CpuhpExit => "cpuhp_exit",
         }
     }
 
     /// Our program for this hook, as the kernel lists it.
     pub const fn program(self, flavour: Flavour) -> &'static str {
-        match (self, flavour) {
-            (Self::SchedSwitch, Flavour::Typed) => abi::PROGRAM_SWITCH,
-            (Self::SchedSwitch, Flavour::Raw) => abi::PROGRAM_SWITCH_RAW,
-            (Self::SchedWakeup, Flavour::Typed) => abi::PROGRAM_WAKEUP,
-            (Self::SchedWakeup, Flavour::Raw) => abi::PROGRAM_WAKEUP_RAW,
-            (Self::SchedWakeupNew, Flavour::Typed) => abi::PROGRAM_WAKENEW,
-            (Self::SchedWakeupNew, Flavour::Raw) => abi::PROGRAM_WAKENEW_RAW,
+        let (typed, raw) = match self {
+            Self::SchedSwitch => (abi::PROGRAM_SWITCH, abi::PROGRAM_SWITCH_RAW),
+            Self::SchedWakeup => (abi::PROGRAM_WAKEUP, abi::PROGRAM_WAKEUP_RAW),
+            Self::SchedWakeupNew => (abi::PROGRAM_WAKENEW, abi::PROGRAM_WAKENEW_RAW),
+            Self::ReclaimBegin => (abi::PROGRAM_RECLAIM_BEGIN, abi::PROGRAM_RECLAIM_BEGIN_RAW),
+            Self::ReclaimEnd => (abi::PROGRAM_RECLAIM_END, abi::PROGRAM_RECLAIM_END_RAW),
+            Self::MarkVictim => (abi::PROGRAM_VICTIM, abi::PROGRAM_VICTIM_RAW),
+            Self::CgroupMkdir => (abi::PROGRAM_CGROUP_MKDIR, abi::PROGRAM_CGROUP_MKDIR_RAW),
+            Self::CgroupRmdir => (abi::PROGRAM_CGROUP_RMDIR, abi::PROGRAM_CGROUP_RMDIR_RAW),
+            Self::CpuhpEnter => (abi::PROGRAM_CPUHP_ENTER, abi::PROGRAM_CPUHP_ENTER_RAW),
+            Self::CpuhpExit => (abi::PROGRAM_CPUHP_EXIT, abi::PROGRAM_CPUHP_EXIT_RAW),
+        };
+        match flavour {
+            Flavour::Typed => typed,
+            Flavour::Raw => raw,
+        }
+    }
+
+    /// What is lost without it, as the end of a sentence.
+    pub const fn purpose(self) -> &'static str {
+        match self {
+            Self::SchedSwitch => "busy time and run-queue latency",
+            Self::SchedWakeup | Self::SchedWakeupNew => {
+                "waits of tasks that wake up, so the CPU brake may come late"
+            }
+            Self::ReclaimBegin | Self::ReclaimEnd => {
+                "time in direct reclaim, so the memory brake goes by pressure alone"
+            }
+            Self::MarkVictim => "victims of the OOM killer by pid; their number comes from /proc/vmstat",
+            Self::CgroupMkdir | Self::CgroupRmdir => "pods that come within a frame are seen at its end",
+            Self::CpuhpEnter | Self::CpuhpExit => "CPUs that go and return between two polls",
         }
     }
 
@@ -97,6 +156,25 @@ impl Hook {
         match self {
             Self::SchedSwitch => &[1, 2],
             Self::SchedWakeup | Self::SchedWakeupNew => &[0],
+            // `mark_victim` has a task or its pid, which is asked for apart.
+            Self::MarkVictim
+            | Self::ReclaimBegin
+            | Self::ReclaimEnd
+            | Self::CgroupMkdir
+            | Self::CgroupRmdir
+            | Self::CpuhpEnter
+            | Self::CpuhpExit => &[],
+        }
+    }
+}
+
+impl Health {
+    /// Its name in `/status`, metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unsupported => "unsupported",
+            Self::Failed => "failed",
         }
     }
 }
@@ -284,6 +362,6 @@ mod tests {
             .collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 6);
+        assert_eq!(names.len(), 2 * Hook::ALL.len());
     }
 }

@@ -35,6 +35,11 @@ impl Peers {
         }
     }
 
+    /// At most so many are chosen from now on.
+    pub(super) const fn limit(&mut self, fanout: usize) {
+        self.fanout = fanout;
+    }
+
     /// Chooses among these addresses.
     pub(super) fn choose(&mut self, addresses: &BTreeSet<SocketAddr>) -> Change {
         let mut ranked: Vec<_> = addresses.iter().copied().collect();
@@ -98,6 +103,18 @@ mod tests {
         assert_eq!(peers.choose(&addresses(0..8)), Change::default());
         assert_eq!(peers.choose(&addresses(0..0)).closed.len(), 3);
         assert_eq!(peers.choose(&addresses(0..2)).opened.len(), 2);
+    }
+
+    #[test]
+    fn a_lower_fanout_ends_the_streams_that_are_too_many_and_no_other() {
+        let mut peers = Peers::new("n1".into(), 3);
+        let opened = peers.choose(&addresses(0..8)).opened;
+        peers.limit(1);
+        let change = peers.choose(&addresses(0..8));
+        assert_eq!((change.opened.len(), change.closed.len()), (0, 2));
+        peers.limit(3);
+        let again = peers.choose(&addresses(0..8)).opened;
+        assert!(again.iter().all(|peer| opened.contains(peer)), "{again:?}");
     }
 
     #[test]

@@ -25,19 +25,23 @@ struct Name {
     is_failing: bool,
 }
 
-/// Looks all names up every ten seconds and sends what they resolve to, until `stop`. A name that does not resolve
+/// Looks all names up every ten seconds, and when there are others, and sends what they resolve to, until `stop`. A name that does not resolve
 /// keeps the addresses it had: a DNS server in trouble must not take the streams down with it.
 pub async fn resolve(
-    servers: Vec<ServerAddress>,
+    mut servers: watch::Receiver<Vec<ServerAddress>>,
     found: watch::Sender<BTreeSet<SocketAddr>>,
     stop: CancellationToken,
 ) {
-    let mut names: Vec<_> = servers.into_iter().map(Name::new).collect();
+    let mut names = Vec::new();
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let lookups = async {
         loop {
-            ticks.tick().await;
+            select! {
+                _ = ticks.tick() => {}
+                Ok(()) = servers.changed() => {}
+            }
+            names = chosen(names, &servers.borrow_and_update());
             for name in &mut names {
                 name.look_up().await;
             }
@@ -53,6 +57,16 @@ pub async fn resolve(
         () = stop.cancelled() => {}
         () = lookups => {}
     }
+}
+
+/// These servers; the names that stay keep the addresses they had.
+fn chosen(known: Vec<Name>, servers: &[ServerAddress]) -> Vec<Name> {
+    let mut known = known;
+    let name = |server: &ServerAddress| {
+        let at = known.iter().position(|name| name.server == *server);
+        at.map_or_else(|| Name::new(server.clone()), |at| known.swap_remove(at))
+    };
+    servers.iter().map(name).collect()
 }
 
 impl Name {
@@ -103,14 +117,27 @@ mod tests {
         let (found, mut seen) = watch::channel(BTreeSet::new());
         let stop = CancellationToken::new();
         let servers = vec!["127.0.0.1:7".parse().unwrap(), "[::1]:8".parse().unwrap()];
+        let (servers_tx, servers) = watch::channel(servers);
         let task = tokio::spawn(resolve(servers, found, stop.clone()));
         let all = seen.wait_for(|all| !all.is_empty()).await.unwrap().clone();
         assert_eq!(
             all,
             BTreeSet::from(["127.0.0.1:7".parse().unwrap(), "[::1]:8".parse().unwrap()])
         );
+        servers_tx.send_replace(vec!["[::1]:9".parse().unwrap()]);
+        let other = BTreeSet::from(["[::1]:9".parse().unwrap()]);
+        seen.wait_for(|all| *all == other).await.unwrap();
         stop.cancel();
         task.await.unwrap();
+    }
+
+    #[test]
+    fn a_name_that_stays_keeps_its_addresses() {
+        let mut name = Name::new("a.svc".parse().unwrap());
+        name.take(Ok(BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))])));
+        let names = chosen(vec![name], &["b.svc".parse().unwrap(), "a.svc".parse().unwrap()]);
+        let known: Vec<_> = names.iter().map(|name| name.last.len()).collect();
+        assert_eq!(known, [0, 1]);
     }
 
     #[test]

@@ -78,6 +78,80 @@ fn directives_are_checked_before_they_are_passed_on() {
 }
 
 #[test]
+fn nonsense_about_pods_is_refused_by_its_field() {
+    // As a negative number looks to who takes it for an unsigned one.
+    const NEGATIVE: u64 = u64::MAX - 1;
+    type Spoil = fn(&mut wire::Pods);
+    const fn amounts(cpu_milli: u64, memory_bytes: u64) -> wire::Amounts {
+        wire::Amounts {
+            cpu_milli,
+            memory_bytes,
+        }
+    }
+    fn pod(uid: &str, qos: i32) -> Vec<wire::PodRequest> {
+        vec![wire::PodRequest {
+            uid: uid.into(),
+            cpu_milli: NEGATIVE,
+            memory_bytes: 1,
+            qos,
+            deleting: false,
+        }]
+    }
+    let spoils: [(Spoil, &str); 7] = [
+        (|pods| pods.capacity = Some(amounts(NEGATIVE, 1)), "capacity.cpu"),
+        (
+            |pods| pods.raw_allocatable = Some(amounts(1, NEGATIVE)),
+            "raw_allocatable.memory",
+        ),
+        (
+            |pods| pods.raw_allocatable = Some(amounts(0, 1)),
+            "raw_allocatable.cpu",
+        ),
+        (|pods| pods.node_uid = String::new(), "node_uid"),
+        (|pods| pods.pods = pod("p1", 1), "pods"),
+        (|pods| pods.pods = pod("p1", 99), "pods"),
+        (|pods| pods.pods = pod("", 1), "pods"),
+    ];
+    for (spoil, field) in spoils {
+        let mut message = pods();
+        spoil(&mut message);
+        let answer = board().read(peer(1), directive(Kind::Pods(message)));
+        let told = answer.unwrap_err().to_string();
+        assert!(told.starts_with(field), "{field}: {told}");
+    }
+}
+
+#[test]
+fn nonsense_about_the_policy_is_refused_by_its_field() {
+    let part = |min_cents, max_cents, target_ppm| {
+        Some(wire::Bounds {
+            min_cents,
+            max_cents,
+            target_ppm,
+        })
+    };
+    for (cpu, field) in [
+        (part(200, 100, 900_000), "cpu"),
+        (part(100, u32::MAX, 900_000), "cpu"),
+        (part(100, 200, 0), "cpu"),
+        (part(100, 200, u32::MAX), "cpu"),
+        (None, "cpu"),
+    ] {
+        let policy = wire::Policy {
+            mode: 99,
+            cpu,
+            memory: part(100, 100, 900_000),
+            floor: 99,
+            timing_allowed: vec![99],
+            quarantine: String::new(),
+        };
+        let answer = board().read(peer(1), directive(Kind::Policy(policy)));
+        let told = answer.unwrap_err().to_string();
+        assert!(told.starts_with(field), "{field}: {told}");
+    }
+}
+
+#[test]
 fn a_policy_yields_bounds_and_targets() {
     let part = |max_cents| {
         Some(wire::Bounds {
@@ -142,13 +216,15 @@ async fn servers_that_cannot_be_reached_are_tried_again_and_do_not_delay_the_end
     let (directives, _directives) = mpsc::channel(1);
     let (streams, mut shown) = watch::channel(Vec::new());
     let stopping = CancellationToken::new();
+    let (_fanout_tx, fanout) = watch::channel(3);
     let ends = Ends {
         reports,
+        fanout,
         addresses,
         directives,
         streams,
     };
-    let publisher = tokio::spawn(Publisher::new("n1".into(), 3, access, ends, stopping.clone()).run());
+    let publisher = tokio::spawn(Publisher::new("n1".into(), access, ends, stopping.clone()).run());
 
     let addresses = BTreeSet::from([deserted().await]);
     addresses_tx.send_replace(addresses.clone());

@@ -7,7 +7,9 @@
 //!
 //! A pod may end between any two system calls here. What is gone is `None`, not an error.
 
+mod cpuset;
 mod layout;
+mod limit;
 
 use std::{
     fs, io,
@@ -16,6 +18,10 @@ use std::{
 };
 
 use self::layout::{Driver, Name};
+pub use self::{
+    cpuset::Confined,
+    limit::{LimitEvents, Ooms},
+};
 use super::{
     SampleError,
     procfs::{Fault, keyed, number, required},
@@ -40,6 +46,8 @@ pub enum Version {
 pub struct Kubepods {
     cpu: Tree,
     memory: Tree,
+    /// `None` on a version 1 without cpusets.
+    cpuset: Option<Tree>,
     driver: Driver,
 }
 
@@ -79,28 +87,6 @@ pub struct PodMemory {
     pub high: u64,
 }
 
-/// How often kubepods met its own limit, since it was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitEvents {
-    /// Times the limit was met.
-    pub hits: u64,
-    /// Times nothing more could be reclaimed at it. Version 1: processes killed there.
-    pub ooms: u64,
-    /// The same, with all limits of pods and containers below. Version 1: only kubepods' own.
-    pub ooms_below: u64,
-}
-
-impl LimitEvents {
-    /// What was added since an earlier reading.
-    pub(super) const fn since(&self, earlier: &Self) -> Self {
-        Self {
-            hits: self.hits.saturating_sub(earlier.hits),
-            ooms: self.ooms.saturating_sub(earlier.ooms),
-            ooms_below: self.ooms_below.saturating_sub(earlier.ooms_below),
-        }
-    }
-}
-
 impl Kubepods {
     /// Looks for kubepods below `mount` (`/sys/fs/cgroup`); `None` if there is none, or not yet.
     ///
@@ -108,7 +94,13 @@ impl Kubepods {
     pub fn find(mount: &Path) -> Option<Self> {
         let (cpu, driver) = Tree::find(mount, &["cpuacct", "cpu,cpuacct"])?;
         let (memory, _same) = Tree::find(mount, &["memory"])?;
-        Some(Self { cpu, memory, driver })
+        let cpuset = Tree::find(mount, &["cpuset"]).map(|(tree, _same)| tree);
+        Some(Self {
+            cpu,
+            memory,
+            cpuset,
+            driver,
+        })
     }
 
     /// Versions of the hierarchies of CPU accounting and memory.
@@ -301,36 +293,6 @@ impl Tree {
                 }
             }
         }))
-    }
-
-    fn limit_events(&self) -> Result<Option<LimitEvents>, SampleError> {
-        let file = |name: &str| self.path.join(name);
-        match self.version {
-            Version::V1 => {
-                let hits = parsed(&file("memory.failcnt"), |text| {
-                    number(text.trim(), "memory.failcnt")
-                })?;
-                let ooms = parsed(&file("memory.oom_control"), |text| {
-                    Ok(keyed(text, "oom_kill")?.unwrap_or(0))
-                })?;
-                Ok(hits.zip(ooms).map(|(hits, ooms)| LimitEvents {
-                    hits,
-                    ooms,
-                    ooms_below: ooms,
-                }))
-            }
-            Version::V2 => {
-                let own = parsed(&file("memory.events.local"), |text| {
-                    Ok((required(text, "max")?, required(text, "oom")?))
-                })?;
-                let below = parsed(&file("memory.events"), |text| required(text, "oom"))?;
-                Ok(own.zip(below).map(|((hits, ooms), ooms_below)| LimitEvents {
-                    hits,
-                    ooms,
-                    ooms_below,
-                }))
-            }
-        }
     }
 }
 

@@ -6,13 +6,13 @@ use headroom_domain::estimate::MemoryPressure;
 
 use super::{
     SampleError,
-    cgroup::LimitEvents,
+    cgroup::{LimitEvents, Ooms},
     procfs::{Fault, Procfs, keyed, number},
     psi::Psi,
 };
 
 /// Bytes in the pages vmstat counts. Larger base pages (arm64 can have 64 KiB) are asked for at start.
-fn page_bytes() -> u64 {
+pub(crate) fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
@@ -56,6 +56,10 @@ pub struct MemoryCounters {
     pub kubepods: Option<Psi>,
     /// How often kubepods met its limit.
     pub limit: Option<LimitEvents>,
+    /// Time of all tasks in direct reclaim of the whole machine, in nanoseconds; 0 without the kernel programs.
+    pub direct_reclaim_ns: u64,
+    /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them.
+    pub victims: u64,
 }
 
 impl Meminfo {
@@ -158,13 +162,16 @@ impl MemoryCounters {
     /// What happened since an earlier reading, `elapsed` ago.
     ///
     /// An OOM kill is the node's own when the machine reclaimed memory and no limit in kubepods was hit; any other is
-    /// between a pod and its limit.
+    /// between a pod and its limit. Cgroup version 1 does not say at which limit there was one: while kubepods is at its
+    /// own, that one is meant.
     pub fn since(&self, earlier: &Self, elapsed: Duration) -> MemoryPressure {
         let Self {
             vm,
             node,
             kubepods,
             limit,
+            direct_reclaim_ns,
+            victims,
         } = self;
         let shares = |now: &Option<Psi>, then: &Option<Psi>| match (now, then) {
             (Some(now), Some(then)) => now.shares_ppm(then, elapsed),
@@ -178,20 +185,26 @@ impl MemoryCounters {
         };
         let grown = |now: u64, then: u64| now.saturating_sub(then);
         let has_global_reclaim = vm.scanned > earlier.vm.scanned;
-        let is_node_oom = has_global_reclaim && limit.ooms_below == 0;
+        // A task that was ending anyway is chosen and not counted as killed.
+        let killed = grown(vm.oom_kills, earlier.vm.oom_kills).max(grown(*victims, earlier.victims));
+        let ooms = limit.ooms.unwrap_or_else(|| {
+            let at_limit = if limit.hits > 0 { killed } else { 0 };
+            Ooms {
+                own: at_limit,
+                with_below: at_limit,
+            }
+        });
+        let is_node_oom = has_global_reclaim && ooms.with_below == 0;
         MemoryPressure {
             some_ppm: node_some.max(pods_some),
             full_ppm: node_full.max(pods_full),
-            direct_reclaim_ms: 0,
+            // Rounded up: any at all is a reason to hold.
+            direct_reclaim_ms: grown(*direct_reclaim_ns, earlier.direct_reclaim_ns).div_ceil(1_000_000),
             refault_mb_s: megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed),
             swap_out_mb_s: megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed),
             limit_hits: limit.hits,
-            limit_ooms: limit.ooms,
-            node_ooms: if is_node_oom {
-                grown(vm.oom_kills, earlier.vm.oom_kills)
-            } else {
-                0
-            },
+            limit_ooms: ooms.own,
+            node_ooms: if is_node_oom { killed } else { 0 },
             has_global_reclaim,
         }
     }

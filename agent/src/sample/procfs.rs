@@ -28,6 +28,8 @@ pub struct CpuTime {
     pub busy_ns: u64,
     /// Of that, time the hypervisor gave to somebody else.
     pub steal_ns: u64,
+    /// Of that, interrupts, hard and soft.
+    pub irq_ns: u64,
     /// Idle, waiting for I/O or not.
     pub idle_ns: u64,
 }
@@ -142,6 +144,7 @@ impl Stat {
                 CpuTime {
                     busy_ns,
                     steal_ns: steal,
+                    irq_ns: irq.saturating_add(softirq),
                     idle_ns: idle.saturating_add(iowait),
                 },
             ));
@@ -167,6 +170,7 @@ impl Stat {
             let time = CpuTime {
                 busy_ns: now.busy_ns.saturating_sub(then.busy_ns),
                 steal_ns: now.steal_ns.saturating_sub(then.steal_ns),
+                irq_ns: now.irq_ns.saturating_sub(then.irq_ns),
                 idle_ns: now.idle_ns.saturating_sub(then.idle_ns),
             };
             Some((*cpu, time))
@@ -181,6 +185,7 @@ impl Stat {
             .fold(CpuTime::default(), |sum, time| CpuTime {
                 busy_ns: sum.busy_ns.saturating_add(time.busy_ns),
                 steal_ns: sum.steal_ns.saturating_add(time.steal_ns),
+                irq_ns: sum.irq_ns.saturating_add(time.irq_ns),
                 idle_ns: sum.idle_ns.saturating_add(time.idle_ns),
             })
     }
@@ -260,6 +265,7 @@ mod tests {
         let cpu1 = CpuTime {
             busy_ns: (135_791 + 7_383 + 34_480 + 883 + 3_670) * 10,
             steal_ns: 36_700,
+            irq_ns: 8_830,
             idle_ns: (108_623 + 2_238) * 10,
         };
         assert_eq!(stat.cpu(1), Some(cpu1));
@@ -276,6 +282,7 @@ mod tests {
             Some(CpuTime {
                 busy_ns: 31,
                 steal_ns: 1,
+                irq_ns: 0,
                 idle_ns: 0
             })
         );

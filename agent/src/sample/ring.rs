@@ -50,6 +50,8 @@ pub trait Rings: Send {
 pub struct Source<R> {
     rings: R,
     config: Config,
+    /// The mask that the next poll puts in force.
+    mask: u32,
     /// Polls so far, from which salts are made.
     polls: u32,
     /// When the present salt came into use, in ticks.
@@ -101,7 +103,7 @@ impl<R: Rings> Source<R> {
     /// When the programs cannot be told what to sample.
     pub fn new(mut rings: R, sampling_shift: u32, attached_ns: u64) -> Result<Self, SampleError> {
         let salt_since = ticks(attached_ns);
-        let mask = (1 << sampling_shift.min(16)) - 1;
+        let mask = mask(sampling_shift);
         let config = Config {
             salt: 0,
             mask,
@@ -113,6 +115,7 @@ impl<R: Rings> Source<R> {
         Ok(Self {
             rings,
             config,
+            mask,
             polls: 0,
             salt_since,
             // The window of the attachment was not seen whole.
@@ -150,10 +153,10 @@ impl<R: Rings> Source<R> {
         self.polls = self.polls.wrapping_add(1);
         let config = Config {
             // Upper bits of multiples of a large odd number: every residue comes up, in no order a load could follow.
-            salt: self.polls.wrapping_mul(0x9e37_79b1) >> 16,
-            mask: self.config.mask,
+            salt: self.polls.wrapping_mul(0x9e37_79b1) >> 16 & self.mask,
+            mask: self.mask,
             hist_idx: (left + 1) % RQH_GENERATIONS,
-            former_salt: self.config.salt,
+            former_salt: self.config.salt & self.mask,
             since: self.salt_since,
         };
         self.rings.configure(config)?;
@@ -176,9 +179,8 @@ impl<R: Rings> Source<R> {
         Ok(Waits::new(gained))
     }
 
-    /// Adds up all CPUs and remembers their counters.
-    fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, tick: &Tick<'_>) -> Counts {
-        let factor = self.sampling_factor();
+    /// Adds up all CPUs and remembers their counters. Each sampled task stood for `factor` of them.
+    fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, factor: u64, tick: &Tick<'_>) -> Counts {
         let lost = stretch.first - self.next;
         let mut counts = Counts {
             from_ns: self.next << W_SHIFT,
@@ -206,7 +208,9 @@ impl<R: Rings> Source<R> {
                 window.wait_ns += (u64::from(wait) * factor) << TICK_SHIFT;
             }
             counts.wait_ns += (ring.wait.saturating_sub(cpu.waited) * factor) << TICK_SHIFT;
-            counts.switches += ring.nsw.saturating_sub(cpu.switches);
+            let switches = ring.nsw.saturating_sub(cpu.switches);
+            counts.switches += switches;
+            counts.busiest_switches = counts.busiest_switches.max(switches);
             counts.missed_switches += u64::from(ring.missed.wrapping_sub(cpu.missed));
             *cpu = Cpu {
                 busy_ns: past.busy_ns,
@@ -241,15 +245,21 @@ impl<R: Rings> CounterSource for Source<R> {
         let Some(rings) = self.whole_rings()? else {
             return Ok(nothing_yet);
         };
+        // What is read now was sampled under the settings up to now.
+        let factor = self.sampling_factor();
         let waits = self.turn_over(tick.now_ns)?;
         let newest = rings
             .iter()
             .filter_map(|ring| newest_slot(ring, end))
             .fold(end, u64::max);
         let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
-        let counts = self.sum_up(&rings, Stretch { first, end, newest }, tick);
+        let counts = self.sum_up(&rings, Stretch { first, end, newest }, factor, tick);
         self.next = end;
         Ok(Counts { waits, ..counts })
+    }
+
+    fn sample_one_in(&mut self, shift: u32) {
+        self.mask = mask(shift);
     }
 }
 
@@ -288,6 +298,11 @@ impl Past {
         };
         past
     }
+}
+
+/// Samples one task in 2^`shift`, at most 2^16.
+const fn mask(shift: u32) -> u32 {
+    (1 << if shift > 16 { 16 } else { shift }) - 1
 }
 
 fn slot_of(ring: &CpuRing, window: u64) -> Option<&Slot> {

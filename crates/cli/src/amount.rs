@@ -31,6 +31,18 @@ pub fn percent(ppm: u32) -> String {
     format!("{}.{}%", ppm / 10_000, ppm % 10_000 / 1000)
 }
 
+/// A short time: `16us`, `1.0ms`, `134ms`, `1.1s`; rounded.
+#[expect(clippy::cast_precision_loss, reason = "rounded to one decimal anyway")]
+pub fn duration(nanoseconds: u64) -> String {
+    let micros = nanoseconds as f64 / 1e3;
+    match nanoseconds {
+        0..1_000_000 => format!("{micros:.0}us"),
+        1_000_000..10_000_000 => format!("{:.1}ms", micros / 1e3),
+        10_000_000..1_000_000_000 => format!("{:.0}ms", micros / 1e3),
+        1_000_000_000.. => format!("{:.1}s", micros / 1e6),
+    }
+}
+
 /// An age: `59s`, `119m`, `48h`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
@@ -44,6 +56,18 @@ pub fn age(age: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_times_have_two_or_three_digits() {
+        for (nanoseconds, text) in [
+            (16_384, "16us"),
+            (1_048_576, "1.0ms"),
+            (134_217_728, "134ms"),
+            (1_073_741_824, "1.1s"),
+        ] {
+            assert_eq!(duration(nanoseconds), text);
+        }
+    }
 
     #[test]
     fn small_cpus_are_milli_cores_and_large_ones_cores() {

@@ -1,11 +1,15 @@
 //! The command line, and nothing else.
 
+mod advise;
+
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use headroom_domain::names;
 use http::uri::Authority;
+
+pub use self::advise::{AdviseArgs, Service, ServiceError};
 
 /// See and explain what Headroom does with the nodes of a cluster.
 #[derive(Debug, Parser)]
@@ -38,7 +42,10 @@ Examples:
   kubectl headroom top
 
   # Why does this node have the allocatable it has?
-  kubectl headroom node worker-1
+  kubectl headroom explain worker-1
+
+  # Raw values everywhere, at once
+  kubectl headroom off --now
 
   # From inside the cluster, as a service account, for a script
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
@@ -98,6 +105,17 @@ Examples:
         /// The node.
         name: String,
     },
+    /// Why a node has the allocatable it has: policy, report, each rule in order, result.
+    #[command(after_help = "\
+The rules are those of a write of the node's status, were it made now; above them stands how the agent came to its ratio.
+
+Examples:
+  kubectl headroom explain worker-1
+  kubectl headroom explain worker-1 -o json | jq '.rules_cpu[] | select(.rule == \"floor\")'")]
+    Explain {
+        /// The node.
+        name: String,
+    },
     /// The newest report of each agent, as it came.
     #[command(after_help = "\
 Examples:
@@ -107,12 +125,104 @@ Examples:
         /// Only this node.
         node: Option<String>,
     },
+    /// Have raw allocatable restored and our annotations removed, on all nodes or on one.
+    #[command(after_help = "\
+Writes the annotation headroom.sh/mode=off through the status of each node, and waits. Allocatable stays above raw for as
+long as what is bound to a node needs it. Takes the rights to list nodes and to patch nodes/status, and no way to the
+webhook. To uninstall: this first, then delete the installation, then the annotation.
+
+Examples:
+  # What would become of each node
+  kubectl headroom off
+
+  kubectl headroom off --now --node worker-1
+  kubectl headroom off --now --wait-seconds 600 && kubectl delete -k . && kubectl annotate nodes --all headroom.sh/mode-")]
+    Off {
+        /// Do it, and do not only say what would become of it.
+        #[arg(long, env = "HEADROOM_NOW")]
+        now: bool,
+        /// Only this node.
+        #[arg(long, env = "HEADROOM_NODE", value_name = "NAME")]
+        node: Option<String>,
+        /// Seconds to wait until all nodes are raw.
+        #[arg(
+            long,
+            env = "HEADROOM_WAIT_SECONDS",
+            value_name = "SECONDS",
+            default_value_t = 60
+        )]
+        wait_seconds: u64,
+    },
+    /// What would have been given: the estimator over the past that a Prometheus server remembers, before anything is
+    /// installed.
+    #[command(after_help = "\
+Reads cAdvisor's usage and what kube-state-metrics tells of nodes and pods, at least two days of it. An agent sees bursts that
+averages hide, and would have given less.
+
+Examples:
+  kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
+
+  # Through the API server
+  kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14
+
+  # Again, with other bounds, without the server
+  kubectl headroom advise --prometheus http://127.0.0.1:9090 --save past
+  kubectl headroom advise --from past --lo 0.50 --theta 95 -o json")]
+    Advise(Box<AdviseArgs>),
+    /// What the agent of this very node sees, decides and does; asked through its socket, without a cluster.
+    #[command(after_help = "\
+On the node itself, as root, of an agent that runs with --debug-socket. Takes no kubeconfig and no webhook.
+
+Examples:
+  # Mode, derivation of the ratios, kernel programs, streams
+  kubectl headroom agent status
+
+  # Every signal: its value, its source, what is lost without it
+  kubectl headroom agent signals
+
+  # How long do tasks wait for a CPU, and how full are 134 ms?
+  kubectl headroom agent histogram
+
+  kubectl headroom agent watch -o json | jq '.resources[0].published_cents'")]
+    Agent(AgentArgs),
     /// Print a completion script.
     #[command(hide = true)]
     Completions {
         /// The shell.
         shell: Shell,
     },
+}
+
+/// Which agent, and what to ask it.
+#[derive(Debug, clap::Args)]
+pub struct AgentArgs {
+    /// The agent's socket: its --debug-socket.
+    #[arg(
+        long,
+        global = true,
+        env = "HEADROOM_SOCKET",
+        value_name = "PATH",
+        default_value = names::AGENT_SOCKET
+    )]
+    pub socket: PathBuf,
+    /// What to ask.
+    #[command(subcommand)]
+    pub question: AgentQuestion,
+}
+
+/// What to ask an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum AgentQuestion {
+    /// Mode and what it means, the derivation of each ratio, kernel programs, streams to hint servers.
+    Status,
+    /// Every signal: value, health, source, and what is lost where one is missing.
+    Signals,
+    /// The pods it knows of: use in the last frame, request, trust.
+    Pods,
+    /// Distributions since the agent was started: waits for a CPU, use of 8.39 ms windows and of 134 ms blocks.
+    Histogram,
+    /// The status kept current, at most once a second; off a terminal, each change is one line.
+    Watch,
 }
 
 /// How an answer is printed.

@@ -94,6 +94,18 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
     })
 }
 
+/// A client of the API server, by the kubeconfig alone.
+///
+/// # Errors
+/// A kubeconfig that cannot be used.
+pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
+    let config = cluster(args.kubeconfig.as_deref(), args.context.clone()).await?;
+    Client::try_from(config).map_err(|source| Error::Cluster {
+        attempt: "make a client of the API server",
+        reason: Box::new(source),
+    })
+}
+
 impl Connection {
     /// All nodes, or one, by name.
     ///
@@ -109,6 +121,16 @@ impl Connection {
             }),
             Some(_) | None => Ok(found),
         }
+    }
+
+    /// The node of that name.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn one(&mut self, name: String) -> Result<Node, Error> {
+        let nodes = self.list(Some(&name)).await?;
+        let found = nodes.into_iter().find(|node| node.name == name);
+        found.ok_or(Error::UnknownNode { name })
     }
 
     /// All nodes, or one, and again each time one of them changed.
@@ -159,7 +181,10 @@ async fn channel(addr: &Address, name: &str, ca: &[u8]) -> Result<Channel, tonic
         .await
 }
 
-fn innermost<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
+/// The innermost cause of an error, or the error.
+pub(crate) fn innermost<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
     std::iter::successors(Some(error), |error| error.source())
         .last()
         .unwrap_or(error)

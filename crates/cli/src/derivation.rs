@@ -1,17 +1,17 @@
 //! How a node's ratio comes about: the terms of measured slack, from capacity to allocatable.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use headroom_domain::{
     estimate::{Inputs, Slack, floor_cents, slack},
     hint::Brake,
-    policy::Policy,
+    policy::{Bounds, Policy},
     ratio::Cents,
     resource::Resource,
 };
 
 use crate::{
-    amount::{exact, percent},
+    amount::{age, exact, percent},
     view::{Node, brake},
 };
 
@@ -28,8 +28,12 @@ pub struct Derivation {
     pub margin_ppm: u32,
     /// A, T, P0, P, Rw, R and S.
     pub slack: Slack,
+    /// How long before the last frame the highest conditioned peak was, in whole frames.
+    pub peak_age: Duration,
     /// Valid share of the history, in ppm.
     pub coverage_ppm: u32,
+    /// Bounds of the ratio: those of the policy in force, or of the default one.
+    pub bounds: Bounds,
     /// The ratio that the agent moves towards.
     pub target: Cents,
     /// The ratio that the agent publishes.
@@ -42,19 +46,21 @@ pub struct Derivation {
 
 /// One line of a derivation: symbol, value and meaning.
 #[derive(Clone)]
-struct Term(&'static str, String, &'static str);
+struct Term(&'static str, String, String);
 
 impl Derivation {
     /// The terms for one resource; `None` until the agent has reported with a view of its node and the webhook
     /// knows raw allocatable and what is bound.
     pub fn of(node: &Node, resource: Resource) -> Option<Self> {
-        let report = node.hint.as_ref()?.report.resources.get(resource);
+        let hint = &node.hint.as_ref()?.report;
+        let report = hint.resources.get(resource);
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
         let policy = node
             .policy
             .as_ref()
             .map_or_else(Policy::default, |in_force| in_force.policy);
         let theta_ppm = *policy.target_ppm.get(resource);
+        let frames = u32::try_from(report.peak_age_frames).unwrap_or(u32::MAX);
         if report.capacity == 0 || raw == 0 {
             return None;
         }
@@ -74,7 +80,9 @@ impl Derivation {
             theta_ppm,
             margin_ppm: report.margin_ppm,
             slack,
+            peak_age: hint.timing.timing().frame().saturating_mul(frames),
             coverage_ppm: report.coverage_ppm,
+            bounds: *policy.bounds.get(resource),
             target: report.target,
             published: report.published,
             floor: floor_cents(bound, raw),
@@ -102,62 +110,104 @@ impl Derivation {
             Resource::Cpu => "safe use: the smaller of theta × C and A",
             Resource::Memory => "safe use: theta × A",
         };
+        let peak_is = match self.resource {
+            Resource::Cpu => "highest peak in the history, for the pods that are there now",
+            Resource::Memory => {
+                "highest peak in the history, or the last one and the worst climb of half an hour"
+            }
+        };
+        let highest = format!("{} ago", age(self.peak_age));
+        let term = |symbol, value, meaning: &str| Term(symbol, value, meaning.to_owned());
         vec![
-            Term("C", amount(self.capacity), "physical capacity"),
-            Term("A", amount(raw), "raw allocatable, the kubelet's own"),
-            Term(
+            term("C", amount(self.capacity), "physical capacity"),
+            term("A", amount(raw), "raw allocatable, the kubelet's own"),
+            term(
                 "theta",
                 percent(self.theta_ppm),
                 "share that predicted use may reach",
             ),
-            Term("T", amount(safe), safe_is),
-            Term(
-                "P0",
-                amount(peak),
-                "highest peak in the history, for the pods that are there now",
-            ),
-            Term("m", percent(self.margin_ppm), "margin on the peak"),
-            Term(
+            term("T", amount(safe), safe_is),
+            term("max H", highest, "when the highest peak was"),
+            term("P0", amount(peak), peak_is),
+            term("m", percent(self.margin_ppm), "margin on the peak"),
+            term(
                 "P",
                 amount(predicted_peak),
                 "predicted peak: P0 × (1 + m), rounded up",
             ),
-            Term(
+            term(
                 "Rw",
                 amount(warm_requests),
                 "requests of the pods, each weighted by trust",
             ),
-            Term("R", amount(bound), "requests of all pods bound"),
-            Term("S", exact(self.resource, slack), "slack: T - P + Rw - A"),
+            term("R", amount(bound), "requests of all pods bound"),
+            term("S", exact(self.resource, slack), "slack: T - P + Rw - A"),
         ]
     }
 
     /// From slack to what is published.
     fn decided(&self) -> Vec<Term> {
+        let Bounds { min, max } = self.bounds;
         let level = format!("L{} {}", self.brake.level(), brake(self.brake));
+        let term = |symbol, value, meaning: &str| Term(symbol, value, meaning.to_owned());
+        let wanted = exact(self.resource, self.wanted());
         vec![
-            Term(
+            term(
                 "coverage",
                 percent(self.coverage_ppm),
                 "valid share of the history; scales S above zero",
             ),
-            Term(
+            term("wanted", wanted, "A + S, scaled by coverage above zero"),
+            term("bounds", format!("{min}..{max}"), self.clamp()),
+            term(
                 "target",
                 self.target.to_string(),
-                "(A + S × coverage) / A, within bounds",
+                "what is wanted over A, within bounds",
             ),
-            Term(
-                "published",
-                self.published.to_string(),
-                "down at once, up slowly, lowered by brakes; never below the floor",
-            ),
-            Term(
+            term("published", self.published.to_string(), self.step()),
+            term(
                 "floor",
                 self.floor.to_string(),
                 "R / A, rounded up: what is bound stays covered",
             ),
-            Term("brake", level, "the agent's brake"),
+            term("brake", level, "the agent's brake"),
         ]
+    }
+
+    /// A + S'.
+    fn wanted(&self) -> i128 {
+        let slack = self.slack.slack;
+        let scaled = if slack > 0 {
+            slack * i128::from(self.coverage_ppm) / 1_000_000
+        } else {
+            slack
+        };
+        i128::from(self.slack.raw) + scaled
+    }
+
+    /// What the bounds do to what is wanted.
+    fn clamp(&self) -> &'static str {
+        let (wanted, raw) = (self.wanted() * 100, i128::from(self.slack.raw));
+        if wanted > raw * i128::from(self.bounds.max.0) {
+            "of the policy: the highest is less than what is wanted"
+        } else if wanted < raw * i128::from(self.bounds.min.0) {
+            "of the policy: the lowest is more than what is wanted"
+        } else {
+            "of the policy: what is wanted lies within"
+        }
+    }
+
+    /// Where the publication stands on its way to the target.
+    fn step(&self) -> &'static str {
+        if self.published < self.target && self.brake != Brake::Off {
+            "held below the target by the brake"
+        } else if self.published < self.target {
+            "rises by 0.05 a frame once three frames agree on 0.05 more; less is left alone"
+        } else if self.published > self.target && self.published == self.floor {
+            "held above the target by what is bound"
+        } else {
+            "down at once, up slowly; never below the floor"
+        }
     }
 }
 

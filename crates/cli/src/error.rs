@@ -6,7 +6,7 @@ use headroom_domain::names;
 use headroom_proto::WireError;
 use tonic::Code;
 
-use crate::args::Address;
+use crate::{advise, args::Address};
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +82,72 @@ pub enum Error {
         /// The name as given.
         name: String,
     },
+    /// The cluster has no such node.
+    #[error("there is no node {name:?}")]
+    NoSuchNode {
+        /// The name as given.
+        name: String,
+    },
+    /// The time is over and nodes are not raw yet. What keeps each has been said.
+    #[error("{left} of {all} nodes are not raw yet; the webhook goes on restoring them")]
+    NotRestored {
+        /// Nodes that are not.
+        left: usize,
+        /// Nodes that were asked for.
+        all: usize,
+    },
+    /// No agent has a socket there.
+    #[error(
+        "no agent's socket at {}: run this on the node, with the agent's --debug-socket as --socket (agents open none \
+         unless told to)",
+        path.display()
+    )]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The socket is somebody else's.
+    #[error("{} may be opened by its owner alone: run this as root", path.display())]
+    SocketDenied {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The agent that made the socket is gone.
+    #[error("nobody listens at {} any more: the agent was killed, see its log", path.display())]
+    DeadSocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The socket cannot be used.
+    #[error("cannot connect to {}: {reason}", path.display())]
+    Socket {
+        /// The path.
+        path: PathBuf,
+        /// The innermost reason.
+        reason: String,
+    },
+    /// The agent answered with an error.
+    #[error("the agent answered {code:?}: {message}")]
+    AgentRefused {
+        /// The gRPC code.
+        code: Code,
+        /// What it said.
+        message: String,
+    },
+    /// The agent has ended while it was watched.
+    #[error("the agent has ended")]
+    AgentEnded,
+    /// A file holds no certificates that could be trusted.
+    #[error("{} does not hold certificates: {reason}", path.display())]
+    BadCa {
+        /// The file.
+        path: PathBuf,
+        /// What the parser found.
+        reason: String,
+    },
+    /// No advice can be made of the past.
+    #[error(transparent)]
+    Advise(#[from] advise::Error),
     /// The answer cannot be written.
     #[error("cannot write the answer")]
     Write(#[source] io::Error),

@@ -1,10 +1,15 @@
 //! kubectl headroom: asks a webhook what it knows of the nodes, and shows it to people or machines.
 //!
 //! ```text
-//! args -> connect (TLS, token) -> cmd::{top, node, hints} -> view::Node -> output -> screen
+//! args -> connect (TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen
+//!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
+//!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
+//!      -> agent (unix socket) -> cmd::agent -> messages of the agent -------------------^
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod advise;
+pub mod agent;
 pub mod amount;
 pub mod args;
 pub mod connect;
@@ -16,7 +21,7 @@ pub mod view;
 
 mod cmd;
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use clap::CommandFactory as _;
 
@@ -46,9 +51,26 @@ pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Err
         Command::Node { name } => {
             cmd::node::node(&mut connect::open(&connect).await?, name, output, screen).await
         }
+        Command::Explain { name } => {
+            cmd::explain::explain(&mut connect::open(&connect).await?, name, output, screen).await
+        }
         Command::Hints { node } => {
             cmd::hints::hints(&mut connect::open(&connect).await?, node, output, screen).await
         }
+        Command::Off {
+            now,
+            node,
+            wait_seconds,
+        } => {
+            let order = cmd::off::Order {
+                node,
+                now,
+                wait: Duration::from_secs(wait_seconds),
+            };
+            cmd::off::off(connect::api(&connect).await?, order, output, screen).await
+        }
+        Command::Advise(args) => cmd::advise::advise(&connect, *args, output, screen).await,
+        Command::Agent(args) => cmd::agent::agent(args, output, screen).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "kubectl-headroom", &mut script);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use headroom_domain::{
+    capacity::{self, Term},
     hint::{Brake, NodeHint, Sight, Standing},
     policy::{InForce, Mode},
-    ratio::Cents,
+    ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
 use headroom_proto::{WireError, v1alpha1 as wire};
@@ -21,6 +22,8 @@ pub struct Node {
     pub policy: Option<InForce>,
     /// Why the newest version of the ConfigMap is not in force.
     pub policy_refused: Option<String>,
+    /// What is wrong with the floor of the API server.
+    pub floor_trouble: Option<String>,
     /// The newest report of its agent.
     pub hint: Option<Hint>,
     /// A: the kubelet's own allocatable.
@@ -31,8 +34,19 @@ pub struct Node {
     pub bound: Option<PerResource<u64>>,
     /// Number of pods behind `bound`.
     pub pods: u32,
-    /// Reasons of the webhook's last decision.
-    pub why: PerResource<Vec<String>>,
+    /// The rules that a write of the status would be decided by, in the order in which they apply.
+    pub rules: PerResource<Vec<Rule>>,
+}
+
+/// A rule as it applied to one resource. A newer webhook can have other rules and reasons than are known here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name, as [`headroom_domain::capacity::Rule::name`].
+    pub name: String,
+    /// What it came to.
+    pub term: Option<Term>,
+    /// Codes of its reasons, as [`headroom_domain::capacity::Why::code`].
+    pub why: Vec<String>,
 }
 
 /// A report and how much it counts.
@@ -63,6 +77,22 @@ impl Node {
     /// Allocatable less what is bound; `None` if either is not known.
     pub fn free(&self, resource: Resource) -> Option<i128> {
         Some(i128::from(*self.allocatable?.get(resource)) - i128::from(*self.bound?.get(resource)))
+    }
+
+    /// Codes of the reasons of all rules, in order.
+    pub fn why(&self, resource: Resource) -> Vec<&str> {
+        let rules = self.rules.get(resource).iter();
+        rules.flat_map(|rule| &rule.why).map(String::as_str).collect()
+    }
+
+    /// What allocatable is to be; `None` where it is left alone.
+    pub fn result(&self, resource: Resource) -> Option<u64> {
+        let mut rules = self.rules.get(resource).iter();
+        let result = rules.find(|rule| rule.name == capacity::Rule::Result.name())?;
+        match result.term? {
+            Term::Amount(amount) => Some(amount),
+            Term::Ratio(_) => None,
+        }
     }
 
     /// The same node, its hint older by `elapsed`.
@@ -123,6 +153,17 @@ fn wrong(field: &str, problem: String) -> WireError {
     }
 }
 
+impl From<wire::Rule> for Rule {
+    fn from(rule: wire::Rule) -> Self {
+        let wire::Rule { name, term, why } = rule;
+        let term = term.map(|term| match term {
+            wire::rule::Term::Amount(amount) => Term::Amount(amount),
+            wire::rule::Term::RatioNano(nano) => Term::Ratio(Ratio::from_nano(nano)),
+        });
+        Self { name, term, why }
+    }
+}
+
 impl TryFrom<wire::NodeStatus> for Node {
     type Error = WireError;
 
@@ -138,9 +179,10 @@ impl TryFrom<wire::NodeStatus> for Node {
             allocatable,
             bound,
             pods,
-            why_cpu,
-            why_memory,
             policy_refused,
+            floor_trouble,
+            rules_cpu,
+            rules_memory,
         } = status;
         let hint = match hint {
             None => None,
@@ -158,14 +200,15 @@ impl TryFrom<wire::NodeStatus> for Node {
             uid,
             policy: policy.map(InForce::try_from).transpose()?,
             policy_refused: Some(policy_refused).filter(|reason| !reason.is_empty()),
+            floor_trouble: Some(floor_trouble).filter(|trouble| !trouble.is_empty()),
             hint,
             raw: raw.map(PerResource::from),
             allocatable: allocatable.map(PerResource::from),
             bound: bound.map(PerResource::from),
             pods,
-            why: PerResource {
-                cpu: why_cpu,
-                memory: why_memory,
+            rules: PerResource {
+                cpu: rules_cpu.into_iter().map(Rule::from).collect(),
+                memory: rules_memory.into_iter().map(Rule::from).collect(),
             },
         })
     }

@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn help_and_completions_succeed() {
     for (words, expected) in [
-        (&["--help"][..], "kubectl headroom node worker-1"),
+        (&["--help"][..], "kubectl headroom explain worker-1"),
         (&["completions", "bash"], "complete -F"),
     ] {
         let output = run(words);
@@ -63,5 +63,16 @@ fn an_error_is_one_line_with_its_cause() {
     assert_eq!(
         text(&output.stderr),
         "error: cannot read /nonexistent/ca.crt: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn an_agent_that_has_no_socket_is_an_error_that_says_what_to_do() {
+    let output = run(&["agent", "status", "--socket", "/nonexistent/agent.sock"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("/nonexistent/agent.sock") && told.contains("--debug-socket"),
+        "{told}"
     );
 }

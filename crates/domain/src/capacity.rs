@@ -5,25 +5,31 @@
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
 mod baseline;
+mod explain;
 pub mod floor;
 mod given;
 mod marker;
 mod ratio;
+mod result;
 mod unknown;
 mod why;
 
+pub use self::{
+    explain::{Applied, Rule, Term},
+    unknown::keep,
+    why::Why,
+};
 use self::{
     given::Given,
     marker::{Marker, RawNote},
     ratio::Chosen,
 };
-pub use self::{unknown::keep, why::Why};
 use crate::{
     hint::Found,
     names,
-    policy::{Floor, Mode, Policy},
+    policy::{Mode, Policy},
     quantity::{Format, Quantity},
-    ratio::Cents,
+    ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
 
@@ -113,8 +119,26 @@ pub struct Outcome {
     pub result: Option<u64>,
     /// The ratio, rounded down to cents.
     pub ratio: Option<Cents>,
+    /// The ratio that was chosen, before the floor; `None` while nothing says what to apply.
+    pub applied: Option<Ratio>,
+    /// What the hint came to, within bounds and before the floor; `None` where no hint was asked.
+    pub hinted: Option<Cents>,
+    /// Of raw, what pods hold for themselves alone; it is not amplified.
+    pub exclusive: u64,
+    /// What ratio and raw come to, before the floor.
+    pub product: Option<u64>,
     /// Reasons, in the order in which they applied.
     pub why: Vec<Why>,
+}
+
+impl Outcome {
+    /// The decision to change nothing.
+    fn left_alone(why: Why) -> Self {
+        Self {
+            why: vec![why],
+            ..Self::default()
+        }
+    }
 }
 
 /// What to change in the object that is being written.
@@ -207,71 +231,40 @@ fn allocatable(
 
 fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> Outcome {
     if !given.is_managed && !given.has_traces(&write.new.annotations) {
-        return Outcome {
-            why: vec![Why::Unmanaged],
-            ..Outcome::default()
-        };
+        return Outcome::left_alone(Why::Unmanaged);
     }
     let Some(now) = write.new.amount(resource) else {
-        return Outcome {
-            why: vec![Why::Absent],
-            ..Outcome::default()
-        };
+        return Outcome::left_alone(Why::Absent);
     };
-    let (raw, foreign) = baseline::baseline(resource, now, write, given);
+    let (raw, odd) = match baseline::baseline(resource, now, write, given) {
+        Ok(told) => told,
+        Err(why) => return Outcome::left_alone(why),
+    };
     let chosen = if given.is_managed {
         ratio::chosen(resource, basis, given)
     } else {
-        Chosen {
-            ratio: Some(crate::ratio::Ratio::ONE),
-            why: vec![Why::Restored],
-        }
+        Chosen::restored()
     };
-    let mut why: Vec<Why> = foreign.into_iter().chain(chosen.why).collect();
-    let wanted = match chosen.ratio {
-        // Nothing says what to apply: the value stays as it is, raw is recorded.
+    let Chosen { ratio, hinted, why } = chosen;
+    let mut why: Vec<Why> = odd.into_iter().chain(why).collect();
+    let exclusive = result::exclusive(resource, raw, basis);
+    let wanted = match ratio {
+        // Nothing says what to apply: the value stays as it was sent, raw is recorded. What the floor put in the place of a
+        // kubelet's value was not sent, and a value above capacity is not taken.
+        None if why.contains(&Why::AboveCapacity) || baseline::is_handed_over(resource, write) => raw,
         None => now,
-        Some(ratio) => ratio.apply(raw).unwrap_or_else(|| {
-            why.push(Why::Overflow);
-            raw
-        }),
+        Some(ratio) => result::amplified(raw, exclusive, ratio, &mut why),
     };
-    let result = floored(resource, raw, wanted, write.old.amount(resource), basis, &mut why);
+    let result = result::floored(resource, raw, wanted, write.old.amount(resource), basis, &mut why);
     Outcome {
         raw: Some(raw),
         result: Some(result),
         ratio: cents_of(result, raw),
+        applied: ratio,
+        hinted,
+        exclusive,
+        product: ratio.map(|_| wanted),
         why,
-    }
-}
-
-/// `wanted`, but never below what is bound to the node, to the next cent of `raw`.
-fn floored(
-    resource: Resource,
-    raw: u64,
-    wanted: u64,
-    stored: Option<u64>,
-    basis: &Basis<'_>,
-    why: &mut Vec<Why>,
-) -> u64 {
-    if basis.policy.floor == Floor::None {
-        return wanted;
-    }
-    match basis.bound.map(|bound| *bound.get(resource)) {
-        Some(bound) if bound > wanted => {
-            why.push(Why::FloorRequests);
-            let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw.max(1)));
-            let floor = u128::from(raw) * cents / 100;
-            u64::try_from(floor).unwrap_or(bound).max(bound)
-        }
-        Some(_) => wanted,
-        None => match stored {
-            Some(stored) if stored > wanted && stored > raw => {
-                why.push(Why::FloorUnknown);
-                stored
-            }
-            Some(_) | None => wanted,
-        },
     }
 }
 
@@ -298,7 +291,7 @@ fn annotations(
         result > raw
     });
     let mut annotations = records(write, given, outcomes, given.is_managed || is_lifted);
-    annotations.extend(hint_annotation(basis));
+    annotations.extend(hint_annotation(basis, given, outcomes));
     annotations.extend(ratio_annotations(write, basis, given, outcomes));
     annotations
 }
@@ -322,13 +315,26 @@ fn records(
     ]
 }
 
-/// The hint annotation: written where a hint is applied, removed where none is, kept while none has come yet.
-fn hint_annotation(basis: &Basis<'_>) -> Option<(&'static str, Option<String>)> {
+/// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
+/// while none has come yet. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
+/// would not know of them.
+fn hint_annotation(
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Option<(&'static str, Option<String>)> {
+    let applied = outcomes.map(|resource, outcome| {
+        let Outcome { hinted, ratio, .. } = outcome;
+        hinted.or(*ratio).unwrap_or(*given.last.get(resource))
+    });
+    let written = |found: &Found| found.note.clone().with_ratios(&applied).to_string();
     match basis.policy.mode {
-        Mode::Off | Mode::Static => Some((names::HINT, None)),
-        Mode::Guard | Mode::Auto => basis
-            .hint
-            .map(|found| (names::HINT, Some(found.note.to_string()))),
+        Mode::Off => Some((names::HINT, None)),
+        Mode::Static => {
+            let needed = basis.hint.filter(|found| given.is_managed && found.note.excl > 0);
+            Some((names::HINT, needed.map(written)))
+        }
+        Mode::Guard | Mode::Auto => basis.hint.map(|found| (names::HINT, Some(written(found)))),
     }
 }
 

@@ -9,19 +9,31 @@
 //! said otherwise; sums saturate; products are 128 bits wide.
 
 mod brake;
+mod departure;
 mod history;
+mod low;
+mod outcome;
 mod pods;
 mod publish;
+mod snapshot;
 mod target;
 mod timing;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     brake::{Brakes, CpuPressure, MemoryPressure, Pressure},
-    history::History,
-    pods::{Pods, Trust},
-    publish::Publication,
+    departure::after_departures,
+    history::{History, Peak},
+    outcome::{LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome},
+    pods::{MOST_TRACKED, Pods, Trust},
+    publish::{Publication, STEP},
+    snapshot::{Boot, Lapse, ResumeError, Snapshot},
     target::{Inputs, Slack, Target, floor_cents, slack, target},
     timing::{Profile, Timing, nearest_rank_p99},
 };
@@ -32,9 +44,7 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The margin on the predicted peak, in ppm. See agent.md, section 2.5: also its lower limit.
-pub const MARGIN_PPM: u32 = 100_000;
-/// The margin on the predicted peak on the word of procfs alone, in ppm. See agent.md, section 2.6.
+/// The least margin on the predicted peak on the word of procfs alone, in ppm. See agent.md, section 2.6.
 pub const MARGIN_PROC_PPM: u32 = 200_000;
 /// The highest ratio on the word of procfs alone. See agent.md, section 2.6.
 pub const HIGHEST_PROC: Cents = Cents(150);
@@ -59,15 +69,21 @@ pub struct Frame {
     pub peak: PerResource<u64>,
     /// Use per pod UID, of the pods whose cgroup is there.
     pub pods: BTreeMap<String, PodUse>,
+    /// Pods whose cgroup is there though what they used is not known: they have not left.
+    pub unmeasured: BTreeSet<String>,
 }
 
 /// One pod as the server knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PodRequest {
     /// r: the request as the scheduler counts it.
     pub requests: PerResource<u64>,
     /// True once the pod has a deletion timestamp.
     pub is_deleting: bool,
+    /// True for the Quality of Service class Guaranteed.
+    pub is_guaranteed: bool,
+    /// True if it holds CPUs for itself alone: the agent's finding. Nothing of its requests is ever free for others.
+    pub has_own_cpus: bool,
 }
 
 /// What the server told about the node.
@@ -96,14 +112,22 @@ pub struct Estimate {
     pub raw: u64,
     /// T, P0, P, Rw, R, S and what follows from them.
     pub slack: Slack,
+    /// Where P0 comes from and when it was; absent without any valid frame.
+    pub peak: Option<Peak>,
     /// The ratio the publication moves towards.
     pub target: Cents,
     /// The ratio to apply.
     pub published: Cents,
     /// Share of the ring that is valid, in ppm.
     pub coverage_ppm: u32,
-    /// The margin, in ppm.
+    /// Valid share of the ring, or trusted share of the requests, whichever is less, in ppm.
+    pub confidence_ppm: u32,
+    /// m: the margin, in ppm.
     pub margin_ppm: u32,
+    /// M: what outcomes made of the margin, in ppm; up to 2,225,000.
+    pub accumulator_ppm: u32,
+    /// True while outcomes keep the node from being amplified.
+    pub is_latched: bool,
     /// The brake in force.
     pub brake: Brake,
     /// Reason codes, most important first.
@@ -114,28 +138,38 @@ pub struct Estimate {
 #[derive(Debug)]
 pub struct Estimator {
     timing: Timing,
-    margin_ppm: u32,
-    highest: Cents,
+    sees_kernel: bool,
     view: Option<View>,
+    /// What demand may not exceed, as last told: C for CPU, A for memory.
+    limits: PerResource<Option<u64>>,
     pods: Pods,
     history: PerResource<History>,
+    outcomes: PerResource<Outcome>,
     publication: PerResource<Publication>,
     brakes: Brakes,
-    targets: PerResource<Option<Target>>,
+    derived: PerResource<Option<Derived>>,
+}
+
+/// What was last derived of one resource.
+#[derive(Debug)]
+struct Derived {
+    peak: Option<Peak>,
+    target: Target,
 }
 
 impl Estimator {
     /// An estimator that knows nothing yet.
     pub fn new(timing: Timing) -> Self {
         Self {
-            margin_ppm: MARGIN_PPM,
-            highest: Cents(u32::MAX),
+            sees_kernel: true,
             view: None,
+            limits: PerResource::default(),
             pods: Pods::default(),
             history: PerResource::from_fn(|_| History::new(timing.ring_frames)),
+            outcomes: PerResource::from_fn(|_| Outcome::new(&timing)),
             publication: PerResource::default(),
-            brakes: Brakes::new(timing.brake_release),
-            targets: PerResource::default(),
+            brakes: Brakes::new(&timing),
+            derived: PerResource::default(),
             timing,
         }
     }
@@ -152,47 +186,74 @@ impl Estimator {
 
     /// Says whether the kernel programs are counting; without them margin and highest ratio are stricter.
     pub fn set_sees_kernel(&mut self, sees_kernel: bool) {
-        (self.margin_ppm, self.highest) = if sees_kernel {
-            (MARGIN_PPM, Cents(u32::MAX))
-        } else {
-            (MARGIN_PROC_PPM, HIGHEST_PROC)
-        };
+        self.sees_kernel = sees_kernel;
+    }
+
+    /// Switches the calibration of the margin on or off, and forgets what it came to.
+    pub fn reset_outcomes(&mut self, is_on: bool) {
+        for resource in Resource::ALL {
+            self.outcomes.get_mut(resource).reset(&self.timing, is_on);
+        }
+        self.retarget(false);
     }
 
     /// Takes a new view from the server and lowers at once what it demands: a pod that is being deleted loses its
-    /// trust, a pod whose request grew starts anew.
+    /// trust, a pod whose request grew starts anew. Requests may be larger than the node and may shrink: then what was
+    /// not trusted of them is free at once.
     pub fn set_view(&mut self, view: View) {
         self.pods.follow(&view.pods);
+        self.limits = PerResource {
+            cpu: Some(view.capacity.cpu),
+            memory: Some(view.raw.memory),
+        };
         self.view = Some(view);
         self.retarget(false);
     }
 
-    /// Forgets the server's view: nothing is amplified until the next one.
+    /// Forgets the server's view: nothing is amplified until the next one, and then by small steps.
     pub fn clear_view(&mut self) {
-        self.view = None;
-        self.targets = PerResource::default();
+        if self.view.take().is_some() {
+            for resource in Resource::ALL {
+                self.publication.get_mut(resource).stop();
+            }
+        }
+        self.derived = PerResource::default();
     }
 
-    /// Takes a frame in and moves the publication.
+    /// Takes a frame in and moves the publication. A frame that comes twice or late changes nothing.
     pub fn end_frame(&mut self, frame: &Frame) {
+        let index = self.number(frame.index);
+        if self.history.cpu.last_frame().is_some_and(|last| last >= index) {
+            return;
+        }
         for resource in Resource::ALL {
             let peak = *frame.peak.get(resource);
-            self.history
-                .get_mut(resource)
-                .push(frame.index, peak, frame.is_valid);
+            self.history.get_mut(resource).push(index, peak, frame.is_valid);
+            let exceeds = |limit: u64| frame.is_valid && peak > limit;
+            let has_exceeded = self.limits.get(resource).is_some_and(exceeds);
+            self.outcomes.get_mut(resource).judge(index, has_exceeded);
         }
-        for departed in self.pods.end_frame(frame, &self.timing) {
+        let none = BTreeMap::new();
+        let listed = self.view.as_ref().map_or(&none, |view| &view.pods);
+        for departed in self.pods.end_frame(index, frame, listed, &self.timing) {
             for resource in Resource::ALL {
                 self.history.get_mut(resource).depart(departed.low(resource));
             }
         }
         self.retarget(true);
+        for resource in Resource::ALL {
+            let is_amplified = self.published(resource) > Cents::ONE;
+            self.outcomes.get_mut(resource).decide(index, is_amplified);
+        }
     }
 
     /// Judges one brake period. `now` is monotonic time.
-    pub fn end_brake_period(&mut self, pressure: &Pressure, now: std::time::Duration) {
+    pub fn end_brake_period(&mut self, pressure: &Pressure, now: Duration) {
         self.brakes.end_period(pressure, now);
         for resource in Resource::ALL {
+            if self.brakes.has_stopped(resource) {
+                self.outcomes.get_mut(resource).stop_fired();
+            }
             let floor = self.view.as_ref().map_or(0, |view| self.floor(resource, view));
             let brake = self.brakes.level(resource);
             self.publication.get_mut(resource).brake(brake, floor);
@@ -205,16 +266,35 @@ impl Estimator {
         PerResource::from_fn(|resource| self.estimate(resource))
     }
 
-    /// Trust per pod, for the server's own fast-down.
+    /// Trust per pod, for the server's own fast-down; none without a view.
     pub fn trust(&self) -> Vec<Trust> {
-        self.pods.trust(&self.timing)
+        let view = self.view.as_ref();
+        view.map_or_else(Vec::new, |view| self.pods.trust(&view.pods, &self.timing))
     }
 
     /// Frames whose measurements count, of the frames in the ring, in ppm.
     pub fn coverage_ppm(&self, resource: Resource) -> u32 {
-        let valid = u64::from(self.history.get(resource).valid_frames());
-        let ppm = valid * 1_000_000 / u64::from(self.timing.ring_frames.max(1));
-        u32::try_from(ppm).unwrap_or(1_000_000)
+        let valid = self.history.get(resource).valid_frames();
+        ppm(valid.into(), self.timing.ring_frames.into())
+    }
+
+    /// Frames are numbered from one ring on: those of an earlier boot have numbers too.
+    fn number(&self, index: u64) -> u64 {
+        index.saturating_add(self.timing.ring_frames.into())
+    }
+
+    /// m, in ppm: at least twice as large without the kernel programs.
+    fn margin_ppm(&self, resource: Resource) -> u32 {
+        let least = if self.sees_kernel { 0 } else { MARGIN_PROC_PPM };
+        self.outcomes.get(resource).margin_ppm().max(least)
+    }
+
+    /// The ratio to apply; 1.00 without a view.
+    fn published(&self, resource: Resource) -> Cents {
+        self.view.as_ref().map_or(Cents::ONE, |view| {
+            let publication = self.publication.get(resource);
+            publication.out(self.pods.bound(resource), *view.raw.get(resource))
+        })
     }
 
     fn floor(&self, resource: Resource, view: &View) -> u32 {
@@ -224,30 +304,33 @@ impl Estimator {
     /// Computes targets anew and moves the publication towards them; it rises at frame ends only.
     fn retarget(&mut self, is_frame_end: bool) {
         let Some(view) = &self.view else { return };
-        let mut targets = PerResource::default();
+        let mut derived = PerResource::default();
         for resource in Resource::ALL {
             let history = self.history.get(resource);
-            let peak = history.peak(
-                resource,
-                &self.pods.newcomers(resource, &self.timing),
-                self.timing.climb_frames,
-            );
-            let bounds = *view.bounds.get(resource);
+            let newcomers = self.pods.newcomers(resource, &self.timing);
+            let peak = history.peak(resource, newcomers, self.timing.climb_frames);
             let slack = slack(&Inputs {
                 resource,
                 capacity: *view.capacity.get(resource),
                 raw: *view.raw.get(resource),
                 target_ppm: *view.target_ppm.get(resource),
-                peak,
-                margin_ppm: self.margin_ppm,
+                peak: peak.map_or(0, |peak| peak.expected()),
+                margin_ppm: self.margin_ppm(resource),
                 warm_requests: self.pods.warm(resource, &self.timing),
                 bound: self.pods.bound(resource),
             });
-            let bounds = Bounds {
-                min: bounds.min,
-                max: bounds.max.min(self.highest.max(Cents::ONE)),
-            };
-            let target = target(&slack, history.valid_frames(), self.timing.ring_frames, bounds);
+            let Bounds { min, max } = *view.bounds.get(resource);
+            let highest = if self.sees_kernel { max } else { HIGHEST_PROC };
+            let target = target(
+                &slack,
+                history.valid_frames(),
+                self.timing.ring_frames,
+                Bounds {
+                    min,
+                    max: max.min(highest),
+                },
+                self.outcomes.get(resource).is_latched(),
+            );
             let is_held = self.brakes.level(resource) >= Brake::Hold;
             self.publication.get_mut(resource).step(
                 target.cents,
@@ -255,28 +338,30 @@ impl Estimator {
                 is_held,
                 self.timing.up_after,
             );
-            *targets.get_mut(resource) = Some(target);
+            *derived.get_mut(resource) = Some(Derived { peak, target });
         }
-        self.targets = targets;
+        self.derived = derived;
     }
 
     fn estimate(&self, resource: Resource) -> Estimate {
-        let (Some(view), Some(target)) = (&self.view, self.targets.get(resource)) else {
-            return Estimate {
-                target: Cents::ONE,
-                published: Cents::ONE,
-                coverage_ppm: self.coverage_ppm(resource),
-                margin_ppm: self.margin_ppm,
-                brake: self.brakes.level(resource),
-                reasons: vec!["no-directive"],
-                ..Estimate::default()
-            };
+        let outcome = self.outcomes.get(resource);
+        let coverage_ppm = self.coverage_ppm(resource);
+        let unknown = Estimate {
+            target: Cents::ONE,
+            published: Cents::ONE,
+            coverage_ppm,
+            margin_ppm: self.margin_ppm(resource),
+            accumulator_ppm: outcome.accumulator_ppm(),
+            is_latched: outcome.is_latched(),
+            brake: self.brakes.level(resource),
+            reasons: vec!["no-directive"],
+            ..Estimate::default()
         };
-        let brake = self.brakes.level(resource);
-        let published = self
-            .publication
-            .get(resource)
-            .out(self.pods.bound(resource), *view.raw.get(resource));
+        let (Some(view), Some(derived)) = (&self.view, self.derived.get(resource)) else {
+            return unknown;
+        };
+        let Derived { peak, target } = derived;
+        let published = self.published(resource);
         let mut reasons = Vec::new();
         reasons.extend(self.brakes.reason(resource));
         reasons.extend(target.reasons.iter().copied());
@@ -285,18 +370,25 @@ impl Estimator {
         } else if published > target.cents {
             reasons.push("bound");
         }
+        let trusted_ppm = ppm(target.slack.warm_requests, target.slack.bound);
         Estimate {
             capacity: *view.capacity.get(resource),
             raw: *view.raw.get(resource),
             slack: target.slack,
+            peak: *peak,
             target: target.cents,
             published,
-            coverage_ppm: self.coverage_ppm(resource),
-            margin_ppm: self.margin_ppm,
-            brake,
+            confidence_ppm: coverage_ppm.min(trusted_ppm),
             reasons,
+            ..unknown
         }
     }
+}
+
+/// `part` / `whole` in ppm, at most a million; 0 of nothing.
+fn ppm(part: u64, whole: u64) -> u32 {
+    let ppm = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
+    u32::try_from(ppm).unwrap_or(u32::MAX).min(1_000_000)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! What an agent says about its node, and the table in which the webhook keeps the newest of it.
 
+mod life;
 mod note;
 mod table;
 
 use std::fmt;
 
+pub use life::{Asked, Caution, Found, Origin, Standing};
 pub use note::{Note, NoteError, NoteResource};
-pub use table::{Found, Standing, Table, Verdict};
+pub use table::{Table, Verdict};
 
 use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
 
@@ -87,6 +89,8 @@ pub struct ResourceHint {
     pub usage: u64,
     /// P0: the highest conditioned peak, before the margin.
     pub peak: u64,
+    /// How many frames before the last one that highest peak was; for people.
+    pub peak_age_frames: u64,
     /// P: the predicted peak.
     pub predicted_peak: u64,
     /// Rw: requests of the pods that are trusted, weighted by trust.

@@ -25,6 +25,15 @@ pub const KUBELET_RAW: &str = "headroom.sh/kubelet-raw";
 /// Annotation on a Node, written by people: `off`, `static`, `guard` or `auto`.
 pub const MODE: &str = "headroom.sh/mode";
 
+/// Condition of a Node: a brake holds its ratio down, or nobody can see it although more is bound than it has.
+pub const BRAKED: &str = "headroom.sh/Braked";
+
+/// Condition of a Node: another controller keeps writing the ratio that mode `auto` writes.
+pub const RATIO_OWNER_CONFLICT: &str = "headroom.sh/ratio-owner-conflict";
+
+/// Condition of a Node: a bound of the policy holds its ratio.
+pub const CLAMPED: &str = "headroom.sh/Clamped";
+
 /// Prefix of the user name that a node's kubelet authenticates with; the node's name follows.
 pub const NODE_USER_PREFIX: &str = "system:node:";
 
@@ -58,6 +67,9 @@ pub const HINTS_PORT: u16 = 9444;
 /// Port of the admin endpoints (plain HTTP).
 pub const ADMIN_PORT: u16 = 8080;
 
+/// Unix socket on a node at which `kubectl headroom agent` looks for the agent's debug service.
+pub const AGENT_SOCKET: &str = "/run/headroom/agent.sock";
+
 /// Audience that an agent's projected token must carry.
 pub const TOKEN_AUDIENCE: &str = "headroom-webhook";
 
@@ -85,6 +97,9 @@ pub const FLOOR_POLICY: &str = "headroom-floor";
 /// Name of the policy that reverts what kubelets write to protected annotations, and of its binding.
 pub const ANNOTATIONS_POLICY: &str = "headroom-annotations";
 
+/// Name of the policy that checks annotations where they are written, and of its binding; installed on request.
+pub const CHECKS_POLICY: &str = "headroom-checks";
+
 /// Namespace of Koordinator's configuration.
 pub const SLO_CONFIG_NAMESPACE: &str = "koordinator-system";
 
@@ -93,6 +108,21 @@ pub const SLO_CONFIG: &str = "slo-controller-config";
 
 /// Key in [`SLO_CONFIG`] with what is to be amplified how. Koordinator's key; its JSON has members of ours.
 pub const AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
+
+/// Key in [`SLO_CONFIG`]: how nodes are shared with batch workloads. Koordinator's key.
+pub const COLOCATION_CONFIG: &str = "colocation-config";
+
+/// Key in [`SLO_CONFIG`]: when batch workloads are held back. Koordinator's key.
+pub const RESOURCE_THRESHOLD_CONFIG: &str = "resource-threshold-config";
+
+/// Key in [`SLO_CONFIG`]: what each class of service gets. Koordinator's key.
+pub const RESOURCE_QOS_CONFIG: &str = "resource-qos-config";
+
+/// Key in [`SLO_CONFIG`]: settings of the kernel. Koordinator's key.
+pub const SYSTEM_CONFIG: &str = "system-config";
+
+/// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
+pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
 
 /// Prefix of the environment twin of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";

@@ -169,6 +169,8 @@ pub enum Source {
     Entry,
     /// The annotation on the Node.
     Annotation,
+    /// The feature gate of amplification, which is off.
+    Gate,
 }
 
 impl InForce {
@@ -184,12 +186,13 @@ impl InForce {
 
 impl Source {
     /// All sources, the lowest first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Default,
         Self::File,
         Self::ConfigMap,
         Self::Entry,
         Self::Annotation,
+        Self::Gate,
     ];
 
     /// The word for it.
@@ -200,6 +203,7 @@ impl Source {
             Self::ConfigMap => "configmap",
             Self::Entry => "entry",
             Self::Annotation => "annotation",
+            Self::Gate => "gate",
         }
     }
 }

@@ -64,6 +64,16 @@ impl Ratio {
         Self(cents.0 as u64 * (Self::SCALE / 100))
     }
 
+    /// The ratio of that many billionths.
+    pub const fn from_nano(nano: u64) -> Self {
+        Self(nano)
+    }
+
+    /// The ratio in billionths.
+    pub const fn nano(self) -> u64 {
+        self.0
+    }
+
     /// The ratio in cents, rounded down.
     pub fn to_cents_floor(self) -> Cents {
         Cents(u32::try_from(self.0 / (Self::SCALE / 100)).unwrap_or(u32::MAX))

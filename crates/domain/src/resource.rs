@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A resource that Headroom amplifies. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -36,7 +38,7 @@ impl fmt::Display for Resource {
 }
 
 /// One value for each resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct PerResource<T> {
     /// The value for CPU.
     pub cpu: T,

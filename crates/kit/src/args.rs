@@ -119,7 +119,7 @@ impl LogArgs {
     ///
     /// # Errors
     /// Logging is set up already.
-    pub fn init(&self) -> Result<(), LogError> {
+    pub fn init(&self) -> Result<log::Levels, LogError> {
         log::init(self.log_format, &self.log_filter)
     }
 }

@@ -3,6 +3,8 @@
 //! Strictness about keys is the type's own: every struct read here says `#[serde(deny_unknown_fields)]`. Ranges
 //! belong into `#[serde(try_from = "..")]` types, so that they too are refused with their path.
 
+mod follow;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -10,6 +12,8 @@ use std::{
 
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path as KeyPath, Segment};
+
+pub use self::follow::follow;
 
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]

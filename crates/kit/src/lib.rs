@@ -53,3 +53,4 @@ pub mod metric;
 pub mod serve;
 pub mod supervise;
 pub mod tls;
+pub mod watch;

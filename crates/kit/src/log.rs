@@ -7,12 +7,12 @@ use std::{
     io::{self, IsTerminal as _},
 };
 
-use tracing::Subscriber;
+use tracing::{Level, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Registry,
     fmt::MakeWriter,
     layer::SubscriberExt as _,
-    registry,
+    registry, reload,
     util::{SubscriberInitExt as _, TryInitError},
 };
 
@@ -27,8 +27,13 @@ pub enum Format {
 }
 
 /// Which records are written: levels by target, as in `info,headroom_webhook=debug`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub struct Filter(String);
+
+/// The levels in force; they can be changed while records are written.
+#[derive(Clone, Debug)]
+pub struct Levels(reload::Handle<EnvFilter, Registry>);
 
 /// Why logging cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +83,43 @@ impl std::str::FromStr for Filter {
     }
 }
 
+impl TryFrom<String> for Filter {
+    type Error = LogError;
+
+    fn try_from(text: String) -> Result<Self, LogError> {
+        text.parse()
+    }
+}
+
+impl Filter {
+    // Parsed once already, when the filter was made.
+    fn levels(&self) -> EnvFilter {
+        EnvFilter::builder().parse_lossy(&self.0)
+    }
+}
+
+impl Levels {
+    /// Lets through what this filter names, from now on.
+    pub fn set(&self, filter: &Filter) {
+        // Fails only where nothing is logged any more.
+        let _is_set = self.0.reload(filter.levels()).is_ok();
+        // The `log` crate drops what lies above this before anybody is asked.
+        log::set_max_level(highest());
+    }
+}
+
+/// The highest level that any target is let through at, as the `log` crate has it.
+fn highest() -> log::LevelFilter {
+    match LevelFilter::current().into_level() {
+        None => log::LevelFilter::Off,
+        Some(Level::ERROR) => log::LevelFilter::Error,
+        Some(Level::WARN) => log::LevelFilter::Warn,
+        Some(Level::INFO) => log::LevelFilter::Info,
+        Some(Level::DEBUG) => log::LevelFilter::Debug,
+        Some(Level::TRACE) => log::LevelFilter::Trace,
+    }
+}
+
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -101,16 +143,17 @@ pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
     Chain(error)
 }
 
-/// Sends all records of this process, from `tracing` and from `log`, to standard error.
+/// Sends all records of this process, from `tracing` and from `log`, to standard error: in colour only where that is a
+/// terminal.
 ///
 /// # Errors
 /// Logging is set up already.
-pub fn init(format: Format, filter: &Filter) -> Result<(), LogError> {
+pub fn init(format: Format, filter: &Filter) -> Result<Levels, LogError> {
     let wants_color =
         io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    subscriber(format, filter, wants_color, io::stderr)
-        .try_init()
-        .map_err(LogError::Installed)
+    let (subscriber, levels) = subscriber(format, filter, wants_color, io::stderr);
+    subscriber.try_init().map_err(LogError::Installed)?;
+    Ok(levels)
 }
 
 fn subscriber<W>(
@@ -118,14 +161,13 @@ fn subscriber<W>(
     filter: &Filter,
     wants_color: bool,
     writer: W,
-) -> Box<dyn Subscriber + Send + Sync>
+) -> (Box<dyn Subscriber + Send + Sync>, Levels)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Parsed once already, when the filter was made.
-    let levels = EnvFilter::builder().parse_lossy(&filter.0);
+    let (levels, handle) = reload::Layer::new(filter.levels());
     let lines = tracing_subscriber::fmt::layer().with_writer(writer);
-    match format {
+    let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
         Format::Plain => Box::new(registry().with(levels).with(lines.with_ansi(wants_color))),
         Format::Json => {
             let json = lines
@@ -135,7 +177,8 @@ where
                 .with_span_list(true);
             Box::new(registry().with(levels).with(json))
         }
-    }
+    };
+    (subscriber, Levels(handle))
 }
 
 #[cfg(test)]
@@ -163,7 +206,8 @@ mod tests {
     fn logged(format: Format, filter: &str, records: impl FnOnce()) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
-        let subscriber = subscriber(format, &filter.parse().unwrap(), false, move || writer.clone());
+        let filter = filter.parse().unwrap();
+        let (subscriber, _levels) = subscriber(format, &filter, false, move || writer.clone());
         with_default(subscriber, records);
         String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
     }
@@ -201,6 +245,21 @@ mod tests {
         };
         let text = logged(Format::Plain, "info,headroom_kit=debug", records);
         assert!(text.contains("mine") && !text.contains("theirs"), "{text}");
+    }
+
+    #[test]
+    fn levels_can_be_changed_while_records_are_written() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let filter = "info".parse().unwrap();
+        let (subscriber, levels) = subscriber(Format::Plain, &filter, false, move || writer.clone());
+        with_default(subscriber, || {
+            debug!("before");
+            levels.set(&"debug".parse().unwrap());
+            debug!("after");
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("after") && !text.contains("before"), "{text}");
     }
 
     #[rstest]

@@ -21,12 +21,16 @@
 pub mod process;
 
 mod catalogue;
+mod counted;
 
 use std::marker::PhantomData;
 
 use metrics::{Key, Label, Level, Metadata, with_recorder};
 
-pub use self::catalogue::{Catalogue, Exporter, MetricError};
+pub use self::{
+    catalogue::{Catalogue, Exporter, MetricError},
+    counted::{Cells, Counted, CountedHistogram, CountedTime, MOST_BUCKETS},
+};
 
 /// What a metric does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub struct Metric {
     pub help: &'static str,
     /// Upper bounds, ascending, without +Inf; empty unless a histogram.
     pub buckets: &'static [f64],
+    /// Where its observations are, if it is a [`CountedHistogram`] or [`CountedTime`].
+    pub cells: Option<&'static Cells>,
 }
 
 /// A metric with `N` labels whose handles are of type `K`.
@@ -140,6 +146,7 @@ impl<const N: usize> Counter<N> {
             labels,
             help,
             buckets: &[],
+            cells: None,
         })
     }
 
@@ -164,6 +171,7 @@ impl<const N: usize> Gauge<N> {
             labels,
             help,
             buckets: &[],
+            cells: None,
         })
     }
 
@@ -189,6 +197,7 @@ impl<const N: usize> Histogram<N> {
             labels,
             help,
             buckets,
+            cells: None,
         })
     }
 

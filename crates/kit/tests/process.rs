@@ -241,9 +241,18 @@ fn a_listener_out_of_file_descriptors_pauses_and_goes_on() {
 #[test]
 fn records_of_the_log_crate_are_written_as_ours_are() {
     if env::var_os(ROLE).is_some() {
-        log::init(Format::Json, &"warn,loud=info".parse().unwrap()).unwrap();
+        let levels = log::init(Format::Json, &"warn,loud=info".parse().unwrap()).unwrap();
         ::log::info!(target: "quiet", "not this");
         ::log::info!(target: "loud", "from the kernel side");
+        ::log::debug!(target: "loud", "not yet");
+        levels.set(&"warn,loud=debug".parse().unwrap());
+        ::log::debug!(target: "loud", "after a change of levels");
+        levels.set(&"warn".parse().unwrap());
+        assert_eq!(
+            ::log::max_level(),
+            ::log::LevelFilter::Warn,
+            "nobody is asked in vain"
+        );
         assert!(
             log::init(Format::Json, &"info".parse().unwrap()).is_err(),
             "set up twice"
@@ -252,11 +261,15 @@ fn records_of_the_log_crate_are_written_as_ours_are() {
     }
     let (status, text) = Process::start("records_of_the_log_crate_are_written_as_ours_are", "logger").end();
     assert!(status.success(), "{text}");
-    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    assert_eq!(
-        (&line["message"], &line["level"]),
-        (&"from the kernel side".into(), &"INFO".into())
-    );
-    assert_eq!(line["log.target"], "loud");
-    assert_eq!(text.lines().count(), 1, "{text}");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| (&line["log.target"], &line["level"], &line["message"]))
+        .collect();
+    let [target, info, debug] = ["loud", "INFO", "DEBUG"].map(serde_json::Value::from);
+    let [first, second] = ["from the kernel side", "after a change of levels"].map(serde_json::Value::from);
+    assert_eq!(told, [(&target, &info, &first), (&target, &debug, &second)]);
 }

@@ -1,18 +1,27 @@
 //! Benches: each measures beside something, in one run, and prints one flat object whose keys carry their units.
 
 pub mod agent_overhead;
+mod audit;
+pub mod criterion;
+pub mod estimator;
+pub mod node_harm;
 pub mod node_status;
+pub mod node_storm;
+mod revisions;
+mod target;
 
 use std::{
     env,
     fmt::Write as _,
     io::{self, Write as _},
+    iter::once,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tokio::runtime::Runtime;
 
 use crate::{terminal::say, workspace};
 
@@ -31,23 +40,38 @@ pub struct Bench {
 enum Name {
     /// The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket.
     NodeStatus,
-    /// The agent on this kernel: nanoseconds per context switch, percent of a CPU, memory. Needs root.
+    /// The agent on this kernel: nanoseconds per context switch, percent of a CPU, memory, wake-ups, bytes. Needs root.
     AgentOverhead,
+    /// Simulated nodes under our policy and others on the same pods: requests gained, violations, ratios.
+    Estimator(estimator::Estimator),
+    /// Amplified nodes beside others, kept by real kubelet code: writes to etcd, and what a dead or frozen webhook does.
+    NodeStorm(node_storm::NodeStorm),
+    /// A node in modes off, static and auto under the same load: latency, kills, leases, pods turned away. Needs root.
+    NodeHarm(node_harm::NodeHarm),
 }
 
 impl Bench {
-    /// Runs the bench and prints its result. Without optimisation it builds and runs itself again with: figures of a
-    /// debug build mean nothing.
+    /// Runs the bench, prints its result and says whether it meets its criteria. Without optimisation it builds and runs
+    /// itself again with: figures of a debug build mean nothing.
     ///
     /// # Errors
-    /// If the build or the bench fails.
+    /// If the build or the bench fails, or a criterion is not met.
     pub fn run(&self) -> Result<()> {
         if cfg!(debug_assertions) {
             return again_optimised();
         }
-        let report = match self.name {
-            Name::NodeStatus => serde_json::to_value(node_status::run()?)?,
-            Name::AgentOverhead => serde_json::to_value(agent_overhead::run()?)?,
+        let (report, criteria) = match &self.name {
+            Name::NodeStatus => (serde_json::to_value(node_status::run()?)?, Vec::new()),
+            Name::AgentOverhead => (serde_json::to_value(agent_overhead::run()?)?, Vec::new()),
+            Name::Estimator(estimator) => (serde_json::to_value(estimator.run()?)?, Vec::new()),
+            Name::NodeStorm(storm) => {
+                let report = Runtime::new()?.block_on(storm.run())?;
+                (serde_json::to_value(&report)?, report.criteria())
+            }
+            Name::NodeHarm(harm) => {
+                let report = Runtime::new()?.block_on(harm.run())?;
+                (serde_json::to_value(&report)?, report.criteria())
+            }
         };
         let text = if self.json {
             report.to_string()
@@ -55,7 +79,7 @@ impl Bench {
             table(&report)?
         };
         writeln!(io::stdout(), "{text}")?;
-        Ok(())
+        criterion::judge(&criteria)
     }
 }
 
@@ -84,29 +108,81 @@ fn percentile(ascending: &[f64], percent: usize) -> f64 {
     ascending.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// What was done, then one row per figure.
+/// What was done, then one row per figure; figures of several things that are compared stand side by side, and a list of
+/// things has a row for each.
 fn table(report: &Value) -> Result<String> {
     let figures = report.as_object().context("a report is an object")?;
     let mut texts = String::new();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["figure", "value"]);
-    if let Some(values) = table.column_mut(1) {
-        values.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut alone = rows(["figure", "value"]);
+    let mut lists = Vec::new();
+    let mut compared: Vec<(&str, &Map<String, Value>)> = Vec::new();
     for (name, value) in figures {
-        let figure = match value {
-            Value::String(text) => {
-                write!(texts, "{name}: {text}\n\n")?;
-                continue;
+        match value {
+            Value::String(text) => write!(texts, "{name}: {text}\n\n")?,
+            Value::Object(of_one) => compared.push((name, of_one)),
+            Value::Array(things) if things.iter().all(Value::is_object) => lists.push(list(things)),
+            Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) => {
+                alone.add_row([name.clone(), figure(value)]);
             }
-            Value::Number(number) if number.is_f64() => format!("{:.2}", number.as_f64().unwrap_or_default()),
-            Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                value.to_string()
+        }
+    }
+    let mut tables = Vec::new();
+    if let Some((_, first)) = compared.first() {
+        let mut beside = rows(once("figure").chain(compared.iter().map(|(name, _)| *name)));
+        for name in first.keys() {
+            let values = compared
+                .iter()
+                .map(|(_, of_one)| of_one.get(name).map_or_else(String::new, figure));
+            beside.add_row(once(name.clone()).chain(values));
+        }
+        tables.push(beside);
+    }
+    if alone.row_count() > 0 {
+        tables.push(alone);
+    }
+    tables.extend(lists);
+    let tables: Vec<String> = tables.iter().map(Table::trim_fmt).collect();
+    Ok(format!("{texts}{}", tables.join("\n\n")))
+}
+
+/// A row for each thing; texts, which say what it is, come before figures.
+fn list(things: &[Value]) -> Table {
+    let objects = || things.iter().filter_map(Value::as_object);
+    let (mut columns, figures): (Vec<&String>, Vec<&String>) = objects()
+        .take(1)
+        .flatten()
+        .map(|(name, _)| name)
+        .partition(|name| objects().all(|thing| thing.get(*name).is_some_and(Value::is_string)));
+    columns.extend(figures);
+    let mut table = rows(columns.iter().map(|name| name.as_str()));
+    for thing in objects() {
+        let shown = |name: &&String| match thing.get(*name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+                figure(value)
             }
         };
-        table.add_row([name.clone(), figure]);
+        table.add_row(columns.iter().map(shown));
     }
-    Ok(format!("{texts}{}", table.trim_fmt()))
+    table
+}
+
+/// A table without rows yet; all columns but the first hold figures.
+fn rows<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for values in table.column_iter_mut().skip(1) {
+        values.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn figure(value: &Value) -> String {
+    match value.as_f64().filter(|_| value.is_f64()) {
+        Some(number) => format!("{number:.2}"),
+        None => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -128,5 +204,42 @@ mod tests {
             text.contains("41.26") && text.contains("80 kB") && text.contains('7'),
             "{text}"
         );
+    }
+
+    #[test]
+    fn each_thing_of_a_list_has_a_row_that_begins_with_its_name() {
+        let things = serde_json::json!([{"a_pct": 1.255, "name": "x", "b": null}, {"a_pct": 2.0, "name": "y", "b": 3}]);
+        let text = table(&serde_json::json!({"things": things})).unwrap();
+        let words: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            words,
+            [
+                vec!["name", "a_pct", "b"],
+                vec!["x", "1.25"],
+                vec!["y", "2.00", "3"]
+            ],
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_compared_stands_side_by_side() {
+        let report = serde_json::json!({"auto": {"kills": 3, "us": 1.5}, "off": {"kills": 7, "us": 2.25}, "samples": 9});
+        let text = table(&report).unwrap();
+        let words: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        for row in [
+            ["figure", "auto", "off"],
+            ["kills", "3", "7"],
+            ["us", "1.50", "2.25"],
+        ] {
+            assert!(words.contains(&row.to_vec()), "{text}");
+        }
+        assert!(words.contains(&vec!["samples", "9"]), "{text}");
     }
 }

@@ -225,9 +225,11 @@ impl Cluster {
         if self.nodes.contains_key(&name) {
             bail!("there is a node {name}");
         }
-        let kubeconfig = self
-            .authority
-            .kubeconfig(&format!("system:node:{name}"), Some(NODES))?;
+        let user = format!("system:node:{name}");
+        let kubeconfig = match &options.by_way_of {
+            None => self.authority.kubeconfig(&user, Some(NODES))?,
+            Some(url) => self.authority.kubeconfig_by_way_of(url, &user, Some(NODES))?,
+        };
         let program = kubelet_of(options.keeper).await?;
         let node = Node::start(options, program, kubeconfig, &self.layout)?;
         self.nodes.insert(name.clone(), node);
@@ -278,6 +280,11 @@ impl Cluster {
     /// The folder of the cluster's files and logs.
     pub fn dir(&self) -> &Path {
         self.layout.folder()
+    }
+
+    /// The socket on which etcd takes clients, without a credential.
+    pub fn etcd(&self) -> PathBuf {
+        self.layout.etcd_socket()
     }
 
     /// The log of a component; that of a node is `NAME.log` in [`Self::dir`].

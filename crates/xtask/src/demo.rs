@@ -1,13 +1,10 @@
 //! The demo: a real control plane, webhook, agent and node on this machine, and a story told over them.
 
-pub mod load;
-mod objects;
 mod snapshot;
 mod stage;
 mod story;
 mod truth;
 mod view;
-mod workload;
 mod world;
 
 use std::time::Duration;
@@ -19,15 +16,17 @@ use headroom_domain::resource::{PerResource, Resource};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::{
-    load::Load,
-    objects::Shape,
     snapshot::Snapshot,
     stage::Stage,
     story::{Event, Story},
     truth::Truth,
     view::View,
-    workload::Workload,
     world::{NodeState, Watches, World},
+};
+use crate::workload::{
+    Workload,
+    deployment::{Shape, deploy},
+    load::Load,
 };
 
 /// How often the demo looks.
@@ -45,8 +44,9 @@ const STEADY: &str = "steady";
 const WAITING: &str = "waiting";
 /// What a pod of the story really uses.
 const SMALL: Load = Load {
-    milli: 45,
+    milli: 60,
     threads: 1,
+    rest_percent: 0,
     memory_mib: 24,
 };
 
@@ -127,7 +127,7 @@ struct Play {
 
 impl Play {
     fn new(view: View, workload: Workload, stage: Stage) -> Result<Self> {
-        let watches = Watches::start(stage.client(), stage::NODE, objects::NAMESPACE);
+        let watches = Watches::start(stage.client(), stage::NODE, stage::NAMESPACE);
         Ok(Self {
             view,
             workload,
@@ -169,7 +169,7 @@ impl Play {
                     continue;
                 }
                 self.ready_at = Some(Instant::now());
-                objects::deploy(self.stage.client(), &shape(&world.node, STEADY)).await?;
+                deploy(self.stage.client(), &shape(&world.node, STEADY)).await?;
             }
             self.follow_pods(&world).await?;
             let status = self.stage.agent_status().await;
@@ -197,7 +197,7 @@ impl Play {
         let running = world.of_role(STEADY).filter(|(_, pod)| pod.is_running).count();
         if !self.has_waiting && running == usize::try_from(steady.replicas).unwrap_or(usize::MAX) {
             self.has_waiting = true;
-            objects::deploy(self.stage.client(), &shape(&world.node, WAITING)).await?;
+            deploy(self.stage.client(), &shape(&world.node, WAITING)).await?;
         }
         Ok(())
     }
@@ -210,6 +210,7 @@ impl Play {
                     self.workload.start_burst(&Load {
                         milli: 1000,
                         threads,
+                        rest_percent: 0,
                         memory_mib: 0,
                     })?;
                 }
@@ -315,11 +316,13 @@ impl Play {
 
 /// Pods of the story, as parts of this machine's raw allocatable: the steady ones ask for nine tenths of it,
 /// the waiting ones for a quarter more than is left.
-fn shape(node: &NodeState, role: &'static str) -> Shape {
+fn shape(node: &NodeState, role: &'static str) -> Shape<'static> {
     let (replicas, percent) = if role == STEADY { (6, 15) } else { (2, 12) };
     let requests = PerResource::from_fn(|resource| node.raw.get(resource) * percent / 100);
     Shape {
+        namespace: stage::NAMESPACE,
         role,
+        node: stage::NODE,
         replicas,
         requests,
     }

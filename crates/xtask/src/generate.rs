@@ -56,8 +56,16 @@ static FILES: &[File] = &[
         text: manifests::policies,
     },
     File {
+        path: "deploy/kustomize/components/checks/policy.yaml",
+        text: manifests::checks,
+    },
+    File {
         path: "deploy/kustomize/base/rbac.yaml",
         text: manifests::rbac,
+    },
+    File {
+        path: "deploy/kustomize/components/steady-state-skip/webhooks.yaml",
+        text: manifests::steady_state_skip,
     },
     File {
         path: "docs/reference/cli.md",
@@ -74,6 +82,14 @@ static FILES: &[File] = &[
     File {
         path: "docs/reference/metrics.md",
         text: reference::metrics,
+    },
+    File {
+        path: "docs/reference/reasons.md",
+        text: reference::reasons,
+    },
+    File {
+        path: "docs/reference/signals.md",
+        text: reference::signals,
     },
 ];
 

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod agent;
+pub mod hint_server;
 pub mod policies;
 pub mod webhook;
 

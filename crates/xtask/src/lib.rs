@@ -13,4 +13,5 @@ pub mod setup;
 pub mod suite;
 pub mod terminal;
 pub mod thread;
+pub mod workload;
 pub mod workspace;

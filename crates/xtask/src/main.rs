@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
-use xtask::{bench, cluster, demo, generate, setup, suite, terminal::say};
+use xtask::{bench, cluster, demo, generate, setup, suite, terminal::say, workload};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -19,9 +19,12 @@ enum Command {
     Cluster,
     /// Tells the story of a node: real control plane, webhook, agent on this kernel, and a live table.
     Demo(demo::Demo),
-    /// A load process of the demo.
+    /// A load process of a pod.
     #[command(hide = true)]
-    Load(demo::load::Load),
+    Load(workload::load::Load),
+    /// The latency probe of a bench.
+    #[command(hide = true)]
+    Probe(bench::node_harm::probe::Probe),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
     /// Writes the files that follow from declarations: manifests and reference pages.
@@ -50,6 +53,7 @@ impl Command {
             Self::Cluster => cluster::foreground::run()?,
             Self::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
             Self::Load(load) => load.run()?,
+            Self::Probe(probe) => probe.run()?,
             Self::Test(test) => return test.run(),
             Self::Generate(generate) => generate.run()?,
             Self::Bench(bench) => bench.run()?,

@@ -2,7 +2,9 @@
 
 pub mod bpf_linker;
 pub mod debian;
+pub mod emulator;
 pub mod golang;
+pub mod prometheus;
 pub mod step;
 pub mod toolchain;
 
@@ -27,6 +29,10 @@ pub enum Item {
     Controlplane(Vec<Component>),
     /// The program that keeps nodes with kubelet code.
     Kubelet,
+    /// What runs other kernels.
+    Emulator,
+    /// What remembers measurements.
+    Prometheus,
 }
 
 /// Something that could not be got.
@@ -46,14 +52,19 @@ pub struct Ready {
 }
 
 impl Item {
-    /// Everything, in the order in which it is got.
-    pub fn all() -> Vec<Self> {
+    /// Everything that the demo needs, in the order in which it is got.
+    pub fn of_demo() -> Vec<Self> {
         vec![
             Self::Nightly,
             Self::BpfLinker,
             Self::Controlplane(Component::CONTROL_PLANE.to_vec()),
             Self::Kubelet,
         ]
+    }
+
+    /// Everything that the demo and the tests on this kernel need, in the order in which it is got.
+    pub fn all() -> Vec<Self> {
+        [Self::of_demo(), vec![Self::Prometheus]].concat()
     }
 
     /// What it is called.
@@ -63,6 +74,8 @@ impl Item {
             Self::BpfLinker => "bpf-linker",
             Self::Controlplane(_) => "control plane",
             Self::Kubelet => "kubelet code",
+            Self::Emulator => "emulated machine",
+            Self::Prometheus => "Prometheus",
         }
     }
 
@@ -73,6 +86,8 @@ impl Item {
             Self::BpfLinker => "links the kernel programs",
             Self::Controlplane(_) => "tests and the demo run a real etcd and Kubernetes",
             Self::Kubelet => "keeps their nodes as a real node is kept",
+            Self::Emulator => "runs the kernel tests on other kernels",
+            Self::Prometheus => "tests make advice of what a real server remembers",
         }
     }
 
@@ -87,13 +102,15 @@ impl Item {
                 "each node is kept by a status writer, which writes what a kubelet writes; tests that insist on a \
                  kubelet fail"
             }
+            Self::Emulator => "no tests on other kernels",
+            Self::Prometheus => "the test of advice fails",
         }
     }
 
     /// False if one can do without it: the portable crates and their tests ask for nothing here.
     pub const fn is_essential(&self) -> bool {
         match self {
-            Self::Nightly | Self::BpfLinker | Self::Kubelet => false,
+            Self::Nightly | Self::BpfLinker | Self::Kubelet | Self::Emulator | Self::Prometheus => false,
             Self::Controlplane(_) => true,
         }
     }
@@ -105,6 +122,8 @@ impl Item {
             Self::BpfLinker => bpf_linker::find(),
             Self::Controlplane(components) => whereabouts(components)?,
             Self::Kubelet => whereabouts(&[Component::Hollow])?,
+            Self::Emulator => emulator::find(),
+            Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
         })
     }
 
@@ -114,6 +133,8 @@ impl Item {
             Self::BpfLinker => bpf_linker::ensure(),
             Self::Controlplane(components) => controlplane::ensure(components).map(drop),
             Self::Kubelet => controlplane::ensure(&[Component::Hollow]).map(drop),
+            Self::Emulator => emulator::ensure(),
+            Self::Prometheus => prometheus::ensure(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod plan;
 mod tally;
+mod vm;
 
 use std::{
     env,
@@ -24,12 +25,23 @@ use crate::{
     workspace,
 };
 
+/// The environment variable that tells tests how many times slower than usual the machine is that they run on: a whole
+/// number, 1 if it is not there. What they wait for may take so much longer, and what they do a number of times they do so
+/// many times fewer.
+pub const SLOWER: &str = "HEADROOM_TESTS_SLOWER";
+
 /// Flags of `cargo xtask test`.
 #[derive(Debug, Clone, Args)]
 pub struct Test {
     /// Runs only this kind of test; may be given more than once.
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
+    /// Runs the kernel tests instead on Debian's kernels in an emulated machine with cgroup version 2 only.
+    #[arg(long, conflicts_with = "kind")]
+    vm: bool,
+    /// With --vm, only a kernel of this series; may be given more than once.
+    #[arg(long, requires = "vm", value_parser = vm::SERIES)]
+    kernel: Vec<String>,
     /// Runs only tests whose name contains this.
     filter: Option<String>,
 }
@@ -71,7 +83,8 @@ impl Kind {
     fn items(self) -> Vec<Item> {
         match self {
             Self::Unit => vec![],
-            Self::Process | Self::Kernel => vec![Item::Nightly, Item::BpfLinker],
+            Self::Process => vec![Item::Nightly, Item::BpfLinker, Item::Prometheus],
+            Self::Kernel => vec![Item::Nightly, Item::BpfLinker],
             Self::Apiserver => vec![
                 Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
                 Item::Kubelet,
@@ -102,6 +115,27 @@ impl Test {
     /// # Errors
     /// If set-up cannot look at the workspace or the tests do not compile. Failed tests are no error but the exit code.
     pub fn run(&self) -> Result<ExitCode> {
+        let rows = if self.vm {
+            let asked: Vec<&str> = self.kernel.iter().map(String::as_str).collect();
+            let series = if asked.is_empty() {
+                &vm::SERIES
+            } else {
+                asked.as_slice()
+            };
+            vm::run(series, self.filter.as_deref())?
+        } else {
+            self.run_here()?
+        };
+        tally::print(&rows).context("print the summary")?;
+        let has_failed = rows.iter().any(|row| row.tally().failed > 0);
+        Ok(if has_failed {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+
+    fn run_here(&self) -> Result<Vec<Row>> {
         let kinds: Vec<Kind> = Kind::value_variants()
             .iter()
             .copied()
@@ -129,13 +163,7 @@ impl Test {
             };
             rows.push(Row::new(kind.word(), start.elapsed(), tally));
         }
-        tally::print(&rows).context("print the summary")?;
-        let has_failed = rows.iter().any(|row| row.tally().failed > 0);
-        Ok(if has_failed {
-            ExitCode::FAILURE
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(rows)
     }
 
     fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Tally> {

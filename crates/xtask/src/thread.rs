@@ -8,14 +8,24 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+/// The CPUs that this thread may run on, ascending.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn cpus() -> Result<Vec<u32>> {
+    let allowed = sched_getaffinity(None).context("ask for the CPUs of this thread")?;
+    let allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    allowed
+        .map(|cpu| u32::try_from(cpu).context("number of a CPU"))
+        .collect()
+}
+
 /// The last CPU that this thread may run on: most kernels keep it freer of interrupts than the first.
 ///
 /// # Errors
 /// If the kernel does not say.
 pub fn last_cpu() -> Result<u32> {
-    let allowed = sched_getaffinity(None).context("ask for the CPUs of this thread")?;
-    let last = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu));
-    u32::try_from(last.context("this thread has no CPU")?).context("number of a CPU")
+    cpus()?.last().copied().context("this thread has no CPU")
 }
 
 /// Keeps the calling thread, and what it starts, on one CPU.

@@ -168,7 +168,7 @@ fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError>
         uid,
         cpu_milli,
         memory_bytes,
-        qos: _,
+        qos,
         deleting,
     } = pod;
     let requests = PerResource {
@@ -189,6 +189,8 @@ fn pod_request(pod: wire::PodRequest) -> Result<(String, PodRequest), WireError>
         PodRequest {
             requests,
             is_deleting: deleting,
+            is_guaranteed: qos == i32::from(wire::Qos::Guaranteed),
+            has_own_cpus: false,
         },
     ))
 }

@@ -127,6 +127,7 @@ fn resource_hint(resource: Resource, part: wire::Resource) -> Result<ResourceHin
         margin_ppm,
         brake,
         reasons,
+        peak_age_frames,
     } = part;
     let field = |part: &str| format!("resources.{resource}.{part}");
     let amount = |part: &str, value: u64| {
@@ -154,6 +155,7 @@ fn resource_hint(resource: Resource, part: wire::Resource) -> Result<ResourceHin
         capacity: amount("capacity", capacity)?,
         usage: amount("usage", usage)?,
         peak: amount("peak_p0", peak_p0)?,
+        peak_age_frames,
         predicted_peak: amount("predicted_peak", predicted_peak)?,
         warm_requests: amount("warm_requests", warm_requests)?,
         published: cents("published_cents", published_cents)?,
@@ -226,6 +228,7 @@ fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Resource {
         capacity,
         usage,
         peak,
+        peak_age_frames,
         predicted_peak,
         warm_requests,
         published,
@@ -248,6 +251,7 @@ fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Resource {
         margin_ppm: *margin_ppm,
         brake: brake.level().into(),
         reasons: reasons.clone(),
+        peak_age_frames: *peak_age_frames,
     }
 }
 

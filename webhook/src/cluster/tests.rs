@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     capacity::Why,
-    hint::NodeHint,
+    hint::{NodeHint, Note, PodTrust},
     names,
     policy::{Mode, Source},
     ratio::Cents,
@@ -11,7 +11,12 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{endpoint::Nodes as _, hints::table::tests::hint, informer::Store as _};
+use crate::{
+    endpoint::Nodes as _,
+    floor::{Found as FloorFound, State},
+    hints::table::tests::hint,
+    informer::Store as _,
+};
 
 /// A cluster in mode `auto` with memory bounds up to 1.50, and all of its Nodes and pods known.
 pub(crate) fn cluster(
@@ -20,7 +25,7 @@ pub(crate) fn cluster(
 ) -> Cluster {
     let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
     let file = serde_json::from_value(file).unwrap();
-    let cluster = Cluster::new(file, names::SLO_CONFIG.to_owned(), Instant::now());
+    let cluster = Cluster::new(settings(file), Arc::new(Clock::plain()));
     cluster.policies.replace(None);
     let mut listing = crate::node::watch::Listing::default();
     for node in nodes {
@@ -81,18 +86,27 @@ pub(crate) fn published(seq: u64, cents: u32) -> NodeHint {
     hint
 }
 
-/// A cluster of which the API server has said nothing yet.
-fn unheard() -> Cluster {
-    Cluster::new(
-        Amplification::default(),
-        names::SLO_CONFIG.to_owned(),
-        Instant::now(),
-    )
+/// The same with the gate of amplification off.
+pub(crate) fn switched_off(cluster: Cluster) -> Cluster {
+    Cluster {
+        amplifies: false,
+        ..cluster
+    }
 }
 
-fn ratio(cluster: &Cluster) -> (u32, Standing) {
-    let found = cluster.hint("n1", "u1", None, cluster.now()).unwrap();
-    (found.note.cpu.published, found.standing)
+/// Settings with that configuration file, and without more ado.
+pub(crate) fn settings(file: Amplification) -> Settings {
+    Settings {
+        file,
+        config_map: names::SLO_CONFIG.to_owned(),
+        without_floor: Without::IsAccepted,
+        amplifies: true,
+    }
+}
+
+/// A cluster of which the API server has said nothing yet.
+fn unheard() -> Cluster {
+    Cluster::new(settings(Amplification::default()), Arc::default())
 }
 
 #[test]
@@ -109,45 +123,169 @@ fn a_preview_is_what_a_write_of_the_hint_would_come_to() {
         cluster.now(),
     );
     let (decision, found) = cluster.preview(&node, cluster.now());
-    assert_eq!(decision.allocatable.cpu.unwrap().to_string(), "5120m");
-    assert_eq!(decision.outcomes.cpu.why, [Why::Hint]);
+    assert_eq!(decision.allocatable.cpu.unwrap().to_string(), "4200m");
+    assert_eq!(decision.outcomes.cpu.why, [Why::Hint, Why::Slewed]);
     assert_eq!(found.unwrap().note.seq, 1);
 }
 
+/// What a hint comes to a frame after the Node was last written: the ratio, and why.
+fn hinted(cluster: &Cluster, hint: NodeHint) -> (u32, Vec<Why>) {
+    let now = cluster.now() + Duration::from_secs(300);
+    cluster.hints.offer(hint, now);
+    let node = cluster.nodes.get("n1").unwrap();
+    let (decision, _) = cluster.preview(&node, now);
+    (decision.outcomes.cpu.hinted.unwrap().0, decision.outcomes.cpu.why)
+}
+
 #[rstest]
-#[case::of_the_newest_pods(7, 150, (150, Standing::Fresh))]
-#[case::before_a_pod_came_may_not_raise(6, 150, (120, Standing::Hold))]
-#[case::before_a_pod_came_may_lower(6, 110, (110, Standing::Hold))]
+#[case::of_the_newest_pods(7, 124, (124, vec![Why::Hint]))]
+#[case::before_a_pod_came_may_not_raise(6, 124, (120, vec![Why::Hint, Why::OlderPods]))]
+#[case::before_a_pod_came_may_lower(6, 110, (110, vec![Why::Hint, Why::OlderPods]))]
 fn an_outdated_hint_may_lower_and_not_raise(
     #[case] generation: u64,
     #[case] cents: u32,
-    #[case] expected: (u32, Standing),
+    #[case] expected: (u32, Vec<Why>),
 ) {
     let cluster = cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]);
     cluster
         .pods
         .apply(serde_json::from_value(pod("b", 7, "1")).unwrap());
-    cluster.hints.offer(
-        NodeHint {
-            pods_generation: generation,
-            ..published(2, cents)
-        },
-        cluster.now(),
+    let hint = NodeHint {
+        pods_generation: generation,
+        ..published(2, cents)
+    };
+    assert_eq!(hinted(&cluster, hint), expected);
+}
+
+#[test]
+fn with_the_gate_off_every_node_is() {
+    let asks = node(1, "4", &json!({names::MODE: "auto"}));
+    let cluster = switched_off(cluster([asks], []));
+    let in_force = cluster.policy(&cluster.nodes.get("n1").unwrap()).unwrap();
+    assert_eq!(
+        (in_force.policy.mode, in_force.mode_from),
+        (Mode::Off, Source::Gate)
     );
-    assert_eq!(ratio(&cluster), expected);
+}
+
+#[rstest]
+#[case::may_not_raise(124, 120)]
+#[case::may_lower(110, 110)]
+fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
+    let cluster = cluster([amplified(3, "4800m", 120)], []);
+    let floor = Floor::new(Without::IsRefused, Arc::clone(&cluster.changes));
+    let cluster = Cluster {
+        floor: Arc::new(floor),
+        ..cluster
+    };
+    let (ratio, why) = hinted(&cluster, published(2, cents));
+    assert_eq!((ratio, why.last()), (expected, Some(&Why::NoFloor)));
+    cluster.floor.take(FloorFound {
+        state: State::InForce,
+        has_annotations_policy: true,
+    });
+    assert_eq!(hinted(&cluster, published(3, cents)).0, cents);
 }
 
 #[test]
 fn an_outdated_hint_for_a_node_without_one_counts_as_no_amplification() {
     let cluster = cluster([node(1, "4", &json!({}))], [pod("a", 5, "1")]);
-    cluster.hints.offer(
-        NodeHint {
-            pods_generation: 4,
-            ..published(2, 150)
-        },
-        cluster.now(),
+    let hint = NodeHint {
+        pods_generation: 4,
+        ..published(2, 150)
+    };
+    assert_eq!(hinted(&cluster, hint).0, 100);
+}
+
+#[rstest]
+#[case::the_nodes_own(4000, 8 << 30, 124)]
+#[case::not_said(0, 0, 124)]
+#[case::without_its_huge_pages(4000, 4 << 30, 124)]
+#[case::fewer_cpus(3900, 8 << 30, 120)]
+#[case::more_cpus(8000, 8 << 30, 120)]
+#[case::more_memory(4000, 9 << 30, 120)]
+fn a_hint_of_another_capacity_may_not_raise(#[case] cpu: u64, #[case] memory: u64, #[case] expected: u32) {
+    let cluster = cluster([amplified(3, "4800m", 120)], []);
+    let mut hint = published(2, 124);
+    (hint.resources.cpu.capacity, hint.resources.memory.capacity) = (cpu, memory);
+    assert_eq!(hinted(&cluster, hint).0, expected);
+}
+
+fn trusted(uid: &str, exclusive_cpus_milli: u64) -> PodTrust {
+    PodTrust {
+        uid: uid.to_owned(),
+        cpu_ppm: 1_000_000,
+        memory_ppm: 0,
+        exclusive_cpus_milli,
+    }
+}
+
+/// Capacity 4, predicted peak 1.5, trusted pods of 1.5 and 1: 0.9 x 4 - 1.5 + 2.5 = 1.15 x 4.
+#[test]
+fn what_a_pod_that_is_leaving_was_trusted_with_goes_at_once() {
+    let cluster = cluster(
+        [amplified(3, "4600m", 115)],
+        [pod("a", 5, "1500m"), pod("b", 6, "1")],
     );
-    assert_eq!(ratio(&cluster), (100, Standing::Hold));
+    let mut hint = NodeHint {
+        pods_generation: 6,
+        trust: vec![trusted("a", 0), trusted("b", 0)],
+        ..published(2, 115)
+    };
+    let cpu = &mut hint.resources.cpu;
+    (cpu.capacity, cpu.predicted_peak, cpu.warm_requests) = (4000, 1500, 2500);
+    cpu.coverage_ppm = 1_000_000;
+    assert_eq!(hinted(&cluster, hint.clone()).0, 115);
+    let mut leaving = pod("b", 7, "1");
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-20T00:00:00Z".into();
+    cluster.pods.apply(serde_json::from_value(leaving).unwrap());
+    hint.seq += 1;
+    assert_eq!(hinted(&cluster, hint).0, 100);
+}
+
+#[test]
+fn cpus_are_exclusive_to_guaranteed_pods_that_are_there_and_no_more_than_they_asked_for() {
+    let guaranteed = |uid, version| {
+        let mut pod = pod(uid, version, "2");
+        pod["status"]["qosClass"] = "Guaranteed".into();
+        pod
+    };
+    let cluster = cluster(
+        [amplified(3, "4600m", 115)],
+        [guaranteed("a", 5), guaranteed("b", 6), pod("c", 7, "2")],
+    );
+    let exclusive = |cluster: &Cluster| {
+        let node = cluster.nodes.get("n1").unwrap();
+        let (_, found) = cluster.preview(&node, cluster.now());
+        found.unwrap().note.excl
+    };
+    let hint = NodeHint {
+        pods_generation: 7,
+        trust: vec![
+            trusted("a", 1000),
+            trusted("b", 9000),
+            trusted("c", 2000),
+            trusted("d", 500),
+        ],
+        ..published(2, 115)
+    };
+    cluster.hints.offer(hint, cluster.now());
+    assert_eq!(exclusive(&cluster), 3000);
+    cluster.hints.forget("n1");
+    let mut note: Note = amplified(9, "4600m", 115)["metadata"]["annotations"][names::HINT]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    note.excl = 9000;
+    let mut object = amplified(9, "4600m", 115);
+    object["metadata"]["annotations"][names::HINT] = note.to_string().into();
+    cluster.nodes.apply(serde_json::from_value(object).unwrap());
+    assert_eq!(
+        exclusive(&cluster),
+        4000,
+        "of what a replica without the agent reads"
+    );
 }
 
 #[test]

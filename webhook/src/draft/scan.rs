@@ -56,6 +56,36 @@ pub(super) fn document(text: &str, levels: u32) -> Result<Tree<'_>, ScanError> {
     }
 }
 
+/// The elements of the array that is the whole of `text`.
+pub(super) fn elements(text: &str) -> Result<Vec<Tree<'_>>, ScanError> {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    scanner.space();
+    scanner.expect(b'[')?;
+    scanner.space();
+    let mut elements = Vec::with_capacity(USUAL_MEMBERS);
+    if !scanner.takes(b']') {
+        loop {
+            elements.push(scanner.value(1, None)?);
+            scanner.space();
+            if scanner.takes(b']') {
+                break;
+            }
+            scanner.expect(b',')?;
+            scanner.space();
+        }
+    }
+    scanner.space();
+    if scanner.at == text.len() {
+        Ok(elements)
+    } else {
+        Err(scanner.syntax())
+    }
+}
+
 /// A place in a text.
 struct Scanner<'a> {
     text: &'a str,
@@ -78,7 +108,11 @@ impl<'a> Scanner<'a> {
             self.measure()?;
         }
         let text = self.text.get(start..self.at).ok_or(ScanError::End)?;
-        Ok(Tree { text, members })
+        Ok(Tree {
+            text,
+            members,
+            elements: OnceCell::new(),
+        })
     }
 
     /// The members of the object that begins here. A value without a twin may repeat the one before it: that is how

@@ -16,6 +16,8 @@ pub struct Tree<'a> {
     pub(super) text: &'a str,
     /// The members, once somebody looked; `None` inside if the value is not an object.
     pub(super) members: OnceCell<Option<Members<'a>>>,
+    /// The elements, once somebody looked; empty if the value is not an array.
+    pub(super) elements: OnceCell<Box<[Self]>>,
 }
 
 /// Up to so many members are looked through for a name; it costs less than putting them in order.
@@ -43,6 +45,12 @@ impl<'a> Tree<'a> {
         scan::document(text, levels)
     }
 
+    /// The elements of an array; nothing for other values.
+    pub fn elements(&self) -> &[Self] {
+        let open = || scan::elements(self.text).unwrap_or_default().into();
+        self.elements.get_or_init(open)
+    }
+
     /// The value at `path`, one member name for each step; the value itself for an empty path.
     pub fn get(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |tree, name| tree.member(name))
@@ -65,8 +73,13 @@ impl<'a> Tree<'a> {
         self.text.starts_with('{')
     }
 
+    /// The members in the order of the text, a name as often as it is there; nothing for other values than objects.
+    pub(super) fn list(&self) -> &[Member<'a>] {
+        self.members().map(Members::list).unwrap_or_default()
+    }
+
     /// True if both are the same text; false says nothing, as the same value can be written in many ways.
-    pub fn is_verbatim(&self, other: &Self) -> bool {
+    pub fn is_verbatim(&self, other: &Tree<'_>) -> bool {
         self.text == other.text
     }
 
@@ -144,13 +157,13 @@ impl Fields for Tree<'_> {
             .map_or(Ok(None), |tree| serde_json::from_str(tree.text))
     }
 
-    fn names(&self, path: &[&str]) -> Vec<String> {
-        let members = self.get(path).and_then(Self::members);
-        members
-            .into_iter()
-            .flat_map(Members::list)
-            .map(|(name, _)| name.clone().into_owned())
-            .collect()
+    fn names(&self, path: &[&str]) -> Vec<&str> {
+        let members = self.get(path).map(Self::list).unwrap_or_default();
+        members.iter().map(|(name, _)| name.as_ref()).collect()
+    }
+
+    fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {
+        look(self.get(path).map(Self::elements).unwrap_or_default())
     }
 }
 
@@ -189,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn the_elements_of_an_array_are_found_in_order() {
+        let array = tree(r#"[ {"a":[1]} , "x", null,[],{} ]"#);
+        let values: Vec<Value> = array
+            .elements()
+            .iter()
+            .map(|tree| tree.to_value().unwrap())
+            .collect();
+        assert_eq!(json!(values), json!([{"a": [1]}, "x", null, [], {}]));
+        assert_eq!(array.elements()[0].names(&[]), ["a"]);
+        for text in ["[]", "{}", "7", "\"[1]\""] {
+            assert_eq!(tree(text).elements().len(), 0, "{text}");
+        }
+    }
+
+    #[test]
     fn the_last_of_two_equal_members_counts() {
         let mut node = tree(r#"{"a":{"b":1,"b":{"c":1,"\u0063":2}},"x":0,"x":{"y":3}}"#);
         assert_eq!(node.read(&["a", "b", "c"]).unwrap(), Some(2));
@@ -211,7 +239,7 @@ mod tests {
         let mut wide = tree(&text);
         // Takes minutes if each of them is looked for among all.
         for name in wide.names(&[]) {
-            let at: usize = wide.read(&[&name]).unwrap().unwrap();
+            let at: usize = wide.read(&[name]).unwrap().unwrap();
             assert_eq!(format!("n{}", if at < 50_000 { at } else { 7 }), name);
         }
         assert!(wide.get(&["n"]).is_none() && wide.get(&["n50000"]).is_none() && wide.get(&["o"]).is_none());

@@ -6,6 +6,7 @@
 //! never reach a step (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
 
 mod amplify;
+mod conditions;
 mod quiet;
 mod restore;
 

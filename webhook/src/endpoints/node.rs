@@ -7,17 +7,18 @@ use headroom_domain::{
     quantity::Quantity,
     resource::{PerResource, Resource},
 };
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{draft::Fields, endpoint::Ctx, node::Labels};
+use crate::{
+    draft::{Fields, Tree},
+    endpoint::Ctx,
+    node::Labels,
+};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition {
-    r#type: String,
-    last_heartbeat_time: Option<String>,
-}
+/// The path of the conditions.
+pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
+/// The member of a condition that says when its reporter was last heard of.
+pub(super) const HEARTBEAT: &str = "lastHeartbeatTime";
 
 /// The path of an annotation.
 pub(super) fn annotation_path(key: &str) -> [&str; 3] {
@@ -43,12 +44,27 @@ pub(super) fn uid(fields: &impl Fields) -> String {
         .unwrap_or_default()
 }
 
-/// Keys of annotations that only Headroom and administrators may write.
-pub(super) fn protected_keys(fields: &impl Fields) -> impl Iterator<Item = String> {
+/// The Node's labels; what cannot be read counts as none.
+pub(super) fn labels(fields: &impl Fields) -> Labels {
     fields
-        .names(&["metadata", "annotations"])
-        .into_iter()
-        .filter(|key| names::is_protected(key))
+        .read(&["metadata", "labels"])
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+/// The resource version of an object as it is stored; 0 where it has none.
+pub(super) fn version(fields: &impl Fields) -> u64 {
+    let version: Option<String> = fields.read(&["metadata", "resourceVersion"]).ok().flatten();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// Keys of annotations that only Headroom and administrators may write.
+pub(super) fn protected_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
+    let keys = fields.names(&["metadata", "annotations"]).into_iter();
+    keys.filter(|key| names::is_protected(key))
 }
 
 /// What the capacity rules read. What cannot be read counts as missing, never as an error.
@@ -71,10 +87,7 @@ pub(super) fn state(fields: &impl Fields) -> State {
 
 /// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.
 pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<Policy> {
-    ctx.nodes.policy(&|| {
-        let labels: Option<Labels> = fields.read(&["metadata", "labels"]).ok().flatten();
-        labels.unwrap_or_default()
-    })
+    ctx.nodes.policy(&|| labels(fields))
 }
 
 /// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
@@ -99,10 +112,13 @@ pub(super) fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> 
     }
 }
 
-fn ready_heartbeat(fields: &impl Fields) -> Option<String> {
-    let conditions: Vec<Condition> = fields.read(&["status", "conditions"]).ok()??;
-    conditions
-        .into_iter()
-        .find(|condition| condition.r#type == "Ready")?
-        .last_heartbeat_time
+/// `lastHeartbeatTime` of the Ready condition, as written.
+pub(super) fn ready_heartbeat(fields: &impl Fields) -> Option<String> {
+    let is_ready = |condition: &&Tree<'_>| {
+        let kind: Option<String> = condition.read(&["type"]).ok().flatten();
+        kind.is_some_and(|kind| kind == "Ready")
+    };
+    fields.with_elements(&CONDITIONS, |conditions| {
+        conditions.iter().find(is_ready)?.read(&[HEARTBEAT]).ok()?
+    })
 }

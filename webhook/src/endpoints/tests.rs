@@ -4,23 +4,28 @@
 //! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
 //! the node. `HEADROOM_BLESS=1` writes the outputs anew.
 
+mod interleavings;
+mod node_labels;
 mod node_status;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use headroom_domain::{
-    hint::{Found, Standing},
+    hint::{Asked, Found, Standing},
     policy::{Bounds, Mode, Policy},
     ratio::Cents,
     resource::PerResource,
 };
 use headroom_kit::gate::GateSet;
+use http::{Request, StatusCode, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
 use json_patch::Patch;
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -30,6 +35,7 @@ use super::*;
 use crate::{
     endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
     node::Labels,
+    policies::strategies::Strategies,
     router::{Limits, Options, Router},
 };
 
@@ -154,6 +160,10 @@ struct World {
     is_bound_unknown: bool,
     /// True while the policy is not known.
     is_policy_unknown: bool,
+    /// True if ratios above the hint are refused.
+    denies_above_hint: bool,
+    /// Keys of Koordinator's ConfigMap with their texts.
+    config: BTreeMap<String, String>,
 }
 
 impl Nodes for World {
@@ -175,11 +185,16 @@ impl Nodes for World {
         Some(policy)
     }
 
-    fn hint(&self, _node: &str, uid: &str, annotation: Option<&str>, _now: Duration) -> Option<Found> {
+    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
         let reported = self.hint.as_ref().map(|hint| (hint.to_string(), Standing::Fresh));
-        let (text, standing) = reported.or_else(|| Some((annotation?.to_owned(), Standing::Hold)))?;
+        let (text, standing) =
+            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.to_owned(), Standing::Hold)))?;
         let note: headroom_domain::hint::Note = text.parse().ok()?;
-        (note.uid == uid).then_some(Found { note, standing })
+        (note.uid == asked.uid).then(|| Found::new(note, standing))
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
     }
 
     fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
@@ -187,6 +202,10 @@ impl Nodes for World {
             cpu: self.bound_milli,
             memory: 0,
         })
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::new(Strategies::read(&self.config))
     }
 }
 
@@ -226,14 +245,26 @@ impl Case {
 }
 
 fn router(world: World) -> Router {
+    let denies_above_hint = world.denies_above_hint;
     Router::new(Options {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(gates(), "").unwrap(),
         nodes: Arc::new(world),
         limits: Limits::default(),
-        origin: Instant::now(),
         heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint,
     })
+}
+
+/// The answer to a review that came over HTTP, with status and body.
+async fn answer(world: World, path: &str, review: &Value) -> (StatusCode, Bytes) {
+    let request = Request::post(path)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(review.to_string())))
+        .unwrap();
+    let response = router(world).respond(request).await;
+    let status = response.status();
+    (status, response.into_body().collect().await.unwrap().to_bytes())
 }
 
 fn patch_of(verdict: &Value) -> Patch {

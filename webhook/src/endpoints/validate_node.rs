@@ -1,9 +1,11 @@
-//! `/validate-node`: refuses bad ratio and mode annotations where they are written.
+//! `/validate-node`: refuses bad ratio and mode annotations, and labels that make a Node match contradicting entries of
+//! Koordinator's ConfigMap, where they are written.
 //!
 //! It is declared for `nodes` and never for `nodes/status`: validation there sees our own mutation under the
 //! kubelet's name, and a refusal would be a refused heartbeat. A value that is already stored is not checked
 //! again, so a node with a bad one can still be labelled, cordoned and deleted.
 
+mod conflict;
 mod mode;
 mod ratio;
 mod writer;
@@ -21,15 +23,15 @@ use crate::{
 
 const GATE: Gate = Gate::beta(
     "NodeValidatingWebhook",
-    "Checks the ratio and mode annotations of nodes.",
+    "Checks the ratio and mode annotations of nodes, and their labels for conflicts.",
 );
 
-static STEPS: &[&Step] = &[&writer::STEP, &ratio::STEP, &mode::STEP];
+static STEPS: &[&Step] = &[&writer::STEP, &ratio::STEP, &mode::STEP, &conflict::STEP];
 
 pub(super) static ENDPOINT: Endpoint = Endpoint {
     name: "vnode.koordinator.sh",
     path: "/validate-node",
-    about: "Checks the annotations that steer amplification.",
+    about: "Checks the annotations that steer amplification, and labels that select policies.",
     kind: Kind::Validating,
     rules: &[Rule {
         operations: &[Operation::Create, Operation::Update],

@@ -2,11 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use headroom_domain::{
-    capacity::{Outcome, amount},
-    hint::Standing,
-    resource::PerResource,
-};
+use headroom_domain::{capacity::amount, hint::Standing, resource::PerResource};
 use headroom_kit::{log::chain, serve::Peer};
 use headroom_proto::v1alpha1::{self as wire, ListNodesRequest, ListNodesResponse, NodeStatus, debug_server};
 use tokio::{
@@ -168,9 +164,11 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
         Standing::Stop => "stop",
     });
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
-    let PerResource { cpu, memory } = decision.outcomes;
-    let why = |outcome: Outcome| outcome.why.iter().map(ToString::to_string).collect();
     let bound = cluster.pods.on(&node.name).map(|(_, bound)| bound);
+    let rules = decision.outcomes.map(|resource, outcome| {
+        let rules = outcome.rules(bound.as_ref().map(|bound| *bound.sum().get(resource)));
+        rules.into_iter().map(wire::Rule::from).collect()
+    });
     let allocatable = &node.state.allocatable;
     let allocatable = PerResource::from_fn(|resource| amount(resource, allocatable.get(resource).as_ref()?));
     NodeStatus {
@@ -186,11 +184,12 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
         pods: bound
             .map(|bound| u32::try_from(bound.pods.len()).unwrap_or(u32::MAX))
             .unwrap_or_default(),
-        why_cpu: why(cpu),
-        why_memory: why(memory),
         policy_refused: refused.map_or_else(String::new, |Refused { version, reason }| {
             format!("version {version}: {reason}")
         }),
+        floor_trouble: cluster.floor.trouble().unwrap_or_default(),
+        rules_cpu: rules.cpu,
+        rules_memory: rules.memory,
     }
 }
 

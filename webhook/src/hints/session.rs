@@ -99,6 +99,9 @@ impl Session {
         reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
     ) {
         let Err(end) = self.serve(credential, reports).await;
+        if !self.place.is_replaced() {
+            self.shared.cluster.hints.leave(&self.agent.node);
+        }
         let node = &self.agent.node;
         let (label, status) = match end {
             End::Closed => ("closed", None),

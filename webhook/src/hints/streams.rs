@@ -46,6 +46,11 @@ impl Streams {
 }
 
 impl Place {
+    /// True if a newer stream of the node has taken over.
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.is_cancelled()
+    }
+
     /// Ends when a newer stream of the node has taken over.
     pub async fn replaced(&self) {
         self.replaced.cancelled().await;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_domain::hint::{Found, NodeHint, Table, Verdict};
+use headroom_domain::hint::{Asked, Found, NodeHint, Table, Verdict};
 
 /// The newest hint of each node, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
@@ -24,9 +24,19 @@ impl Hints {
         self.lock().get(node, now)
     }
 
-    /// What counts for a node: the hint held, else the one in `annotation`. See [`Table::lookup`].
-    pub fn lookup(&self, node: &str, uid: &str, annotation: Option<&str>, now: Duration) -> Option<Found> {
-        self.lock().lookup(node, uid, annotation, now)
+    /// What counts for a node. See [`Table::lookup`].
+    pub fn lookup(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+        self.lock().lookup(asked, now)
+    }
+
+    /// Notes what a stored Node says. See [`Table::see`].
+    pub fn see(&self, asked: &Asked<'_>, now: Duration) {
+        self.lock().see(asked, now);
+    }
+
+    /// Notes that a node's stream has ended.
+    pub fn leave(&self, node: &str) {
+        self.lock().leave(node);
     }
 
     /// Forgets a node that is gone.
@@ -79,11 +89,12 @@ pub(crate) mod tests {
     #[test]
     fn a_hint_is_found_until_its_node_is_forgotten() {
         let hints = Hints::default();
-        let found = || {
-            hints
-                .lookup("n1", "u1", None, Duration::ZERO)
-                .map(|found| found.note.seq)
+        let asked = Asked {
+            node: "n1",
+            uid: "u1",
+            ..Asked::default()
         };
+        let found = || hints.lookup(&asked, Duration::ZERO).map(|found| found.note.seq);
         assert_eq!(hints.offer(hint("n1", 2), Duration::ZERO), Verdict::Accepted);
         assert_eq!(
             hints.offer(hint("n1", 1), Duration::ZERO),

@@ -1,10 +1,11 @@
 //! Policies that the API server evaluates by itself, also while no webhook answers: the floor, and the revert of what
-//! kubelets write to annotations that are not theirs.
+//! kubelets write to annotations that are not theirs. On request also checks, which refuse.
 //!
 //! Policies run before webhooks and in no certain order among themselves. What depends on an order is therefore in one
 //! policy: the floor. The revert gives the same result before it and after it, because the floor reads what it rests on
 //! from the stored object.
 
+pub mod checks;
 pub mod floor;
 
 use headroom_domain::names;
@@ -156,7 +157,7 @@ fn variable(name: &str, expression: String) -> (String, String) {
 }
 
 /// CEL for the annotations of an object, empty if it has none.
-fn annotations(object: &str) -> String {
+pub(super) fn annotations(object: &str) -> String {
     format!("{object}.metadata.?annotations.orValue({{}})")
 }
 
@@ -177,7 +178,7 @@ fn annotation_path(key: &str) -> String {
 }
 
 /// A CEL string literal for text without quotes of its own kind and without backslashes.
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     format!("'{text}'")
 }
 

@@ -18,6 +18,14 @@ pub static INFORMER_ERRORS: Counter<1> = Counter::new(
     "Failures to list or watch a resource; each is tried again.",
 );
 
+/// When the API server was last heard.
+pub static INFORMER_HEARD: Gauge<1> = Gauge::new(
+    "headroom_webhook_informer_heard_timestamp_seconds",
+    Unit::Seconds,
+    &["resource"],
+    "Seconds since 1970 when the API server last sent an object or a whole list of the resource: time() less this is how old what is known may be. On a cluster of which kubelets write, nodes are heard of every few minutes at least.",
+);
+
 /// Nudges sent.
 pub static NUDGES: Counter<2> = Counter::new(
     "headroom_webhook_nudges_total",
@@ -53,12 +61,31 @@ pub static IS_LEADER: Gauge = Gauge::new(
     "1 while this replica holds the lease and sweeps, else 0.",
 );
 
+/// Nodes that several entries of one of Koordinator's keys select.
+pub static CONFLICTING_NODES: Gauge<1> = Gauge::new(
+    "headroom_webhook_conflicting_nodes",
+    Unit::Count,
+    &["config"],
+    "Nodes that more than one entry of a key in Koordinator's ConfigMap selects, by key; the first entry counts.",
+);
+
+/// Whether the API server has the policies that were generated for it.
+pub static POLICY_IN_FORCE: Gauge<1> = Gauge::new(
+    "headroom_webhook_policy_in_force",
+    Unit::Count,
+    &["policy"],
+    "1 while the API server has the policy of that name and its binding, else 0. Without headroom-floor an outage of the webhook lets nodes fall to raw.",
+);
+
 /// Every metric of this room.
 pub static METRICS: &[&Metric] = &[
     INFORMER_EVENTS.metric(),
     INFORMER_ERRORS.metric(),
+    INFORMER_HEARD.metric(),
     NUDGES.metric(),
     NUDGE_SECONDS.metric(),
     SWEEPS.metric(),
     IS_LEADER.metric(),
+    CONFLICTING_NODES.metric(),
+    POLICY_IN_FORCE.metric(),
 ];

@@ -2,6 +2,7 @@
 //! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
 //! admission endpoint does the rest.
 
+mod restorer;
 mod writer;
 
 use std::{
@@ -27,9 +28,12 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-pub use self::writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher};
+pub use self::{
+    restorer::Restorer,
+    writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
+};
 use super::{
-    Node,
+    Node, Rates, SECOND,
     metrics::{NUDGE_SECONDS, NUDGES},
 };
 use crate::{changes::Ticks, cluster::Cluster, pace::Pace};
@@ -38,11 +42,6 @@ use crate::{changes::Ticks, cluster::Cluster, pace::Pace};
 const ECHO_LIMIT: Duration = Duration::from_secs(2);
 /// Least time between two rises of one node.
 const RISE_EVERY: Duration = Duration::from_secs(1);
-/// Nudges that lower, of all nodes: 500 a second, and so many at once.
-const LOWER_EVERY: Duration = Duration::from_millis(2);
-const LOWER_BURST: u32 = 500;
-/// Share of the followed nodes that may rise in a second: one in so many, but at least one node.
-const RISE_SHARE: usize = 100;
 /// First pause after a failed write; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -57,7 +56,7 @@ pub enum Direction {
     Lower,
     /// Up.
     Rise,
-    /// Not at all: a brake is to be put on record.
+    /// Not at all: a brake is to be put on record, or what is on record to be renewed.
     Note,
 }
 
@@ -77,6 +76,7 @@ pub struct Nudger {
     cluster: Arc<Cluster>,
     writer: Arc<dyn StatusWriter>,
     followed: AtomicUsize,
+    rates: Rates,
     started: Instant,
     paces: Mutex<Paces>,
 }
@@ -85,6 +85,14 @@ pub struct Nudger {
 struct Paces {
     lower: Pace,
     rise: Pace,
+}
+
+/// What is due for a node, and when something else may be although nobody says anything new.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// The write.
+    pub(crate) nudge: Option<Nudge>,
+    changes_in: Option<Duration>,
 }
 
 /// What to do next for a node.
@@ -118,16 +126,17 @@ impl Direction {
 }
 
 impl Nudger {
-    /// Nudges through this writer.
-    pub fn new(cluster: Arc<Cluster>, writer: Arc<dyn StatusWriter>) -> Self {
+    /// Nudges through this writer, no faster than that.
+    pub fn new(cluster: Arc<Cluster>, writer: Arc<dyn StatusWriter>, rates: Rates) -> Self {
         let paces = Paces {
-            lower: Pace::new(LOWER_EVERY, LOWER_BURST),
-            rise: Pace::new(RISE_EVERY, 1),
+            lower: Pace::new(SECOND / rates.lower.max(1), rates.lower),
+            rise: Pace::new(SECOND, 1),
         };
         Self {
             cluster,
             writer,
             followed: AtomicUsize::new(0),
+            rates,
             started: Instant::now(),
             paces: Mutex::new(paces),
         }
@@ -165,9 +174,10 @@ impl Nudger {
 
     /// What to do for a node, from what is known now.
     fn next(&self, node: &str, course: &mut Course) -> Next {
-        let Some(nudge) = self.due(node) else {
+        let Due { nudge, changes_in } = self.due(node);
+        let Some(nudge) = nudge else {
             course.due_since = None;
-            return Next::Wait(None);
+            return Next::Wait(changes_in);
         };
         match course
             .wait(&nudge, Instant::now())
@@ -179,8 +189,9 @@ impl Nudger {
     }
 
     /// What is due for a node, from what is known now.
-    fn due(&self, node: &str) -> Option<Nudge> {
-        due(&self.cluster, &*self.cluster.nodes.get(node)?)
+    fn due(&self, node: &str) -> Due {
+        let node = self.cluster.nodes.get(node);
+        node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
     }
 
     /// Takes one write out of what all nodes may do together, or says how long to wait.
@@ -190,8 +201,7 @@ impl Nudger {
         let pace = match direction {
             Direction::Lower | Direction::Note => lower,
             Direction::Rise => {
-                let nodes = (self.followed.load(Ordering::Relaxed) / RISE_SHARE).max(1);
-                rise.set_every(RISE_EVERY / u32::try_from(nodes).unwrap_or(u32::MAX));
+                rise.set_every(self.rates.rise_every(self.followed.load(Ordering::Relaxed)));
                 rise
             }
         };
@@ -214,7 +224,7 @@ impl Nudger {
                 let took = now.saturating_duration_since(course.due_since.unwrap_or(now));
                 NUDGE_SECONDS.with([label]).record(took);
                 self.echo(node, version, changes).await;
-                let is_applied = self.due(node).as_ref() != Some(&nudge);
+                let is_applied = self.due(node).nudge.as_ref() != Some(&nudge);
                 debug!(node, direction = label, ?took, is_applied, "nudged");
                 course.written(nudge, is_applied, now);
                 if is_applied { "applied" } else { "unapplied" }
@@ -247,10 +257,17 @@ impl Nudger {
     }
 }
 
-/// What is due for a Node: a write, if it would move allocatable or if a brake is not on record yet.
-fn due(cluster: &Cluster, node: &Node) -> Option<Nudge> {
+/// What is due for a Node: a write, if it would move allocatable, or if a brake is not on record yet or what is on
+/// record grows old.
+pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
+    if !cluster.amplifies() {
+        // Admission would not act on it.
+        return Due::default();
+    }
     let (decision, hint) = cluster.preview(node, cluster.now());
-    let note = hint?.note;
+    let Some(found) = hint else {
+        return Due::default();
+    };
     let mut direction = None;
     for resource in Resource::ALL {
         if decision.allocatable.get(resource).is_none() {
@@ -265,18 +282,23 @@ fn due(cluster: &Cluster, node: &Node) -> Option<Nudge> {
             _ => Some(Direction::Rise),
         };
     }
-    let is_recorded = decision
+    let recorded = decision
         .annotations
         .iter()
-        .any(|(key, value)| *key == names::HINT && value.is_some());
-    if direction.is_none() && is_recorded && is_braked_anew(&note, node.note().as_ref()) {
+        .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
+    let is_news = found.is_renewal_due || is_braked_anew(&found.note, node.note().as_ref());
+    if direction.is_none() && recorded.is_some() && is_news {
         direction = Some(Direction::Note);
     }
-    Some(Nudge {
-        direction: direction?,
-        note: note.to_string(),
+    let nudge = direction.map(|direction| Nudge {
+        direction,
+        note: recorded.map_or_else(|| found.note.to_string(), Clone::clone),
         expected: decision.outcomes.map(|_, outcome| outcome.result),
-    })
+    });
+    Due {
+        nudge,
+        changes_in: found.changes_in,
+    }
 }
 
 /// True if a resource is braked harder than the Node's annotation says.

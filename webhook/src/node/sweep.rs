@@ -4,7 +4,8 @@
 //! writes the status. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound to
 //! the resource version that was looked at, and admission decides. So a sweep can come late or twice, from a leader
 //! that was frozen or from two at once, and the Node is what admission says all the same. Nodes whose agent talks to
-//! this replica are left to nudges.
+//! this replica are left to nudges. With the gate of amplification off admission has no say; then nodes with our marker
+//! are written as it would have them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,19 +29,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::{
-    Node,
+    Node, Rates, SECOND,
     metrics::{IS_LEADER, SWEEPS},
     nudge::{Toucher, doubled},
 };
 use crate::{cluster::Cluster, pace::Pace};
 
-/// How often all Nodes are looked at. A Node is touched when two looks in a row found the same amiss: a write that is
-/// on its way, or a nudge, may be about to mend it.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Touches of all Nodes: 50 a second.
-const TOUCH_EVERY: Duration = Duration::from_millis(20);
-/// Rises of all Nodes together: one in so many of them a second, but at least one.
-const RISE_SHARE: usize = 100;
+/// How often Nodes that have changed are looked at, and those found amiss. A Node is touched when two looks in a row
+/// found the same amiss: a write that is on its way, or a nudge, may be about to mend it.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often all Nodes are looked at: policies, hints and pods change without them.
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
 /// Pause before a Node is touched again that a touch has not mended; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -58,7 +57,7 @@ pub enum Direction {
 
 /// What is amiss with a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fault {
+pub(crate) struct Fault {
     direction: Direction,
     /// What allocatable should be, in milli-cores and bytes.
     expected: PerResource<Option<u64>>,
@@ -78,6 +77,11 @@ pub struct Sweeper {
     cluster: Arc<Cluster>,
     toucher: Arc<dyn Toucher>,
     courses: HashMap<String, Course>,
+    /// When all Nodes were last looked at in this term.
+    saw_all: Option<Instant>,
+    /// The newest resource version that was looked at.
+    newest: u64,
+    rates: Rates,
     touches: Pace,
     rises: Pace,
     started: Instant,
@@ -95,14 +99,17 @@ impl Direction {
 }
 
 impl Sweeper {
-    /// Touches through this.
-    pub fn new(cluster: Arc<Cluster>, toucher: Arc<dyn Toucher>) -> Self {
+    /// Touches through this, no faster than that.
+    pub fn new(cluster: Arc<Cluster>, toucher: Arc<dyn Toucher>, rates: Rates) -> Self {
         Self {
             cluster,
             toucher,
             courses: HashMap::new(),
-            touches: Pace::new(TOUCH_EVERY, 1),
-            rises: Pace::new(Duration::from_secs(1), 1),
+            saw_all: None,
+            newest: 0,
+            rates,
+            touches: Pace::new(SECOND / rates.sweep.max(1), 1),
+            rises: Pace::new(SECOND, 1),
             started: Instant::now(),
         }
     }
@@ -128,6 +135,7 @@ impl Sweeper {
                 () = self.lead(&term) => {}
             }
             self.courses.clear();
+            self.saw_all = None;
             IS_LEADER.with([]).set(0.0);
         }
     }
@@ -154,9 +162,20 @@ impl Sweeper {
         if !self.cluster.has_synced() {
             return Vec::new();
         }
+        let is_at_all = self
+            .saw_all
+            .is_none_or(|last| now.saturating_duration_since(last) >= LOOK_AT_ALL_EVERY);
+        if is_at_all {
+            self.saw_all = Some(now);
+        }
+        let seen = self.newest;
         let mut due = Vec::new();
         let mut amiss = HashSet::new();
         for node in self.cluster.nodes.all() {
+            self.newest = self.newest.max(node.version);
+            if !is_at_all && node.version <= seen && !self.courses.contains_key(&node.name) {
+                continue;
+            }
             let Some(fault) = fault(&self.cluster, &node) else {
                 continue;
             };
@@ -187,9 +206,8 @@ impl Sweeper {
         let pace = match direction {
             Direction::Lower | Direction::Repair => &mut self.touches,
             Direction::Rise => {
-                let nodes = (self.cluster.nodes.len() / RISE_SHARE).max(1);
-                let every = Duration::from_secs(1) / u32::try_from(nodes).unwrap_or(u32::MAX);
-                self.rises.set_every(every);
+                self.rises
+                    .set_every(self.rates.rise_every(self.cluster.nodes.len()));
                 &mut self.rises
             }
         };
@@ -237,9 +255,17 @@ impl Course {
 }
 
 /// What is amiss with a Node, if anything is.
-fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
+pub(crate) fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
     let (decision, hint) = cluster.preview(node, cluster.now());
-    if hint.is_some_and(|found| found.standing == Standing::Fresh) {
+    // Traces of ours on a node that is no longer ours to change.
+    let is_left_over = node.state.annotations.marker.is_some()
+        && decision
+            .annotations
+            .iter()
+            .any(|(key, value)| *key == names::MARKER && value.is_none());
+    let is_nudged = hint.is_some_and(|found| found.standing == Standing::Fresh) && !is_left_over;
+    let is_somebody_elses = node.state.annotations.marker.is_none();
+    if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
         return None;
     }
     let stored = |resource| {
@@ -259,12 +285,6 @@ fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
             Direction::Rise
         })
     };
-    // Traces of ours on a node that is no longer ours to change.
-    let is_left_over = node.state.annotations.marker.is_some()
-        && decision
-            .annotations
-            .iter()
-            .any(|(key, value)| *key == names::MARKER && value.is_none());
     let directions = Resource::ALL
         .into_iter()
         .filter_map(towards)

@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use super::{Node, object::Object};
+use super::{Node, contest::Contests, object::Object};
 use crate::{
     changes::{Changes, Urgency},
+    clock::Clock,
     endpoint::Access,
     hints::table::Hints,
     informer::Store,
@@ -21,6 +22,8 @@ pub static ACCESS: &[Access] = &[Access::watch("", "nodes")];
 pub struct Nodes {
     changes: Arc<Changes>,
     hints: Arc<Hints>,
+    clock: Arc<Clock>,
+    contests: Contests,
     state: RwLock<State>,
 }
 
@@ -35,10 +38,12 @@ struct State {
 
 impl Nodes {
     /// No Nodes yet; changes are told to those who follow the node.
-    pub fn new(changes: Arc<Changes>, hints: Arc<Hints>) -> Self {
+    pub fn new(changes: Arc<Changes>, hints: Arc<Hints>, clock: Arc<Clock>) -> Self {
         Self {
             changes,
             hints,
+            clock,
+            contests: Contests::default(),
             state: RwLock::default(),
         }
     }
@@ -70,6 +75,11 @@ impl Nodes {
         self.read().nodes.is_empty()
     }
 
+    /// True while somebody else keeps writing the ratio of that node; `None` where that cannot be told.
+    pub fn is_contested(&self, name: &str) -> Option<bool> {
+        self.contests.is_contested(name, self.clock.now())
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,10 +88,19 @@ impl Nodes {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes since when the Node says what it says of hints.
+    fn see(&self, node: &Node) {
+        self.hints.see(&node.asked(), self.clock.now());
+    }
+
     /// Forgets the hints of a Node object that `now` is not, and tells followers.
     fn tell(&self, before: &Node, now: Option<&Node>) {
         if now.is_none_or(|now| now.uid != before.uid) {
             self.hints.forget(&before.name);
+            self.contests.forget(&before.name);
+        }
+        if let Some(now) = now {
+            self.contests.see(before, now, self.clock.now());
         }
         if now.is_none_or(|now| now != before) {
             self.changes.ring(&before.name, Urgency::Usual);
@@ -108,6 +127,9 @@ impl Store for Nodes {
         for (name, node) in &before {
             self.tell(node, self.get(name).as_deref());
         }
+        for node in self.all() {
+            self.see(&node);
+        }
         for name in self
             .read()
             .nodes
@@ -125,6 +147,7 @@ impl Store for Nodes {
             Some(before) => self.tell(&before, Some(&node)),
             None => self.changes.ring(&node.name, Urgency::Usual),
         }
+        self.see(&node);
     }
 
     fn delete(&self, object: Object) {
@@ -154,7 +177,7 @@ mod tests {
 
     fn world() -> World {
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
-        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints));
+        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints), Arc::default());
         World {
             changes,
             hints,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::core::{Expression, Selector, SelectorExt as _};
 use serde::Deserialize;
 
@@ -79,6 +80,51 @@ impl TryFrom<WrittenSelector> for NodeSelector {
             return Err("would select every node: matchLabels or matchExpressions must be given");
         }
         Ok(Self(selector))
+    }
+}
+
+impl TryFrom<LabelSelector> for NodeSelector {
+    type Error = String;
+
+    /// By the same rules as one of ours; a `LabelSelector` is what Koordinator reads, unknown members dropped.
+    fn try_from(selector: LabelSelector) -> Result<Self, String> {
+        let LabelSelector {
+            match_labels,
+            match_expressions,
+        } = selector;
+        let labels = match_labels.unwrap_or_default().into_iter();
+        let labels = labels.map(|(key, value)| Ok((Key::try_from(key)?, Value::try_from(value)?)));
+        let required = match_expressions.unwrap_or_default().into_iter();
+        let written = WrittenSelector {
+            match_labels: Some(labels.collect::<Result<_, String>>()?),
+            match_expressions: Some(required.map(Requirement::try_from).collect::<Result<_, _>>()?),
+        };
+        Ok(Self::try_from(written)?)
+    }
+}
+
+impl TryFrom<LabelSelectorRequirement> for Requirement {
+    type Error = String;
+
+    fn try_from(requirement: LabelSelectorRequirement) -> Result<Self, String> {
+        let LabelSelectorRequirement {
+            key,
+            operator,
+            values,
+        } = requirement;
+        let operator = match operator.as_str() {
+            "In" => Operator::In,
+            "NotIn" => Operator::NotIn,
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            _ => return Err(format!("{operator:?} is not an operator")),
+        };
+        let values = values.unwrap_or_default().into_iter().map(Value::try_from);
+        Ok(Self::try_from(WrittenRequirement {
+            key: Key::try_from(key)?,
+            operator,
+            values: Some(values.collect::<Result<_, _>>()?),
+        })?)
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use headroom_domain::{hint::Found, policy::Policy, resource::PerResource};
+use headroom_domain::{
+    hint::{Asked, Found},
+    policy::Policy,
+    resource::PerResource,
+};
 use headroom_kit::gate::Gate;
 use http_body_util::{Full, StreamBody};
 use hyper::body::Frame;
@@ -15,6 +19,7 @@ use crate::{
     endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
     error::{Denial, Outcome, StepError},
     node::Labels,
+    policies::strategies::Strategies,
     review::Operation,
 };
 
@@ -25,12 +30,20 @@ impl Nodes for NoNodes {
         Some(Policy::default())
     }
 
-    fn hint(&self, _node: &str, _uid: &str, _annotation: Option<&str>, _now: Duration) -> Option<Found> {
+    fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
         None
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
     }
 
     fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
         None
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::default()
     }
 }
 
@@ -63,7 +76,7 @@ static OBEYS: Step = Step {
     run: |ctx, draft| {
         draft.set(&["half"], true).map_err(StepError::Write)?;
         match ctx.request.name.as_str() {
-            "denied" => Err(Stop::Denied(Denial {
+            "denied" => Err(Stop::Denied(Denial::Value {
                 field: "metadata.name".to_owned(),
                 value: "denied".to_owned(),
                 reason: "is refused".to_owned(),
@@ -119,8 +132,8 @@ fn router(limits: Limits) -> Router {
         gates: GateSet::parse([&WRITES.gate, &OBEYS.gate], "").unwrap(),
         nodes: Arc::new(NoNodes),
         limits,
-        origin: Instant::now(),
         heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint: false,
     })
 }
 

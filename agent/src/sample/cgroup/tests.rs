@@ -1,10 +1,12 @@
-//! Trees of every shape in a temporary directory, and the hierarchy of this machine.
+//! Trees of every shape in a temporary directory.
 
 use tempfile::TempDir;
 
 use super::*;
 
 const UID: &str = "0b1c7a52-3f4e-4d6b-9a1e-2c3d4e5f6a7b";
+const OTHER: &str = "11111111-2222-3333-4444-555555555555";
+/// Static pods, and the mirror pods that stand for them, have a hash in their place.
 const STATIC: &str = "9f86d081884c7d659a2feaa0c55ad015";
 
 struct Mount(TempDir);
@@ -54,53 +56,108 @@ fn underscored(uid: &str) -> String {
     uid.replace('-', "_")
 }
 
+/// How hierarchies are mounted: their names below the mount, and the version.
+const MOUNTS: [(&[&str], Version); 4] = [
+    (&["cpuacct", "memory"], Version::V1),
+    (&["cpu,cpuacct", "memory"], Version::V1),
+    (&["unified"], Version::V2),
+    (&["."], Version::V2),
+];
+
+/// Where a Guaranteed, a Burstable and a BestEffort pod are with either driver, below the root and below a kubelet's own
+/// cgroup.
+fn placed() -> [[String; 3]; 4] {
+    let [guaranteed, burstable, besteffort] = [UID, STATIC, OTHER].map(underscored);
+    let cgroupfs = |kubepods: &str| {
+        [
+            format!("{kubepods}/pod{UID}"),
+            format!("{kubepods}/burstable/pod{STATIC}"),
+            format!("{kubepods}/besteffort/pod{OTHER}"),
+        ]
+    };
+    let systemd = |folder: &str, name: &str| {
+        let kubepods = format!("{folder}{name}.slice");
+        [
+            format!("{kubepods}/{name}-pod{guaranteed}.slice"),
+            format!("{kubepods}/{name}-burstable.slice/{name}-burstable-pod{burstable}.slice"),
+            format!("{kubepods}/{name}-besteffort.slice/{name}-besteffort-pod{besteffort}.slice"),
+        ]
+    };
+    [
+        cgroupfs("kubepods"),
+        cgroupfs("kubelet/kubepods"),
+        systemd("", "kubepods"),
+        systemd("kubelet.slice/", "kubelet-kubepods"),
+    ]
+}
+
 #[test]
-fn pods_of_all_classes_are_found_with_the_cgroupfs_driver() {
-    let mount = Mount::new();
-    for controller in ["cpuacct", "memory"] {
-        mount
-            .folder(&format!("{controller}/kubepods/pod{STATIC}/abcdef"))
-            .folder(&format!("{controller}/kubepods/burstable/pod{UID}"))
-            .folder(&format!(
-                "{controller}/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555"
-            ));
+fn pods_of_all_classes_are_found_wherever_a_kubelet_puts_them() {
+    for (hierarchies, version) in MOUNTS {
+        for pods in placed() {
+            let mount = Mount::new();
+            for hierarchy in hierarchies {
+                if version == Version::V2 {
+                    mount.write(&format!("{hierarchy}/cgroup.controllers"), "cpu memory\n");
+                }
+                for pod in &pods {
+                    mount.folder(&format!("{hierarchy}/{pod}"));
+                }
+            }
+            let kubepods = mount.kubepods();
+            let scan = kubepods.scan().unwrap();
+            let expected = [UID, OTHER, STATIC].map(str::to_owned).as_slice().sorted();
+            assert_eq!(mount.uids(), expected, "{hierarchies:?} {pods:?}");
+            assert_eq!(
+                (scan.unreadable, scan.untracked),
+                (0, 0),
+                "{hierarchies:?} {pods:?}"
+            );
+            assert_eq!(kubepods.versions(), (version, version));
+        }
     }
-    assert_eq!(
-        mount.uids(),
-        [UID, "11111111-2222-3333-4444-555555555555", STATIC]
-            .map(str::to_owned)
-            .as_slice()
-            .sorted()
-    );
-    assert_eq!(mount.kubepods().versions(), (Version::V1, Version::V1));
 }
 
 #[test]
-fn pods_of_all_classes_are_found_with_the_systemd_driver() {
-    let mount = Mount::unified();
-    let burstable = "kubepods.slice/kubepods-burstable.slice";
-    mount
-        .folder(&format!(
-            "kubepods.slice/kubepods-pod{STATIC}.slice/cri-containerd-abc.scope"
-        ))
-        .folder(&format!(
-            "{burstable}/kubepods-burstable-pod{}.slice/crio-abc.scope",
-            underscored(UID)
-        ))
-        .folder("kubepods.slice/kubepods-besteffort.slice");
-    assert_eq!(mount.uids(), [UID, STATIC].map(str::to_owned).as_slice().sorted());
-    assert_eq!(mount.kubepods().versions(), (Version::V2, Version::V2));
-}
-
-#[test]
-fn kubepods_below_a_kubelet_cgroup_is_found() {
-    let mount = Mount::unified();
-    let slice = "kubelet.slice/kubelet-kubepods.slice";
-    mount.folder(&format!(
-        "{slice}/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod{}.slice",
-        underscored(UID)
-    ));
-    assert_eq!(mount.uids(), [UID]);
+fn containers_of_every_runtime_belong_to_their_pod_and_are_none() {
+    let id = "9c1d".repeat(16);
+    let containers = [
+        id.clone(),
+        format!("cri-containerd-{id}.scope"),
+        format!("crio-{id}.scope"),
+        format!("crio-conmon-{id}.scope"),
+        format!("crio-{id}.scope/container"),
+        format!("docker-{id}.scope"),
+        // A runtime that takes what systemd is told for a path.
+        format!(
+            "kubepods-burstable-pod{}.slice:cri-containerd:{id}",
+            underscored(OTHER)
+        ),
+        format!("pod{OTHER}"),
+    ];
+    for [pod, ..] in placed() {
+        let mount = Mount::new();
+        mount.folder(&format!("memory/{pod}"));
+        for container in &containers {
+            mount.folder(&format!("cpuacct/{pod}/{container}"));
+        }
+        let scan = mount.kubepods().scan().unwrap();
+        assert_eq!((scan.pods.len(), scan.unreadable), (1, 0), "{scan:?}");
+        assert_eq!(scan.pods[0].uid, UID);
+        for container in &containers {
+            let processes = format!("cpuacct/{pod}/{container}/cgroup.procs");
+            mount.write(&processes, "4711\n");
+            assert!(
+                mount.kubepods().is_populated(&scan.pods[0]).unwrap(),
+                "{container}"
+            );
+            mount.write(&processes, "");
+            assert!(
+                !mount.kubepods().is_populated(&scan.pods[0]).unwrap(),
+                "{container}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -138,6 +195,22 @@ fn names_that_are_no_pods_are_counted_or_passed_over() {
         .write("kubepods/podfile", "not a directory");
     let scan = mount.kubepods().scan().unwrap();
     assert_eq!((scan.pods.len(), scan.unreadable, scan.untracked), (0, 3, 0));
+
+    let mount = Mount::unified();
+    let burstable = "kubepods.slice/kubepods-burstable.slice";
+    mount
+        .folder("kubepods.slice/kubepods-pod.slice")
+        .folder(&format!(
+            "{burstable}/kubepods-burstable-pod{}.slice",
+            "a".repeat(64)
+        ))
+        .folder(&format!("{burstable}/kubepods-burstable-pod%2e%2e.slice"))
+        // Without the names of the slices above, or not a slice.
+        .folder(&format!("{burstable}/kubepods-pod{STATIC}.slice"))
+        .folder(&format!("kubepods.slice/pod{STATIC}"))
+        .folder(&format!("kubepods.slice/kubepods-pod{STATIC}.scope"));
+    let scan = mount.kubepods().scan().unwrap();
+    assert_eq!((scan.pods.len(), scan.unreadable, scan.untracked), (0, 3, 0));
 }
 
 #[test]
@@ -162,11 +235,7 @@ fn version_1_is_read_with_everything_below() {
         .write(&format!("memory/{pod}/memory.stat"), stat)
         .write("memory/kubepods/memory.usage_in_bytes", "9000\n")
         .write("memory/kubepods/memory.stat", stat)
-        .write("memory/kubepods/memory.failcnt", "4\n")
-        .write(
-            "memory/kubepods/memory.oom_control",
-            "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
-        );
+        .write("memory/kubepods/memory.failcnt", "4\n");
     let kubepods = mount.kubepods();
     let pods = kubepods.scan().unwrap().pods;
     assert_eq!(kubepods.cpu_ns(&pods[0]).unwrap(), Some(3_552_109_177_528));
@@ -180,11 +249,7 @@ fn version_1_is_read_with_everything_below() {
     assert_eq!(kubepods.working_set().unwrap(), Some(6_920));
     assert_eq!(
         kubepods.limit_events().unwrap(),
-        Some(LimitEvents {
-            hits: 4,
-            ooms: 2,
-            ooms_below: 2
-        })
+        Some(LimitEvents { hits: 4, ooms: None })
     );
     assert_eq!(kubepods.pressure().unwrap(), None);
 }
@@ -229,8 +294,10 @@ fn version_2_is_read_with_swap_and_its_own_limit_apart_from_those_below() {
         kubepods.limit_events().unwrap(),
         Some(LimitEvents {
             hits: 3,
-            ooms: 1,
-            ooms_below: 8
+            ooms: Some(Ooms {
+                own: 1,
+                with_below: 8
+            })
         })
     );
     assert_eq!(kubepods.pressure().unwrap().unwrap().some_us, 12);
@@ -291,86 +358,6 @@ fn population_is_told_by_either_version() {
         "4711\n",
     );
     assert!(kubepods.is_populated(&pod).unwrap());
-}
-
-/// Puts a cgroup where the kubelet would, in the hierarchies of this machine, and takes it away again.
-struct RealPod {
-    folders: Vec<PathBuf>,
-}
-
-impl RealPod {
-    fn create(uid: &str) -> Option<Self> {
-        let mount = Path::new("/sys/fs/cgroup");
-        let roots = if mount.join("cpuacct").is_dir() {
-            vec![mount.join("cpuacct"), mount.join("memory")]
-        } else {
-            vec![mount.to_owned()]
-        };
-        let mut folders = Vec::new();
-        for root in roots {
-            for path in [
-                "kubepods".to_owned(),
-                "kubepods/burstable".to_owned(),
-                format!("kubepods/burstable/pod{uid}"),
-            ] {
-                let path = root.join(path);
-                if !path.is_dir() {
-                    fs::create_dir(&path).ok()?;
-                    folders.push(path.clone());
-                }
-                // Version 2 hands controllers down level by level; version 1 has no such file.
-                let _is_v2 = fs::write(path.parent()?.join("cgroup.subtree_control"), "+memory").is_ok();
-            }
-        }
-        Some(Self { folders })
-    }
-}
-
-impl Drop for RealPod {
-    fn drop(&mut self) {
-        for folder in self.folders.iter().rev() {
-            // Another test or a running demo may have put something of its own in.
-            let _may_be_in_use = fs::remove_dir(folder);
-        }
-    }
-}
-
-#[test]
-fn real_hierarchy_yields_cpu_and_memory_of_a_pod() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let uid = format!("00000000-0000-4000-8000-{:012}", std::process::id());
-    let real = RealPod::create(&uid).expect("root may create cgroups");
-    let kubepods = Kubepods::find(Path::new("/sys/fs/cgroup")).expect("kubepods of this test");
-    let pods = kubepods.scan().unwrap().pods;
-    let pod = pods
-        .into_iter()
-        .find(|pod| pod.uid == uid)
-        .expect("pod of this test");
-    assert!(!kubepods.is_populated(&pod).unwrap());
-
-    let folder = kubepods.cpu.path.join(&pod.path);
-    let mut child = std::process::Command::new("sh")
-        .arg("-c")
-        .arg("echo $$ > \"$0/cgroup.procs\" && while :; do :; done")
-        .arg(&folder)
-        .spawn()
-        .unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while kubepods.cpu_ns(&pod).unwrap() < Some(20_000_000) && std::time::Instant::now() < deadline {
-        std::thread::yield_now();
-    }
-    let used = kubepods.cpu_ns(&pod).unwrap();
-    let was_populated = kubepods.is_populated(&pod).unwrap();
-    let memory = kubepods.memory(&pod).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(used >= Some(20_000_000) && was_populated, "{used:?}");
-    assert!(memory.is_some());
-
-    drop(real);
-    assert_eq!(kubepods.cpu_ns(&pod).unwrap(), None);
 }
 
 trait Sorted {

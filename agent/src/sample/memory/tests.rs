@@ -99,19 +99,41 @@ fn oom_kill_is_the_nodes_own_only_with_global_reclaim_and_no_limit_hit() {
     );
     assert_eq!(counters(9, 2).since(&calm, PERIOD).node_ooms, 1);
 
-    let at_limit = |ooms_below| MemoryCounters {
-        limit: Some(LimitEvents {
-            ooms_below,
-            ..LimitEvents::default()
-        }),
+    let limit = |with_below| {
+        let ooms = Ooms { own: 0, with_below };
+        Some(LimitEvents {
+            hits: 0,
+            ooms: Some(ooms),
+        })
+    };
+    let at_limit = |with_below| MemoryCounters {
+        limit: limit(with_below),
         ..counters(9, 2)
     };
     let before = MemoryCounters {
-        limit: Some(LimitEvents::default()),
+        limit: limit(0),
         ..calm
     };
     assert_eq!(at_limit(1).since(&before, PERIOD).node_ooms, 0);
     assert_eq!(at_limit(0).since(&before, PERIOD).node_ooms, 1);
+}
+
+#[test]
+fn kill_where_no_limit_has_a_count_is_kubepods_own_while_it_is_at_its_limit() {
+    let version_1 = |hits, scanned, oom_kills| MemoryCounters {
+        limit: Some(LimitEvents { hits, ooms: None }),
+        ..counters(scanned, oom_kills)
+    };
+    let calm = version_1(7, 5, 1);
+    let ooms = |after: MemoryCounters| {
+        let pressure = after.since(&calm, PERIOD);
+        (pressure.limit_ooms, pressure.node_ooms)
+    };
+    assert_eq!(ooms(version_1(7, 5, 2)), (0, 0), "a pod at its limit");
+    assert_eq!(ooms(version_1(9, 5, 3)), (2, 0));
+    assert_eq!(ooms(version_1(9, 6, 3)), (2, 0), "not counted twice");
+    assert_eq!(ooms(version_1(9, 6, 1)), (0, 0));
+    assert_eq!(ooms(version_1(7, 6, 2)), (0, 1));
 }
 
 #[test]
@@ -162,4 +184,37 @@ fn running_machine_is_readable() {
         "{meminfo:?}"
     );
     MemoryCounters::read(&files).unwrap();
+}
+
+#[test]
+fn any_direct_reclaim_counts_as_a_millisecond_at_least() {
+    let at = |direct_reclaim_ns: u64| MemoryCounters {
+        direct_reclaim_ns,
+        ..MemoryCounters::default()
+    };
+    let stall = |ns: u64| {
+        at(5 + ns)
+            .since(&at(5), Duration::from_secs(10))
+            .direct_reclaim_ms
+    };
+    assert_eq!([stall(0), stall(1), stall(1_000_001)], [0, 1, 2]);
+}
+
+#[test]
+fn a_victim_that_was_ending_anyway_is_an_oom_kill_of_the_node() {
+    let counters = |scanned, victims| MemoryCounters {
+        vm: Vmstat {
+            scanned,
+            ..Vmstat::default()
+        },
+        victims,
+        ..MemoryCounters::default()
+    };
+    let ooms = |now: &MemoryCounters| now.since(&counters(0, 3), Duration::from_secs(1)).node_ooms;
+    assert_eq!(ooms(&counters(10, 4)), 1);
+    assert_eq!(
+        ooms(&counters(0, 4)),
+        0,
+        "within a limit: the machine reclaimed nothing"
+    );
 }

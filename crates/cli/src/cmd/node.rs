@@ -16,9 +16,7 @@ pub(crate) async fn node<W: Write>(
     format: Format,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let nodes = webhook.list(Some(&name)).await?;
-    let found = nodes.into_iter().find(|node| node.name == name);
-    let node = found.ok_or(Error::UnknownNode { name })?;
+    let node = webhook.one(name).await?;
     match format {
         Format::Table => screen.print(&Page(&node).to_string()),
         Format::Json => screen.print(&format!("{:#}\n", output::node_json(&node))),

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How keys name a resource, and the unit of its amounts.
-const fn words(resource: Resource) -> (&'static str, &'static str) {
+pub(super) const fn words(resource: Resource) -> (&'static str, &'static str) {
     match resource {
         Resource::Cpu => ("cpu", "milli"),
         Resource::Memory => ("mem", "bytes"),
@@ -26,18 +26,19 @@ pub fn row(node: &Node) -> Value {
     Value::Object(members(node))
 }
 
-fn members(node: &Node) -> Map<String, Value> {
+pub(super) fn members(node: &Node) -> Map<String, Value> {
     let Node {
         name,
         uid,
         policy: _,
         policy_refused: _,
+        floor_trouble: _,
         hint,
         raw: _,
         allocatable: _,
         bound: _,
         pods,
-        why: _,
+        rules: _,
     } = node;
     let hint = hint.as_ref();
     let of_node = [
@@ -68,7 +69,6 @@ fn of_resource(node: &Node, resource: Resource) -> [(String, Value); 10] {
         raw,
         allocatable,
         bound,
-        why,
         ..
     } = node;
     let (word, unit) = words(resource);
@@ -94,7 +94,7 @@ fn of_resource(node: &Node, resource: Resource) -> [(String, Value); 10] {
             json!(part.map(|part| part.brake.level())),
         ),
         (format!("reasons_{word}"), json!(part.map(|part| &part.reasons))),
-        (format!("why_{word}"), json!(why.get(resource))),
+        (format!("why_{word}"), json!(node.why(resource))),
     ]
 }
 
@@ -106,16 +106,17 @@ fn age_ms(hint: &Hint) -> u64 {
 pub fn node(node: &Node) -> Value {
     let mut all = members(node);
     for resource in Resource::ALL {
-        let derivation = Derivation::of(node, resource).map(|derivation| terms(&derivation));
+        let derivation = Derivation::of(node, resource).map(|derivation| derivation_json(&derivation));
         all.insert(resource.name().to_owned(), json!(derivation));
     }
     all.insert("hint".to_owned(), json!(node.hint.as_ref().map(report)));
     all.insert("policy".to_owned(), json!(node.policy.as_ref().map(policy)));
     all.insert("policy_refused".to_owned(), json!(node.policy_refused));
+    all.insert("floor_trouble".to_owned(), json!(node.floor_trouble));
     Value::Object(all)
 }
 
-fn policy(in_force: &InForce) -> Value {
+pub(super) fn policy(in_force: &InForce) -> Value {
     let InForce {
         policy:
             Policy {
@@ -150,7 +151,8 @@ fn policy(in_force: &InForce) -> Value {
     Value::Object(members)
 }
 
-fn terms(derivation: &Derivation) -> Value {
+/// The terms of a derivation.
+pub(super) fn derivation_json(derivation: &Derivation) -> Value {
     let Slack {
         raw,
         safe,
@@ -174,7 +176,10 @@ fn terms(derivation: &Derivation) -> Value {
     ] {
         terms.insert(format!("{term}_{unit}"), value);
     }
+    terms.insert("peak_age_s".to_owned(), json!(derivation.peak_age.as_secs()));
     for (term, value) in [
+        ("min_cents", derivation.bounds.min.0),
+        ("max_cents", derivation.bounds.max.0),
         ("theta_ppm", derivation.theta_ppm),
         ("margin_ppm", derivation.margin_ppm),
         ("coverage_ppm", derivation.coverage_ppm),
@@ -235,6 +240,7 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
         margin_ppm,
         brake,
         reasons,
+        peak_age_frames,
     } = part;
     let (_, unit) = words(resource);
     let mut members = Map::new();
@@ -247,6 +253,7 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     ] {
         members.insert(format!("{term}_{unit}"), json!(value));
     }
+    members.insert("peak_age_frames".to_owned(), json!(peak_age_frames));
     members.insert("published_cents".to_owned(), json!(published.0));
     members.insert("target_cents".to_owned(), json!(target.0));
     members.insert("coverage_ppm".to_owned(), json!(coverage_ppm));

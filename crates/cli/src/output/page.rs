@@ -22,45 +22,52 @@ pub struct Page<'a>(pub &'a Node);
 impl fmt::Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(node) = self;
-        let Node {
-            name,
-            uid,
-            policy,
-            policy_refused,
-            hint,
-            raw: _,
-            allocatable: _,
-            bound: _,
-            pods,
-            why,
-        } = node;
-        writeln!(f, "node {name}, uid {uid}, {pods} pods bound")?;
-        match policy {
-            None => writeln!(f, "policy not known: what was decided last stays")?,
-            Some(in_force) => rules(f, in_force)?,
-        }
-        if let Some(reason) = policy_refused {
-            writeln!(f, "ConfigMap refused: {reason}")?;
-        }
-        match hint {
-            None => writeln!(f, "no agent has reported")?,
-            Some(hint) => head(f, hint)?,
-        }
+        inputs(f, node)?;
+        let hint = node.hint.as_ref();
         for resource in Resource::ALL {
             writeln!(f, "\n{resource}: {}", outcome(node, resource))?;
             match Derivation::of(node, resource) {
                 Some(derivation) => write!(f, "{derivation}")?,
                 None => writeln!(f, "  nothing has been derived yet")?,
             }
-            let report = hint.as_ref().map(|hint| hint.report.resources.get(resource));
-            let agent = report.map_or_else(|| reasons(&[]), |report| reasons(&report.reasons));
+            let report = hint.map(|hint| hint.report.resources.get(resource));
+            let agent = report.map_or_else(|| reasons::<String>(&[]), |report| reasons(&report.reasons));
             writeln!(f, "  {:<10}{agent}", "agent")?;
-            writeln!(f, "  {:<10}{}", "webhook", reasons(why.get(resource)))?;
+            writeln!(f, "  {:<10}{}", "webhook", reasons(&node.why(resource)))?;
         }
         match hint {
             None => Ok(()),
             Some(hint) => signals(f, &hint.report.signals),
         }
+    }
+}
+
+/// What is known of a node before any rule applies: the node, its policy, its newest report.
+pub(super) fn inputs(f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
+    let Node {
+        name,
+        uid,
+        policy,
+        policy_refused,
+        floor_trouble,
+        hint,
+        pods,
+        ..
+    } = node;
+    writeln!(f, "node {name}, uid {uid}, {pods} pods bound")?;
+    match policy {
+        None => writeln!(f, "policy not known: what was decided last stays")?,
+        Some(in_force) => rules(f, in_force)?,
+    }
+    if let Some(reason) = policy_refused {
+        writeln!(f, "ConfigMap refused: {reason}")?;
+    }
+    if let Some(trouble) = floor_trouble {
+        writeln!(f, "{trouble}")?;
+    }
+    match hint {
+        None => writeln!(f, "no agent has reported"),
+        Some(hint) => head(f, hint),
     }
 }
 
@@ -87,6 +94,7 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
         Source::ConfigMap => "the ConfigMap",
         Source::Entry => entry.as_deref().unwrap_or("the ConfigMap"),
         Source::Annotation => "the node's annotation",
+        Source::Gate => "the feature gate",
     };
     write!(f, "mode {mode} by {by}, floor {}", floor.name())?;
     match entry {

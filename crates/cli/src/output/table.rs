@@ -67,11 +67,16 @@ pub fn top(nodes: &[Node]) -> String {
             cells
         })
     });
-    table(
+    let mut text = table(
         &TOP,
         &["USED", "PEAK", "RATIO", "RAW", "ALLOCATABLE", "BOUND", "FREE"],
         rows,
-    )
+    );
+    // It is one floor for all nodes.
+    if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
+        text.extend([trouble, "\n"]);
+    }
+    text
 }
 
 /// One line for each resource of a node, as `key=value`: for logs and pipes.
@@ -182,7 +187,7 @@ pub(super) fn hint_age(hint: &Hint) -> String {
     }
 }
 
-fn table<const N: usize>(
+pub(super) fn table<const N: usize>(
     columns: &[&str; N],
     right: &[&str],
     rows: impl Iterator<Item = [String; N]>,

@@ -21,6 +21,7 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
         uid: "u1".to_owned(),
         policy: Some(wire::PolicyInForce::of(&in_force(), &[])),
         policy_refused: String::new(),
+        floor_trouble: String::new(),
         hint: Some(report(name)),
         hint_age_ms: 3000,
         hint_standing: "fresh".to_owned(),
@@ -28,9 +29,25 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
         allocatable: amounts(40_320, 118),
         bound: amounts(30_000, 104),
         pods: 31,
-        why_cpu: vec!["hint".to_owned()],
-        why_memory: vec!["hint".to_owned(), "clamped-max".to_owned()],
+        rules_cpu: rules(31_500, 128, 40_320, 30_000, &["hint"]),
+        rules_memory: rules(118 << 30, 100, 118 << 30, 104 << 30, &["hint", "clamped-max"]),
     }
+}
+
+fn rules(raw: u64, cents: u32, product: u64, bound: u64, why: &[&str]) -> Vec<wire::Rule> {
+    let rule = |name: &str, term, why: &[&str]| wire::Rule {
+        name: name.to_owned(),
+        term: Some(term),
+        why: why.iter().map(|&code| code.to_owned()).collect(),
+    };
+    let ratio = wire::rule::Term::RatioNano(u64::from(cents) * 10_000_000);
+    vec![
+        rule("baseline", wire::rule::Term::Amount(raw), &[]),
+        rule("ratio", ratio, why),
+        rule("product", wire::rule::Term::Amount(product), &[]),
+        rule("floor", wire::rule::Term::Amount(bound), &[]),
+        rule("result", wire::rule::Term::Amount(product), &[]),
+    ]
 }
 
 fn in_force() -> InForce {
@@ -58,6 +75,7 @@ fn report(node: &str) -> wire::HintReport {
         margin_ppm: 100_000,
         brake: 0,
         reasons: vec!["slack".to_owned()],
+        peak_age_frames: 36,
     };
     let memory = wire::Resource {
         name: "memory".to_owned(),
@@ -72,6 +90,7 @@ fn report(node: &str) -> wire::HintReport {
         margin_ppm: 100_000,
         brake: 2,
         reasons: vec!["direct-reclaim".to_owned(), "clamped-max".to_owned()],
+        peak_age_frames: 0,
     };
     wire::HintReport {
         node: node.to_owned(),
@@ -149,6 +168,7 @@ fn a_line_says_all_that_a_row_says() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot is one page")]
 fn the_page_derives_the_ratio_term_by_term() {
     assert_snapshot!(Page(&node(status("worker-1"))), @r#"
     node worker-1, uid u1, 31 pods bound
@@ -159,21 +179,24 @@ fn the_page_derives_the_ratio_term_by_term() {
     agent sees FULL (ebpf), this replica nudges
 
     cpu: ratio 1.28, allocatable 31.5 -> 40.3, bound 30.0, free 10.3
-      C          32000m  physical capacity
-      A          31500m  raw allocatable, the kubelet's own
-      theta       90.0%  share that predicted use may reach
-      T          28800m  safe use: the smaller of theta × C and A
-      P0         13900m  highest peak in the history, for the pods that are there now
-      m           10.0%  margin on the peak
-      P          15290m  predicted peak: P0 × (1 + m), rounded up
-      Rw         27090m  requests of the pods, each weighted by trust
-      R          30000m  requests of all pods bound
-      S           9100m  slack: T - P + Rw - A
-      coverage   100.0%  valid share of the history; scales S above zero
-      target       1.28  (A + S × coverage) / A, within bounds
-      published    1.28  down at once, up slowly, lowered by brakes; never below the floor
-      floor        0.96  R / A, rounded up: what is bound stays covered
-      brake     L0 none  the agent's brake
+      C             32000m  physical capacity
+      A             31500m  raw allocatable, the kubelet's own
+      theta          90.0%  share that predicted use may reach
+      T             28800m  safe use: the smaller of theta × C and A
+      max H         3h ago  when the highest peak was
+      P0            13900m  highest peak in the history, for the pods that are there now
+      m              10.0%  margin on the peak
+      P             15290m  predicted peak: P0 × (1 + m), rounded up
+      Rw            27090m  requests of the pods, each weighted by trust
+      R             30000m  requests of all pods bound
+      S              9100m  slack: T - P + Rw - A
+      coverage      100.0%  valid share of the history; scales S above zero
+      wanted        40600m  A + S, scaled by coverage above zero
+      bounds    1.00..2.00  of the policy: what is wanted lies within
+      target          1.28  what is wanted over A, within bounds
+      published       1.28  down at once, up slowly; never below the floor
+      floor           0.96  R / A, rounded up: what is bound stays covered
+      brake        L0 none  the agent's brake
       agent     slack
       webhook   hint
 
@@ -182,15 +205,18 @@ fn the_page_derives_the_ratio_term_by_term() {
       A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
       theta                        90.0%  share that predicted use may reach
       T         114031381708B (106.2GiB)  safe use: theta × A
-      P0          77309411328B (72.0GiB)  highest peak in the history, for the pods that are there now
+      max H                       0s ago  when the highest peak was
+      P0          77309411328B (72.0GiB)  highest peak in the history, or the last one and the worst climb of half an hour
       m                            10.0%  margin on the peak
       P           85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
       Rw         103079215104B (96.0GiB)  requests of the pods, each weighted by trust
       R         111669149696B (104.0GiB)  requests of all pods bound
       S             5368709119B (5.0GiB)  slack: T - P + Rw - A
       coverage                    100.0%  valid share of the history; scales S above zero
-      target                        1.00  (A + S × coverage) / A, within bounds
-      published                     1.00  down at once, up slowly, lowered by brakes; never below the floor
+      wanted    132070244351B (123.0GiB)  A + S, scaled by coverage above zero
+      bounds                  1.00..1.00  of the policy: the highest is less than what is wanted
+      target                        1.00  what is wanted over A, within bounds
+      published                     1.00  down at once, up slowly; never below the floor
       floor                         0.89  R / A, rounded up: what is bound stays covered
       brake                      L2 shed  the agent's brake
       agent     direct-reclaim,clamped-max
@@ -357,4 +383,113 @@ fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
         line(Source::Annotation, None),
         "mode auto by the node's annotation, floor requests"
     );
+}
+
+#[test]
+fn trouble_with_the_floor_is_said_once_below_the_table_and_on_each_page() {
+    const TROUBLE: &str = "no floor: it is gone";
+    let troubled = |name| {
+        node(wire::NodeStatus {
+            floor_trouble: TROUBLE.to_owned(),
+            ..status(name)
+        })
+    };
+    let table = top_table(&[troubled("a"), troubled("b")]);
+    assert!(
+        table.ends_with(&format!("\n{TROUBLE}\n")) && table.matches(TROUBLE).count() == 1,
+        "{table}"
+    );
+    let page = Page(&troubled("a")).to_string();
+    assert!(page.contains(&format!("\n{TROUBLE}\n")), "{page}");
+    assert_eq!(node_json(&troubled("a"))["floor_trouble"], TROUBLE);
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot is one page")]
+fn an_explanation_tells_each_rule_with_its_reasons() {
+    let mut status = status("worker-1");
+    status.allocatable = Some(wire::Amounts {
+        cpu_milli: 31_500,
+        memory_bytes: 118 << 30,
+    });
+    status.rules_memory[1].why.push("from-a-newer-webhook".to_owned());
+    let node = Node::try_from(status).unwrap();
+    assert_snapshot!(Explanation(&node).to_string(), @r#"
+    node worker-1, uid u1, 31 pods bound
+    mode auto by the ConfigMap's entry "batch", floor requests
+      cpu     bounds 1.00..2.00, target 90.0%, annotation up to 5.00
+      memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
+    report 7 of boot b1, 3s old, production timing, pods of generation 4711
+    agent sees FULL (ebpf), this replica nudges
+
+    cpu
+      C             32000m  physical capacity
+      A             31500m  raw allocatable, the kubelet's own
+      theta          90.0%  share that predicted use may reach
+      T             28800m  safe use: the smaller of theta × C and A
+      max H         3h ago  when the highest peak was
+      P0            13900m  highest peak in the history, for the pods that are there now
+      m              10.0%  margin on the peak
+      P             15290m  predicted peak: P0 × (1 + m), rounded up
+      Rw            27090m  requests of the pods, each weighted by trust
+      R             30000m  requests of all pods bound
+      S              9100m  slack: T - P + Rw - A
+      coverage      100.0%  valid share of the history; scales S above zero
+      wanted        40600m  A + S, scaled by coverage above zero
+      bounds    1.00..2.00  of the policy: what is wanted lies within
+      target          1.28  what is wanted over A, within bounds
+      published       1.28  down at once, up slowly; never below the floor
+      floor           0.96  R / A, rounded up: what is bound stays covered
+      brake        L0 none  the agent's brake
+
+      baseline  31500m  raw: what the kubelet itself makes of the machine
+      ratio       1.28  by mode, annotation, hint and bounds
+                          hint: a fresh hint is applied
+      product   40320m  raw times the ratio, exclusive CPUs aside; cut off
+      floor     30000m  what is bound to the node; the result is not below it
+      result    40320m  what allocatable is to be
+                stored: 31500m; the next write sets it
+
+    memory
+      C         134861553664B (125.6GiB)  physical capacity
+      A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
+      theta                        90.0%  share that predicted use may reach
+      T         114031381708B (106.2GiB)  safe use: theta × A
+      max H                       0s ago  when the highest peak was
+      P0          77309411328B (72.0GiB)  highest peak in the history, or the last one and the worst climb of half an hour
+      m                            10.0%  margin on the peak
+      P           85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
+      Rw         103079215104B (96.0GiB)  requests of the pods, each weighted by trust
+      R         111669149696B (104.0GiB)  requests of all pods bound
+      S             5368709119B (5.0GiB)  slack: T - P + Rw - A
+      coverage                    100.0%  valid share of the history; scales S above zero
+      wanted    132070244351B (123.0GiB)  A + S, scaled by coverage above zero
+      bounds                  1.00..1.00  of the policy: the highest is less than what is wanted
+      target                        1.00  what is wanted over A, within bounds
+      published                     1.00  down at once, up slowly; never below the floor
+      floor                         0.89  R / A, rounded up: what is bound stays covered
+      brake                      L2 shed  the agent's brake
+
+      baseline  126701535232B (118.0GiB)  raw: what the kubelet itself makes of the machine
+      ratio                         1.00  by mode, annotation, hint and bounds
+                                            hint: a fresh hint is applied
+                                            clamped-max: the upper bound holds it down
+                                            from-a-newer-webhook
+      product   126701535232B (118.0GiB)  raw times the ratio, exclusive CPUs aside; cut off
+      floor     111669149696B (104.0GiB)  what is bound to the node; the result is not below it
+      result    126701535232B (118.0GiB)  what allocatable is to be
+                stored as it is to be
+    "#);
+    assert_snapshot!(format!("{:#}", explanation_json(&node)["rules_mem"][1]), @r#"
+    {
+      "bytes": null,
+      "ratio_nano": 1000000000,
+      "rule": "ratio",
+      "why": [
+        "hint",
+        "clamped-max",
+        "from-a-newer-webhook"
+      ]
+    }
+    "#);
 }

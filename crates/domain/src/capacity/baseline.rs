@@ -2,20 +2,23 @@
 //!
 //! A kubelet's write need not contain allocatable: it is a difference against the kubelet's copy of the Node, so
 //! the merged object can carry what we wrote. Hence: a value equal to what we wrote last stands for the saved raw
-//! value, any other value from the kubelet is raw, and values from anyone else are carried through.
+//! value, any other value from the kubelet is raw, and values from anyone else are carried through. Other admission
+//! webhooks may raise what they are shown, before us or after us: a value above capacity is never raw, or each of the two
+//! would amplify what the other made.
 
-use super::{Given, RawNote, Why, Write, amount};
+use super::{Given, RawNote, Why, Write, Writer, amount};
 use crate::resource::Resource;
 
-/// The raw value of `resource`, and whether a foreign writer set it. `now` is the value in the write.
+/// The raw value of `resource`, and what is odd about `now`, the value in the write. An error is the reason why no raw
+/// value can be told.
 pub(super) fn baseline(
     resource: Resource,
     now: u64,
     write: &Write<'_>,
     given: &Given<'_>,
-) -> (u64, Option<Why>) {
+) -> Result<(u64, Option<Why>), Why> {
     if let Some(raw) = handed_over(resource, write) {
-        return (raw, None);
+        return Ok((raw, None));
     }
     let saved = given
         .raw
@@ -25,23 +28,41 @@ pub(super) fn baseline(
     let written = written_last(resource, saved, given);
     let saved = saved.or_else(|| given.marker.as_ref().and_then(|marker| marker.raw(resource)));
     let stored = write.old.amount(resource);
-    match (written, saved) {
+    Ok(match (written, saved) {
         (Some(written), Some(saved)) if written == now => {
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);
             (if is_raw_now { now } else { saved }, None)
+        }
+        _ if is_above_capacity(resource, now, write) => {
+            (saved.ok_or(Why::AboveCapacity)?, Some(Why::AboveCapacity))
         }
         _ if write.is_sync() => (now, None),
         _ if stored != Some(now) => (now, Some(Why::ForeignWriter)),
         // Written while we were away: whoever wrote it, it is not ours.
         (Some(_), _) if given.marker.is_some() => (now, None),
         (_, saved) => (saved.unwrap_or(now), None),
-    }
+    })
 }
 
-/// G0: what the floor policy saw the kubelet send in this very request.
+/// True if the node does not have that much; what a kubelet says of itself never exceeds its capacity.
+fn is_above_capacity(resource: Resource, now: u64, write: &Write<'_>) -> bool {
+    let capacity = write.new.capacity.get(resource).as_ref();
+    capacity
+        .and_then(|capacity| amount(resource, capacity))
+        .is_some_and(|capacity| now > capacity)
+}
+
+/// True if the floor policy put another value in the place of the one that the kubelet sent.
+pub(super) fn is_handed_over(resource: Resource, write: &Write<'_>) -> bool {
+    handed_over(resource, write).is_some()
+}
+
+/// G0: what the floor policy saw the kubelet send in this very request. In anyone else's write the note is a leftover of
+/// the kubelet's last one, and says nothing that the marker does not: the policy replaces only the marker's own raw value.
 fn handed_over(resource: Resource, write: &Write<'_>) -> Option<u64> {
     let note = RawNote::handed_over(write.new.annotations.kubelet_raw.as_deref()?)?;
-    let is_of_this_request = note.at.is_some() && note.at == write.new.ready_heartbeat;
+    let is_of_this_request =
+        write.writer == Writer::Kubelet && note.at.is_some() && note.at == write.new.ready_heartbeat;
     let value = note
         .values
         .get(resource)

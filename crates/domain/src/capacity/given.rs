@@ -1,10 +1,11 @@
 //! What a write's annotations say, read once for all rules.
 
 use super::{
-    Annotations, Write, amount,
+    Annotations, Write, amount, cents_of,
     marker::{Marker, RawNote},
 };
 use crate::{
+    hint::Note,
     policy::Mode,
     quantity::{Format, Quantity},
     ratio::Cents,
@@ -19,8 +20,8 @@ pub(super) struct Given<'a> {
     pub(super) raw: PerResource<Option<Quantity>>,
     /// The administrator's ratio annotation, also while `auto` owns the key.
     pub(super) own_ratio: Option<&'a str>,
-    /// The published ratios that the last decision saw.
-    pub(super) last: Option<PerResource<Cents>>,
+    /// The ratios applied last, from which hints move on; 1.00 where none was.
+    pub(super) last: PerResource<Cents>,
     /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable. Where the mode is not known,
     /// nothing asks.
     pub(super) is_managed: bool,
@@ -32,7 +33,7 @@ impl<'a> Given<'a> {
             ratio,
             raw,
             marker,
-            hint,
+            hint: _,
             static_ratio,
             kubelet_raw: _,
         } = &write.new.annotations;
@@ -40,14 +41,16 @@ impl<'a> Given<'a> {
             .as_deref()
             .or(ratio.as_deref())
             .filter(|text| !text.is_empty());
-        let note: Option<crate::hint::Note> = hint.as_deref().and_then(|text| text.parse().ok());
+        let marker_of = |uid| Marker::parse(marker.as_deref(), uid);
+        let marker = marker_of(Some(write.uid));
+        // A Node made anew from a copy of an old one carries what was true of that one.
+        let is_old_life = marker.is_none() && marker_of(None).is_some();
+        let raw = raw.as_deref().filter(|_| !is_old_life);
         Self {
-            marker: Marker::parse(marker.as_deref(), Some(write.uid)),
-            raw: RawNote::parse(raw.as_deref()),
+            last: last(write),
+            marker,
+            raw: RawNote::parse(raw),
             own_ratio,
-            last: note
-                .filter(|note| note.uid == write.uid)
-                .map(|note| note.resources().map(|_, part| part.published())),
             is_managed: match mode {
                 None | Some(Mode::Off) => false,
                 Some(Mode::Static) => own_ratio.is_some(),
@@ -78,4 +81,19 @@ impl<'a> Given<'a> {
             || annotations.hint.is_some()
             || annotations.static_ratio.is_some()
     }
+}
+
+/// What the stored Node says was applied last: its hint annotation before the floor, else what we wrote and from what.
+/// The write itself may carry what an earlier call in the same request made of it.
+fn last(write: &Write<'_>) -> PerResource<Cents> {
+    let marker = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid));
+    let marker = marker.as_ref();
+    let note = write.old.annotations.hint.as_deref();
+    let note: Option<Note> = note.and_then(|text| text.parse().ok());
+    let note = note.filter(|note| note.uid == write.uid);
+    let written = |resource| cents_of(marker?.value(resource)?, marker?.raw(resource)?);
+    PerResource::from_fn(|resource| match &note {
+        Some(note) => note.resources().get(resource).published(),
+        None => written(resource).unwrap_or(Cents::ONE),
+    })
 }

@@ -2,22 +2,41 @@
 
 use super::{Basis, Given, Why};
 use crate::{
-    hint::{Brake, Found, Sight, Standing},
+    estimate::HIGHEST_PROC,
+    hint::{Brake, Caution, Found, Sight, Standing},
     policy::{Mode, Policy},
     ratio::{Cents, Ratio, parse_annotation},
     resource::{PerResource, Resource},
 };
-
-/// The highest ratio on the word of an agent that only has procfs. See agent.md, section 2.6.
-const HIGHEST_WITHOUT_EBPF: Cents = Cents(150);
 
 /// The ratio for one resource, and the reasons for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
     /// The ratio; `None` if nothing may be changed yet.
     pub(super) ratio: Option<Ratio>,
+    /// What the hint came to within bounds, where one was asked.
+    pub(super) hinted: Option<Cents>,
     /// Reasons, in order.
     pub(super) why: Vec<Why>,
+}
+
+impl Chosen {
+    /// 1.00, for a node that nothing asks to amplify.
+    pub(super) fn restored() -> Self {
+        Self {
+            ratio: Some(Ratio::ONE),
+            hinted: None,
+            why: vec![Why::Restored],
+        }
+    }
+
+    fn hinted(cents: Cents, why: Vec<Why>) -> Self {
+        Self {
+            ratio: Some(Ratio::from_cents(cents)),
+            hinted: Some(cents),
+            why,
+        }
+    }
 }
 
 /// The ratio for a node that is managed.
@@ -27,50 +46,35 @@ pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -
         hint,
         bound: _,
     } = *basis;
+    let highest = Ratio::from_cents(*policy.static_max.get(resource));
+    let hinted = hint.map(|found| {
+        let (cents, mut why) = from_hint(resource, found, policy, given);
+        let cents = clamped(resource, cents, policy, &mut why);
+        Chosen::hinted(cents, why)
+    });
     match policy.mode {
-        Mode::Off => Chosen {
-            ratio: Some(Ratio::ONE),
-            why: vec![Why::Restored],
-        },
-        Mode::Static => from_annotation(
-            resource,
-            given,
-            Ratio::from_cents(*policy.static_max.get(resource)),
-        ),
+        Mode::Off => Chosen::restored(),
+        Mode::Static => from_annotation(resource, given, highest),
         Mode::Guard => {
-            let annotated = from_annotation(
-                resource,
-                given,
-                Ratio::from_cents(*policy.static_max.get(resource)),
-            );
-            let (cents, mut why) = match hint {
-                Some(found) => from_hint(resource, found, given),
-                None => (Cents::ONE, vec![Why::NoHint]),
-            };
-            let cents = clamped(resource, cents, policy, &mut why);
-            let hinted = Ratio::from_cents(cents);
-            match annotated.ratio {
-                Some(ratio) if ratio <= hinted => annotated,
-                _ => Chosen {
-                    ratio: Some(hinted),
-                    why,
-                },
+            let annotated = from_annotation(resource, given, highest);
+            let limit = hinted.unwrap_or_else(|| Chosen {
+                hinted: None,
+                ..Chosen::hinted(Cents::ONE, vec![Why::NoHint])
+            });
+            if annotated.ratio <= limit.ratio {
+                Chosen {
+                    hinted: limit.hinted,
+                    ..annotated
+                }
+            } else {
+                limit
             }
         }
-        Mode::Auto => match hint {
-            Some(found) => {
-                let (cents, mut why) = from_hint(resource, found, given);
-                let cents = clamped(resource, cents, policy, &mut why);
-                Chosen {
-                    ratio: Some(Ratio::from_cents(cents)),
-                    why,
-                }
-            }
-            None => Chosen {
-                ratio: None,
-                why: vec![Why::NoHint],
-            },
-        },
+        Mode::Auto => hinted.unwrap_or_else(|| Chosen {
+            ratio: None,
+            hinted: None,
+            why: vec![Why::NoHint],
+        }),
     }
 }
 
@@ -81,8 +85,8 @@ fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen 
         .map_or_else(|| Ok(PerResource::default()), parse_annotation)
     else {
         return Chosen {
-            ratio: Some(Ratio::ONE),
             why: vec![Why::BadAnnotation],
+            ..Chosen::restored()
         };
     };
     let ratio = ratios.get(resource).unwrap_or(Ratio::ONE).max(Ratio::ONE);
@@ -92,29 +96,53 @@ fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen 
     }
     Chosen {
         ratio: Some(ratio.min(max)),
+        hinted: None,
         why,
     }
 }
 
-/// The hint's ratio by its standing.
-fn from_hint(resource: Resource, found: &Found, given: &Given<'_>) -> (Cents, Vec<Why>) {
+/// The hint's ratio: down at once, up by no more than is due, by its standing and never against a brake.
+fn from_hint(resource: Resource, found: &Found, policy: &Policy, given: &Given<'_>) -> (Cents, Vec<Why>) {
     let part = *found.note.resources().get(resource);
-    let last = given.last.map_or(Cents::ONE, |last| *last.get(resource));
+    // A nudge that passed while nobody answered left its hint unapplied, and nothing outside the bounds ever is applied.
+    let last = policy.bounds.get(resource).clamp(*given.last.get(resource));
     let (mut cents, mut why) = match found.standing {
-        Standing::Fresh => (part.published(), vec![Why::Hint]),
+        Standing::Fresh => raised(part.published(), last, *found.step.get(resource)),
         Standing::Hold => (part.published().min(last), vec![Why::HintHeld]),
         Standing::Stop => (last.min(Cents::ONE), vec![Why::HintStopped]),
     };
+    if let Some(caution) = found.caution {
+        cents = cents.min(last);
+        why.push(match caution {
+            Caution::OlderPods => Why::OlderPods,
+            Caution::OtherCapacity => Why::OtherCapacity,
+            Caution::NoFloor => Why::NoFloor,
+        });
+    }
     if found.note.mode == Sight::Blind.name() {
         cents = cents.min(Cents::ONE);
         why.push(Why::Blind);
-    } else if found.note.mode == Sight::Proc.name() {
-        cents = cents.min(HIGHEST_WITHOUT_EBPF);
+    } else if found.note.mode == Sight::Proc.name() && cents > HIGHEST_PROC {
+        cents = HIGHEST_PROC;
+        why.push(Why::ProcfsOnly);
     }
-    if part.brake() > Brake::Off {
-        why.push(Why::Braked);
+    match part.brake() {
+        Brake::Off => return (cents, why),
+        Brake::Hold | Brake::Shed => cents = cents.min(last),
+        Brake::Stop => cents = cents.min(last).min(Cents::ONE),
     }
+    why.push(Why::Braked);
     (cents, why)
+}
+
+/// `published`, but no more than a step above the last.
+fn raised(published: Cents, last: Cents, step: Cents) -> (Cents, Vec<Why>) {
+    let most = Cents(last.0.saturating_add(step.0));
+    if published > most {
+        (most, vec![Why::Hint, Why::Slewed])
+    } else {
+        (published, vec![Why::Hint])
+    }
 }
 
 fn clamped(resource: Resource, cents: Cents, policy: &Policy, why: &mut Vec<Why>) -> Cents {

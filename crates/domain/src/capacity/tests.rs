@@ -1,5 +1,7 @@
 //! Cases of the compatibility specification's section 9 and 10, and the traps around who wrote a value.
 
+mod exclusive;
+mod life;
 mod unknown;
 
 use proptest::prelude::*;
@@ -13,7 +15,7 @@ use crate::{
 
 const STATIC: Mode = Mode::Static;
 
-/// A node's state with these allocatable values; capacity is raw plus nothing reserved unless given.
+/// A node's state with these allocatable values, and as much capacity.
 fn state(cpu: &str, memory: &str) -> State {
     let value = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
     State {
@@ -22,8 +24,8 @@ fn state(cpu: &str, memory: &str) -> State {
             memory: value(memory),
         },
         capacity: PerResource {
-            cpu: value("4"),
-            memory: value("8Gi"),
+            cpu: value(cpu),
+            memory: value(memory),
         },
         ready_heartbeat: Some("t0".to_owned()),
         annotations: Annotations::default(),
@@ -57,10 +59,7 @@ fn policy(mode: Mode) -> Policy {
 fn found(cents: u32, standing: Standing) -> Found {
     let mut hint = hint("n1", 7);
     hint.resources.cpu.published = Cents(cents);
-    Found {
-        note: Note::of(&hint),
-        standing,
-    }
+    Found::new(Note::of(&hint), standing)
 }
 
 fn decided(policy: &Policy, hint: Option<&Found>, writer: Writer, old: &State, new: &State) -> Decision {
@@ -320,25 +319,25 @@ fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
     assert_eq!(texts(&after).0, "9");
 }
 
-#[test]
-fn g0_the_floor_policys_note_counts_only_in_its_own_request() {
+#[rstest]
+#[case::of_this_request("t0'", Writer::Kubelet, "7500m")]
+#[case::of_an_earlier_one("t0", Writer::Kubelet, "6")]
+#[case::of_nobody_elses("t0'", Writer::Other, "6")]
+fn g0_the_floor_policys_note_counts_only_in_its_own_request(
+    #[case] at: &str,
+    #[case] writer: Writer,
+    #[case] expected: &str,
+) {
     let old = amplified();
     let mut new = synced(old.clone(), "6");
-    for (at, expected) in [("t0'", "7500m"), ("t0", "6")] {
-        new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"5","memory":"8Gi","at":"{at}"}}"#));
-        let decision = decided(
-            &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
-            Writer::Kubelet,
-            &old,
-            &new,
-        );
-        let after = stored(&new, &decision);
-        assert_eq!(
-            (texts(&after).0.as_str(), &after.annotations.kubelet_raw),
-            (expected, &None)
-        );
-    }
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"5","memory":"8Gi","at":"{at}"}}"#));
+    let hint = found(150, Standing::Fresh);
+    let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
+    let after = stored(&new, &decision);
+    assert_eq!(
+        (texts(&after).0.as_str(), &after.annotations.kubelet_raw),
+        (expected, &None)
+    );
 }
 
 #[test]
@@ -375,9 +374,51 @@ fn d2_a_value_written_while_we_were_away_is_not_ours() {
     assert_eq!(texts(&after).0, "4500m");
 }
 
+/// Another webhook doubles what we wrote: 12 CPUs on a node of 4.
+#[rstest]
+#[case::heartbeats_alone(Writer::Kubelet)]
+#[case::a_nudge(Writer::Other)]
+fn what_exceeds_capacity_is_not_raw_whoever_carries_it(#[case] writer: Writer) {
+    let mut old = amplified();
+    old.allocatable.cpu = Some("12".parse().unwrap());
+    let new = synced(old.clone(), "12");
+    let hint = found(150, Standing::Fresh);
+    let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
+    assert_eq!(
+        (decision.outcomes.cpu.raw, decision.outcomes.cpu.result),
+        (Some(4000), Some(6000))
+    );
+    assert!(decision.outcomes.cpu.why.contains(&Why::AboveCapacity));
+}
+
+#[test]
+fn what_exceeds_capacity_and_was_never_raw_here_is_left_alone() {
+    let mut node = with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#);
+    node.capacity.cpu = Some("4".parse().unwrap());
+    let after = stored(
+        &node,
+        &decided(
+            &policy(STATIC),
+            None,
+            Writer::Kubelet,
+            &node,
+            &synced(node.clone(), "6"),
+        ),
+    );
+    assert_eq!(
+        texts(&after),
+        (
+            "6".to_owned(),
+            "8Gi".to_owned(),
+            Some(r#"{"memory":"8Gi"}"#.to_owned())
+        )
+    );
+}
+
 #[test]
 fn a_marker_of_another_node_object_counts_as_absent() {
-    let old = amplified();
+    let mut old = amplified();
+    old.capacity.cpu = Some("6".parse().unwrap());
     let new = synced(old.clone(), "6");
     let hint = found(150, Standing::Fresh);
     let bound = Some(PerResource::default());
@@ -469,6 +510,33 @@ fn auto_without_a_hint_records_raw_and_changes_nothing() {
         Some(r#"{"cpu":"4","memory":"8Gi"}"#)
     );
     assert_eq!(after.annotations.ratio, None);
+}
+
+#[test]
+fn auto_without_a_hint_takes_the_kubelets_value_also_where_the_floor_replaced_it() {
+    let old = amplified();
+    let mut new = synced(old.clone(), "4");
+    let sent = texts(&stored(
+        &new,
+        &decided(&policy(Mode::Auto), None, Writer::Kubelet, &old, &new),
+    ));
+    let at = new.ready_heartbeat.clone().unwrap();
+    new.allocatable = old.allocatable;
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"4","memory":"8Gi","at":"{at}"}}"#));
+    let replaced = texts(&stored(
+        &new,
+        &decided(&policy(Mode::Auto), None, Writer::Kubelet, &old, &new),
+    ));
+    assert_eq!((sent.0.as_str(), replaced.0.as_str()), ("4", "4"));
+}
+
+#[test]
+fn auto_without_a_hint_does_not_take_what_exceeds_capacity() {
+    let old = synced(amplified(), "4");
+    let mut new = old.clone();
+    new.allocatable.cpu = Some("5500m".parse().unwrap());
+    let decision = decided(&policy(Mode::Auto), None, Writer::Other, &old, &new);
+    assert_eq!(texts(&stored(&new, &decision)).0, "4");
 }
 
 #[test]
@@ -586,10 +654,7 @@ fn memory_is_amplified_only_where_bounds_allow_it() {
     let node = state("4", "8Gi");
     let mut hint = hint("n1", 7);
     hint.resources.memory.published = Cents(120);
-    let hint = Found {
-        note: Note::of(&hint),
-        standing: Standing::Fresh,
-    };
+    let hint = Found::new(Note::of(&hint), Standing::Fresh);
     let mut policy = policy(Mode::Auto);
     assert_eq!(
         decided(&policy, Some(&hint), Writer::Other, &node, &node)
@@ -613,6 +678,7 @@ proptest! {
     ) {
         let mut node = state("1", "8Gi");
         node.allocatable.cpu = Some(Quantity::from_milli(milli));
+        node.capacity.cpu = node.allocatable.cpu;
         node.annotations.ratio = ratio;
         let hint = found(cents, Standing::Fresh);
         let basis = Basis { policy: &policy(mode), hint: Some(&hint), bound: Some(PerResource { cpu: bound, memory: 0 }) };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Rule;
+
 /// A reason in a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
@@ -23,14 +25,26 @@ pub enum Why {
     HintStopped,
     /// No hint yet.
     NoHint,
+    /// The hint asks for more than may be added in one frame.
+    Slewed,
+    /// The hint was computed before the node's pods last changed: it may lower, not raise.
+    OlderPods,
+    /// The hint speaks of another capacity than the Node has: it may lower, not raise.
+    OtherCapacity,
+    /// The floor policy is not in force: hints may lower, not raise.
+    NoFloor,
     /// The agent sees nothing: at most 1.00.
     Blind,
+    /// The agent has only procfs, whose word counts up to a limit.
+    ProcfsOnly,
     /// The upper bound held it down.
     ClampedMax,
     /// The lower bound held it up.
     ClampedMin,
     /// A brake is in force.
     Braked,
+    /// CPUs that pods hold for themselves alone are not amplified.
+    ExclusiveCpus,
     /// What is bound to the node held it up.
     FloorRequests,
     /// What is bound is unknown, so the value was not lowered.
@@ -39,11 +53,42 @@ pub enum Why {
     Overflow,
     /// Someone other than the kubelet changed the value: it is the new baseline (G3).
     ForeignWriter,
+    /// The node does not have that much, so the value is not raw but somebody else's amplification.
+    AboveCapacity,
     /// The policy is not known: the last decision stays.
     PolicyUnknown,
 }
 
 impl Why {
+    /// All reasons.
+    pub const ALL: [Self; 25] = [
+        Self::Absent,
+        Self::Unmanaged,
+        Self::Restored,
+        Self::Annotation,
+        Self::BadAnnotation,
+        Self::Hint,
+        Self::HintHeld,
+        Self::HintStopped,
+        Self::NoHint,
+        Self::Slewed,
+        Self::OlderPods,
+        Self::OtherCapacity,
+        Self::NoFloor,
+        Self::Blind,
+        Self::ProcfsOnly,
+        Self::ClampedMax,
+        Self::ClampedMin,
+        Self::Braked,
+        Self::ExclusiveCpus,
+        Self::FloorRequests,
+        Self::FloorUnknown,
+        Self::Overflow,
+        Self::ForeignWriter,
+        Self::AboveCapacity,
+        Self::PolicyUnknown,
+    ];
+
     /// The code in logs, metrics, annotations and `explain`.
     pub const fn code(self) -> &'static str {
         match self {
@@ -56,15 +101,89 @@ impl Why {
             Self::HintHeld => "hint-held",
             Self::HintStopped => "hint-stopped",
             Self::NoHint => "no-hint",
+            Self::Slewed => "slewed",
+            Self::OlderPods => "older-pods",
+            Self::OtherCapacity => "other-capacity",
+            Self::NoFloor => "no-floor",
             Self::Blind => "blind",
+            Self::ProcfsOnly => "procfs-only",
             Self::ClampedMax => "clamped-max",
             Self::ClampedMin => "clamped-min",
             Self::Braked => "braked",
+            Self::ExclusiveCpus => "exclusive-cpus",
             Self::FloorRequests => "floor-requests",
             Self::FloorUnknown => "floor-unknown",
             Self::Overflow => "overflow",
             Self::ForeignWriter => "foreign-writer",
+            Self::AboveCapacity => "above-capacity",
             Self::PolicyUnknown => "policy-unknown",
+        }
+    }
+
+    /// The reason of that code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| why.code() == code)
+    }
+
+    /// What it means, in a few words, for people.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Absent => "the write has no readable value: left alone",
+            Self::Unmanaged => "neither mode nor annotation asks for anything: left alone",
+            Self::Restored => "nothing asks for amplification any more: raw is restored",
+            Self::Annotation => "the ratio annotation is applied",
+            Self::BadAnnotation => "the ratio annotation cannot be used: it counts as 1.00",
+            Self::Hint => "a fresh hint is applied",
+            Self::HintHeld => "the hint is old, or only the annotation has it: it may lower, not raise",
+            Self::HintStopped => "the hint is too old: at most 1.00",
+            Self::NoHint => "no agent has reported yet",
+            Self::NoFloor => "the API server keeps no floor and nobody accepted that: hints do not raise",
+            Self::Slewed => "the hint asks for more than may be added in one frame",
+            Self::OlderPods => "the hint was computed before the pods changed last: it may lower, not raise",
+            Self::OtherCapacity => {
+                "the hint speaks of another capacity than the Node has: it may lower, not raise"
+            }
+            Self::Blind => "the agent sees nothing: at most 1.00",
+            Self::ProcfsOnly => "the agent has procfs only: its word counts up to 1.50",
+            Self::ClampedMax => "the upper bound holds it down",
+            Self::ClampedMin => "the lower bound holds it up",
+            Self::Braked => "a brake is in force: it does not rise",
+            Self::ExclusiveCpus => "they are not amplified",
+            Self::FloorRequests => "what is bound to the node holds it up",
+            Self::FloorUnknown => "what is bound is not known: nothing is lowered",
+            Self::Overflow => "the product does not fit: raw stays",
+            Self::AboveCapacity => {
+                "it is above capacity, which no kubelet sends: what is known of raw counts"
+            }
+            Self::ForeignWriter => "somebody other than the kubelet changed it: their value counts as raw",
+            Self::PolicyUnknown => "the policy is not known: what was decided last stays",
+        }
+    }
+
+    /// The rule that it is a reason of.
+    pub const fn rule(self) -> Rule {
+        match self {
+            Self::Absent | Self::Unmanaged | Self::ForeignWriter | Self::AboveCapacity => Rule::Baseline,
+            Self::Restored
+            | Self::Annotation
+            | Self::BadAnnotation
+            | Self::Hint
+            | Self::HintHeld
+            | Self::HintStopped
+            | Self::NoHint
+            | Self::NoFloor
+            | Self::Slewed
+            | Self::OlderPods
+            | Self::OtherCapacity
+            | Self::Blind
+            | Self::ProcfsOnly
+            | Self::ClampedMax
+            | Self::ClampedMin
+            | Self::Braked
+            | Self::PolicyUnknown => Rule::Ratio,
+            Self::ExclusiveCpus => Rule::Exclusive,
+            Self::FloorRequests | Self::FloorUnknown => Rule::Floor,
+            Self::Overflow => Rule::Product,
         }
     }
 }

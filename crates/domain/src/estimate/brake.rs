@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Timing;
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},
@@ -62,36 +63,42 @@ pub struct Pressure {
 type Call = (Brake, &'static str);
 
 /// The brakes of both resources, with their release times. See agent.md, section 2.4.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brakes {
+    /// How long L1, L2 and L3 stay, and L3 after an OOM kill.
     release: [Duration; 3],
+    release_oom: Duration,
     state: PerResource<State>,
     /// Periods in a row that called for the CPU's L3.
     saturated_periods: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
-    /// When each of L1, L2, L3 was last called for.
-    called: [Option<Duration>; 3],
+    /// Until when each of L1, L2, L3 stays, in monotonic time.
+    until: [Duration; 3],
     level: Brake,
     reason: Option<&'static str>,
+    /// Did the last period call for L3?
+    has_stopped: bool,
 }
 
 impl Brakes {
     /// Periods in a row before the CPU's L3 counts.
     const STOP_PERIODS: u32 = 3;
 
-    /// No brake, with the release times of L1, L2 and L3.
-    pub fn new(release: [Duration; 3]) -> Self {
+    /// No brake, with the release times of this timing.
+    pub fn new(timing: &Timing) -> Self {
         Self {
-            release,
+            release: timing.brake_release,
+            release_oom: timing.brake_release_oom,
             state: PerResource::default(),
             saturated_periods: 0,
         }
     }
 
-    /// Judges one period; `now` is monotonic time at its end.
+    /// Judges one period; `now` is monotonic time at its end. A period that is told of late extends nothing that was
+    /// called for later.
     pub fn end_period(&mut self, pressure: &Pressure, now: Duration) {
         let memory = memory_call(&pressure.memory);
         let mut cpu = cpu_call(&pressure.cpu);
@@ -103,40 +110,69 @@ impl Brakes {
         } else {
             self.saturated_periods = 0;
         }
-        // Reclaim burns CPU: a memory stop holds the CPU ratio too.
-        if memory.0 == Brake::Stop && cpu.0 == Brake::Off {
-            cpu = (Brake::Hold, memory.1);
+        let mut release = self.release;
+        self.state.cpu.take(cpu, now, &release);
+        if pressure.memory.node_ooms > 0 || pressure.memory.limit_ooms > 0 {
+            let [_, _, stop] = &mut release;
+            *stop = self.release_oom;
         }
-        self.state.cpu.take(cpu, now, &self.release);
-        self.state.memory.take(memory, now, &self.release);
+        self.state.memory.take(memory, now, &release);
     }
 
-    /// The level in force.
+    /// Until when each level of each resource stays, in monotonic time.
+    pub(super) fn until(&self) -> PerResource<[Duration; 3]> {
+        self.state.map(|_, state| state.until)
+    }
+
+    /// Takes over brakes of before the agent was started again. `now` is monotonic time. The longest that any brake
+    /// stays is the longest that these do.
+    pub(super) fn resume(&mut self, until: &PerResource<[Duration; 3]>, now: Duration) {
+        let latest = now.saturating_add(self.release_oom);
+        for resource in Resource::ALL {
+            let state = self.state.get_mut(resource);
+            state.until = until.get(resource).map(|until| until.min(latest));
+            state.take((Brake::Off, ""), now, &self.release);
+            state.reason = (state.level > Brake::Off).then_some("brake-resumed");
+        }
+    }
+
+    /// The level in force. Reclaim burns CPU: while memory is stopped, CPU is at least held.
     pub fn level(&self, resource: Resource) -> Brake {
-        self.state.get(resource).level
+        let own = self.state.get(resource).level;
+        match resource {
+            Resource::Cpu if self.state.memory.level == Brake::Stop => own.max(Brake::Hold),
+            Resource::Cpu | Resource::Memory => own,
+        }
     }
 
     /// The code of the signal behind the level in force.
     pub fn reason(&self, resource: Resource) -> Option<&'static str> {
-        self.state.get(resource).reason
+        match resource {
+            Resource::Cpu if self.state.cpu.level < self.level(resource) => self.state.memory.reason,
+            Resource::Cpu | Resource::Memory => self.state.get(resource).reason,
+        }
+    }
+
+    /// Did the last period call for L3, in its own right?
+    pub fn has_stopped(&self, resource: Resource) -> bool {
+        self.state.get(resource).has_stopped
     }
 }
 
 impl State {
     fn take(&mut self, (called, reason): Call, now: Duration, release: &[Duration; 3]) {
+        self.has_stopped = called == Brake::Stop;
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
-        for (level, at) in levels.into_iter().zip(&mut self.called) {
+        for ((level, until), release) in levels.into_iter().zip(&mut self.until).zip(release) {
             if level <= called {
-                *at = Some(now);
+                *until = now.saturating_add(*release).max(*until);
             }
         }
         let before = self.level;
-        self.level = levels
-            .into_iter()
-            .zip(self.called)
-            .zip(release)
-            .filter(|((_, at), release)| at.is_some_and(|at| now.saturating_sub(at) < **release))
-            .map(|((level, _), _)| level)
+        let in_force = levels.into_iter().zip(self.until);
+        self.level = in_force
+            .filter(|(_, until)| now < *until)
+            .map(|(level, _)| level)
             .max()
             .unwrap_or_default();
         if self.level == Brake::Off {
@@ -240,14 +276,14 @@ mod tests {
     #[case(100_000, 10_000, Brake::Shed)]
     #[case(300_000, 24_999, Brake::Shed)]
     fn cpu_rows_call_for_their_levels(#[case] sigma8: u32, #[case] p99: u64, #[case] expected: Brake) {
-        let mut brakes = Brakes::new(Profile::Production.timing().brake_release);
+        let mut brakes = Brakes::new(&Profile::Production.timing());
         brakes.end_period(&windows(sigma8, p99), Duration::from_secs(10));
         assert_eq!(brakes.level(Resource::Cpu), expected);
     }
 
     #[test]
     fn the_cpu_stops_only_in_the_third_period_and_lets_go_after_its_time() {
-        let mut brakes = Brakes::new(Profile::Demo.timing().brake_release);
+        let mut brakes = Brakes::new(&Profile::Demo.timing());
         let mut level_at = |second, pressure| {
             brakes.end_period(&pressure, Duration::from_secs(second));
             brakes.level(Resource::Cpu)
@@ -276,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_memory_stop_holds_the_cpu() {
-        let mut brakes = Brakes::new(Profile::Production.timing().brake_release);
+        let mut brakes = Brakes::new(&Profile::Production.timing());
         let memory = MemoryPressure {
             node_ooms: 1,
             ..MemoryPressure::default()

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::Shift;
 use crate::resource::Resource;
 
 /// One frame of the ring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Slot {
     index: u64,
     /// F, if the frame is valid.
@@ -23,10 +26,31 @@ pub(super) struct Newcomer {
     pub(super) peak: u64,
 }
 
+/// The conditioned peak of a history and where it comes from; in milli-cores or bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peak {
+    /// max H: the highest conditioned peak.
+    pub highest: u64,
+    /// How many frames before the last one that was; of equal ones the latest.
+    pub frames_ago: u64,
+    /// H\[t-1\]: the last conditioned peak, of the last valid frame.
+    pub last: u64,
+    /// G: the worst climb of memory over the frames that the timing says; 0 for CPU.
+    pub climb: u64,
+}
+
+impl Peak {
+    /// P0: the highest conditioned peak, for memory at least the last one plus the worst climb.
+    pub fn expected(&self) -> u64 {
+        self.highest.max(self.last.saturating_add(self.climb))
+    }
+}
+
 /// Node peaks (F) and departures (Dep) of one resource over the last frames. See agent.md, section 2.3.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     capacity: usize,
+    /// Rising by frame; a frame that is missing is not valid.
     slots: VecDeque<Slot>,
 }
 
@@ -42,27 +66,33 @@ impl History {
 
     /// Takes the peak of frame `index` in; frames that come twice or late are left out.
     pub fn push(&mut self, index: u64, peak: u64, is_valid: bool) {
-        if self.slots.back().is_some_and(|last| last.index >= index) {
+        if self.last_frame().is_some_and(|last| last >= index) {
             return;
+        }
+        let oldest = index.saturating_sub(u64::try_from(self.capacity).unwrap_or(u64::MAX).saturating_sub(1));
+        while self.slots.front().is_some_and(|first| first.index < oldest) {
+            self.slots.pop_front();
         }
         self.slots.push_back(Slot {
             index,
             peak: is_valid.then_some(peak),
             departed: 0,
         });
-        let oldest = index.saturating_sub(u64::try_from(self.capacity).unwrap_or(u64::MAX).saturating_sub(1));
-        while self.slots.front().is_some_and(|first| first.index < oldest) {
-            self.slots.pop_front();
-        }
     }
 
     /// Subtracts from each frame what a pod that has left used in it: `uses` are (frame, low estimate).
     pub fn depart(&mut self, uses: impl Iterator<Item = (u64, u64)>) {
         for (index, low) in uses {
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.index == index) {
+            let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
+            if let Some(slot) = found.ok().and_then(|at| self.slots.get_mut(at)) {
                 slot.departed = slot.departed.saturating_add(low);
             }
         }
+    }
+
+    /// The last frame that was taken in.
+    pub fn last_frame(&self) -> Option<u64> {
+        self.slots.back().map(|slot| slot.index)
     }
 
     /// Number of valid frames.
@@ -70,46 +100,83 @@ impl History {
         u32::try_from(self.slots.iter().filter(|slot| slot.peak.is_some()).count()).unwrap_or(u32::MAX)
     }
 
-    /// P0: the highest conditioned peak, for memory at least the last one plus the worst climb over `climb` frames.
-    pub(super) fn peak(&self, resource: Resource, newcomers: &[Newcomer], climb: u32) -> u64 {
-        let conditioned: Vec<(u64, u64)> = self
-            .slots
+    /// The conditioned peak; `None` without any valid frame. Memory may climb over `climb` frames.
+    pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>, climb: u32) -> Option<Peak> {
+        let conditioned = self.conditioned(newcomers);
+        let (newest, last) = conditioned.first().copied()?;
+        let (at, highest) = conditioned
             .iter()
-            .filter_map(|slot| Some((slot.index, Self::conditioned(slot, slot.peak?, newcomers))))
-            .collect();
-        let highest = conditioned
-            .iter()
-            .map(|&(_, value)| value)
-            .max()
-            .unwrap_or_default();
-        match resource {
-            Resource::Cpu => highest,
-            Resource::Memory => {
-                let last = conditioned.last().map_or(0, |&(_, value)| value);
-                highest.max(last.saturating_add(Self::worst_climb(&conditioned, climb)))
+            .copied()
+            .max_by_key(|&(index, value)| (value, index))
+            .unwrap_or((newest, last));
+        Some(Peak {
+            highest,
+            frames_ago: self.last_frame().unwrap_or(at).saturating_sub(at),
+            last,
+            climb: match resource {
+                Resource::Cpu => 0,
+                Resource::Memory => worst_climb(&conditioned, climb),
+            },
+        })
+    }
+
+    /// Could this be of a ring of that many frames, of which none is later than `last`?
+    pub(super) fn is_sound(&self, frames: u32, last: u64) -> bool {
+        let numbers = self.slots.iter().map(|slot| slot.index);
+        let first = numbers.clone().next().unwrap_or(last);
+        let span = u64::from(frames).saturating_sub(1);
+        self.capacity == usize::try_from(frames).unwrap_or(usize::MAX)
+            && numbers.is_sorted_by(|one, other| one < other)
+            && self
+                .last_frame()
+                .is_none_or(|own| own <= last && own - first.min(own) <= span)
+    }
+
+    /// Numbers the frames anew; those without a number are forgotten.
+    pub(super) fn shift(&mut self, shift: Shift) {
+        self.slots.retain_mut(|slot| {
+            let moved = shift.of(slot.index);
+            slot.index = moved.unwrap_or(0);
+            moved.is_some()
+        });
+    }
+
+    /// (f, H\[f\]) of the valid frames, newest first: the node's peak without pods that left, with pods that did not
+    /// exist yet.
+    fn conditioned(&self, mut newcomers: Vec<Newcomer>) -> Vec<(u64, u64)> {
+        newcomers.sort_unstable_by_key(|newcomer| newcomer.birth);
+        let (mut unborn, mut added) = (newcomers.into_iter().rev().peekable(), 0_u64);
+        let mut conditioned = Vec::with_capacity(self.slots.len());
+        for slot in self.slots.iter().rev() {
+            while let Some(newcomer) = unborn.next_if(|newcomer| newcomer.birth > slot.index) {
+                added = added.saturating_add(newcomer.peak);
+            }
+            if let Some(peak) = slot.peak {
+                let value = peak.saturating_sub(slot.departed).saturating_add(added);
+                conditioned.push((slot.index, value));
             }
         }
+        conditioned
     }
+}
 
-    /// H\[f\]: the node's peak without pods that left, with pods that did not exist yet.
-    fn conditioned(slot: &Slot, peak: u64, newcomers: &[Newcomer]) -> u64 {
-        let added = newcomers
+/// G: the largest rise from a frame to one at most `climb` frames later. Frames come newest first.
+fn worst_climb(conditioned: &[(u64, u64)], climb: u32) -> u64 {
+    let rises = conditioned.iter().enumerate().flat_map(|(at, &(to, high))| {
+        conditioned
             .iter()
-            .filter(|newcomer| newcomer.birth > slot.index)
-            .fold(0_u64, |sum, newcomer| sum.saturating_add(newcomer.peak));
-        peak.saturating_sub(slot.departed).saturating_add(added)
-    }
+            .skip(at + 1)
+            .take_while(move |&&(from, _)| to - from <= u64::from(climb))
+            .map(move |&(_, low)| high.saturating_sub(low))
+    });
+    rises.max().unwrap_or_default()
+}
 
-    /// G: the largest rise from a frame to one at most `climb` frames later.
-    fn worst_climb(conditioned: &[(u64, u64)], climb: u32) -> u64 {
-        let rises = conditioned.iter().enumerate().flat_map(|(at, &(from, low))| {
-            conditioned
-                .iter()
-                .skip(at + 1)
-                .take_while(move |&&(to, _)| to - from <= u64::from(climb))
-                .map(move |&(_, high)| high.saturating_sub(low))
-        });
-        rises.max().unwrap_or_default()
+#[cfg(test)]
+impl History {
+    /// Bytes of the ring.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
     }
 }
 
@@ -125,11 +192,33 @@ mod tests {
         history
     }
 
+    fn expected(history: &History, resource: Resource, newcomers: &[Newcomer]) -> u64 {
+        history.peak(resource, newcomers.to_vec(), 6).unwrap().expected()
+    }
+
     #[test]
     fn memory_expects_the_worst_climb_again() {
         let history = history(&[68_608, 72_704, 69_632]);
-        assert_eq!(history.peak(Resource::Memory, &[], 6), 69_632 + 4096);
-        assert_eq!(history.peak(Resource::Cpu, &[], 6), 72_704);
+        assert_eq!(expected(&history, Resource::Memory, &[]), 69_632 + 4096);
+        assert_eq!(expected(&history, Resource::Cpu, &[]), 72_704);
+    }
+
+    #[test]
+    fn a_peak_says_when_it_was() {
+        let mut history = history(&[5, 900, 30, 900, 20, 10]);
+        history.push(106, 9999, false);
+        let peak = Peak {
+            highest: 900,
+            frames_ago: 3,
+            last: 10,
+            climb: 0,
+        };
+        assert_eq!(history.peak(Resource::Cpu, Vec::new(), 6), Some(peak));
+        assert_eq!(
+            history.peak(Resource::Memory, Vec::new(), 2),
+            Some(Peak { climb: 895, ..peak })
+        );
+        assert_eq!(History::new(3).peak(Resource::Cpu, Vec::new(), 6), None);
     }
 
     #[test]
@@ -137,14 +226,14 @@ mod tests {
         let mut peaks = vec![10_u64];
         peaks.extend([20; 7]);
         peaks.push(100);
-        assert_eq!(history(&peaks).peak(Resource::Memory, &[], 6), 100 + 80);
+        assert_eq!(expected(&history(&peaks), Resource::Memory, &[]), 100 + 80);
     }
 
     #[test]
     fn departures_lower_only_the_frames_they_were_in() {
         let mut history = history(&[1000, 900]);
         history.depart([(100, 400), (7, 99)].into_iter());
-        assert_eq!(history.peak(Resource::Cpu, &[], 6), 900);
+        assert_eq!(expected(&history, Resource::Cpu, &[]), 900);
     }
 
     #[test]
@@ -153,7 +242,10 @@ mod tests {
             birth: 101,
             peak: 300,
         };
-        assert_eq!(history(&[1000, 1100]).peak(Resource::Cpu, &[newcomer], 6), 1300);
+        assert_eq!(
+            expected(&history(&[1000, 1100]), Resource::Cpu, &[newcomer]),
+            1300
+        );
     }
 
     #[test]
@@ -165,8 +257,8 @@ mod tests {
         assert_eq!(history.valid_frames(), 3);
         history.push(20, 1, false);
         assert_eq!(
-            (history.valid_frames(), history.peak(Resource::Cpu, &[], 6)),
-            (0, 0)
+            (history.valid_frames(), history.peak(Resource::Cpu, Vec::new(), 6)),
+            (0, None)
         );
     }
 }

@@ -1,13 +1,15 @@
 //! The pods of a node: how long they have been seen, what they used, and how far their requests are trusted.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use super::{Frame, PodRequest, PodUse, Timing, history::Newcomer};
+use serde::{Deserialize, Serialize};
+
+use super::{Frame, PodRequest, PodUse, Timing, history::Newcomer, low::LowRing, snapshot::Shift};
 use crate::resource::{PerResource, Resource};
 
 /// Most pods that are tracked; further ones are charged in full and nothing of theirs is ever subtracted.
-const MOST_TRACKED: usize = 512;
-/// Fraction bits of a long peak.
+pub const MOST_TRACKED: usize = 512;
+/// Fraction bits of a long peak: without them integer division would never decay a small one.
 const FRACTION: u32 = 16;
 
 /// How far one pod's requests are trusted.
@@ -15,179 +17,232 @@ const FRACTION: u32 = 16;
 pub struct Trust {
     /// The pod's UID.
     pub uid: String,
-    /// Trust in ppm; 0 for a pod that is being deleted.
-    pub ppm: u32,
+    /// Trust in ppm, 0 to 1,000,000; 0 for a pod that is being deleted or has CPUs of its own.
+    pub ppm: PerResource<u32>,
 }
 
-/// What is known of one pod.
-#[derive(Debug)]
+/// What is known of one pod whose use was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pod {
-    request: Option<PodRequest>,
+    /// As last told.
+    request: PodRequest,
+    /// Is it on the server's list?
+    is_listed: bool,
     /// Frame in which its use was first seen.
-    birth: Option<u64>,
-    /// Valid frames observed since its request last grew.
-    age: u32,
+    birth: u64,
+    /// Valid frames in which it was seen.
+    seen: u32,
+    /// Those since its request last grew.
+    age: PerResource<u32>,
     /// Low estimates by frame.
-    low: VecDeque<(u64, PerResource<u64>)>,
-    /// Decaying peak of the high estimate, with [`FRACTION`] fraction bits.
-    peak: PerResource<u128>,
+    low: PerResource<LowRing>,
+    /// E: the decaying peak of the high estimate, 48 bits and [`FRACTION`] bits of fraction.
+    peak: PerResource<u64>,
 }
 
 impl Pod {
+    fn born(request: PodRequest, frame: u64, timing: &Timing) -> Self {
+        Self {
+            request,
+            is_listed: true,
+            birth: frame,
+            seen: 0,
+            age: PerResource::default(),
+            low: PerResource::from_fn(|_| LowRing::new(timing.ring_frames)),
+            peak: PerResource::default(),
+        }
+    }
+
     /// The pod's low estimates of one resource, by frame.
     pub(super) fn low(&self, resource: Resource) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.low
-            .iter()
-            .map(move |(index, low)| (*index, *low.get(resource)))
+        self.low.get(resource).uses(resource)
     }
 
     /// c: trusted parts of the trust span.
-    fn trusted(&self, timing: &Timing) -> u32 {
-        match self.request {
-            Some(PodRequest {
-                is_deleting: false, ..
-            }) => self
-                .age
-                .saturating_sub(timing.trust_from)
-                .min(timing.trust_span()),
-            Some(_) | None => 0,
+    fn trusted(&self, resource: Resource, timing: &Timing) -> u32 {
+        if !self.is_listed || self.request.is_deleting || self.request.has_own_cpus {
+            return 0;
         }
+        let age = *self.age.get(resource);
+        age.saturating_sub(timing.trust_from).min(timing.trust_span())
     }
 
     /// e: the long peak, rounded up.
     fn long_peak(&self, resource: Resource) -> u64 {
-        u64::try_from(self.peak.get(resource).div_ceil(1 << FRACTION)).unwrap_or(u64::MAX)
+        self.peak.get(resource).div_ceil(1 << FRACTION)
     }
 
-    fn observe(&mut self, frame: &Frame, used: &PodUse, timing: &Timing) {
-        self.birth.get_or_insert(frame.index);
-        self.low.push_back((frame.index, used.low));
-        let oldest = (frame.index + 1).saturating_sub(u64::from(timing.ring_frames));
-        while self.low.front().is_some_and(|&(index, _)| index < oldest) {
-            self.low.pop_front();
-        }
-        if frame.is_valid {
-            self.age = self.age.saturating_add(1);
-        }
+    /// Numbers the frames anew, on another boot of the machine: its containers were all started again, so that trust
+    /// begins again too.
+    fn shift(&mut self, shift: Shift) {
+        self.birth = shift.of(self.birth).unwrap_or(0);
+        self.age = PerResource::default();
         for resource in Resource::ALL {
+            self.low.get_mut(resource).shift(resource, shift);
+        }
+    }
+
+    fn is_sound(&self, timing: &Timing, last: u64) -> bool {
+        let is_ring = |resource| self.low.get(resource).is_sound(timing.ring_frames, last);
+        self.birth <= last && Resource::ALL.into_iter().all(is_ring)
+    }
+
+    fn follow(&mut self, request: Option<&PodRequest>) {
+        self.is_listed = request.is_some();
+        let Some(request) = request else { return };
+        for resource in Resource::ALL {
+            if request.requests.get(resource) > self.request.requests.get(resource) {
+                *self.age.get_mut(resource) = 0;
+            }
+        }
+        self.request = *request;
+    }
+
+    fn observe(&mut self, frame: u64, is_valid: bool, used: &PodUse, timing: &Timing) {
+        self.seen = self.seen.saturating_add(u32::from(is_valid));
+        for resource in Resource::ALL {
+            let age = self.age.get_mut(resource);
+            *age = age.saturating_add(u32::from(is_valid));
+            let low = self.low.get_mut(resource);
+            low.push(resource, frame, *used.low.get(resource));
             let peak = self.peak.get_mut(resource);
-            let decayed = *peak - *peak / u128::from(timing.peak_decay.max(1));
-            *peak = decayed.max(u128::from(*used.high.get(resource)) << FRACTION);
+            let high = (*used.high.get(resource)).min(u64::MAX >> FRACTION) << FRACTION;
+            *peak = high.max(*peak - *peak / timing.peak_decay.max(1));
         }
     }
 }
 
-/// All pods of a node, by UID.
-#[derive(Debug, Default)]
+/// All pods of a node, by UID. At most [`MOST_TRACKED`] are tracked, and those who came first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pods {
-    pods: BTreeMap<String, Pod>,
+    tracked: BTreeMap<String, Pod>,
+    /// R.
+    bound: PerResource<u64>,
 }
 
 impl Pods {
-    /// Follows the server's list: new pods appear, grown requests start their age anew.
+    /// Follows the server's list. Where a request grew, age in that resource starts anew; a pod that is listed again
+    /// after a while is still held to what it asked for before.
     pub fn follow(&mut self, listed: &BTreeMap<String, PodRequest>) {
-        for (uid, pod) in &mut self.pods {
-            let request = listed.get(uid).copied();
-            if let (Some(before), Some(after)) = (pod.request, request) {
-                let has_grown = Resource::ALL
-                    .into_iter()
-                    .any(|resource| after.requests.get(resource) > before.requests.get(resource));
-                if has_grown {
-                    pod.age = 0;
-                }
-            }
-            pod.request = request;
+        for (uid, pod) in &mut self.tracked {
+            pod.follow(listed.get(uid));
         }
-        for (uid, request) in listed {
-            if !self.pods.contains_key(uid) {
-                self.pods.insert(uid.clone(), Pod::listed(*request));
+        self.bound = PerResource::from_fn(|resource| {
+            let requests = listed.values().map(|pod| *pod.requests.get(resource));
+            requests.fold(0, u64::saturating_add)
+        });
+    }
+
+    /// Takes frame number `index` in and returns the pods that have left: neither listed nor with a cgroup any more.
+    /// Nothing is tracked of a pod that is not listed when it is first seen, or beyond [`MOST_TRACKED`].
+    pub(super) fn end_frame(
+        &mut self,
+        index: u64,
+        frame: &Frame,
+        listed: &BTreeMap<String, PodRequest>,
+        timing: &Timing,
+    ) -> Vec<Pod> {
+        let is_gone = |uid: &String, pod: &mut Pod| {
+            !pod.is_listed && !frame.pods.contains_key(uid) && !frame.unmeasured.contains(uid)
+        };
+        let departed: Vec<Pod> = self.tracked.extract_if(.., is_gone).map(|(_, pod)| pod).collect();
+        for (uid, used) in &frame.pods {
+            if let Some(pod) = self.tracked.get_mut(uid) {
+                pod.observe(index, frame.is_valid, used, timing);
+            } else if let Some(request) = listed.get(uid)
+                && self.tracked.len() < MOST_TRACKED
+            {
+                let mut pod = Pod::born(*request, index, timing);
+                pod.observe(index, frame.is_valid, used, timing);
+                self.tracked.insert(uid.clone(), pod);
             }
+        }
+        departed
+    }
+
+    /// Could these be tracked under that timing, with no frame later than `last`?
+    pub(super) fn is_sound(&self, timing: &Timing, last: u64) -> bool {
+        self.tracked.len() <= MOST_TRACKED && self.tracked.values().all(|pod| pod.is_sound(timing, last))
+    }
+
+    /// Nothing was told of them yet: until it is, none has left.
+    pub(super) fn resume(&mut self) {
+        self.bound = PerResource::default();
+        for pod in self.tracked.values_mut() {
+            pod.is_listed = true;
         }
     }
 
-    /// Takes a frame in and returns the pods that have left: neither listed nor with a cgroup any more.
-    pub(super) fn end_frame(&mut self, frame: &Frame, timing: &Timing) -> Vec<Pod> {
-        let mut tracked = self.pods.values().filter(|pod| pod.birth.is_some()).count();
-        for (uid, used) in &frame.pods {
-            if let Some(pod) = self.pods.get_mut(uid) {
-                if pod.birth.is_none() {
-                    if tracked >= MOST_TRACKED {
-                        continue;
-                    }
-                    tracked += 1;
-                }
-                pod.observe(frame, used, timing);
-            }
+    /// Numbers the frames anew, on another boot of the machine.
+    pub(super) fn shift(&mut self, shift: Shift) {
+        for pod in self.tracked.values_mut() {
+            pod.shift(shift);
         }
-        let gone: Vec<String> = self
-            .pods
-            .iter()
-            .filter(|(uid, pod)| pod.request.is_none() && !frame.pods.contains_key(*uid))
-            .map(|(uid, _)| uid.clone())
-            .collect();
-        gone.iter().filter_map(|uid| self.pods.remove(uid)).collect()
     }
 
     /// R: the sum of all listed requests.
     pub fn bound(&self, resource: Resource) -> u64 {
-        self.requests(resource).fold(0, u64::saturating_add)
+        *self.bound.get(resource)
     }
 
     /// Rw: the sum of requests, each weighted by its pod's trust and rounded down.
     pub fn warm(&self, resource: Resource, timing: &Timing) -> u64 {
         let span = u128::from(timing.trust_span());
-        self.pods.values().fold(0, |sum, pod| {
-            let request = pod.request.map_or(0, |request| *request.requests.get(resource));
-            let warm = u128::from(request) * u128::from(pod.trusted(timing)) / span;
+        self.tracked.values().fold(0, |sum, pod| {
+            let request = u128::from(*pod.request.requests.get(resource));
+            let warm = request * u128::from(pod.trusted(resource, timing)) / span;
             sum.saturating_add(u64::try_from(warm).unwrap_or(u64::MAX))
         })
     }
 
-    /// The pods old enough to be added, at their own peak, to frames that have not seen them.
+    /// The pods old enough to be added, at their own peak, to frames that have not seen them. A request that grew takes
+    /// a pod's trust and not its peak: otherwise asking for more would make room.
     pub(super) fn newcomers(&self, resource: Resource, timing: &Timing) -> Vec<Newcomer> {
-        self.pods
-            .values()
-            .filter(|pod| pod.age >= timing.trust_from)
-            .filter_map(|pod| {
-                Some(Newcomer {
-                    birth: pod.birth?,
-                    peak: pod.long_peak(resource),
-                })
+        let known = self.tracked.values().filter(|pod| pod.seen >= timing.trust_from);
+        known
+            .map(|pod| Newcomer {
+                birth: pod.birth,
+                peak: pod.long_peak(resource),
             })
             .collect()
     }
 
-    /// Trust per listed pod.
-    pub fn trust(&self, timing: &Timing) -> Vec<Trust> {
-        let ppm = |pod: &Pod| {
-            let ppm = u64::from(pod.trusted(timing)) * 1_000_000 / u64::from(timing.trust_span());
+    /// Trust per listed pod; those that are not tracked have none.
+    pub(super) fn trust(&self, listed: &BTreeMap<String, PodRequest>, timing: &Timing) -> Vec<Trust> {
+        let ppm = |parts: u32| {
+            let ppm = u64::from(parts) * 1_000_000 / u64::from(timing.trust_span());
             u32::try_from(ppm).unwrap_or(1_000_000)
         };
-        let listed = self.pods.iter().filter(|(_, pod)| pod.request.is_some());
-        listed
-            .map(|(uid, pod)| Trust {
+        let trust = |uid: &String| {
+            let pod = self.tracked.get(uid);
+            let parts = |resource| pod.map_or(0, |pod| pod.trusted(resource, timing));
+            Trust {
                 uid: uid.clone(),
-                ppm: ppm(pod),
-            })
-            .collect()
-    }
-
-    fn requests(&self, resource: Resource) -> impl Iterator<Item = u64> + '_ {
-        self.pods
-            .values()
-            .filter_map(move |pod| Some(*pod.request?.requests.get(resource)))
+                ppm: PerResource::from_fn(|resource| ppm(parts(resource))),
+            }
+        };
+        listed.keys().map(trust).collect()
     }
 }
 
-impl Pod {
-    const fn listed(request: PodRequest) -> Self {
-        Self {
-            request: Some(request),
-            birth: None,
-            age: 0,
-            low: VecDeque::new(),
-            peak: PerResource { cpu: 0, memory: 0 },
-        }
+#[cfg(test)]
+impl Pods {
+    /// Bytes of each pod's rings.
+    pub(super) fn ring_bytes(&self) -> BTreeMap<String, usize> {
+        let bytes = |pod: &Pod| pod.low.cpu.bytes() + pod.low.memory.bytes();
+        self.tracked
+            .iter()
+            .map(|(uid, pod)| (uid.clone(), bytes(pod)))
+            .collect()
+    }
+
+    /// Bytes of the rest of all pods, their UIDs included.
+    pub(super) fn scalar_bytes(&self) -> usize {
+        let sizes = self
+            .tracked
+            .keys()
+            .map(|uid| size_of::<(String, Pod)>() + uid.len());
+        sizes.sum()
     }
 }
 
@@ -201,7 +256,7 @@ mod tests {
     fn request(cpu: u64) -> PodRequest {
         PodRequest {
             requests: PerResource { cpu, memory: 0 },
-            is_deleting: false,
+            ..PodRequest::default()
         }
     }
 
@@ -222,100 +277,217 @@ mod tests {
         }
     }
 
-    fn seen_for(frames: u64) -> Pods {
-        let mut pods = Pods::default();
-        pods.follow(&[("a".to_owned(), request(1000))].into());
-        for index in 0..frames {
-            pods.end_frame(&frame(index, "a", 100), &TIMING);
+    /// Pods of which the server lists one.
+    struct Node {
+        pods: Pods,
+        listed: BTreeMap<String, PodRequest>,
+    }
+
+    impl Node {
+        fn new(request: PodRequest) -> Self {
+            let mut node = Self {
+                pods: Pods::default(),
+                listed: BTreeMap::new(),
+            };
+            node.list([("a".to_owned(), request)]);
+            node
         }
-        pods
+
+        fn list(&mut self, listed: impl IntoIterator<Item = (String, PodRequest)>) {
+            self.listed = listed.into_iter().collect();
+            self.pods.follow(&self.listed);
+        }
+
+        fn end(&mut self, frame: &Frame) -> Vec<Pod> {
+            self.pods.end_frame(frame.index, frame, &self.listed, &TIMING)
+        }
+
+        fn warm(&self) -> u64 {
+            self.pods.warm(Resource::Cpu, &TIMING)
+        }
+    }
+
+    fn seen_for(frames: u64) -> Node {
+        let mut node = Node::new(request(1000));
+        for index in 0..frames {
+            node.end(&frame(index, "a", 100));
+        }
+        node
     }
 
     #[test]
     fn trust_grows_between_two_hours_and_a_day() {
-        assert_eq!(seen_for(24).warm(Resource::Cpu, &TIMING), 0);
-        assert_eq!(seen_for(24 + 132).warm(Resource::Cpu, &TIMING), 500);
-        assert_eq!(seen_for(400).warm(Resource::Cpu, &TIMING), 1000);
+        for (frames, warm) in [(24, 0), (24 + 132, 500), (400, 1000)] {
+            assert_eq!(seen_for(frames).warm(), warm);
+        }
     }
 
     #[test]
-    fn a_grown_request_starts_its_age_anew() {
-        let mut pods = seen_for(400);
-        pods.follow(&[("a".to_owned(), request(1001))].into());
-        assert_eq!(pods.warm(Resource::Cpu, &TIMING), 0);
-        let mut pods = seen_for(400);
-        pods.follow(&[("a".to_owned(), request(999))].into());
-        assert_eq!(pods.warm(Resource::Cpu, &TIMING), 999);
+    fn a_grown_request_starts_its_age_anew_and_a_smaller_one_keeps_it() {
+        for (asked, warm) in [(1001, 0), (999, 999)] {
+            let mut node = seen_for(400);
+            node.list([("a".to_owned(), request(asked))]);
+            assert_eq!(node.warm(), warm);
+        }
+    }
+
+    #[test]
+    fn a_request_that_grew_in_one_resource_is_trusted_in_the_other() {
+        let mut node = seen_for(400);
+        let more_memory = PodRequest {
+            requests: PerResource { cpu: 1000, memory: 1 },
+            ..PodRequest::default()
+        };
+        node.list([("a".to_owned(), more_memory)]);
+        let trust = node.pods.trust(&node.listed, &TIMING);
+        assert_eq!((trust[0].ppm.cpu, trust[0].ppm.memory), (1_000_000, 0));
+    }
+
+    #[test]
+    fn a_pod_that_is_listed_again_has_not_forgotten_what_it_asked_for() {
+        let mut node = seen_for(400);
+        node.list([]);
+        assert_eq!(node.warm(), 0);
+        node.list([("a".to_owned(), request(1000))]);
+        assert_eq!(node.warm(), 1000);
+        node.list([]);
+        node.list([("a".to_owned(), request(1001))]);
+        assert_eq!(node.warm(), 0);
+    }
+
+    #[test]
+    fn a_grown_request_takes_no_peak_from_the_frames_before_the_pod() {
+        let mut node = seen_for(30);
+        let before = node.pods.newcomers(Resource::Cpu, &TIMING);
+        node.list([("a".to_owned(), request(1001))]);
+        assert_eq!(node.pods.newcomers(Resource::Cpu, &TIMING), before);
+        assert_eq!(before.len(), 1);
+    }
+
+    /// Vector (f) of agent.md, section 2.11: the agent voids the frame that a suspend is in.
+    #[test]
+    fn a_frame_that_does_not_count_adds_no_age() {
+        let mut node = seen_for(24 + 132);
+        let mut void = frame(500, "a", 100);
+        void.is_valid = false;
+        node.end(&void);
+        assert_eq!(node.warm(), 500);
+        node.end(&frame(501, "a", 100));
+        assert_eq!(node.warm(), 1000 * 133 / 264);
     }
 
     #[test]
     fn a_deleted_pod_stays_bound_but_is_not_trusted() {
-        let mut pods = seen_for(400);
-        pods.follow(
-            &[(
-                "a".to_owned(),
-                PodRequest {
-                    is_deleting: true,
-                    ..request(1000)
-                },
-            )]
-            .into(),
-        );
-        assert_eq!(
-            (pods.bound(Resource::Cpu), pods.warm(Resource::Cpu, &TIMING)),
-            (1000, 0)
-        );
+        let mut node = seen_for(400);
+        let deleted = PodRequest {
+            is_deleting: true,
+            ..request(1000)
+        };
+        node.list([("a".to_owned(), deleted)]);
+        assert_eq!((node.pods.bound(Resource::Cpu), node.warm()), (1000, 0));
+    }
+
+    #[test]
+    fn a_pod_with_cpus_of_its_own_is_not_trusted_and_keeps_its_age() {
+        let mut node = seen_for(400);
+        let holding = PodRequest {
+            is_guaranteed: true,
+            has_own_cpus: true,
+            ..request(1000)
+        };
+        node.list([("a".to_owned(), holding)]);
+        assert_eq!((node.pods.bound(Resource::Cpu), node.warm()), (1000, 0));
+        assert_eq!(node.pods.trust(&node.listed, &TIMING)[0].ppm.cpu, 0);
+        node.list([("a".to_owned(), request(1000))]);
+        assert_eq!(node.warm(), 1000);
     }
 
     #[test]
     fn a_pod_departs_when_neither_listed_nor_in_a_cgroup() {
-        let mut pods = seen_for(3);
-        pods.follow(&BTreeMap::new());
-        assert!(pods.end_frame(&frame(3, "a", 100), &TIMING).is_empty());
-        let departed = pods.end_frame(
-            &Frame {
-                index: 4,
-                is_valid: true,
-                ..Frame::default()
-            },
-            &TIMING,
-        );
+        let mut node = seen_for(3);
+        node.list([]);
+        assert!(node.end(&frame(3, "a", 100)).is_empty());
+        let empty = |index| Frame {
+            index,
+            is_valid: true,
+            ..Frame::default()
+        };
+        let unmeasured = Frame {
+            unmeasured: ["a".to_owned()].into(),
+            ..empty(4)
+        };
+        assert!(node.end(&unmeasured).is_empty(), "its cgroup is there");
+        let departed = node.end(&empty(5));
         assert_eq!(departed.len(), 1);
         assert_eq!(
             departed[0].low(Resource::Cpu).collect::<Vec<_>>(),
             vec![(0, 100), (1, 100), (2, 100), (3, 100)]
         );
+        assert!(node.end(&empty(6)).is_empty());
     }
 
     #[test]
+    fn a_listed_pod_without_a_cgroup_does_not_depart() {
+        let mut node = seen_for(3);
+        assert!(node.end(&frame(3, "b", 1)).is_empty());
+        node.list([]);
+        assert_eq!(node.end(&frame(4, "b", 1)).len(), 1);
+    }
+
+    /// Vector (c) of agent.md, section 2.11.
+    #[test]
     fn a_long_peak_halves_in_seven_days() {
         for (start, half, tolerance) in [(10_000, 5000_u64, 2), (100, 50, 1)] {
-            let mut pods = Pods::default();
-            pods.follow(&[("a".to_owned(), request(1))].into());
-            pods.end_frame(&frame(0, "a", start), &TIMING);
+            let mut node = Node::new(request(1));
+            node.end(&frame(0, "a", start));
             for index in 1..=2016 {
-                pods.end_frame(&frame(index, "a", 0), &TIMING);
+                node.end(&frame(index, "a", 0));
             }
-            let peak = pods.newcomers(Resource::Cpu, &TIMING)[0].peak;
+            let peak = node.pods.newcomers(Resource::Cpu, &TIMING)[0].peak;
             assert!(peak.abs_diff(half) <= tolerance, "{start} decayed to {peak}");
         }
     }
 
     #[test]
     fn pods_beyond_the_limit_are_charged_but_not_tracked() {
-        let listed: BTreeMap<_, _> = (0..600).map(|i| (format!("{i:03}"), request(10))).collect();
-        let mut pods = Pods::default();
-        pods.follow(&listed);
-        let frame = Frame {
+        let all: BTreeMap<_, _> = (0..600).map(|i| (format!("{i:03}"), request(10))).collect();
+        let mut node = Node::new(request(1));
+        node.list(all.clone());
+        let of = |index, uids: &[String]| Frame {
+            index,
             is_valid: true,
-            pods: listed.keys().map(|uid| (uid.clone(), used(5))).collect(),
+            pods: uids.iter().map(|uid| (uid.clone(), used(5))).collect(),
             ..Frame::default()
         };
-        pods.end_frame(&frame, &TIMING);
-        assert_eq!(pods.bound(Resource::Cpu), 6000);
+        let uids: Vec<String> = all.keys().cloned().collect();
+        node.end(&of(0, &uids[100..]));
+        assert_eq!(node.pods.bound(Resource::Cpu), 6000);
+        assert_eq!(node.pods.tracked.len(), 500);
+        for index in 1..400 {
+            node.end(&of(index, &uids));
+        }
+        assert_eq!(node.pods.tracked.len(), MOST_TRACKED);
+        assert_eq!(node.warm(), 5120, "those who came first, and some of the rest");
+        assert!(uids[100..].iter().all(|uid| node.pods.tracked.contains_key(uid)));
+        let trust = node.pods.trust(&node.listed, &TIMING);
         assert_eq!(
-            pods.pods.values().filter(|pod| pod.birth.is_some()).count(),
-            MOST_TRACKED
+            (trust.len(), trust.iter().filter(|pod| pod.ppm.cpu == 0).count()),
+            (600, 88)
         );
+    }
+
+    #[test]
+    fn requests_without_measure_saturate() {
+        let mut node = Node::new(request(u64::MAX));
+        node.list(["a", "b"].map(|uid| (uid.to_owned(), request(u64::MAX))));
+        for index in 0..400 {
+            node.end(&frame(index, "a", u64::MAX));
+        }
+        assert_eq!(
+            (node.pods.bound(Resource::Cpu), node.warm()),
+            (u64::MAX, u64::MAX)
+        );
+        let peak = node.pods.newcomers(Resource::Cpu, &TIMING)[0].peak;
+        assert_eq!(peak, u64::MAX >> FRACTION);
     }
 }

@@ -1,13 +1,15 @@
 //! From targets to the published ratio: fast down, slow up, brakes, never below what is bound.
 
+use serde::{Deserialize, Serialize};
+
 use super::floor_cents;
 use crate::{hint::Brake, ratio::Cents};
 
 /// Least difference that makes the ratio rise, and the largest rise per frame, in cents.
-const STEP: u32 = 5;
+pub const STEP: u32 = 5;
 
 /// The publication state of one resource. See agent.md, section 2.3, publication state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     published: u32,
     /// Frame ends in a row whose target was at least [`STEP`] higher.
@@ -30,16 +32,25 @@ impl Publication {
         if target < self.published {
             self.published = target;
             self.agreeing = 0;
+        } else if target < self.published.saturating_add(STEP) || is_held {
+            self.agreeing = 0;
         } else if is_frame_end {
-            if target >= self.published + STEP && !is_held {
-                self.agreeing = self.agreeing.saturating_add(1);
-                if self.agreeing >= up_after {
-                    self.published = target.min(self.published + STEP);
-                }
-            } else {
-                self.agreeing = 0;
+            self.agreeing = self.agreeing.saturating_add(1);
+            if self.agreeing >= up_after {
+                self.published = target.min(self.published.saturating_add(STEP));
             }
         }
+    }
+
+    /// Frames were missed: what they would have said is not known.
+    pub(super) const fn resume(&mut self) {
+        self.agreeing = 0;
+    }
+
+    /// Gives up what is amplified: it comes back by small steps.
+    pub fn stop(&mut self) {
+        self.published = self.published.min(Cents::ONE.0);
+        self.agreeing = 0;
     }
 
     /// Applies one period of a brake; `floor` is what is bound, in cents.
@@ -51,7 +62,7 @@ impl Publication {
                 let free = self.published.saturating_sub(floor);
                 self.published -= free - free / 2;
             }
-            Brake::Stop => self.published = self.published.min(Cents::ONE.0),
+            Brake::Stop => self.stop(),
         }
     }
 
@@ -97,6 +108,22 @@ mod tests {
         assert_eq!(publication.published, 100);
         publication.step(Cents(90), false, false, 3);
         assert_eq!(publication.published, 90);
+    }
+
+    #[test]
+    fn a_dead_band_between_frames_ends_the_agreement() {
+        let mut publication = Publication::default();
+        walk(&mut publication, &[128, 128]);
+        publication.step(Cents(104), false, false, 3);
+        assert_eq!(walk(&mut publication, &[128, 128, 128]), [100, 100, 105]);
+    }
+
+    #[test]
+    fn what_is_given_up_comes_back_slowly() {
+        let mut publication = Publication::default();
+        walk(&mut publication, &[128; 9]);
+        publication.stop();
+        assert_eq!(walk(&mut publication, &[128; 4]), [100, 100, 105, 110]);
     }
 
     #[test]

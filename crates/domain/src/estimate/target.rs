@@ -58,7 +58,7 @@ fn share(value: u64, ppm: u32) -> u64 {
     u64::try_from(u128::from(value) * u128::from(ppm) / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// Measured slack.
+/// Measured slack. A theta above 1 counts as 1; sums beyond 2⁶⁴ count as that.
 pub fn slack(inputs: &Inputs) -> Slack {
     let Inputs {
         resource,
@@ -70,6 +70,7 @@ pub fn slack(inputs: &Inputs) -> Slack {
         warm_requests,
         bound,
     } = *inputs;
+    let target_ppm = target_ppm.min(1_000_000);
     let safe = match resource {
         Resource::Cpu => share(capacity, target_ppm).min(raw),
         Resource::Memory => share(raw, target_ppm),
@@ -88,8 +89,18 @@ pub fn slack(inputs: &Inputs) -> Slack {
     }
 }
 
-/// The target ratio: raw plus slack, slack above zero scaled by coverage, within bounds. 1.00 without any valid frame.
-pub fn target(slack: &Slack, valid_frames: u32, ring_frames: u32, bounds: Bounds) -> Target {
+/// The target ratio: raw plus slack, slack above zero scaled by coverage, within bounds; under a latch of the margin no
+/// slack above zero counts.
+///
+/// It is 1.00 without any valid frame, and where raw is zero: nothing can be a share of it. More valid frames than the
+/// ring has count as all of them. Where bounds contradict each other the upper one holds.
+pub fn target(
+    slack: &Slack,
+    valid_frames: u32,
+    ring_frames: u32,
+    bounds: Bounds,
+    is_latched: bool,
+) -> Target {
     if valid_frames == 0 || slack.raw == 0 {
         return Target {
             slack: *slack,
@@ -99,12 +110,16 @@ pub fn target(slack: &Slack, valid_frames: u32, ring_frames: u32, bounds: Bounds
     }
     let raw = i128::from(slack.raw);
     let mut reasons = Vec::new();
-    let scaled = if slack.slack > 0 {
+    let scaled = if slack.slack > 0 && is_latched {
+        reasons.push("margin-latched");
+        0
+    } else if slack.slack > 0 {
         reasons.push("slack");
         if valid_frames < ring_frames {
             reasons.push("coverage");
         }
-        slack.slack * i128::from(valid_frames) / i128::from(ring_frames.max(1))
+        let ring_frames = ring_frames.max(1);
+        slack.slack * i128::from(valid_frames.min(ring_frames)) / i128::from(ring_frames)
     } else {
         reasons.push("no-slack");
         slack.slack
@@ -117,7 +132,7 @@ pub fn target(slack: &Slack, valid_frames: u32, ring_frames: u32, bounds: Bounds
     } else if wanted < lowest {
         reasons.push("clamped-min");
     }
-    let allowed = wanted.min(highest).max(lowest);
+    let allowed = wanted.max(lowest).min(highest);
     let cents = u32::try_from(allowed * 100 / raw).unwrap_or(u32::MAX);
     Target {
         slack: *slack,
@@ -126,8 +141,12 @@ pub fn target(slack: &Slack, valid_frames: u32, ring_frames: u32, bounds: Bounds
     }
 }
 
-/// The smallest ratio that covers what is bound: ceil(R × 100 / A).
+/// The smallest ratio that covers what is bound: ceil(R × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is
+/// zero: no ratio covers anything there.
 pub fn floor_cents(bound: u64, raw: u64) -> Cents {
-    let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw.max(1)));
+    if raw == 0 {
+        return Cents::ONE;
+    }
+    let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw));
     Cents(u32::try_from(cents).unwrap_or(u32::MAX))
 }

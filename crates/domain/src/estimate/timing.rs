@@ -50,6 +50,8 @@ impl Profile {
                     Duration::from_secs(600),
                     Duration::from_secs(1800),
                 ],
+                brake_release_oom: Duration::from_secs(3600),
+                decision_frames: Some(12),
                 report_every: Duration::from_secs(15),
             },
             Self::Demo => Timing {
@@ -70,6 +72,8 @@ impl Profile {
                     Duration::from_secs(4),
                     Duration::from_secs(6),
                 ],
+                brake_release_oom: Duration::from_secs(12),
+                decision_frames: None,
                 report_every: Duration::from_secs(2),
             },
         }
@@ -111,6 +115,10 @@ pub struct Timing {
     pub brake_period: Duration,
     /// How long brakes L1, L2 and L3 stay after the last period that called for them.
     pub brake_release: [Duration; 3],
+    /// How long L3 stays after an OOM kill.
+    pub brake_release_oom: Duration,
+    /// Frames between two decisions that calibrate the margin; `None` where it is not calibrated.
+    pub decision_frames: Option<u32>,
     /// Longest time between two reports.
     pub report_every: Duration,
 }
@@ -121,9 +129,9 @@ impl Timing {
         self.second * self.seconds_per_frame
     }
 
-    /// Frames between no trust and full trust.
+    /// Frames between no trust and full trust; at least 1.
     pub fn trust_span(&self) -> u32 {
-        (self.trust_full - self.trust_from).max(1)
+        self.trust_full.saturating_sub(self.trust_from).max(1)
     }
 }
 

@@ -20,7 +20,8 @@ pub struct NoteResource {
     pub brake: u8,
     /// P: predicted peak, in milli-cores or bytes.
     pub p: u64,
-    /// Published ratio, in cents.
+    /// On a Node: the ratio that was applied last, in cents, within bounds and before the floor. Of a hint: the one
+    /// that its agent published.
     #[serde(rename = "pub")]
     pub published: u32,
 }
@@ -33,6 +34,9 @@ pub struct Note {
     pub boot: String,
     /// CPU.
     pub cpu: NoteResource,
+    /// E: CPUs that pods hold for themselves alone, in milli-cores; left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub excl: u64,
     /// Memory.
     pub memory: NoteResource,
     /// The agent's mode, as in [`Sight::name`](super::Sight::name).
@@ -71,8 +75,10 @@ impl Note {
             sight,
             timing,
             resources,
+            trust,
             ..
         } = hint;
+        let exclusive = trust.iter().map(|trust| trust.exclusive_cpus_milli);
         let short = resources.map(|_, resource| NoteResource {
             brake: resource.brake.level(),
             p: resource.predicted_peak,
@@ -87,6 +93,7 @@ impl Note {
         Self {
             boot: boot_id.clone(),
             cpu: short.cpu,
+            excl: exclusive.fold(0, u64::saturating_add),
             memory: short.memory,
             mode: sight.name().to_owned(),
             seq: *seq,
@@ -105,11 +112,30 @@ impl Note {
         }
     }
 
-    /// True if the two would lead to the same allocatable: same ratios, mode and brakes.
+    /// The same with these ratios.
+    #[must_use]
+    pub fn with_ratios(mut self, ratios: &PerResource<Cents>) -> Self {
+        (self.cpu.published, self.memory.published) = (ratios.cpu.0, ratios.memory.0);
+        self
+    }
+
+    /// True if the two would lead to the same allocatable: same ratios, mode, brakes and exclusive CPUs.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let gist = |note: &Self| note.resources().map(|_, part| (part.published, part.brake));
-        gist(self) == gist(other) && self.mode == other.mode && self.uid == other.uid
+        gist(self) == gist(other)
+            && (&self.mode, &self.uid, self.excl) == (&other.mode, &other.uid, other.excl)
     }
+
+    /// True if it comes from a later report than `other`, as far as sequence numbers of one boot tell; `None` if the
+    /// two are of different boots.
+    pub fn is_after(&self, other: &Self) -> Option<bool> {
+        (self.boot == other.boot).then_some(self.seq > other.seq)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl NoteResource {
@@ -149,7 +175,7 @@ impl FromStr for Note {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hint::tests::hint;
+    use crate::hint::{PodTrust, tests::hint};
 
     #[test]
     fn the_text_has_sorted_keys_and_reads_back() {
@@ -160,6 +186,16 @@ mod tests {
             r#"{"boot":"b1","cpu":{"brake":0,"p":15290,"pub":128},"memory":{"brake":0,"p":0,"pub":100},"mode":"FULL","seq":7,"timing":"production","uid":"u1","v":1,"why":["slack"]}"#
         );
         assert_eq!(text.parse::<Note>().unwrap(), note);
+    }
+
+    #[test]
+    fn exclusive_cpus_are_written_where_there_are_some() {
+        let mut note = Note::of(&hint("n1", 7));
+        note.excl = 2000;
+        let text = note.to_string();
+        assert!(text.contains(r#""pub":128},"excl":2000,"memory""#), "{text}");
+        assert_eq!(text.parse::<Note>().unwrap(), note);
+        assert!(!note.says_the_same_as(&Note::of(&hint("n1", 7))));
     }
 
     #[test]
@@ -179,6 +215,12 @@ mod tests {
         let mut long = hint("n1", u64::MAX);
         long.boot_id = "b".repeat(36);
         long.node_uid = "u".repeat(36);
+        long.trust = vec![PodTrust {
+            uid: String::new(),
+            cpu_ppm: 0,
+            memory_ppm: 0,
+            exclusive_cpus_milli: u64::MAX,
+        }];
         for resource in [&mut long.resources.cpu, &mut long.resources.memory] {
             resource.predicted_peak = u64::MAX;
             resource.reasons = (0..20).map(|i| format!("{i:040}")).collect();

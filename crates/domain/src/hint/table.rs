@@ -1,19 +1,22 @@
-//! The newest hint of each node and how much it still counts; time is an argument.
+//! The newest hint of each node and what each Node's annotation says; time is an argument.
+//!
+//! Replicas must say the same of a node, whether its agent talks to them or not. So whatever is applied goes into the
+//! annotation, and every replica takes it from there: one without the agent holds it, one with the agent moves it, and
+//! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use super::{NodeHint, Note};
+use super::{
+    Asked, Found, NodeHint, Note, Origin, Standing,
+    life::{self, FRESH},
+};
+use crate::{
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
 
-/// How much a hint still counts, by its age in monotonic time. See design.md, section 4, hint life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Applied as it is.
-    Fresh,
-    /// May lower, may not raise.
-    Hold,
-    /// Counts as 1.00 at most.
-    Stop,
-}
+/// The annotation is renewed when it has been the same for so long although its agent goes on reporting.
+const RENEW: Duration = Duration::from_secs(450);
 
 /// What became of a hint that was offered to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,42 +30,36 @@ pub enum Verdict {
     },
 }
 
-/// What the table knows about a node.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// The hint in short.
-    pub note: Note,
-    /// How much it counts.
-    pub standing: Standing,
-}
-
 #[derive(Debug)]
 struct Entry {
     hint: Arc<NodeHint>,
     received: Duration,
+    /// True while the stream that it came over is open.
+    is_live: bool,
+}
+
+/// What a Node's annotation said when it was last seen, and since when.
+#[derive(Debug)]
+struct Seen {
+    uid: String,
+    version: u64,
+    boot: String,
+    seq: u64,
+    /// First seen with this boot id and sequence number.
+    since: Duration,
+    /// The ratios applied, and when they were first seen.
+    applied: PerResource<(u32, Duration)>,
 }
 
 /// The newest hint of each node. `now` is monotonic time since any fixed origin.
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<String, Entry>,
-    /// When an annotation was first seen here, by node: boot id, sequence number, time.
-    noted: HashMap<String, (String, u64, Duration)>,
+    seen: HashMap<String, Seen>,
 }
 
 impl Table {
-    /// Up to this age a hint is fresh.
-    pub const FRESH: Duration = Duration::from_secs(60);
-    /// Up to this age it holds.
-    pub const HOLD: Duration = Duration::from_secs(300);
-    /// Up to this age it holds when its agent said that it would end.
-    pub const HOLD_DRAINING: Duration = Duration::from_secs(600);
-    /// Up to this age, and a spread by node, an annotation without a stream holds.
-    pub const HOLD_NOTE: Duration = Duration::from_secs(600);
-    /// The spread is below this.
-    const NOTE_SPREAD_SECONDS: u64 = 300;
-
-    /// Takes a hint in, if it is newer than the one held.
+    /// Takes a hint in that came over a stream, if it is newer than the one held.
     ///
     /// A hint of another boot or for another Node object replaces whatever is held; the stream it came over was
     /// authenticated for that node.
@@ -79,14 +76,27 @@ impl Table {
             Entry {
                 hint: Arc::new(hint),
                 received: now,
+                is_live: true,
             },
         );
         Verdict::Accepted
     }
 
+    /// Notes that a node's stream has ended: its last report counts on, as an annotation does.
+    pub fn leave(&mut self, node: &str) {
+        if let Some(entry) = self.entries.get_mut(node) {
+            entry.is_live = false;
+        }
+    }
+
+    /// Notes what a stored Node says, for the age of its annotation.
+    pub fn see(&mut self, asked: &Asked<'_>, now: Duration) {
+        self.see_note(asked, read(asked.stored, asked.uid).as_ref(), now);
+    }
+
     /// The newest hint of a node with its age.
     pub fn get(&self, node: &str, now: Duration) -> Option<(Arc<NodeHint>, Duration)> {
-        let Entry { hint, received } = self.entries.get(node)?;
+        let Entry { hint, received, .. } = self.entries.get(node)?;
         Some((Arc::clone(hint), now.saturating_sub(*received)))
     }
 
@@ -95,53 +105,40 @@ impl Table {
         let mut all: Vec<_> = self
             .entries
             .values()
-            .map(|Entry { hint, received }| (Arc::clone(hint), now.saturating_sub(*received)))
+            .map(|Entry { hint, received, .. }| (Arc::clone(hint), now.saturating_sub(*received)))
             .collect();
         all.sort_by(|(left, _), (right, _)| left.node.cmp(&right.node));
         all
     }
 
-    /// What counts for a node: the hint held, else the one in the Node's annotation.
+    /// What counts for a node: the later one of the report held and the Node's annotation; in a nudge of another
+    /// replica what that says, unless a later report came.
     ///
     /// An annotation's age is the time since this table first met its boot id and sequence number, so a clock
     /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it.
-    pub fn lookup(
-        &mut self,
-        node: &str,
-        uid: &str,
-        annotation: Option<&str>,
-        now: Duration,
-    ) -> Option<Found> {
-        if let Some(Entry { hint, received }) =
-            self.entries.get(node).filter(|entry| entry.hint.node_uid == uid)
-        {
-            let age = now.saturating_sub(*received);
-            return Some(Found {
-                note: Note::of(hint),
-                standing: standing(age, hint.is_draining),
-            });
-        }
-        let note: Note = annotation?.parse().ok().filter(|note: &Note| note.uid == uid)?;
-        let first_seen = match self.noted.get(node) {
-            Some((boot, seq, first_seen)) if *boot == note.boot && *seq == note.seq => *first_seen,
-            Some(_) | None => {
-                self.noted
-                    .insert(node.to_owned(), (note.boot.clone(), note.seq, now));
-                now
-            }
+    pub fn lookup(&mut self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+        let stored = read(asked.stored, asked.uid);
+        self.see_note(asked, stored.as_ref(), now);
+        let found = self.own(asked, stored.as_ref(), now);
+        let text = asked.nudged.filter(|nudged| Some(*nudged) != asked.stored);
+        let Some(nudged) = read(text, asked.uid) else {
+            return found;
         };
-        let spread = Duration::from_secs(spread(node) % Self::NOTE_SPREAD_SECONDS);
-        let is_held = now.saturating_sub(first_seen) <= Self::HOLD_NOTE + spread;
-        Some(Found {
-            note,
-            standing: if is_held { Standing::Hold } else { Standing::Stop },
-        })
+        match found {
+            Some(found) if found.origin == Origin::Stream && found.note.is_after(&nudged) == Some(true) => {
+                Some(found.raised_by(&nudged, stored.as_ref()))
+            }
+            Some(_) | None => Some(Found {
+                origin: Origin::Nudge,
+                ..Found::new(nudged, Standing::Fresh)
+            }),
+        }
     }
 
     /// Forgets a node that is gone.
     pub fn remove(&mut self, node: &str) {
         self.entries.remove(node);
-        self.noted.remove(node);
+        self.seen.remove(node);
     }
 
     /// Number of nodes with a hint.
@@ -153,112 +150,115 @@ impl Table {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-}
 
-/// How much a hint of that age counts while its stream may still be there.
-fn standing(age: Duration, is_draining: bool) -> Standing {
-    let hold = if is_draining {
-        Table::HOLD_DRAINING
-    } else {
-        Table::HOLD
-    };
-    if age <= Table::FRESH {
-        Standing::Fresh
-    } else if age <= hold {
-        Standing::Hold
-    } else {
-        Standing::Stop
+    fn see_note(&mut self, asked: &Asked<'_>, note: Option<&Note>, now: Duration) {
+        let before = self.seen.get(asked.node);
+        if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
+            return;
+        }
+        let Some(note) = note else {
+            self.seen.remove(asked.node);
+            return;
+        };
+        let before = before.filter(|before| before.uid == note.uid);
+        let is_same_report =
+            |before: &&Seen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
+        let since = before.filter(is_same_report).map_or(now, |before| before.since);
+        let applied = note.resources().map(|resource, part| {
+            let before = before.map(|before| *before.applied.get(resource));
+            before
+                .filter(|(ratio, _)| *ratio == part.published)
+                .unwrap_or((part.published, now))
+        });
+        let seen = Seen {
+            uid: note.uid.clone(),
+            version: asked.version,
+            boot: note.boot.clone(),
+            seq: note.seq,
+            since,
+            applied,
+        };
+        self.seen.insert(asked.node.to_owned(), seen);
+    }
+
+    /// What counts by what this table holds and the Node says.
+    fn own(&self, asked: &Asked<'_>, stored: Option<&Note>, now: Duration) -> Option<Found> {
+        let entry = self.entries.get(asked.node);
+        let entry = entry.filter(|entry| entry.hint.node_uid == asked.uid);
+        let seen = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
+        let Some(entry) = entry else {
+            return Some(noted(asked.node, stored?, seen, now));
+        };
+        let note = Note::of(&entry.hint);
+        let age = now.saturating_sub(entry.received);
+        if let Some(stored) = stored
+            && is_later(stored, seen, &note, entry, now)
+        {
+            return Some(noted(asked.node, stored, seen, now));
+        }
+        let (standing, left) = if entry.is_live {
+            life::streamed(age, entry.hint.is_draining)
+        } else {
+            life::noted(asked.node, age)
+        };
+        let frame = entry.hint.timing.timing().frame();
+        let moved = |resource: Resource| seen.map(|seen| now.saturating_sub(seen.applied.get(resource).1));
+        let rises_in = Resource::ALL
+            .into_iter()
+            .filter_map(|resource| frame.checked_sub(moved(resource)?));
+        let renews_in = seen
+            .filter(|_| stored.is_some_and(|stored| note.is_after(stored) != Some(false)))
+            .map(|seen| RENEW.saturating_sub(now.saturating_sub(seen.since)));
+        let is_renewal_due = standing == Standing::Fresh && renews_in.is_some_and(|left| left.is_zero());
+        let changes = left.into_iter().chain(rises_in).chain(renews_in);
+        Some(Found {
+            step: PerResource::from_fn(|resource| life::step(moved(resource), frame)),
+            changes_in: changes.filter(|left| !left.is_zero()).min(),
+            is_renewal_due,
+            ..Found::new(note, standing)
+        })
     }
 }
 
-/// A number that depends on the name only (FNV-1a), so that all replicas let go of a node at the same age.
-fn spread(node: &str) -> u64 {
-    node.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+impl Found {
+    /// The same, and as high as a nudge of another replica says: whether a step is due was for that one to tell.
+    fn raised_by(mut self, nudged: &Note, stored: Option<&Note>) -> Self {
+        for resource in Resource::ALL {
+            let before = stored.map_or(Cents::ONE, |stored| stored.resources().get(resource).published());
+            let raised = nudged.resources().get(resource).published;
+            let step = self.step.get_mut(resource);
+            *step = (*step).max(Cents(raised.saturating_sub(before.0)));
+        }
+        self
+    }
+}
+
+/// The annotation's text as the note that it is, if it is of that Node.
+fn read(text: Option<&str>, uid: &str) -> Option<Note> {
+    text?.parse().ok().filter(|note: &Note| note.uid == uid)
+}
+
+/// What counts where there is nothing but the annotation: it holds what was applied.
+fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> Found {
+    let age = seen
+        .map(|seen| now.saturating_sub(seen.since))
+        .unwrap_or_default();
+    let (standing, left) = life::noted(node, age);
+    Found {
+        origin: Origin::Annotation,
+        changes_in: left,
+        ..Found::new(note.clone(), standing)
+    }
+}
+
+/// True if the annotation comes from a later report than the one held. It is not believed for ever: where reports come
+/// in all the same, whatever has been in the annotation for as long as a report is fresh was not made of a later one.
+fn is_later(stored: &Note, seen: Option<&Seen>, note: &Note, entry: &Entry, now: Duration) -> bool {
+    let Some(seen) = seen else { return false };
+    let is_after = stored.is_after(note).unwrap_or(seen.since > entry.received);
+    let is_silent = !entry.is_live || now.saturating_sub(entry.received) > FRESH;
+    is_after && (is_silent || now.saturating_sub(seen.since) <= FRESH)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hint::tests::hint;
-
-    const fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    fn standing_at(table: &mut Table, seconds: u64) -> Option<Standing> {
-        table
-            .lookup("n1", "u1", None, at(seconds))
-            .map(|found| found.standing)
-    }
-
-    #[test]
-    fn a_hint_goes_down_the_ladder_with_age() {
-        let mut table = Table::default();
-        assert_eq!(table.insert(hint("n1", 1), at(1000)), Verdict::Accepted);
-        assert_eq!(standing_at(&mut table, 1060), Some(Standing::Fresh));
-        assert_eq!(standing_at(&mut table, 1061), Some(Standing::Hold));
-        assert_eq!(standing_at(&mut table, 1300), Some(Standing::Hold));
-        assert_eq!(standing_at(&mut table, 1301), Some(Standing::Stop));
-    }
-
-    #[test]
-    fn a_draining_agent_is_held_longer() {
-        let mut table = Table::default();
-        table.insert(
-            NodeHint {
-                is_draining: true,
-                ..hint("n1", 1)
-            },
-            at(0),
-        );
-        assert_eq!(standing_at(&mut table, 600), Some(Standing::Hold));
-        assert_eq!(standing_at(&mut table, 601), Some(Standing::Stop));
-    }
-
-    #[test]
-    fn an_older_sequence_of_the_same_boot_is_stale() {
-        let mut table = Table::default();
-        table.insert(hint("n1", 5), at(0));
-        assert_eq!(table.insert(hint("n1", 5), at(1)), Verdict::Stale { held: 5 });
-        assert_eq!(table.insert(hint("n1", 4), at(1)), Verdict::Stale { held: 5 });
-        let reboot = NodeHint {
-            boot_id: "b2".into(),
-            ..hint("n1", 1)
-        };
-        assert_eq!(table.insert(reboot, at(2)), Verdict::Accepted);
-    }
-
-    #[test]
-    fn a_hint_for_another_node_object_counts_as_absent() {
-        let mut table = Table::default();
-        table.insert(hint("n1", 1), at(0));
-        assert!(table.lookup("n1", "another", None, at(1)).is_none());
-    }
-
-    #[test]
-    fn an_annotation_holds_from_when_it_was_first_seen() {
-        let mut table = Table::default();
-        let note = Note::of(&hint("n1", 7)).to_string();
-        let mut standing = |seconds| {
-            table
-                .lookup("n1", "u1", Some(&note), at(seconds))
-                .map(|found| found.standing)
-        };
-        assert_eq!(standing(5000), Some(Standing::Hold));
-        assert_eq!(standing(5600), Some(Standing::Hold));
-        assert_eq!(standing(5000 + 600 + 300), Some(Standing::Stop));
-    }
-
-    #[test]
-    fn an_annotation_for_another_node_object_counts_as_absent() {
-        let note = Note::of(&hint("n1", 7)).to_string();
-        assert!(Table::default().lookup("n1", "u2", Some(&note), at(0)).is_none());
-        assert!(
-            Table::default()
-                .lookup("n1", "u1", Some("garbage"), at(0))
-                .is_none()
-        );
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, iter::once};
 use metrics::{KeyName, Recorder as _, SharedString, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use super::{Kind, Metric, process};
+use super::{Cells, Kind, MOST_BUCKETS, Metric, process};
 
 /// Every metric of a process, in the order of names.
 #[derive(Clone, Debug)]
@@ -18,6 +18,7 @@ pub struct Catalogue {
 pub struct Exporter {
     handle: PrometheusHandle,
     process: metrics_process::Collector,
+    counted: Vec<(&'static Metric, &'static Cells)>,
 }
 
 /// Why a catalogue is refused.
@@ -99,7 +100,9 @@ impl Catalogue {
     /// The exporter refuses buckets.
     pub fn recorder(&self) -> Result<(PrometheusRecorder, Exporter), MetricError> {
         let mut builder = PrometheusBuilder::new();
-        for metric in self.metrics().filter(|metric| metric.kind == Kind::Histogram) {
+        let is_recorded = |metric: &&Metric| metric.cells.is_none();
+        let histograms = self.metrics().filter(|metric| metric.kind == Kind::Histogram);
+        for metric in histograms.filter(is_recorded) {
             builder = builder
                 .set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), metric.buckets)
                 .map_err(|source| MetricError::Buckets {
@@ -111,8 +114,12 @@ impl Catalogue {
         let exporter = Exporter {
             handle: recorder.handle(),
             process: metrics_process::Collector::default(),
+            counted: self
+                .metrics()
+                .filter_map(|metric| Some((metric, metric.cells?)))
+                .collect(),
         };
-        for metric in self.metrics() {
+        for metric in self.metrics().filter(is_recorded) {
             let (name, help) = (
                 KeyName::from_const_str(metric.name),
                 SharedString::const_str(metric.help),
@@ -138,6 +145,7 @@ impl Catalogue {
                  labels,
                  help,
                  buckets,
+                 cells: _,
              }| {
                 let kind = match kind {
                     Kind::Counter => "counter".to_owned(),
@@ -158,7 +166,9 @@ impl Exporter {
     /// Everything recorded so far and the state of this process, in the Prometheus text format.
     pub fn render(&self) -> String {
         self.process.collect();
-        self.handle.render()
+        let counted = self.counted.iter();
+        let counted = counted.map(|(metric, cells)| cells.counted(metric.buckets).text(metric));
+        once(self.handle.render()).chain(counted).collect()
     }
 
     /// Folds recorded observations into buckets. Without it, memory grows between scrapes.
@@ -180,6 +190,7 @@ fn broken_rule(metric: &Metric) -> Option<&'static str> {
         labels,
         help,
         buckets,
+        cells,
     } = *metric;
     let is_snake = |text: &str| {
         text.bytes()
@@ -220,6 +231,8 @@ fn broken_rule(metric: &Metric) -> Option<&'static str> {
         && (buckets.is_empty() || !ascends || !buckets.iter().all(|b| b.is_finite()))
     {
         Some("a histogram has finite, ascending buckets")
+    } else if cells.is_some() && buckets.len() > MOST_BUCKETS {
+        Some("a counted histogram has at most 16 buckets")
     } else {
         None
     }
@@ -316,6 +329,7 @@ mod tests {
             labels,
             help: "Help.",
             buckets: &[],
+            cells: None,
         };
         assert_eq!(broken_rule(&metric), Some(rule));
     }

@@ -37,6 +37,13 @@ pub static CERTIFICATE_RELOADS: Counter<2> = Counter::new(
     &["certificate", "result"],
     "Changed certificate files that were taken into use (loaded) or refused (failed).",
 );
+/// Reloads of the configuration file, by result.
+pub static CONFIG_RELOADS: Counter<1> = Counter::new(
+    "headroom_config_reloads_total",
+    Unit::Count,
+    &["result"],
+    "Changed configuration files that were taken into use (loaded) or refused (failed).",
+);
 /// When the serving certificate ends.
 pub static CERTIFICATE_EXPIRY: Gauge<1> = Gauge::new(
     "headroom_tls_certificate_expiry_timestamp_seconds",
@@ -52,5 +59,6 @@ pub static METRICS: &[&Metric] = &[
     REFUSED.metric(),
     ACCEPT_ERRORS.metric(),
     CERTIFICATE_RELOADS.metric(),
+    CONFIG_RELOADS.metric(),
     CERTIFICATE_EXPIRY.metric(),
 ];

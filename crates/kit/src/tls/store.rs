@@ -1,25 +1,17 @@
 //! The serving key pair: replaced while it serves when its files change, kept when the new files are bad.
 
 use std::{
-    collections::BTreeSet,
     fmt,
-    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwap;
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _, event::EventKind};
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio::{
-    select,
-    sync::Notify,
-    task::spawn_blocking,
-    time::{MissedTickBehavior, interval, sleep},
-};
+use tokio::{select, task::spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -30,10 +22,8 @@ use super::{
 use crate::{
     log::chain,
     metric::process::{CERTIFICATE_EXPIRY, CERTIFICATE_RELOADS},
+    watch::Changes,
 };
-
-/// How long files are left to settle after an event: writers replace one file after the other.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// A key pair that connections take at their handshake, so that a replacement counts from the next one on.
 pub struct CertStore {
@@ -125,21 +115,13 @@ pub(super) fn seconds(time: SystemTime) -> i64 {
 }
 
 /// Reloads a store when its directories change and every `poll`, until `stop`. Bad files are told once.
-///
-/// The directories are watched, not the files: a Secret volume swaps a symlink, which the file itself never sees.
-/// The poll makes up for events that a file system does not send.
 pub async fn watch(store: Arc<CertStore>, poll: Duration, stop: CancellationToken) {
-    let changed = Arc::new(Notify::new());
-    let _watcher = watcher(&store.files, Arc::clone(&changed))
-        .inspect_err(|error| warn!(certificate = store.name, %error, "no file events: polling only"));
-    let mut ticks = interval(poll);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut changes = Changes::of(&[&store.files.cert, &store.files.key], poll);
     let mut told = None;
     loop {
         select! {
             () = stop.cancelled() => return,
-            () = changed.notified() => sleep(SETTLE).await,
-            _ = ticks.tick() => {}
+            () = changes.next() => {}
         }
         let blocking = Arc::clone(&store);
         // An abort of this task is the only way for the inner one to be cancelled.
@@ -174,47 +156,12 @@ fn tell(name: &'static str, result: Result<bool, TlsError>, told: Option<&str>) 
     }
 }
 
-/// Whether an event is worth a look at the files. Reading them is an event too: answering that would never end.
-fn is_change(kind: EventKind) -> bool {
-    !matches!(kind, EventKind::Access(_))
-}
-
-fn watcher(files: &Files, changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // An error stands for events that were lost.
-        if event.map_or(true, |event| is_change(event.kind)) {
-            changed.notify_one();
-        }
-    })?;
-    let directory = |path: &Path| match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    for directory in BTreeSet::from([directory(&files.cert), directory(&files.key)]) {
-        watcher.watch(&directory, RecursiveMode::NonRecursive)?;
-    }
-    Ok(watcher)
-}
-
 #[cfg(test)]
 mod tests {
     use metrics::with_local_recorder;
-    use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
 
     use super::*;
     use crate::metric::Catalogue;
-
-    #[test]
-    fn our_own_reading_is_no_change_and_a_renamed_link_is() {
-        assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
-        for kind in [
-            EventKind::Create(CreateKind::Any),
-            EventKind::Modify(ModifyKind::Name(RenameMode::To)),
-            EventKind::Remove(RemoveKind::Any),
-        ] {
-            assert!(is_change(kind), "{kind:?}");
-        }
-    }
 
     #[test]
     fn the_same_failure_is_told_once_until_it_is_over() {

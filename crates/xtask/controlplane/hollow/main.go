@@ -26,11 +26,17 @@ import (
 // runtimeTimeout bounds one call to the fake runtime, which answers from memory.
 const runtimeTimeout = 15 * time.Second
 
+// heartbeatTimeout bounds one write of a status or a lease, as it does in a kubelet of default settings. A node that
+// is to look at its status more often waits no shorter for the API server.
+const heartbeatTimeout = 10 * time.Second
+
 type options struct {
 	name       string
 	kubeconfig string
 	rootDir    string
 	maxPods    int
+	sync       time.Duration
+	report     time.Duration
 	machine    machine
 	reserved   reservation
 }
@@ -42,6 +48,8 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the node")
 	flags.StringVar(&o.rootDir, "root-dir", "", "existing folder for the kubelet's files")
 	flags.IntVar(&o.maxPods, "max-pods", 110, "pods the node accepts")
+	flags.DurationVar(&o.sync, "sync", 10*time.Second, "how often the node's status is compared with the Node")
+	flags.DurationVar(&o.report, "report", 5*time.Minute, "how often a status that does not change is written")
 	flags.IntVar(&o.machine.cores, "cpus", o.machine.cores, "CPUs the node reports")
 	flags.Uint64Var(&o.machine.memoryBytes, "memory-bytes", 0, "memory the node reports, in bytes")
 	flags.Int64Var(&o.reserved.cpuMilli, "reserved-cpu-milli", 0, "CPU held back from allocatable, in milli-cores")
@@ -54,6 +62,8 @@ func parse(arguments []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.name == "" || o.kubeconfig == "" || o.rootDir == "":
 		return o, errors.New("--name, --kubeconfig and --root-dir are required")
+	case o.sync <= 0 || o.report <= 0:
+		return o, errors.New("--sync and --report must be positive")
 	case o.machine.cores < 1 || o.machine.memoryBytes == 0:
 		return o, errors.New("--cpus and --memory-bytes must be positive")
 	case o.reserved.cpuMilli < 0 || o.reserved.memoryBytes < 0:
@@ -89,8 +99,10 @@ func run(ctx context.Context, o options) error {
 	// Nothing reads the kubelet's own server, and without it no port is taken.
 	config.EnableServer = false
 	config.ReadOnlyPort = 0
+	config.NodeStatusUpdateFrequency.Duration = o.sync
+	config.NodeStatusReportFrequency.Duration = o.report
 
-	client, heartbeats, err := clients(o.kubeconfig, config.NodeStatusUpdateFrequency.Duration)
+	client, heartbeats, err := clients(o.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", o.kubeconfig, err)
 	}
@@ -112,8 +124,8 @@ func run(ctx context.Context, o options) error {
 }
 
 // clients gives the kubelet's two API clients: one for objects, and one for node status and leases, whose
-// requests give up before the next one is due and wait for no rate limit.
-func clients(kubeconfig string, heartbeat time.Duration) (objects, heartbeats *kubernetes.Clientset, err error) {
+// requests give up in time and wait for no rate limit.
+func clients(kubeconfig string) (objects, heartbeats *kubernetes.Clientset, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, nil, err
@@ -124,7 +136,7 @@ func clients(kubeconfig string, heartbeat time.Duration) (objects, heartbeats *k
 		return nil, nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.Timeout = heartbeat
+	config.Timeout = heartbeatTimeout
 	config.QPS = -1
 	heartbeats, err = kubernetes.NewForConfig(config)
 	return objects, heartbeats, err

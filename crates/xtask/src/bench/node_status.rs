@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_domain::{
-    hint::{Found, Note, Standing},
+    hint::{Asked, Found, Note, Standing},
     policy::{Mode, Policy},
     resource::PerResource,
 };
@@ -20,6 +20,7 @@ use headroom_webhook::{
     endpoint::{Deadline, Nodes},
     endpoints::{self, ENDPOINTS},
     node::Labels,
+    policies::strategies::Strategies,
     router::{Limits, Options, Router},
 };
 use serde::{Serialize, de::IgnoredAny};
@@ -78,8 +79,12 @@ impl Nodes for OneNode {
         })
     }
 
-    fn hint(&self, _node: &str, _uid: &str, _annotation: Option<&str>, _now: Duration) -> Option<Found> {
+    fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
         Some(self.hint.clone())
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
     }
 
     fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
@@ -87,6 +92,10 @@ impl Nodes for OneNode {
             cpu: 9_300,
             memory: 21 << 30,
         })
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::default()
     }
 }
 
@@ -125,14 +134,11 @@ fn router() -> Result<Router> {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(endpoints::gates(), "")?,
         nodes: Arc::new(OneNode {
-            hint: Found {
-                note,
-                standing: Standing::Fresh,
-            },
+            hint: Found::new(note, Standing::Fresh),
         }),
         limits: Limits::default(),
-        origin: Instant::now(),
         heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint: false,
     }))
 }
 

@@ -67,19 +67,26 @@ impl Authority {
 
     /// Writes a kubeconfig for the user; it names its key and certificates as files beside it.
     pub(super) fn kubeconfig(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        self.kubeconfig_named(&stem(user, group), user, group, &self.server)
+    }
+
+    /// As [`Self::kubeconfig`], but with the API server behind another URL.
+    pub(super) fn kubeconfig_by_way_of(&self, url: &str, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        let stem = format!("{}-by-another-way", stem(user, group));
+        self.kubeconfig_named(&stem, user, group, url)
+    }
+
+    fn kubeconfig_named(&self, stem: &str, user: &str, group: Option<&str>, server: &str) -> Result<PathBuf> {
         let mut params = CertificateParams::default();
         params.distinguished_name = name(user, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let stem = group
-            .map_or(user.to_owned(), |group| format!("{user}+{group}"))
-            .replace([':', '/'], "-");
         let [certificate, key, path] =
             ["pem", "key", "kubeconfig"].map(|end| self.folder.join(format!("{stem}.{end}")));
         self.issue(&params, &certificate, &key)?;
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{ "name": "it", "cluster": { "server": self.server, "certificate-authority": self.ca_file } }],
+            "clusters": [{ "name": "it", "cluster": { "server": server, "certificate-authority": self.ca_file } }],
             "users": [{ "name": user, "user": { "client-certificate": certificate, "client-key": key } }],
             "contexts": [{ "name": user, "context": { "cluster": "it", "user": user } }],
             "current-context": user,
@@ -96,6 +103,13 @@ impl Authority {
         write(certificate, &signed.pem())?;
         write(key, &pair.serialize_pem())
     }
+}
+
+/// What the files of a user are called.
+fn stem(user: &str, group: Option<&str>) -> String {
+    group
+        .map_or(user.to_owned(), |group| format!("{user}+{group}"))
+        .replace([':', '/'], "-")
 }
 
 fn name(user: &str, group: Option<&str>) -> DistinguishedName {

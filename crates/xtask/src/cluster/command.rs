@@ -22,6 +22,8 @@ const CONTROLLERS: [&str; 8] = [
     "taint-eviction-controller",
     "garbage-collector-controller",
 ];
+/// The socket of etcd's clients, in the cluster's folder.
+const ETCD_CLIENTS: &str = "etcd-client:1";
 /// Everything here is thrown away, so nothing is given time to end in order.
 const GRACE: Duration = Duration::ZERO;
 
@@ -62,6 +64,11 @@ impl Layout {
         self.folder.join("service-accounts.pub")
     }
 
+    /// Where etcd takes clients: to etcd a host and a port.
+    pub(super) fn etcd_socket(&self) -> PathBuf {
+        self.folder.join(ETCD_CLIENTS)
+    }
+
     /// The log of the process of that name.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
@@ -92,7 +99,7 @@ impl Layout {
 /// etcd listens on sockets in the cluster's folder: no port, and nobody else gets in. To etcd the name of such a socket
 /// is a host and a port.
 pub(super) fn etcd(layout: &Layout) -> Vec<String> {
-    let clients = "unix://etcd-client:1";
+    let clients = format!("unix://{ETCD_CLIENTS}");
     let peers = "unix://etcd-peer:1";
     vec![
         flag("data-dir", layout.folder.join("etcd")),
@@ -110,9 +117,8 @@ pub(super) fn etcd(layout: &Layout) -> Vec<String> {
 }
 
 pub(super) fn apiserver(layout: &Layout, port: u16, more: &[String]) -> Vec<String> {
-    let socket = layout.folder.join("etcd-client:1");
     let mut arguments = vec![
-        format!("--etcd-servers=unix://{}", socket.display()),
+        format!("--etcd-servers=unix://{}", layout.etcd_socket().display()),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),

@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -42,6 +43,13 @@ pub struct NodeOptions {
     pub reserved_cpu_milli: u32,
     /// Memory held back from allocatable, in bytes.
     pub reserved_memory_bytes: u64,
+    /// How often it compares its status with its Node, and writes what differs; a status writer renews its lease then,
+    /// too. Not zero.
+    pub sync: Duration,
+    /// How often it writes a status in which nothing differs but the heartbeats. Not zero.
+    pub report: Duration,
+    /// The URL at which it finds the API server; `None` for the API server's own.
+    pub by_way_of: Option<String>,
 }
 
 /// A node that is kept.
@@ -90,7 +98,7 @@ impl Keeper {
 }
 
 impl NodeOptions {
-    /// A small node: 2 CPUs, 4 GiB, nothing held back.
+    /// A small node: 2 CPUs, 4 GiB, nothing held back; it tells of itself as often as kubelets do by default.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -99,6 +107,9 @@ impl NodeOptions {
             memory_bytes: 4 << 30,
             reserved_cpu_milli: 0,
             reserved_memory_bytes: 0,
+            sync: Duration::from_secs(10),
+            report: Duration::from_secs(300),
+            by_way_of: None,
         }
     }
 
@@ -196,6 +207,9 @@ fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layo
         memory_bytes,
         reserved_cpu_milli,
         reserved_memory_bytes,
+        sync,
+        report,
+        by_way_of: _,
     } = options;
     let folder = layout.folder().join(name);
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -207,6 +221,8 @@ fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layo
         format!("--memory-bytes={memory_bytes}"),
         format!("--reserved-cpu-milli={reserved_cpu_milli}"),
         format!("--reserved-memory-bytes={reserved_memory_bytes}"),
+        format!("--sync={}ms", sync.as_millis()),
+        format!("--report={}ms", report.as_millis()),
     ];
     layout.spawn_named(name, program, &arguments)
 }

@@ -34,10 +34,8 @@ use tokio::{
 use self::report::Report;
 use super::{NodeOptions, client_of};
 
-/// How often the lease is renewed and the status compared, and how long that may take: the kubelet's defaults.
-const SYNC: Duration = Duration::from_secs(10);
-/// How long a status that does not change is left alone: the kubelet's default.
-const REPORT: Duration = Duration::from_secs(300);
+/// How long a request of the node's may take: the kubelet's default.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// How long a lease lasts, in seconds: the kubelet's default.
 const LEASE_S: u32 = 40;
 /// Who owns what is written, as the API server has it.
@@ -60,6 +58,8 @@ struct Desk {
     client: Client,
     nodes: Api<NodeObject>,
     report: Report,
+    sync_every: Duration,
+    report_every: Duration,
     log: File,
 }
 
@@ -71,6 +71,7 @@ impl Writer {
         let log = file.with_context(|| format!("write {}", log.display()))?;
         let report = Report::new(options)?;
         let name = options.name.clone();
+        let (sync_every, report_every) = (options.sync, options.report);
         let kubeconfig = kubeconfig.to_owned();
         let mut task = JoinSet::new();
         task.spawn(async move {
@@ -80,6 +81,8 @@ impl Writer {
                 nodes: Api::all(client.clone()),
                 client,
                 report,
+                sync_every,
+                report_every,
                 log,
             };
             Box::pin(desk.keep()).await;
@@ -130,13 +133,13 @@ impl Desk {
 
     async fn keep_node(&self) {
         let mut reported_at = None;
-        let mut ticks = interval(SYNC);
+        let mut ticks = interval(self.sync_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let (renewed, synced) = join!(
-                timeout(SYNC, self.renew_lease()),
-                timeout(SYNC, self.sync(&mut reported_at)),
+                timeout(REQUEST_LIMIT, self.renew_lease()),
+                timeout(REQUEST_LIMIT, self.sync(&mut reported_at)),
             );
             for outcome in [renewed, synced] {
                 let outcome = outcome.context("no answer from the API server");
@@ -167,7 +170,7 @@ impl Desk {
     /// Compares with what the API server has, and writes what differs, or the heartbeats when they are due.
     async fn sync(&self, reported_at: &mut Option<Instant>) -> Result<()> {
         let node = self.nodes.get(&self.name).await.context("read the Node")?;
-        let is_due = reported_at.is_none_or(|at| at.elapsed() >= REPORT);
+        let is_due = reported_at.is_none_or(|at| at.elapsed() >= self.report_every);
         let stored = node.status.unwrap_or_default();
         if let Some(status) = self.report.patch(&stored, is_due, &Time(Timestamp::now())) {
             let patch = Patch::Strategic(json!({ "status": status }));

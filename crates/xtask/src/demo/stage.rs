@@ -4,17 +4,18 @@ use std::{thread, time::Instant};
 
 use anyhow::{Context as _, Result};
 use headroom_agent::status::Status;
-use headroom_domain::{estimate::Profile, names};
+use headroom_domain::estimate::Profile;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
 
-use super::{objects, view::View};
+use super::view::View;
 use crate::{
     cluster::{Cluster, NodeOptions, Options},
     controlplane,
     headroom::{
         Programs, accounts,
         agent::{self, Agent},
+        policies,
         webhook::{self, Webhook},
     },
     setup,
@@ -24,6 +25,8 @@ use crate::{
 pub(super) const MODE: &str = "auto";
 /// The node.
 pub(super) const NODE: &str = "demo-node";
+/// Namespace of the story's pods.
+pub(super) const NAMESPACE: &str = "headroom-demo";
 /// CPU that the node holds back for the system, in percent of the machine's.
 const RESERVED_CPU_PERCENT: u32 = 5;
 /// Memory that it holds back.
@@ -39,7 +42,7 @@ amplification:
 
 /// Gets what is missing on this machine and builds our programs.
 fn prepare() -> Result<Programs> {
-    setup::run(&setup::Item::all())?.check()?;
+    setup::run(&setup::Item::of_demo())?.check()?;
     Programs::build()
 }
 
@@ -67,9 +70,16 @@ impl Stage {
         let mut cluster = Cluster::start(Options::full()).await?;
         let client = cluster.client().await?;
         accounts::create(&client).await?;
-        accounts::create_namespace(&client, objects::NAMESPACE).await?;
+        accounts::create_namespace(&client, NAMESPACE).await?;
+        let has_floor = policies::are_served(&client).await?;
+        if has_floor {
+            view.say("installing the floor: policies that hold nodes up while no webhook answers")?;
+            policies::install(&client).await?;
+        } else {
+            view.say("this API server is older than Kubernetes 1.36: no floor, the webhook takes --accept-no-floor")?;
+        }
         view.say("starting the webhook and registering it for nodes/status and nodes")?;
-        let webhook = start_webhook(&cluster, &programs).await?;
+        let webhook = start_webhook(&cluster, &programs, has_floor).await?;
         webhook::register(&client, &webhook.url(), &webhook.ca).await?;
         view.say("starting a node that reports this machine's CPUs and memory")?;
         start_node(&mut cluster).await?;
@@ -89,6 +99,7 @@ impl Stage {
             ca: webhook.ca.clone(),
             timing: Profile::Demo,
             source: "auto".to_owned(),
+            flags: Vec::new(),
         })?;
         view.say(&format!(
             "everything runs after {:.1} s; files and logs: {}",
@@ -137,7 +148,7 @@ impl Stage {
              \x20 {kubectl} -n {} get pods -o wide\n\
              \x20 {} top --addr {} --ca-file {} --token-file {}\n\
              \x20 curl -s http://{}/status",
-            objects::NAMESPACE,
+            NAMESPACE,
             self.programs.cli.display(),
             self.webhook.hints,
             self.webhook.ca.display(),
@@ -156,18 +167,15 @@ impl Stage {
     }
 }
 
-async fn start_webhook(cluster: &Cluster, programs: &Programs) -> Result<Webhook> {
-    let account = format!(
-        "system:serviceaccount:{}:{}",
-        names::NAMESPACE,
-        names::WEBHOOK_SERVICE_ACCOUNT
-    );
+async fn start_webhook(cluster: &Cluster, programs: &Programs, has_floor: bool) -> Result<Webhook> {
     Webhook::start(&webhook::Options {
         program: programs.webhook.clone(),
         name: "headroom-webhook".to_owned(),
         folder: cluster.dir().to_owned(),
-        kubeconfig: cluster.kubeconfig_for(&account, None)?,
+        kubeconfig: cluster.kubeconfig_for(&accounts::webhook(), None)?,
         config: CONFIG.to_owned(),
+        accepts_no_floor: !has_floor,
+        gates: webhook::GATES.to_owned(),
         flags: vec!["--allow-demo-timing".to_owned()],
     })
     .await

@@ -3,8 +3,6 @@
 
 use std::{
     collections::VecDeque,
-    fs,
-    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,6 +13,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::workload::cpu_use::CpuUse;
 
 /// Interval of the samples.
 const EVERY: Duration = Duration::from_millis(20);
@@ -32,44 +32,6 @@ pub(super) struct Truth {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where the kernel publishes the root group's runtime.
-#[derive(Debug, Clone)]
-enum Source {
-    /// cgroup v1: nanoseconds.
-    Cpuacct(PathBuf),
-    /// cgroup v2: `usage_usec` in `cpu.stat`.
-    CpuStat(PathBuf),
-}
-
-impl Source {
-    fn find() -> Result<Self> {
-        let cpuacct = PathBuf::from("/sys/fs/cgroup/cpuacct/cpuacct.usage");
-        let cpu_stat = PathBuf::from("/sys/fs/cgroup/cpu.stat");
-        if cpuacct.exists() {
-            return Ok(Self::Cpuacct(cpuacct));
-        }
-        anyhow::ensure!(
-            cpu_stat.exists(),
-            "neither {} nor {} exists",
-            cpuacct.display(),
-            cpu_stat.display()
-        );
-        Ok(Self::CpuStat(cpu_stat))
-    }
-
-    fn read(&self) -> Option<Sample> {
-        let used = match self {
-            Self::Cpuacct(path) => fs::read_to_string(path).ok()?.trim().parse().ok()?,
-            Self::CpuStat(path) => {
-                let text = fs::read_to_string(path).ok()?;
-                let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-                line.trim().parse::<u64>().ok()?.checked_mul(1000)?
-            }
-        };
-        Some((monotonic_ns(), used))
-    }
-}
-
 /// CLOCK_MONOTONIC in nanoseconds.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -82,13 +44,14 @@ fn monotonic_ns() -> u64 {
 impl Truth {
     /// Begins to sample.
     pub(super) fn start() -> Result<Self> {
-        let source = Source::find().context("no ground truth for CPU use")?;
+        let used = CpuUse::of("").context("no ground truth for CPU use")?;
         let samples = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
         let is_ending = Arc::new(AtomicBool::new(false));
         let (shared, ending) = (Arc::clone(&samples), Arc::clone(&is_ending));
         let thread = thread::Builder::new().name("truth".to_owned()).spawn(move || {
             while !ending.load(Ordering::Relaxed) {
-                if let Some(sample) = source.read() {
+                if let Some(used) = used.nanoseconds() {
+                    let sample = (monotonic_ns(), used);
                     let mut samples = shared.lock().unwrap_or_else(PoisonError::into_inner);
                     samples.push_back(sample);
                     while samples.len() > KEPT {

@@ -19,8 +19,7 @@ use kube::{
 };
 use tokio::task::JoinSet;
 
-/// Label of the demo's pods: `steady` or `waiting`.
-pub(super) const ROLE: &str = "headroom.sh/demo-role";
+use crate::workload::deployment::ROLE;
 
 /// One pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

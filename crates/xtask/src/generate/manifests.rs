@@ -7,7 +7,11 @@ use headroom_webhook::{
     endpoints::{self, ENDPOINTS},
     manifest::{
         self, Address, Client,
-        policies::{self, Bound},
+        policies::{
+            self, Bound,
+            checks::{self, Checks},
+        },
+        steady_state,
     },
     start,
 };
@@ -41,6 +45,17 @@ pub(super) fn policies() -> Result<String> {
         texts.extend([yaml(&policy)?, yaml(&binding)?]);
     }
     Ok(documents(&texts))
+}
+
+/// The policy that refuses bad annotations, with its binding.
+pub(super) fn checks() -> Result<String> {
+    let Checks { policy, binding } = checks::checks();
+    Ok(documents(&[yaml(&policy)?, yaml(&binding)?]))
+}
+
+/// The option `steady-state-skip`, as a patch of the webhook configurations.
+pub(super) fn steady_state_skip() -> Result<String> {
+    yaml(&steady_state::kustomize_patch())
 }
 
 /// The webhook's role and its binding, and the role of people who look on.

@@ -1,11 +1,15 @@
-//! Reference pages: command lines, gates, handlers and metrics.
+//! Reference pages: command lines, gates, handlers, metrics, rules and reasons, signals.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
-use headroom_domain::names;
+use headroom_agent::signals::{SIGNALS, Signal};
+use headroom_domain::{
+    capacity::{self, Why},
+    names,
+};
 use headroom_kit::{gate, metric::Catalogue};
 use headroom_webhook::{
     endpoint::{Access, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
@@ -57,6 +61,20 @@ fn fenced(command: Command) -> Command {
 pub(super) fn gates() -> String {
     let table = gate::markdown(endpoints::gates());
     format!("# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}")
+}
+
+/// The rules of a decision and their reasons.
+pub(super) fn reasons() -> Result<String> {
+    let mut page = "# Rules and reasons\n\nEvery write of a node's status is decided by these rules, in this order. `kubectl headroom explain NODE` tells\nwhat each comes to on a node; the codes are also in the audit log and in metrics.\n".to_owned();
+    for rule in capacity::Rule::ALL {
+        writeln!(page, "\n## {}\n\n{}.", rule.name(), rule.about())?;
+        let reasons = Why::ALL.into_iter().filter(|why| why.rule() == rule);
+        for (index, why) in reasons.enumerate() {
+            let gap = if index == 0 { "\n" } else { "" };
+            writeln!(page, "{gap}- `{}`: {}", why.code(), why.about())?;
+        }
+    }
+    Ok(page)
 }
 
 /// Every admission endpoint with its steps.
@@ -163,4 +181,41 @@ pub(super) fn metrics() -> Result<String> {
         own(&headroom_webhook::start::catalogue()?),
         own(&Catalogue::new(&[headroom_agent::metrics::METRICS])?),
     ))
+}
+
+/// What the agent measures.
+pub(super) fn signals() -> Result<String> {
+    let mut page = "# Signals\n\n\
+        What the agent measures, where it comes from and what is lost without it. `kubectl headroom agent signals` shows on a\n\
+        node how each is: `ok`, `unsupported` (this kernel or machine does not have it) or `failed` (it is there and cannot be\n\
+        read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks.\n\n\
+        Costs were measured on a virtual machine with 2 CPUs (AMD EPYC, KVM, Linux 6.18), on which a context switch takes 4.3 us:\n\
+        those of hooks by the kernel's own count of their runs, those of files as CPU time of opening, reading and closing\n\
+        one by an interpreter, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
+        | signal | what it is | unit | source | oldest kernel | measured cost | without it | metric |\n\
+        |---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for signal in SIGNALS {
+        let Signal {
+            name,
+            about,
+            unit,
+            hooks: _,
+            files: _,
+            reading: _,
+            need: _,
+            kernel,
+            cost,
+            missing,
+            metric,
+            value: _,
+        } = signal;
+        let metric = metric.map_or_else(|| "-".to_owned(), |metric| format!("`{}`", metric.name));
+        let (source, unit) = (signal.source(), unit.name());
+        writeln!(
+            page,
+            "| {name} | {about} | {unit} | {source} | {kernel} | {cost} | {missing} | {metric} |"
+        )?;
+    }
+    Ok(page)
 }

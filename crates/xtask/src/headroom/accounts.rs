@@ -66,6 +66,15 @@ pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     .await
 }
 
+/// The user that the webhook is to the API server.
+pub fn webhook() -> String {
+    format!(
+        "system:serviceaccount:{}:{}",
+        names::NAMESPACE,
+        names::WEBHOOK_SERVICE_ACCOUNT
+    )
+}
+
 fn named(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
@@ -74,7 +83,10 @@ fn named(name: &str) -> ObjectMeta {
 }
 
 /// Server-side apply.
-pub(super) async fn apply<K>(api: &Api<K>, name: &str, object: &K) -> Result<()>
+///
+/// # Errors
+/// If the API server refuses the object.
+pub async fn apply<K>(api: &Api<K>, name: &str, object: &K) -> Result<()>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize + Sync,
 {

@@ -38,6 +38,8 @@ pub struct Options {
     pub timing: Profile,
     /// `auto`, `ebpf` or `procfs`.
     pub source: String,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// A running agent; ended when dropped.
@@ -50,13 +52,30 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts it without waiting.
+    /// Starts it without waiting, with the kernel counting its programs' runs.
     ///
     /// # Errors
     /// If its token cannot be written or it cannot be started.
     pub fn spawn(options: &Options) -> Result<Self> {
+        let mut command = Command::new(&options.program);
+        command.arg("--program-stats");
+        Self::start(command, options)
+    }
+
+    /// Starts it without waiting, by a program that takes it away what it may do and then becomes it.
+    ///
+    /// # Errors
+    /// As [`Agent::spawn`].
+    pub fn spawn_under(confiner: &[&str], options: &Options) -> Result<Self> {
+        let (program, arguments) = confiner.split_first().context("no program to start it by")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(&options.program);
+        Self::start(command, options)
+    }
+
+    fn start(mut command: Command, options: &Options) -> Result<Self> {
         let Options {
-            program,
+            program: _,
             folder,
             node,
             token,
@@ -64,12 +83,12 @@ impl Agent {
             ca,
             timing,
             source,
+            flags,
         } = options;
         let admin = free_address()?;
         let token_file = folder.join(format!("agent-{node}.token"));
         write_secret(&token_file, token)?;
         let servers: Vec<String> = servers.iter().map(SocketAddr::to_string).collect();
-        let mut command = Command::new(program);
         command
             .args([
                 "--node-name",
@@ -83,17 +102,12 @@ impl Agent {
                 "--webhook-server-name",
                 &format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE),
             ])
-            .args([
-                "--timing",
-                timing.name(),
-                "--program-stats",
-                "--admin-addr",
-                &admin.to_string(),
-            ])
+            .args(["--timing", timing.name(), "--admin-addr", &admin.to_string()])
             .arg("--ca-file")
             .arg(ca)
             .arg("--token-file")
-            .arg(&token_file);
+            .arg(&token_file)
+            .args(flags);
         let process = Process::spawn(
             "headroom-agent",
             &command,

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use headroom_kit::{gate::GateSet, tls::self_signed};
 use headroom_webhook::{
     endpoints,
-    manifest::{self, Address},
+    manifest::{self, Address, steady_state},
 };
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -25,7 +25,7 @@ use crate::process::Process;
 /// How long it may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 /// The gates of the node endpoints, which are off by default as in Koordinator.
-const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
+pub const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
 
 /// What to start it with.
 #[derive(Debug, Clone)]
@@ -40,6 +40,10 @@ pub struct Options {
     pub kubeconfig: PathBuf,
     /// Its configuration file's text.
     pub config: String,
+    /// Its feature gates, as in [`GATES`].
+    pub gates: String,
+    /// True if hints may raise nodes although the policies are not installed.
+    pub accepts_no_floor: bool,
     /// More flags, such as `--allow-demo-timing`.
     pub flags: Vec<String>,
 }
@@ -81,6 +85,8 @@ impl Webhook {
             folder,
             kubeconfig,
             config,
+            gates,
+            accepts_no_floor,
             flags,
         } = options;
         let (admission, hints, admin) = (free_address()?, free_address()?, free_address()?);
@@ -98,7 +104,7 @@ impl Webhook {
             .args(["--admin-addr", &admin.to_string()])
             .args([
                 "--feature-gates",
-                GATES,
+                gates,
                 "--tls-san",
                 "127.0.0.1",
                 "--replica-name",
@@ -106,6 +112,7 @@ impl Webhook {
             ])
             .arg("--tls-self-signed-dir")
             .arg(&certificates)
+            .args(accepts_no_floor.then_some("--accept-no-floor"))
             .args(flags)
             // Not by its flag, so that `flags` may say otherwise.
             .env("HEADROOM_DRAIN_SECONDS", "1");
@@ -130,13 +137,31 @@ impl Webhook {
 /// # Errors
 /// If the CA cannot be read or the API server refuses the configuration.
 pub async fn register(client: &Client, url: &str, ca: &Path) -> Result<()> {
+    register_changed(client, url, ca, |_| ()).await
+}
+
+/// As [`register`], with the option `steady-state-skip`.
+///
+/// # Errors
+/// As for [`register`].
+pub async fn register_skipping(client: &Client, url: &str, ca: &Path) -> Result<()> {
+    register_changed(client, url, ca, steady_state::skip).await
+}
+
+async fn register_changed(
+    client: &Client,
+    url: &str,
+    ca: &Path,
+    change: impl FnOnce(&mut MutatingWebhookConfiguration),
+) -> Result<()> {
     let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
     let at = manifest::Client {
         address: Address::Url(url.to_owned()),
         ca_bundle: Some(bundle),
     };
     let gates = GateSet::parse(endpoints::gates(), GATES)?;
-    let mutating = manifest::mutating(endpoints::ENDPOINTS, &gates, &at);
+    let mut mutating = manifest::mutating(endpoints::ENDPOINTS, &gates, &at);
+    change(&mut mutating);
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
     let validating = manifest::validating(endpoints::ENDPOINTS, &gates, &at);

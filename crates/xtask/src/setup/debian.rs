@@ -1,6 +1,6 @@
 //! Debian packages: which are missing, and getting them where that is possible.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -48,7 +48,7 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     for Package { name, why } in missing {
         say(format!("  {name}: {why}"));
     }
-    step::run("apt-update", apt().arg("update"))?;
+    update()?;
     let unknown = without_candidate(&names)?;
     if !unknown.is_empty() {
         bail!("{} has no package {}", release(), unknown.join(" "));
@@ -59,6 +59,46 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
             .args(["install", "--yes", "--no-install-recommends"])
             .args(&names),
     )
+}
+
+/// Gets the package lists anew.
+///
+/// # Errors
+/// If apt fails.
+pub fn update() -> Result<()> {
+    step::run("apt-update", apt().arg("update"))
+}
+
+/// Names in the package lists at hand that begin so, some of packages that cannot be had.
+///
+/// # Errors
+/// If apt cannot be asked.
+pub fn names(start: &str) -> Result<Vec<String>> {
+    let output = Command::new("apt-cache").args(["pkgnames", start]).output();
+    let output = output.context("ask apt which packages it knows")?;
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Downloads a package and unpacks it into the folder, where its file is left; installs nothing.
+///
+/// # Errors
+/// If apt or dpkg fails.
+pub fn unpack(name: &str, folder: &Path) -> Result<()> {
+    let mut download = apt();
+    download.args(["download", name]).current_dir(folder);
+    step::run(&format!("download-{name}"), &mut download)?;
+    let mut entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    let package = entries
+        .find_map(|entry| {
+            Some(entry.ok()?.path()).filter(|path| path.extension().is_some_and(|end| end == "deb"))
+        })
+        .with_context(|| format!("apt-get download {name} left no package"))?;
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("--extract").arg(package).arg(folder);
+    step::run(&format!("unpack-{name}"), &mut unpack)
 }
 
 /// True if the package lists at hand name an installable version; they may be old or empty.

@@ -20,7 +20,7 @@ pub(super) struct Tally {
 /// One line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    name: &'static str,
+    name: String,
     time: Duration,
     tally: Tally,
 }
@@ -59,7 +59,8 @@ impl AddAssign for Tally {
 }
 
 impl Row {
-    pub(super) fn new(name: &'static str, time: Duration, tally: Tally) -> Self {
+    pub(super) fn new(name: &str, time: Duration, tally: Tally) -> Self {
+        let name = name.to_owned();
         Self { name, time, tally }
     }
 
@@ -75,6 +76,10 @@ pub(super) fn print(rows: &[Row]) -> io::Result<()> {
 
 fn summary(rows: &[Row]) -> String {
     let mut sum = Tally::default();
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(10);
+    let line = |[name, passed, failed, skipped, time]: [&str; 5]| {
+        format!("{name:<width$} {passed:>7} {failed:>7} {skipped:>8} {time:>13}")
+    };
     let mut lines = vec![
         String::new(),
         line(["kind", "passed", "failed", "skipped", "time"]),
@@ -106,10 +111,6 @@ fn summary(rows: &[Row]) -> String {
     };
     lines.push(format!("{passed} passed, {failed} failed{rest}\n"));
     lines.join("\n")
-}
-
-fn line([name, passed, failed, skipped, time]: [&str; 5]) -> String {
-    format!("{name:<10} {passed:>7} {failed:>7} {skipped:>8} {time:>13}")
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use headroom_domain::{
     capacity::{self, Basis, Decision, Outcome, Why, Write, Writer},
+    hint::Asked,
     names,
     resource::Resource,
 };
 
+use super::conditions::{self, Grounds};
 use crate::{
     draft::Draft,
     endpoint::{Access, Ctx, Step, Stop},
@@ -28,6 +30,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let name = ctx.request.name.as_str();
+    let version = node::version(old);
     let (old, new, uid) = (node::state(old), node::state(draft), node::uid(draft));
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
@@ -42,11 +45,14 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some((policy, mode_error)) = node::policy(ctx, draft) else {
         return Ok(apply(&capacity::keep(&write), draft)?);
     };
-    let annotation = if is_ours(&ctx.request.user) { &new } else { &old }
-        .annotations
-        .hint
-        .as_deref();
-    let hint = ctx.nodes.hint(name, &uid, annotation, ctx.now);
+    let nudged = new.annotations.hint.as_deref();
+    let hint = ctx.nodes.hint(&Asked {
+        node: name,
+        uid: &uid,
+        version,
+        stored: old.annotations.hint.as_deref(),
+        nudged: nudged.filter(|_| is_ours(&ctx.request.user)),
+    });
     let basis = Basis {
         policy: &policy,
         hint: hint.as_ref(),
@@ -54,21 +60,32 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
-        draft.warn(format!(
-            "{}: {error}; {} applies",
-            node::annotation_field(names::MODE),
-            policy.mode
-        ));
+        let field = node::annotation_field(names::MODE);
+        draft.warn(format!("{field}: {error}; {} applies", policy.mode));
     }
+    warn_of_ratio(&decision, draft);
+    apply(&decision, draft)?;
+    // Where no hint was or is applied, there is nothing to read conditions for.
+    if hint.is_some() || old.annotations.hint.is_some() {
+        let grounds = Grounds {
+            decision: &decision,
+            mode: policy.mode,
+            hint: hint.as_ref(),
+            is_contested: ctx.nodes.is_contested(name),
+            heartbeat: new.ready_heartbeat.as_deref(),
+        };
+        conditions::write(draft, &grounds)?;
+    }
+    Ok(())
+}
+
+/// Tells whoever writes that the ratio annotation is of no use.
+fn warn_of_ratio(decision: &Decision, draft: &mut Draft<'_>) {
     let is_bad = |resource| decision.outcomes.get(resource).why.contains(&Why::BadAnnotation);
     if Resource::ALL.into_iter().any(is_bad) {
-        draft.warn(format!(
-            "{}: cannot be used and counts as 1.00",
-            node::annotation_field(names::RATIO)
-        ));
+        let field = node::annotation_field(names::RATIO);
+        draft.warn(format!("{field}: cannot be used and counts as 1.00"));
     }
-    apply(&decision, draft)?;
-    Ok(())
 }
 
 /// True for the service account that this webhook nudges nodes with.
@@ -113,12 +130,7 @@ fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {
 fn summary(decision: &Decision) -> String {
     let shown = |amount: Option<u64>| amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string());
     let parts = Resource::ALL.map(|resource| {
-        let Outcome {
-            raw,
-            result,
-            ratio: _,
-            why,
-        } = decision.outcomes.get(resource);
+        let Outcome { raw, result, why, .. } = decision.outcomes.get(resource);
         let why: Vec<&str> = why.iter().map(|why| why.code()).collect();
         format!(
             "{resource} {} -> {} ({})",

@@ -5,8 +5,6 @@
 //! then sees no change and writes nothing, and nobody who watches nodes is told. Everything else passes at once, and
 //! heartbeats pass when the stored one has reached the interval. It is told from the kubelet's own clock alone.
 
-use std::collections::BTreeSet;
-
 use headroom_domain::{hint::Note, names, resource::Resource};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -14,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     draft::{Draft, Fields, Tree},
     endpoint::{Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node::{self, CONDITIONS, HEARTBEAT},
     error::StepError,
     metrics,
     review::Operation,
@@ -31,14 +29,10 @@ pub(super) static STEP: Step = Step {
 /// Members of `metadata` that may differ: the API server itself evens out the times of managed fields in a write
 /// that changes nothing else.
 const BOOKKEEPING: [&str; 2] = ["managedFields", "resourceVersion"];
-const HEARTBEAT: &str = "lastHeartbeatTime";
 /// Annotations of ours that may differ in what does not count.
 const OURS: [&str; 2] = [names::MARKER, names::HINT];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
-const CONDITIONS: [&str; 2] = ["status", "conditions"];
 const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
-
-type Condition = Map<String, Value>;
 
 fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let is_own_kubelet = names::node_of_user(&ctx.request.user.name) == Some(ctx.request.name.as_str());
@@ -48,16 +42,16 @@ fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if !is_own_kubelet || ctx.heartbeat_interval.is_zero() || !is_amplified(old) || !is_amplified(draft) {
         return Ok(());
     }
-    let Some(Stored { conditions, members }) = stored(ctx, old, draft)? else {
-        return Ok(());
+    let result = if !is_same_besides_heartbeats(old, draft)? {
+        "changed"
+    } else if is_due(ctx, old, draft) {
+        "due"
+    } else {
+        "quieted"
     };
-    metrics::HEARTBEATS.with(["quieted"]).increment(1);
-    draft.set(&CONDITIONS, conditions).map_err(StepError::Write)?;
-    for (path, value) in members {
-        match value {
-            Some(value) => draft.set(&path, value).map_err(StepError::Write)?,
-            None => draft.remove(&path),
-        }
+    metrics::HEARTBEATS.with([result]).increment(1);
+    if result == "quieted" {
+        put_back(draft)?;
     }
     Ok(())
 }
@@ -67,106 +61,84 @@ fn is_amplified(fields: &impl Fields) -> bool {
     node::annotation(fields, names::MARKER).is_some()
 }
 
-/// What is stored of what we or heartbeats would change.
-struct Stored {
-    conditions: Value,
-    members: Vec<([&'static str; 3], Option<Value>)>,
-}
-
-/// What to put back so that the write changes nothing; `None` if it changes more than heartbeats, or is due.
-fn stored(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> Result<Option<Stored>, StepError> {
-    let (was, is) = (conditions(old)?, conditions(draft)?);
-    let result = if !is_same_besides_heartbeats(old, draft, &was, &is)? {
-        Some("changed")
-    } else if is_due(ctx, &was, &is) {
-        Some("due")
-    } else {
-        None
-    };
-    if let Some(result) = result {
-        metrics::HEARTBEATS.with([result]).increment(1);
-        return Ok(None);
+/// Puts back what we or heartbeats would change.
+fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
+    draft.put_back(&CONDITIONS)?;
+    for key in OURS {
+        draft.put_back(&node::annotation_path(key))?;
     }
-    let own = OURS.map(|key| [ANNOTATIONS[0], ANNOTATIONS[1], key]);
-    let amounts = Resource::ALL.map(|resource| [ALLOCATABLE[0], ALLOCATABLE[1], resource.name()]);
-    let members = own.into_iter().chain(amounts);
-    Ok(Some(Stored {
-        conditions: Value::from_iter(was),
-        members: members
-            .map(|path| Ok((path, read(old, &path)?)))
-            .collect::<Result<_, StepError>>()?,
-    }))
+    for resource in Resource::ALL {
+        draft.put_back(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])?;
+    }
+    Ok(())
 }
 
 /// True if the stored Ready heartbeat has reached the interval, and also where that cannot be told: the first write
 /// of a kubelet whose clock was set back makes it tell again.
-fn is_due(ctx: &Ctx<'_>, was: &[Condition], is: &[Condition]) -> bool {
-    let (Some(was), Some(is)) = (ready_heartbeat(was), ready_heartbeat(is)) else {
+fn is_due(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
+    let (Some(was), Some(is)) = (ready_heartbeat(old), ready_heartbeat(draft)) else {
         return true;
     };
     let age = is.duration_since(was);
     age.is_negative() || age.unsigned_abs() >= ctx.heartbeat_interval
 }
 
-fn ready_heartbeat(conditions: &[Condition]) -> Option<Timestamp> {
-    let ready = conditions
-        .iter()
-        .find(|condition| condition.get("type").is_some_and(|kind| kind == "Ready"))?;
-    ready.get(HEARTBEAT)?.as_str()?.parse().ok()
+fn ready_heartbeat(fields: &impl Fields) -> Option<Timestamp> {
+    node::ready_heartbeat(fields)?.parse().ok()
 }
 
-fn is_same_besides_heartbeats(
-    old: &Tree<'_>,
-    draft: &Draft<'_>,
-    was: &[Condition],
-    is: &[Condition],
-) -> Result<bool, StepError> {
-    let timeless = |condition: &Condition| {
-        let mut condition = condition.clone();
-        condition.remove(HEARTBEAT);
-        condition
-    };
-    Ok(was.iter().map(timeless).eq(is.iter().map(timeless))
-        && is_same_allocatable(old, draft)
+fn is_same_besides_heartbeats(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    Ok(is_same_conditions(old, draft)?
+        && is_same_allocatable(old, draft)?
         && is_same_annotations(old, draft)?
-        && is_same_but(old, draft, &[], &["metadata", "status"])?
+        && is_same_but(draft, &[], &["metadata", "status"])?
         && is_same_but(
-            old,
             draft,
             &["metadata"],
             &[&BOOKKEEPING[..], &["annotations"]].concat(),
         )?
-        && is_same_but(old, draft, &["status"], &["conditions", "allocatable"])?)
+        && is_same_but(draft, &["status"], &["conditions", "allocatable"])?)
 }
 
 /// True if all members of the object at `path` are the stored ones but those of certain names.
-fn is_same_but(old: &Tree<'_>, draft: &Draft<'_>, path: &[&str], but: &[&str]) -> Result<bool, StepError> {
-    let members: BTreeSet<String> = old.names(path).into_iter().chain(draft.names(path)).collect();
-    for member in members.iter().filter(|member| !but.contains(&member.as_str())) {
-        let path = [path, &[member]].concat();
-        if !draft.is_as_stored(&path) && read(old, &path)? != read(draft, &path)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn is_same_but(draft: &Draft<'_>, path: &[&str], but: &[&str]) -> Result<bool, StepError> {
+    draft
+        .is_as_stored_but(path, but)
+        .map_err(|source| StepError::Read {
+            field: path.join("."),
+            source,
+        })
+}
+
+/// True if the conditions are the stored ones in the stored order, heartbeats aside.
+fn is_same_conditions(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    old.with_elements(&CONDITIONS, |was| {
+        draft.with_elements(&CONDITIONS, |is| {
+            let mut pairs = was.iter().zip(is);
+            let differing = pairs.find_map(|(was, is)| match is.is_same_but(was, &[HEARTBEAT]) {
+                Ok(true) => None,
+                Ok(false) => Some(Ok(())),
+                Err(source) => Some(Err(source)),
+            });
+            Ok(was.len() == is.len() && differing.transpose()?.is_none())
+        })
+    })
+    .map_err(|source| StepError::Read {
+        field: CONDITIONS.join("."),
+        source,
+    })
 }
 
 /// True if allocatable has the stored members with the stored values. The API server writes quantities in their
 /// canonical form; ours can be another text for the same amount.
-fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
-    let was: BTreeSet<String> = old.names(&ALLOCATABLE).into_iter().collect();
-    let is: BTreeSet<String> = draft.names(&ALLOCATABLE).into_iter().collect();
-    let is_same = |member: &String| {
-        let path = [ALLOCATABLE[0], ALLOCATABLE[1], member];
-        draft.is_as_stored(&path)
-            || Resource::ALL.into_iter().any(|resource| {
-                let was = node::quantity(old, "allocatable", resource);
-                resource.name() == member
-                    && was.is_some()
-                    && was == node::quantity(draft, "allocatable", resource)
-            })
+fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    let is_same = |resource: Resource| {
+        let was = node::quantity(old, ALLOCATABLE[1], resource);
+        draft.is_as_stored(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])
+            || (was.is_some() && was == node::quantity(draft, ALLOCATABLE[1], resource))
     };
-    was == is && was.iter().all(is_same)
+    Ok(Resource::ALL.into_iter().all(is_same)
+        && is_same_but(draft, &ALLOCATABLE, &Resource::ALL.map(Resource::name))?)
 }
 
 /// True if the annotations are the stored ones, but for what ours say of heartbeats and of a hint that still leads
@@ -182,7 +154,7 @@ fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepEr
     let [marker, hint] = OURS;
     Ok(is_same(marker, is_same_marker)
         && is_same(hint, is_same_hint)
-        && is_same_but(old, draft, &ANNOTATIONS, &OURS)?)
+        && is_same_but(draft, &ANNOTATIONS, &OURS)?)
 }
 
 /// True if two markers differ in nothing but the heartbeat they were renewed at.
@@ -200,19 +172,4 @@ fn is_same_hint(was: &str, is: &str) -> bool {
         (Ok(was), Ok(is)) => was.says_the_same_as(&is),
         _ => false,
     }
-}
-
-fn conditions(fields: &impl Fields) -> Result<Vec<Condition>, StepError> {
-    let conditions = fields.read(&CONDITIONS).map_err(|source| StepError::Read {
-        field: CONDITIONS.join("."),
-        source,
-    })?;
-    Ok(conditions.unwrap_or_default())
-}
-
-fn read(fields: &impl Fields, path: &[&str]) -> Result<Option<Value>, StepError> {
-    fields.read(path).map_err(|source| StepError::Read {
-        field: path.join("."),
-        source,
-    })
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use headroom_domain::{capacity, names};
-use serde_json::Value;
 
 use crate::{
-    draft::{Draft, Fields, Tree},
+    draft::Draft,
     endpoint::{Ctx, Step, Stop},
     endpoints::node,
     error::StepError,
@@ -32,42 +31,20 @@ fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let Some(old) = draft.old() else { return Ok(()) };
-    let mut foreign = Vec::new();
     let keys: BTreeSet<String> = node::protected_keys(old)
         .chain(node::protected_keys(draft))
+        .map(str::to_owned)
         .collect();
+    let is_reinvoked = keys
+        .iter()
+        .any(|key| !draft.is_as_stored(&node::annotation_path(key)))
+        && capacity::is_reinvoked(&node::state(old), &node::state(draft));
     for key in keys {
-        let stored = read(old, &key)?;
-        if stored != read(draft, &key)? {
-            foreign.push((key, stored));
-        }
-    }
-    if foreign.is_empty() {
-        return Ok(());
-    }
-    if is_reinvoked(old, draft) {
-        foreign.retain(|(key, _)| !KEPT_ON_REINVOCATION.contains(&key.as_str()));
-    }
-    for (key, stored) in foreign {
-        match stored {
-            Some(value) => draft
-                .set(&node::annotation_path(&key), value)
-                .map_err(StepError::Write)?,
-            None => draft.remove(&node::annotation_path(&key)),
+        if !(is_reinvoked && KEPT_ON_REINVOCATION.contains(&key.as_str())) {
+            draft
+                .put_back(&node::annotation_path(&key))
+                .map_err(StepError::from)?;
         }
     }
     Ok(())
-}
-
-fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
-    capacity::is_reinvoked(&node::state(old), &node::state(draft))
-}
-
-fn read(fields: &impl Fields, key: &str) -> Result<Option<Value>, StepError> {
-    fields
-        .read(&node::annotation_path(key))
-        .map_err(|source| StepError::Read {
-            field: node::annotation_field(key),
-            source,
-        })
 }

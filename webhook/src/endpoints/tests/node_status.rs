@@ -8,10 +8,7 @@ mod ratios;
 mod records;
 mod transport;
 
-use bytes::Bytes;
 use headroom_domain::names;
-use http::{Request, StatusCode, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Full};
 use serde_json::Map;
 
 use super::*;
@@ -114,7 +111,8 @@ async fn check(rows: &[Row]) {
 }
 
 impl Node {
-    /// A node with these allocatable values. Its capacity is 4 CPUs and 8Gi.
+    /// A node with these allocatable values. Its capacity is 64 CPUs and 7Ei: what it holds back is
+    /// more than anything here is amplified to.
     fn new(allocatable: &str) -> Self {
         let mut stored = json!({
             "apiVersion": "v1",
@@ -122,7 +120,7 @@ impl Node {
             "metadata": {"name": "n1", "uid": "u-n1", "labels": {"kubernetes.io/os": "linux"}},
             "spec": {"podCIDR": "10.0.0.0/24"},
             "status": {
-                "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                "capacity": {"cpu": "64", "memory": "7Ei", "pods": "110"},
                 "conditions": [
                     {"type": "MemoryPressure", "status": "False", "lastHeartbeatTime": heartbeat(0)},
                     {"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat(0)},
@@ -265,15 +263,9 @@ fn review(by: By, object: &Value, old_object: &Value) -> Value {
     })
 }
 
-/// The answer to a review that came over HTTP, with status and body.
+/// The answer to a review, with status and body.
 async fn answer(review: &Value) -> (StatusCode, Bytes) {
-    let request = Request::post(PATH)
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(review.to_string())))
-        .unwrap();
-    let response = router(World::default()).respond(request).await;
-    let status = response.status();
-    (status, response.into_body().collect().await.unwrap().to_bytes())
+    super::answer(World::default(), PATH, review).await
 }
 
 /// The verdict on a review, which is allowed, whatever it is.

@@ -25,7 +25,7 @@ fn check(_ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if text.parse::<Mode>().is_ok() {
         return Ok(());
     }
-    Err(Stop::Denied(Denial {
+    Err(Stop::Denied(Denial::Value {
         field: node::annotation_field(names::MODE),
         value: shortened(&text),
         reason: format!("must be one of {}", Mode::ALL.map(Mode::name).join(", ")),

@@ -1,7 +1,7 @@
-//! The ratio annotation: readable, within bounds, and a word of caution where measurement says less.
+//! The ratio annotation: readable, within bounds, and a word of caution, or a no, where measurement says less.
 
 use headroom_domain::{
-    hint::{Found, Standing},
+    hint::{Asked, Found, Standing},
     names,
     ratio::{Ratio, parse_annotation},
     resource::{PerResource, Resource},
@@ -18,7 +18,7 @@ use crate::{
 pub(super) static STEP: Step = Step {
     name: "ratio",
     gate: super::GATE,
-    about: "Refuses ratios that cannot be read or lie out of bounds; warns above the current hint.",
+    about: "Refuses ratios that cannot be read or lie out of bounds; above the current hint warns, or refuses with --deny-above-hint.",
     reads: &[Access::watch("", "nodes")],
     run: check,
 };
@@ -29,7 +29,7 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let deny = |reason: String| {
-        Stop::Denied(Denial {
+        Stop::Denied(Denial::Value {
             field: node::annotation_field(names::RATIO),
             value: shortened(&text),
             reason,
@@ -48,37 +48,49 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             )));
         }
     }
-    warn(ctx, draft, &ratios);
-    Ok(())
-}
-
-fn warn(ctx: &Ctx<'_>, draft: &mut Draft<'_>, ratios: &PerResource<Option<Ratio>>) {
-    let annotation = draft.old().and_then(|old| node::annotation(old, names::HINT));
-    let hint = ctx.nodes.hint(
-        &ctx.request.name,
-        &node::uid(draft),
-        annotation.as_deref(),
-        ctx.now,
-    );
+    for above in above_hint(ctx, draft, &ratios) {
+        if ctx.denies_above_hint {
+            return Err(deny(above));
+        }
+        draft.warn(above);
+    }
     for resource in Resource::ALL {
-        let Some(ratio) = *ratios.get(resource) else {
-            continue;
-        };
-        if ratio < Ratio::ONE {
+        if let Some(ratio) = *ratios.get(resource)
+            && ratio < Ratio::ONE
+        {
             draft.warn(format!(
                 "{resource} ratio {ratio} is below 1.00 and has no effect"
             ));
         }
-        if let Some(Found {
-            note,
-            standing: Standing::Fresh | Standing::Hold,
-        }) = &hint
-            && let measured = note.resources().get(resource).published()
-            && ratio > Ratio::from_cents(measured)
-        {
-            draft.warn(format!(
-                "{resource} ratio {ratio} is above the {measured} that measurement supports now"
-            ));
-        }
     }
+    Ok(())
+}
+
+/// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
+/// nothing against anything.
+fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
+    let annotation = draft.old().and_then(|old| node::annotation(old, names::HINT));
+    let hint = ctx.nodes.hint(&Asked {
+        node: &ctx.request.name,
+        uid: &node::uid(draft),
+        version: draft.old().map(node::version).unwrap_or_default(),
+        stored: annotation.as_deref(),
+        nudged: None,
+    });
+    let Some(Found {
+        note,
+        standing: Standing::Fresh | Standing::Hold,
+        ..
+    }) = hint
+    else {
+        return Vec::new();
+    };
+    let above = |resource: Resource| {
+        let ratio = (*ratios.get(resource))?;
+        let measured = note.resources().get(resource).published();
+        (ratio > Ratio::from_cents(measured)).then(|| {
+            format!("{resource} ratio {ratio} is above the {measured} that measurement supports now")
+        })
+    };
+    Resource::ALL.into_iter().filter_map(above).collect()
 }

@@ -24,18 +24,18 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if names::node_of_user(&ctx.request.user.name).is_none() {
         return Ok(());
     }
-    let keys: BTreeSet<String> = draft
+    let keys: BTreeSet<&str> = draft
         .old()
         .into_iter()
         .flat_map(node::protected_keys)
         .chain(node::protected_keys(draft))
         .collect();
     for key in keys {
-        let stored = draft.old().and_then(|old| node::annotation(old, &key));
-        let value = node::annotation(draft, &key);
+        let stored = draft.old().and_then(|old| node::annotation(old, key));
+        let value = node::annotation(draft, key);
         if value != stored {
-            return Err(Stop::Denied(Denial {
-                field: node::annotation_field(&key),
+            return Err(Stop::Denied(Denial::Value {
+                field: node::annotation_field(key),
                 value: shortened(&value.unwrap_or_default()),
                 reason: "may not be set, changed or removed with a node's own credential".to_owned(),
             }));

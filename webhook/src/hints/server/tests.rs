@@ -33,7 +33,10 @@ use crate::{
         streams::Streams,
     },
     informer::Store as _,
-    node::nudge::{NudgeError, Nudger, StatusWriter},
+    node::{
+        Rates,
+        nudge::{NudgeError, Nudger, StatusWriter},
+    },
 };
 
 mod credentials;
@@ -85,7 +88,11 @@ impl Site {
             cluster: Arc::clone(&cluster),
             authenticator: Arc::new(Authenticator::new(Arc::new(FakeReviewer::default()))),
             streams: Arc::new(Streams::default()),
-            nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(Recorder(writes_tx)))),
+            nudger: Arc::new(Nudger::new(
+                Arc::clone(&cluster),
+                Arc::new(Recorder(writes_tx)),
+                Rates::DEFAULT,
+            )),
             profiles,
             shutdown: shutdown.clone(),
         });

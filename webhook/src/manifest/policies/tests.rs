@@ -15,6 +15,24 @@ fn the_policies_are_the_golden_ones() {
 }
 
 #[test]
+fn the_checks_are_the_golden_ones_and_never_about_status() {
+    let checks::Checks { policy, binding } = checks::checks();
+    insta::assert_snapshot!("headroom-checks", checked(&policy) + "---\n" + &checked(&binding));
+    let rules = policy
+        .spec
+        .unwrap()
+        .match_constraints
+        .unwrap()
+        .resource_rules
+        .unwrap();
+    let resources: Vec<_> = rules
+        .into_iter()
+        .flat_map(|rule| rule.resources.unwrap())
+        .collect();
+    assert_eq!(resources, ["nodes"]);
+}
+
+#[test]
 fn a_binding_names_its_policy_and_nothing_is_refused() {
     for Bound { policy, binding } in all() {
         let spec = policy.spec.unwrap();

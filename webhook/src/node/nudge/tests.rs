@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicU64;
 
 use futures::future::BoxFuture;
-use headroom_domain::hint::NodeHint;
+use headroom_domain::{estimate::Profile, hint::NodeHint};
 use rstest::rstest;
 use serde_json::{Value, json};
-use tokio::task::yield_now;
+use tokio::{task::yield_now, time::advance};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
@@ -32,7 +32,8 @@ fn braked(seq: u64, cents: u32, brake: Brake) -> NodeHint {
 }
 
 fn direction(cluster: &Cluster) -> Option<Direction> {
-    due(cluster, &cluster.nodes.get("n1").unwrap()).map(|nudge| nudge.direction)
+    let due = due(cluster, &cluster.nodes.get("n1").unwrap());
+    due.nudge.map(|nudge| nudge.direction)
 }
 
 #[rstest]
@@ -41,8 +42,13 @@ fn direction(cluster: &Cluster) -> Option<Direction> {
 #[case::less_room(published(2, 119), Some(Direction::Lower))]
 #[case::brake_fires(braked(2, 120, Brake::Hold), Some(Direction::Note))]
 #[case::brake_takes_room(braked(2, 110, Brake::Shed), Some(Direction::Lower))]
-fn a_nudge_is_due_when_a_hint_changes_something(#[case] hint: NodeHint, #[case] expected: Option<Direction>) {
+#[tokio::test(start_paused = true)]
+async fn a_nudge_is_due_when_a_hint_changes_something(
+    #[case] hint: NodeHint,
+    #[case] expected: Option<Direction>,
+) {
     let cluster = cluster([amplified(3, "4800m", 120)], [pod("a", 2, "1")]);
+    advance(Duration::from_secs(300)).await;
     assert_eq!(direction(&cluster), None, "no hint, no nudge");
     offer(&cluster, hint);
     assert_eq!(direction(&cluster), expected);
@@ -113,7 +119,8 @@ impl StatusWriter for FakeWriter {
                 .unwrap()
                 .to_string();
             let note: Note = note.parse().unwrap();
-            let stored: Value = amplified(version, &cpu, note.cpu.published);
+            let mut stored: Value = amplified(version, &cpu, note.cpu.published);
+            stored["metadata"]["annotations"][names::HINT] = note.to_string().into();
             self.cluster.nodes.apply(serde_json::from_value(stored).unwrap());
             Ok(version)
         })
@@ -135,7 +142,11 @@ impl Followed {
             mood: Mutex::new(mood),
             written: Mutex::default(),
         });
-        let nudger = Arc::new(Nudger::new(Arc::clone(&cluster), Arc::clone(&writer) as _));
+        let nudger = Arc::new(Nudger::new(
+            Arc::clone(&cluster),
+            Arc::clone(&writer) as _,
+            Rates::DEFAULT,
+        ));
         let task = AbortOnDropHandle::new(tokio::spawn(nudger.follow("n1".to_owned())));
         Self {
             cluster,
@@ -189,45 +200,70 @@ async fn lowering_is_written_at_once_and_once() {
     assert_eq!(followed.writes(), 2);
 }
 
+/// A hint of an agent whose frames take a second.
+fn quick(seq: u64, cents: u32) -> NodeHint {
+    NodeHint {
+        timing: Profile::Demo,
+        ..published(seq, cents)
+    }
+}
+
+impl Followed {
+    fn cpu(&self) -> String {
+        let node = self.cluster.nodes.get("n1").unwrap();
+        node.state.allocatable.cpu.unwrap().to_string()
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn rises_of_a_node_are_a_second_apart() {
+async fn a_node_rises_step_by_step_a_frame_apart() {
     let followed = Followed::new(Mood::Applies);
-    offer(&followed.cluster, published(2, 125));
-    let first = followed.until(1).await;
-    offer(&followed.cluster, published(3, 130));
-    offer(&followed.cluster, published(4, 135));
-    let times = followed.until(2).await;
-    assert!(
-        times[1] >= Duration::from_millis(990),
-        "{times:?} after {first:?}"
-    );
-    let (_, note) = followed.writer.written.lock().unwrap()[1].clone();
-    assert_eq!(note.parse::<Note>().unwrap().seq, 4, "the newest hint is written");
+    sleep(Duration::from_secs(1)).await;
+    offer(&followed.cluster, quick(2, 134));
+    let times = followed.until(3).await;
+    let apart = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    assert!(apart.min().unwrap() >= Duration::from_secs(1), "{times:?}");
+    assert!(times[2] < Duration::from_secs(4), "{times:?}");
+    let written = followed.writer.written.lock().unwrap().clone();
+    let ratios = written
+        .iter()
+        .map(|(_, note)| note.parse::<Note>().unwrap().cpu.published);
+    assert_eq!(ratios.collect::<Vec<_>>(), [125, 130, 134]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fall_does_not_wait_for_a_rise() {
     let followed = Followed::new(Mood::Applies);
-    offer(&followed.cluster, published(2, 125));
+    sleep(Duration::from_secs(1)).await;
+    offer(&followed.cluster, quick(2, 125));
     followed.until(1).await;
-    offer(&followed.cluster, published(3, 130));
+    offer(&followed.cluster, quick(3, 130));
     Followed::settle().await;
-    offer(&followed.cluster, published(4, 100));
+    offer(&followed.cluster, quick(4, 100));
     Followed::settle().await;
-    assert_eq!(followed.writes(), 2);
-    assert_eq!(
-        followed
-            .cluster
-            .nodes
-            .get("n1")
-            .unwrap()
-            .state
-            .allocatable
-            .cpu
-            .unwrap()
-            .to_string(),
-        "4"
-    );
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_agent_fell_silent_is_lowered_without_anybody_writing() {
+    let followed = Followed::new(Mood::Applies);
+    offer(&followed.cluster, published(2, 120));
+    sleep(Duration::from_secs(299)).await;
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (0, "4800m"));
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_that_nobody_renews_is_renewed() {
+    let followed = Followed::new(Mood::Applies);
+    for seq in 2..35 {
+        offer(&followed.cluster, published(seq, 120));
+        sleep(Duration::from_secs(15)).await;
+    }
+    let written = followed.writer.written.lock().unwrap().clone();
+    assert_eq!(written.len(), 1, "{written:?}");
+    assert_eq!(followed.cpu(), "4800m");
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,9 +287,9 @@ async fn a_failed_write_is_tried_again_ever_more_slowly() {
 async fn a_write_that_changes_nothing_is_not_repeated_in_a_hurry() {
     let followed = Followed::new(Mood::Ignores);
     offer(&followed.cluster, published(2, 110));
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_secs(290)).await;
     let writes = followed.writes();
-    assert!((8..=16).contains(&writes), "{writes} writes in ten minutes");
+    assert!((8..=12).contains(&writes), "{writes} writes in five minutes");
     offer(&followed.cluster, published(3, 105));
     Followed::settle().await;
     assert_eq!(followed.writes(), writes + 1, "another change does not wait");
@@ -280,7 +316,7 @@ fn the_share_of_nodes_that_rise_follows_the_number_followed() {
         mood: Mutex::new(Mood::Fails),
         written: Mutex::default(),
     });
-    let nudger = Nudger::new(cluster, writer);
+    let nudger = Nudger::new(cluster, writer, Rates::DEFAULT);
     nudger.followed.store(500, Ordering::Relaxed);
     assert_eq!(nudger.take(Direction::Rise), None);
     let wait = nudger.take(Direction::Rise).unwrap();

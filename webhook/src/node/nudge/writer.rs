@@ -64,7 +64,7 @@ impl ApiServer {
         }
     }
 
-    async fn patch(&self, node: &str, patch: &Patch<Value>) -> Result<Object, NudgeError> {
+    pub(super) async fn patch(&self, node: &str, patch: &Patch<Value>) -> Result<Object, NudgeError> {
         let params = PatchParams::apply(names::WEBHOOK_SERVICE_ACCOUNT);
         let answer = timeout(WRITE_LIMIT, self.nodes.patch_status(node, &params, patch)).await;
         answer

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    cluster::tests::{amplified, cluster, node, published},
+    cluster::tests::{amplified, cluster, node, published, switched_off},
+    informer::Store as _,
     node::nudge::NudgeError,
 };
 
@@ -56,6 +57,32 @@ fn a_node_whose_agent_talks_to_us_is_left_to_nudges() {
     assert_eq!(fault(&cluster, &cluster.nodes.get("n1").unwrap()), None);
 }
 
+#[test]
+fn what_is_left_over_is_nobodys_to_nudge() {
+    let cluster = cluster([off(fallen(amplified(3, "4800m", 120), "4"))], []);
+    cluster.hints.offer(published(2, 130), cluster.now());
+    let fault = fault(&cluster, &cluster.nodes.get("n1").unwrap());
+    assert_eq!(fault.map(|fault| fault.direction), Some(Direction::Lower));
+}
+
+#[rstest]
+#[case::ours_and_amplified(amplified(3, "4800m", 120), Some(Direction::Lower))]
+#[case::ours_and_raw_already(fallen(amplified(3, "4800m", 120), "4"), Some(Direction::Lower))]
+#[case::amplified_by_koordinators_webhook(
+    node(3, "8", &json!({names::RATIO: r#"{"cpu":2}"#, names::RAW_ALLOCATABLE: r#"{"cpu":"4"}"#})),
+    None
+)]
+#[case::asks_to_be_amplified(of_ratio("4", r#"{"cpu":1.5}"#), None)]
+fn with_the_gate_off_nodes_with_our_marker_are_restored_and_no_others(
+    #[case] node: Value,
+    #[case] expected: Option<Direction>,
+) {
+    let cluster = switched_off(cluster([node], []));
+    cluster.hints.offer(published(2, 130), cluster.now());
+    let fault = fault(&cluster, &cluster.nodes.get("n1").unwrap());
+    assert_eq!(fault.map(|fault| fault.direction), expected);
+}
+
 /// Remembers what was touched, and mends nothing.
 #[derive(Default)]
 struct Notebook(Mutex<Vec<(String, u64, Instant)>>);
@@ -73,7 +100,11 @@ impl Toucher for Notebook {
 /// What is touched while the replica leads for so long.
 async fn swept(nodes: Vec<Value>, lead: Duration) -> Vec<(String, u64, Duration)> {
     let notebook = Arc::new(Notebook::default());
-    let sweeper = Sweeper::new(Arc::new(cluster(nodes, [])), Arc::clone(&notebook) as _);
+    let sweeper = Sweeper::new(
+        Arc::new(cluster(nodes, [])),
+        Arc::clone(&notebook) as _,
+        Rates::DEFAULT,
+    );
     let (leads_tx, leads) = watch::channel(false);
     let stop = CancellationToken::new();
     let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
@@ -101,7 +132,7 @@ async fn what_is_amiss_twice_is_touched_and_then_ever_more_rarely() {
     )
     .await;
     let at: Vec<u64> = touched.iter().map(|(_, _, at)| at.as_secs()).collect();
-    assert_eq!(at, [2, 6, 14, 30]);
+    assert_eq!(at, [0, 4, 12, 28]);
     assert_eq!((touched[0].0.as_str(), touched[0].1), ("n1", 3));
 }
 
@@ -112,7 +143,7 @@ async fn what_lowers_goes_first_and_rises_go_slowly() {
         .collect();
     nodes.extend((0..40).map(|i| named(fallen(amplified(3, "4800m", 120), "4"), &format!("b{i:02}"))));
     nodes.push(named(off(amplified(3, "4800m", 120)), "c"));
-    let touched = swept(nodes, Duration::from_millis(5_900)).await;
+    let touched = swept(nodes, Duration::from_millis(4_200)).await;
     let names: Vec<&str> = touched.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(names[0], "c");
     assert!(names[1..41].iter().all(|name| name.starts_with('b')), "{names:?}");
@@ -125,4 +156,30 @@ async fn what_lowers_goes_first_and_rises_go_slowly() {
     assert!(rises.len() >= 2, "{names:?}");
     let apart = rises.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     assert!(apart.min() >= Some(Duration::from_secs(1)), "{rises:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_changes_is_touched_within_a_second() {
+    let notebook = Arc::new(Notebook::default());
+    let cluster = Arc::new(cluster([of_ratio("4", "{}")], []));
+    let sweeper = Sweeper::new(Arc::clone(&cluster), Arc::clone(&notebook) as _, Rates::DEFAULT);
+    let (leads_tx, leads) = watch::channel(true);
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
+    for (version, ratio) in [(4, r#"{"cpu":1.5}"#), (5, r#"{"cpu":2}"#), (6, r#"{"cpu":3}"#)] {
+        // Rises have their own pace, and looks at all Nodes theirs.
+        sleep(Duration::from_millis(5_100)).await;
+        let changed = Instant::now();
+        let mut node = of_ratio("4", ratio);
+        node["metadata"]["resourceVersion"] = json!(version.to_string());
+        cluster.nodes.apply(serde_json::from_value(node).unwrap());
+        sleep(Duration::from_secs(1)).await;
+        let touched = notebook.0.lock().unwrap().last().cloned();
+        let (_, touched_version, at) = touched.expect("a touch");
+        assert_eq!(touched_version, version);
+        assert!(at - changed < Duration::from_secs(1), "{:?}", at - changed);
+    }
+    stop.cancel();
+    task.await.unwrap();
+    drop(leads_tx);
 }

@@ -53,7 +53,9 @@ fn the_last_decision_stays(#[case] sent: &str) {
 #[case::cut_off("3333m", 4_999)]
 fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[case] expected: u64) {
     let old = amplified("4");
-    let stored = after(&old, &synced(old.clone(), raw));
+    let mut new = synced(old.clone(), raw);
+    new.capacity.cpu = new.allocatable.cpu;
+    let stored = after(&old, &new);
     assert_eq!(amounts(&stored), (Some(expected), Some(10)));
     // The record follows, so that the next heartbeat alone is not taken for raw.
     let heartbeat = synced(stored.clone(), &format!("{expected}m"));
@@ -94,7 +96,8 @@ proptest! {
     #[test]
     fn keeping_twice_changes_nothing(before in 0_u64..500_000, raw in 0_u64..500_000, is_kubelet in any::<bool>()) {
         let old = amplified(&format!("{before}m"));
-        let new = synced(old.clone(), &format!("{raw}m"));
+        let mut new = synced(old.clone(), &format!("{raw}m"));
+        new.capacity.cpu = new.allocatable.cpu;
         let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };
         let first = stored(&new, &kept(writer, &old, &new));
         let again = stored(&first, &kept(writer, &old, &first));

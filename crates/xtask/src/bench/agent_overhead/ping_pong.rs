@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, anyhow};
 
 use crate::thread::{cpu_time, stay_on};
 
-/// Passes between two looks at the clock.
+/// Passes between two questions whether to go on.
 const BATCH: u64 = 64;
 
 /// What one round took.
@@ -42,10 +42,19 @@ impl Round {
 /// # Errors
 /// If the threads cannot have the CPU or a pipe.
 pub fn round(cpu: u32, length: Duration) -> Result<Round> {
+    rally(cpu, |_passes, elapsed| elapsed < length)
+}
+
+/// Passes the byte on one CPU as long as `goes_on` says so. It is asked, on that CPU, between batches and told the
+/// passes and the time so far.
+///
+/// # Errors
+/// If the threads cannot have the CPU or a pipe.
+pub fn rally(cpu: u32, goes_on: impl FnMut(u64, Duration) -> bool + Send) -> Result<Round> {
     let (their_end, to_them) = pipe().context("make a pipe")?;
     let (our_end, to_us) = pipe().context("make a pipe")?;
     thread::scope(|scope| {
-        let server = scope.spawn(move || serve(cpu, length, our_end, to_them));
+        let server = scope.spawn(move || serve(cpu, goes_on, our_end, to_them));
         let answerer = scope.spawn(move || answer(cpu, their_end, to_us));
         let (passes, elapsed, served) = joined(server.join())?;
         let answered = joined(answerer.join())?;
@@ -57,10 +66,10 @@ pub fn round(cpu: u32, length: Duration) -> Result<Round> {
     })
 }
 
-/// Sends the byte and awaits it until the time is over; dropping the pipe ends the other side.
+/// Sends the byte and awaits it; dropping the pipe ends the other side.
 fn serve(
     cpu: u32,
-    length: Duration,
+    mut goes_on: impl FnMut(u64, Duration) -> bool,
     mut back: PipeReader,
     mut out: PipeWriter,
 ) -> Result<(u64, Duration, Duration)> {
@@ -68,7 +77,7 @@ fn serve(
     let (start, start_cpu) = (Instant::now(), cpu_time());
     let mut passes = 0;
     let mut byte = [0];
-    while start.elapsed() < length {
+    while goes_on(passes, start.elapsed()) {
         for _ in 0..BATCH {
             out.write_all(&byte)?;
             back.read_exact(&mut byte)?;

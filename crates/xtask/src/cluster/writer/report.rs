@@ -65,6 +65,9 @@ impl Report {
             memory_bytes,
             reserved_cpu_milli,
             reserved_memory_bytes,
+            sync: _,
+            report: _,
+            by_way_of: _,
         } = options;
         let cpu_milli = u64::from(*cpus) * 1000;
         let allocatable_milli = cpu_milli.saturating_sub(u64::from(*reserved_cpu_milli));

@@ -64,7 +64,7 @@ async fn n19_g1a_raw_that_equals_the_amplified_value_stays_unseen_if_nothing_tel
 #[tokio::test]
 async fn n19_d1_raw_that_equals_the_amplified_value_is_told_by_capacity() {
     let mut node = twice().await;
-    node.write(By::Sync, |object| set_capacity(object, "8")).await;
+    node.write(By::Sync, |object| set_capacity(object, "68")).await;
     assert_eq!(
         (node.cpu(), node.raw()),
         ("16", Some(r#"{"cpu":"8","memory":"8Gi"}"#))
@@ -194,7 +194,7 @@ async fn n58_d2_raw_that_became_what_we_wrote_while_we_were_away_is_told_by_capa
 ) {
     let mut node = Node::amplified(r#"{"cpu":1.5}"#).await;
     assert_eq!(node.cpu(), "6");
-    set_capacity(&mut node.stored, "6");
+    set_capacity(&mut node.stored, "66");
     if let Some(by) = first {
         node.write(by, |_| ()).await;
         assert_eq!(node.cpu(), "6");

@@ -1,7 +1,7 @@
 //! What people see.
 
 use headroom_domain::policy::{InForce, Mode, Source};
-use headroom_proto::v1alpha1::{Amounts, ListNodesRequest};
+use headroom_proto::v1alpha1::{Amounts, ListNodesRequest, Rule};
 use rstest::rstest;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -83,9 +83,13 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
     );
     assert_eq!(node.allocatable.unwrap().cpu_milli, 4800);
     assert_eq!((node.bound.unwrap().cpu_milli, node.pods), (1000, 1));
+    let why = |rules: Vec<Rule>| -> Vec<String> { rules.into_iter().flat_map(|rule| rule.why).collect() };
     assert_eq!(
-        (node.why_cpu, node.why_memory),
-        (vec!["hint".to_owned()], vec!["hint".to_owned()])
+        [why(node.rules_cpu), why(node.rules_memory)],
+        [
+            vec!["hint".to_owned(), "slewed".to_owned()],
+            vec!["hint".to_owned()]
+        ]
     );
     let other = ListNodesRequest {
         node: "n9".to_owned(),

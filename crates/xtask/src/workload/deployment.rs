@@ -1,31 +1,40 @@
-//! The Deployments of the story.
+//! Deployments whose pods are all alike and go to one node.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use headroom_domain::resource::PerResource;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client};
 use serde_json::json;
 
-use super::world::ROLE;
+use crate::headroom::accounts::apply;
 
-/// Namespace of the story's pods.
-pub(super) const NAMESPACE: &str = "headroom-demo";
+/// Label of the pods: which Deployment they are of.
+pub const ROLE: &str = "headroom.sh/role";
 
-/// One Deployment of the story.
+/// One Deployment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub struct Shape<'a> {
+    /// Its namespace, which must be there.
+    pub namespace: &'a str,
     /// Its name and the role of its pods.
-    pub(super) role: &'static str,
+    pub role: &'a str,
+    /// The node of its pods.
+    pub node: &'a str,
     /// Its pods.
-    pub(super) replicas: u32,
+    pub replicas: u32,
     /// What each asks for, in milli-cores and bytes.
-    pub(super) requests: PerResource<u64>,
+    pub requests: PerResource<u64>,
 }
 
-/// Creates a Deployment of the story.
-pub(super) async fn deploy(client: &Client, shape: &Shape) -> Result<()> {
+/// Creates a Deployment, or makes it be as said.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn deploy(client: &Client, shape: &Shape<'_>) -> Result<()> {
     let Shape {
+        namespace,
         role,
+        node,
         replicas,
         requests: PerResource { cpu, memory },
     } = shape;
@@ -41,6 +50,9 @@ pub(super) async fn deploy(client: &Client, shape: &Shape) -> Result<()> {
                 "metadata": {"labels": labels},
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "nodeSelector": {"kubernetes.io/hostname": node},
+                    // There is nothing that would need longer to end.
+                    "terminationGracePeriodSeconds": 1,
                     "containers": [{
                         "name": "load",
                         "image": "example.invalid/load",
@@ -50,10 +62,6 @@ pub(super) async fn deploy(client: &Client, shape: &Shape) -> Result<()> {
             },
         },
     }))?;
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-    deployments
-        .create(&PostParams::default(), &deployment)
-        .await
-        .with_context(|| format!("deploying {role}"))?;
-    Ok(())
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    apply(&deployments, role, &deployment).await
 }

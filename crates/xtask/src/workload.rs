@@ -1,41 +1,38 @@
-//! The processes behind the demo's pods: one per pod, in a cgroup laid out as the kubelet lays it out.
+//! The processes behind pods of nodes that run no containers: one per pod, in a cgroup laid out as the kubelet lays it
+//! out.
+
+pub mod cpu_use;
+pub mod deployment;
+pub mod load;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
-    io::{ErrorKind, Write as _},
+    io::{self, ErrorKind, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::load::Load;
+use self::load::Load;
 
 /// Where cgroup hierarchies are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
 /// The v1 hierarchies that a kubelet accounts CPU and memory in.
 const V1: [&str; 3] = ["cpu", "cpuacct", "memory"];
 /// The cgroup that holds all pods.
-const KUBEPODS: &str = "kubepods";
+pub const KUBEPODS: &str = "kubepods";
 /// The cgroup of pods with requests and no limits.
 const BURSTABLE: &str = "kubepods/burstable";
 
-/// A load process and the end of its life: it is killed when dropped.
+/// A process of a pod and the end of its life: it is killed when dropped.
 #[derive(Debug)]
-struct Process(Child);
+pub struct Process(Child);
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
-            tracing::warn!(%error, pid = self.0.id(), "a load process could not be ended");
-        }
-    }
-}
-
-/// All load processes and their cgroups; both are gone when it is dropped.
+/// All processes of pods and their cgroups; both are gone when it is dropped.
 #[derive(Debug)]
-pub(super) struct Workload {
+pub struct Workload {
     hierarchies: Vec<PathBuf>,
     pods: BTreeMap<String, Process>,
     /// UID of the pod that was started first.
@@ -43,77 +40,111 @@ pub(super) struct Workload {
     burst: Option<Process>,
 }
 
+impl Process {
+    /// Waits until it ends by itself, and tells what it wrote on standard output.
+    ///
+    /// # Errors
+    /// If that cannot be read, or the process says that it failed.
+    pub fn output(mut self) -> Result<String> {
+        let mut text = String::new();
+        let mut output = self.0.stdout.take().context("a process without output")?;
+        output
+            .read_to_string(&mut text)
+            .context("reading a process's output")?;
+        let status = self.0.wait().context("waiting for a process's end")?;
+        ensure!(status.success(), "a process of a pod ended with {status}");
+        Ok(text)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            tracing::warn!(%error, pid = self.0.id(), "a process of a pod could not be ended");
+        }
+    }
+}
+
 impl Workload {
     /// Finds the hierarchies.
     ///
     /// # Errors
     /// If none is there, or a real kubelet keeps its pods on this machine.
-    pub(super) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let hierarchies = hierarchies(Path::new(ROOT));
         ensure!(
             !hierarchies.is_empty(),
             "{ROOT} has no hierarchy that accounts CPU and memory"
         );
-        let workload = Self {
+        // Before there is anything that would clean up when dropped.
+        for hierarchy in &hierarchies {
+            let kubepods = hierarchy.join(KUBEPODS);
+            ensure!(
+                !has_processes(&kubepods),
+                "{} has processes: this machine runs pods of its own, and ours would be mixed up with them",
+                kubepods.display()
+            );
+        }
+        Ok(Self {
             hierarchies,
             pods: BTreeMap::new(),
             oldest: None,
             burst: None,
-        };
-        for hierarchy in &workload.hierarchies {
-            let kubepods = hierarchy.join(KUBEPODS);
-            ensure!(
-                !has_processes(&kubepods),
-                "{} has processes: this machine runs pods of its own, and the demo would be mixed up with them",
-                kubepods.display()
-            );
-        }
-        Ok(workload)
+        })
     }
 
-    /// Starts a pod's process in the pod's cgroup, once.
-    pub(super) fn start(&mut self, uid: &str, load: &Load) -> Result<()> {
+    /// Starts a pod's load in the pod's cgroup, once.
+    ///
+    /// # Errors
+    /// As for [`Self::spawn`].
+    pub fn start(&mut self, uid: &str, load: &Load) -> Result<()> {
         if !self.pods.contains_key(uid) {
-            let process = self.spawn(uid, load)?;
+            let process = self.spawn(uid, &load.arguments())?;
             self.pods.insert(uid.to_owned(), process);
             self.oldest.get_or_insert_with(|| uid.to_owned());
         }
         Ok(())
     }
 
+    /// Ends the loads of all other pods and removes their cgroups.
+    pub fn keep(&mut self, uids: &BTreeSet<String>) {
+        let gone = self.pods.extract_if(.., |uid, _| !uids.contains(uid));
+        for (uid, process) in gone {
+            drop(process);
+            for hierarchy in &self.hierarchies {
+                remove_tree(&pod_cgroup(hierarchy, &uid));
+            }
+        }
+    }
+
     /// Starts the real load in the cgroup of the oldest pod, whose history is the longest.
-    pub(super) fn start_burst(&mut self, load: &Load) -> Result<()> {
+    ///
+    /// # Errors
+    /// If there is no pod, or as for [`Self::spawn`].
+    pub fn start_burst(&mut self, load: &Load) -> Result<()> {
         let uid = self.oldest.as_deref().context("no pod to load")?;
-        self.burst = Some(self.spawn(uid, load)?);
+        self.burst = Some(self.spawn(uid, &load.arguments())?);
         Ok(())
     }
 
     /// Ends the real load.
-    pub(super) fn end_burst(&mut self) {
+    pub fn end_burst(&mut self) {
         self.burst = None;
     }
 
-    fn spawn(&self, uid: &str, load: &Load) -> Result<Process> {
-        let Load {
-            milli,
-            threads,
-            memory_mib,
-        } = load;
+    /// Starts this program with these arguments in a pod's cgroup. It must [`await_go`] before it does anything.
+    ///
+    /// # Errors
+    /// If it cannot be started or put there.
+    pub fn spawn(&self, uid: &str, arguments: &[String]) -> Result<Process> {
         let mut child = Command::new(env::current_exe()?)
-            .args([
-                "load",
-                "--milli",
-                &milli.to_string(),
-                "--threads",
-                &threads.to_string(),
-            ])
-            .args(["--memory-mib", &memory_mib.to_string()])
+            .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
-            .context("starting a load process")?;
+            .context("starting a process of a pod")?;
         let input = child.stdin.take();
-        let process = Process(child);
+        let mut process = Process(child);
         for hierarchy in &self.hierarchies {
             let cgroup = pod_cgroup(hierarchy, uid);
             fs::create_dir_all(&cgroup).with_context(|| format!("creating {}", cgroup.display()))?;
@@ -121,10 +152,11 @@ impl Workload {
             fs::write(&file, process.0.id().to_string())
                 .with_context(|| format!("writing {}", file.display()))?;
         }
-        let mut input = input.context("a load process without standard input")?;
-        input.write_all(b"go\n").context("a load process ended at once")?;
+        let mut input = input.context("a process without standard input")?;
+        input
+            .write_all(b"go\n")
+            .context("a process of a pod ended at once")?;
         // The pipe stays open: its end is the process's end.
-        let mut process = process;
         process.0.stdin = Some(input);
         Ok(process)
     }
@@ -138,6 +170,16 @@ impl Drop for Workload {
             remove_tree(&hierarchy.join(KUBEPODS));
         }
     }
+}
+
+/// Waits until this process, started by [`Workload::spawn`], is where it belongs.
+///
+/// # Errors
+/// If standard input cannot be read or ends before the word comes.
+pub fn await_go() -> Result<()> {
+    let read = io::stdin().read_line(&mut String::new());
+    ensure!(read.context("waiting for the word to go")? > 0, "nobody said go");
+    Ok(())
 }
 
 /// The hierarchies to lay pods out in: the v1 ones, else the unified one.
@@ -158,7 +200,8 @@ fn pod_cgroup(hierarchy: &Path, uid: &str) -> PathBuf {
     hierarchy.join(BURSTABLE).join(format!("pod{uid}"))
 }
 
-fn has_processes(cgroup: &Path) -> bool {
+/// Does any process run in a cgroup, or in one below it?
+pub(crate) fn has_processes(cgroup: &Path) -> bool {
     let own = fs::read_to_string(cgroup.join("cgroup.procs")).is_ok_and(|text| !text.trim().is_empty());
     own || children(cgroup).iter().any(|child| has_processes(child))
 }
@@ -172,7 +215,7 @@ fn children(cgroup: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes a cgroup and all below it, deepest first; what still has processes stays and is told.
-fn remove_tree(cgroup: &Path) {
+pub(crate) fn remove_tree(cgroup: &Path) {
     for child in children(cgroup) {
         remove_tree(&child);
     }

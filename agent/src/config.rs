@@ -1,0 +1,137 @@
+//! The configuration file, and what it comes to with the flags over it. Unknown keys are errors.
+//!
+//! A key is here what differs between clusters and not between nodes, and may be changed while agents run. A flag or
+//! its environment twin wins over the file, the file over the default.
+
+use std::path::Path;
+
+use headroom_kit::{
+    config::{self, ConfigError},
+    log::Filter,
+};
+use serde::Deserialize;
+
+use crate::args::{Args, MOST_SERVERS, Ocm, ServerAddress, Source};
+
+/// What the file may say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct File {
+    log_filter: Option<Filter>,
+    publish_fanout: Option<Fanout>,
+    webhook_addr: Option<Servers>,
+    source: Option<Source>,
+    ocm: Option<Ocm>,
+    program_stats: Option<bool>,
+}
+
+/// Servers to report to at the same time: 1 to 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u64")]
+struct Fanout(u8);
+
+/// At least one server.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<ServerAddress>")]
+struct Servers(Vec<ServerAddress>);
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which records are logged.
+    pub log_filter: Filter,
+    /// Hint servers to report to at the same time.
+    pub publish_fanout: u8,
+    /// Hint servers.
+    pub webhook_addr: Vec<ServerAddress>,
+    /// Where CPU use is measured.
+    pub source: Source,
+    /// Do outcomes calibrate the margin?
+    pub ocm: Ocm,
+    /// Does the kernel count the runs of our programs?
+    pub program_stats: bool,
+}
+
+/// Reads the file; without one, it says nothing.
+///
+/// # Errors
+/// The file cannot be read, or something in it is unknown or out of range.
+pub fn load(file: Option<&Path>) -> Result<File, ConfigError> {
+    Ok(file.map(config::load).transpose()?.unwrap_or_default())
+}
+
+impl TryFrom<u64> for Fanout {
+    type Error = String;
+
+    fn try_from(servers: u64) -> Result<Self, String> {
+        u8::try_from(servers)
+            .ok()
+            .filter(|servers| (1..=MOST_SERVERS).contains(servers))
+            .map(Self)
+            .ok_or_else(|| format!("{servers} is outside 1..{MOST_SERVERS}"))
+    }
+}
+
+impl TryFrom<Vec<ServerAddress>> for Servers {
+    type Error = &'static str;
+
+    fn try_from(servers: Vec<ServerAddress>) -> Result<Self, &'static str> {
+        if servers.is_empty() {
+            return Err("names no server");
+        }
+        Ok(Self(servers))
+    }
+}
+
+impl Settings {
+    /// The flags over the file.
+    pub fn of(args: &Args, file: &File) -> Self {
+        let File {
+            log_filter,
+            publish_fanout,
+            webhook_addr,
+            source,
+            ocm,
+            program_stats,
+        } = file;
+        Self {
+            log_filter: args.over("log_filter", log_filter.as_ref(), &args.log.log_filter),
+            publish_fanout: args.over(
+                "publish_fanout",
+                publish_fanout.as_ref().map(|Fanout(servers)| servers),
+                &args.publish_fanout,
+            ),
+            webhook_addr: args.over(
+                "webhook_addr",
+                webhook_addr.as_ref().map(|Servers(servers)| servers),
+                &args.webhook_addr,
+            ),
+            source: args.over("source", source.as_ref(), &args.source),
+            ocm: args.over("ocm", ocm.as_ref(), &args.ocm),
+            program_stats: args.over("program_stats", program_stats.as_ref(), &args.program_stats),
+        }
+    }
+
+    /// Keys whose values in `next` count only after a restart.
+    pub fn waiting(&self, next: &Self) -> Vec<&'static str> {
+        let Self {
+            log_filter: _,
+            publish_fanout: _,
+            webhook_addr: _,
+            ocm: _,
+            source,
+            program_stats,
+        } = self;
+        let changes = [
+            ("source", *source != next.source),
+            ("programStats", *program_stats != next.program_stats),
+        ];
+        changes
+            .into_iter()
+            .filter_map(|(key, has_changed)| has_changed.then_some(key))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The agent's debug service on a unix socket: what `kubectl headroom agent` asks, on the node and without a cluster.
+
+mod socket;
+mod wire;
+
+use std::{io, time::Duration};
+
+use futures::{Stream, StreamExt as _, stream, stream::BoxStream};
+use headroom_proto::v1alpha1::{
+    AgentStatus, GetHistogramsRequest, GetHistogramsResponse, GetStatusRequest, ListPodsRequest,
+    ListPodsResponse,
+    agent_debug_server::{AgentDebug, AgentDebugServer},
+};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status as Refusal, transport::Server};
+use tracing::warn;
+
+pub use self::socket::{Socket, SocketError, SocketFile};
+use crate::{
+    metrics::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE},
+    status::{Board, PodStatus},
+};
+
+/// Least time between two answers of a watch.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Pause after a connection could not be accepted, as when there are no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A question about the pods: where the answer is to go. Who decides knows them, and nobody keeps a copy.
+pub type PodsAsked = oneshot::Sender<Vec<PodStatus>>;
+
+/// The service.
+#[derive(Clone, Debug)]
+pub struct Debug {
+    /// Where the status is.
+    pub board: Board,
+    /// Where questions about pods go.
+    pub pods: mpsc::Sender<PodsAsked>,
+    /// Ends watches.
+    pub stopping: CancellationToken,
+}
+
+impl Debug {
+    /// Serves until the agent ends, and removes the socket then.
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub async fn serve(self, socket: Socket) -> Result<(), io::Error> {
+        let Socket {
+            listener,
+            file: _removed_at_the_end,
+        } = socket;
+        let incoming = accepted(UnixListener::from_std(listener)?);
+        let stop = self.stopping.clone().cancelled_owned();
+        Server::builder()
+            .add_service(AgentDebugServer::new(self))
+            .serve_with_incoming_shutdown(incoming, stop)
+            .await
+            .map_err(io::Error::other)
+    }
+}
+
+#[tonic::async_trait]
+impl AgentDebug for Debug {
+    type WatchStatusStream = BoxStream<'static, Result<AgentStatus, Refusal>>;
+
+    async fn get_status(&self, _asked: Request<GetStatusRequest>) -> Result<Response<AgentStatus>, Refusal> {
+        Ok(Response::new(wire::status(self.board.clone().now())))
+    }
+
+    async fn watch_status(
+        &self,
+        _asked: Request<GetStatusRequest>,
+    ) -> Result<Response<Self::WatchStatusStream>, Refusal> {
+        let stop = self.stopping.clone().cancelled_owned();
+        let answers = statuses(self.board.clone()).map(Ok).take_until(stop);
+        Ok(Response::new(answers.boxed()))
+    }
+
+    async fn list_pods(
+        &self,
+        _asked: Request<ListPodsRequest>,
+    ) -> Result<Response<ListPodsResponse>, Refusal> {
+        let ending = || Refusal::unavailable("the agent is ending");
+        let (answer_tx, answer) = oneshot::channel();
+        self.pods.send(answer_tx).await.map_err(|_ended| ending())?;
+        let pods = answer.await.map_err(|_ended| ending())?;
+        Ok(Response::new(ListPodsResponse {
+            pods: pods.into_iter().map(wire::pod).collect(),
+        }))
+    }
+
+    async fn get_histograms(
+        &self,
+        _asked: Request<GetHistogramsRequest>,
+    ) -> Result<Response<GetHistogramsResponse>, Refusal> {
+        let histograms = [&RUNQ_WAIT, &WINDOW_USE, &BLOCK_USE];
+        Ok(Response::new(GetHistogramsResponse {
+            histograms: histograms.into_iter().map(wire::histogram).collect(),
+        }))
+    }
+}
+
+/// The status now, and again when it has changed, at most every [`WATCH_EVERY`].
+fn statuses(board: Board) -> impl Stream<Item = AgentStatus> + Send {
+    stream::unfold((board, None), |(mut board, next)| async move {
+        if let Some(next) = next {
+            sleep_until(next).await;
+            if !board.changed().await {
+                return None;
+            }
+        }
+        let status = wire::status(board.now());
+        Some((status, (board, Some(Instant::now() + WATCH_EVERY))))
+    })
+}
+
+/// Connections, for as long as somebody takes them.
+fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>> + Send {
+    stream::unfold(listener, |listener| async move {
+        loop {
+            match listener.accept().await {
+                Ok((connection, _nameless)) => return Some((Ok(connection), listener)),
+                Err(error) => {
+                    warn!(%error, "cannot accept a connection to the debug socket; trying again");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::status::Status;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_tells_the_newest_at_most_once_a_second() {
+        let (status_tx, status) = watch::channel(Status::default());
+        let (_streams_tx, streams) = watch::channel(Vec::new());
+        let answers = statuses(Board { status, streams });
+        tokio::pin!(answers);
+        assert_eq!(answers.next().await.unwrap().seq, 0);
+        let began = Instant::now();
+        for seq in 1..=4 {
+            status_tx.send_modify(|status| status.seq = seq);
+        }
+        assert_eq!(answers.next().await.unwrap().seq, 4);
+        assert_eq!(began.elapsed(), WATCH_EVERY);
+        drop(status_tx);
+        assert!(answers.next().await.is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! The unix socket of the debug service: its owner's alone from its first moment, taken over from the dead only.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{FileTypeExt as _, MetadataExt as _},
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, fchmod},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
+};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// A bound socket; its file is removed when dropped.
+#[derive(Debug)]
+pub struct Socket {
+    /// What listens.
+    pub listener: UnixListener,
+    /// Its file.
+    pub file: SocketFile,
+}
+
+/// The file of a socket; removed when dropped, unless somebody else's has taken its place.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another process listens there.
+    #[error("another process answers at {}: is a second agent running on this node?", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something is there that is no socket.
+    #[error("{} is there and is no socket", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("cannot listen at {}", path.display())]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// The reason it gives.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Socket {
+    /// Listens at a path; only the owner of this process may connect. What an agent that was killed has left there is
+    /// removed first.
+    ///
+    /// # Errors
+    /// Somebody listens there, something else is there, or the system refuses.
+    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        let at = |source: io::Error| SocketError::System {
+            path: path.to_owned(),
+            source,
+        };
+        remove_stale(path)?;
+        let address = SocketAddrUnix::new(path).map_err(|errno| at(errno.into()))?;
+        let listener = socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .and_then(|socket| {
+            // Linux creates the file with the mode of the socket, so at no moment can others connect.
+            fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+            bind(&socket, &address)?;
+            listen(&socket, BACKLOG)?;
+            Ok(socket)
+        })
+        .map_err(|errno| at(errno.into()))?;
+        let listener = UnixListener::from(listener);
+        listener.set_nonblocking(true).map_err(at)?;
+        let file = SocketFile {
+            path: path.to_owned(),
+            identity: identity(path).map_err(at)?,
+        };
+        Ok(Self { listener, file })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // Whoever cannot remove it now could not do anything about it either.
+            let _is_removed = fs::remove_file(&self.path).is_ok();
+        }
+    }
+}
+
+/// Removes a socket on which nobody listens.
+fn remove_stale(path: &Path) -> Result<(), SocketError> {
+    let at = |source| SocketError::System {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(at(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(SocketError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        Ok(_socket) => {}
+    }
+    match UnixStream::connect(path) {
+        Ok(_answer) => Err(SocketError::Taken {
+            path: path.to_owned(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(at),
+        Err(error) => Err(at(error)),
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.sock");
+        (folder, path)
+    }
+
+    #[test]
+    fn only_the_owner_may_connect_and_the_file_goes_with_the_socket() {
+        let (_folder, path) = place();
+        let socket = Socket::bind(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_taken_over() {
+        let (_folder, path) = place();
+        // The file stays when such a listener goes.
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let _socket = Socket::bind(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[test]
+    fn a_living_socket_is_not_taken_away() {
+        let (_folder, path) = place();
+        let _first = Socket::bind(&path).unwrap();
+        let refusal = Socket::bind(&path).unwrap_err();
+        assert!(matches!(refusal, SocketError::Taken { .. }), "{refusal}");
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_stays() {
+        let (_folder, path) = place();
+        fs::write(&path, "kept").unwrap();
+        let refusal = Socket::bind(&path).unwrap_err();
+        assert!(refusal.to_string().ends_with("is no socket"), "{refusal}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+    }
+
+    #[test]
+    fn the_socket_of_a_successor_is_not_removed() {
+        let (_folder, path) = place();
+        let first = Socket::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let _second = Socket::bind(&path).unwrap();
+        drop(first);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let refusal = Socket::bind(Path::new("/nonexistent/agent.sock")).unwrap_err();
+        assert_eq!(refusal.to_string(), "cannot listen at /nonexistent/agent.sock");
+    }
+}

@@ -1,0 +1,125 @@
+//! CPUs that pods hold for themselves alone: how many, and how much of their time goes unused. See agent.md,
+//! sections 2.3 and C.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::estimate::PodRequest;
+
+use crate::gather::Held;
+
+/// Milli-cores that pods hold for themselves alone, by UID.
+///
+/// The kubelet gives CPUs to containers of Guaranteed pods that ask for whole ones, and confines all other containers
+/// to the rest. A cpuset larger than what its pod asks for is that rest.
+pub(super) fn holdings(found: &[Held], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
+    let holding = |held: &Held| {
+        let asked = listed
+            .get(&held.uid)
+            .filter(|pod| pod.is_guaranteed)?
+            .requests
+            .cpu;
+        let sets = held.cpus.iter().map(|cpus| u64::from(*cpus) * 1000);
+        let milli = sets
+            .filter(|milli| *milli <= asked)
+            .fold(0, u64::saturating_add)
+            .min(asked);
+        (milli > 0).then(|| (held.uid.clone(), milli))
+    };
+    found.iter().filter_map(holding).collect()
+}
+
+/// What the holders asked for and did not use since the poll before, in nanoseconds of CPU time: nobody else may.
+pub(super) fn unused_ns(
+    found: &[Held],
+    holdings: &BTreeMap<String, u64>,
+    listed: &BTreeMap<String, PodRequest>,
+) -> u64 {
+    let holders = found.iter().filter(|held| holdings.contains_key(&held.uid));
+    holders
+        .filter_map(|held| {
+            let (used, pod) = (held.used?, listed.get(&held.uid)?);
+            let asked_ns = u128::from(pod.requests.cpu) * u128::from(used.elapsed_ns) / 1000;
+            let asked_ns = u64::try_from(asked_ns).unwrap_or(u64::MAX);
+            Some(asked_ns.saturating_sub(used.cpu_ns))
+        })
+        .fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::resource::PerResource;
+
+    use super::*;
+    use crate::gather::Used;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn held(cpus: &[u32], cpu_ns: u64) -> [Held; 1] {
+        let used = Used {
+            elapsed_ns: SECOND,
+            cpu_ns,
+        };
+        [Held {
+            uid: "a".to_owned(),
+            cpus: cpus.to_vec(),
+            used: Some(used),
+        }]
+    }
+
+    fn listed(cpu: u64, is_guaranteed: bool) -> BTreeMap<String, PodRequest> {
+        let request = PodRequest {
+            requests: PerResource { cpu, memory: 0 },
+            is_guaranteed,
+            ..PodRequest::default()
+        };
+        [("a".to_owned(), request)].into()
+    }
+
+    fn milli(cpus: &[u32], asked: u64) -> Option<u64> {
+        holdings(&held(cpus, 0), &listed(asked, true)).get("a").copied()
+    }
+
+    #[test]
+    fn a_guaranteed_pod_holds_the_cpus_of_its_containers() {
+        assert_eq!(milli(&[2], 2000), Some(2000));
+        assert_eq!(milli(&[2, 1], 3000), Some(3000));
+        assert_eq!(
+            milli(&[2], 2500),
+            Some(2000),
+            "a container beside it has half a CPU of the rest"
+        );
+    }
+
+    #[test]
+    fn the_cpus_that_containers_share_are_nobodys_own() {
+        assert_eq!(milli(&[6], 2000), None);
+        assert_eq!(milli(&[6, 2], 2500), Some(2000));
+        assert_eq!(milli(&[1], 500), None, "nobody gets a whole CPU for half a one");
+    }
+
+    #[test]
+    fn no_pod_holds_more_than_it_asked_for() {
+        assert_eq!(milli(&[2, 2], 3000), Some(3000));
+    }
+
+    #[test]
+    fn only_listed_guaranteed_pods_hold_cpus() {
+        assert!(holdings(&held(&[2], 0), &listed(2000, false)).is_empty());
+        assert!(holdings(&held(&[2], 0), &BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn what_a_holder_leaves_idle_is_counted() {
+        let listed = listed(2000, true);
+        let unused = |found: &[Held]| unused_ns(found, &holdings(found, &listed), &listed);
+        assert_eq!(unused(&held(&[2], SECOND / 2)), SECOND * 3 / 2);
+        assert_eq!(
+            unused(&held(&[2], SECOND * 3)),
+            0,
+            "late readings do not make it negative"
+        );
+        assert_eq!(unused(&held(&[6], 0)), 0, "what is shared is used by others");
+        let [first] = held(&[2], 0);
+        assert_eq!(unused(&[Held { used: None, ..first }]), 0, "not known yet");
+    }
+}

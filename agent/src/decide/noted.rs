@@ -1,0 +1,77 @@
+//! What samples tell besides what is decided from: counters for metrics, and what fails or is lacking.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    gather::{MemoryUse, Reading, Sample},
+    metrics::{
+        self, DIRECT_RECLAIM, LOST_WINDOWS, MISSED_SWITCHES, OOM_KILLS, REFAULTED, RUNQ_WAIT, SWAPPED_OUT,
+        SWITCHES,
+    },
+    sample::memory::{Vmstat, page_bytes},
+    signals::Lacking,
+};
+
+/// What was noted so far.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    /// Readings that fail at the moment.
+    pub(super) failing: BTreeSet<Reading>,
+    /// What the machine lacks.
+    pub(super) lacking: Lacking,
+    /// Memory in use, at the last sample of it.
+    pub(super) memory: Option<MemoryUse>,
+    vm: Option<Vmstat>,
+    /// Nanoseconds of direct reclaim that were counted.
+    reclaim_ns: u64,
+}
+
+impl Noted {
+    /// Notes what a sample tells.
+    pub(super) fn take(&mut self, sample: &Sample) {
+        if let Some(poll) = &sample.poll {
+            let counts = &poll.counts;
+            LOST_WINDOWS.with([]).increment(counts.lost_windows);
+            SWITCHES.with([]).increment(counts.switches);
+            MISSED_SWITCHES.with([]).increment(counts.missed_switches);
+            for (upper_ns, count) in counts.waits.buckets() {
+                RUNQ_WAIT.add(metrics::seconds(upper_ns), count);
+            }
+        }
+        if let Some(rare) = sample.rare {
+            let more_ns = rare.reclaim_ns.saturating_sub(self.reclaim_ns);
+            DIRECT_RECLAIM.add(Duration::from_nanos(more_ns));
+            self.reclaim_ns = rare.reclaim_ns;
+        }
+        if let Some(counters) = sample.memory_pressure {
+            self.lacking.memory_pressure = counters.node.is_none();
+            self.count(counters.vm);
+        }
+        self.lacking.cpu_pressure = sample.cpu_pressure.is_none();
+        self.lacking.kubepods = !sample.has_kubepods;
+        self.memory = sample.memory.or(self.memory);
+        if self.failing != sample.failing {
+            self.failing.clone_from(&sample.failing);
+        }
+    }
+
+    fn count(&mut self, now: Vmstat) {
+        let before = self.vm.replace(now).unwrap_or(now);
+        let Vmstat {
+            scanned: _,
+            refaulted,
+            swapped_out,
+            oom_kills,
+        } = now;
+        let bytes = |pages: u64| pages.saturating_mul(page_bytes());
+        OOM_KILLS
+            .with([])
+            .increment(oom_kills.saturating_sub(before.oom_kills));
+        REFAULTED
+            .with([])
+            .increment(bytes(refaulted.saturating_sub(before.refaulted)));
+        SWAPPED_OUT
+            .with([])
+            .increment(bytes(swapped_out.saturating_sub(before.swapped_out)));
+    }
+}

@@ -1,0 +1,32 @@
+//! What the sampling thread reads, one thing after the other: each fails and recovers by itself.
+
+/// One thing that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reading {
+    /// CPU counters and `/proc/stat`.
+    Cpu,
+    /// CPU pressure.
+    CpuPressure,
+    /// Memory, memory pressure and reclaim.
+    Memory,
+    /// Rare events that the kernel programs count: direct reclaim, OOM victims, cgroups and CPUs that come and go.
+    Events,
+    /// What each pod uses.
+    Pods,
+    /// CPUs that pods hold for themselves.
+    Cpusets,
+}
+
+impl Reading {
+    /// Its name in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::CpuPressure => "cpu-pressure",
+            Self::Memory => "memory",
+            Self::Events => "events",
+            Self::Pods => "pods",
+            Self::Cpusets => "cpusets",
+        }
+    }
+}

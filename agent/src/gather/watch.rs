@@ -1,0 +1,162 @@
+//! Notices when the kernel programs stop counting: someone detached them, or replaced what they write to.
+
+use std::time::Duration;
+
+use super::nanoseconds;
+use crate::sample::Poll;
+
+/// Without a single switch for so long the programs are not called: the agent's own polls are switches.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+/// Busy time is compared with that of `/proc/stat` over so long.
+const COMPARED_OVER: Duration = Duration::from_secs(60);
+/// A difference below this share of all CPUs, in percent, says nothing: `/proc/stat` counts ticks, and some virtual
+/// machines hide switches.
+const NOISE_PERCENT: u64 = 5;
+
+/// Compares what the programs count with what `/proc/stat` does.
+#[derive(Debug)]
+pub struct Watch {
+    silent_for: Duration,
+    compared_over: Duration,
+    last_switch_ns: Option<u64>,
+    busy_ns: u64,
+    stat_busy_ns: u64,
+    stat_elapsed_ns: u64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self::new(SILENT_FOR, COMPARED_OVER)
+    }
+}
+
+impl Watch {
+    /// Watches with this patience: without a switch, and with too little busy time.
+    pub const fn new(silent_for: Duration, compared_over: Duration) -> Self {
+        Self {
+            silent_for,
+            compared_over,
+            last_switch_ns: None,
+            busy_ns: 0,
+            stat_busy_ns: 0,
+            stat_elapsed_ns: 0,
+        }
+    }
+
+    /// Forgets what it has seen; its patience stays.
+    pub(super) const fn begin_anew(&mut self) {
+        *self = Self::new(self.silent_for, self.compared_over);
+    }
+
+    /// Takes a poll; why the programs do not seem to count any more, if they do not.
+    pub(super) fn take(&mut self, poll: &Poll) -> Option<String> {
+        let counts = &poll.counts;
+        let last_ns = *self.last_switch_ns.get_or_insert(counts.from_ns);
+        if counts.switches > 0 {
+            self.last_switch_ns = Some(counts.until_ns);
+        } else if counts.until_ns.saturating_sub(last_ns) >= nanoseconds(self.silent_for) {
+            let seconds = self.silent_for.as_secs();
+            return Some(format!(
+                "the kernel programs saw no context switch for {seconds} s"
+            ));
+        }
+        self.busy_ns = self.busy_ns.saturating_add(counts.busy_ns);
+        let stat = poll.stat?;
+        // Interrupts of idle CPUs, and CPUs that a hypervisor wakes late, are idle to the programs.
+        let unseen_ns = stat.time.irq_ns.saturating_add(stat.time.steal_ns);
+        let tasks_ns = stat.time.busy_ns.saturating_sub(unseen_ns);
+        self.stat_busy_ns = self.stat_busy_ns.saturating_add(tasks_ns);
+        self.stat_elapsed_ns = self.stat_elapsed_ns.saturating_add(stat.elapsed_ns);
+        if self.stat_elapsed_ns < nanoseconds(self.compared_over) {
+            return None;
+        }
+        let (busy, by_stat) = (u128::from(self.busy_ns), u128::from(self.stat_busy_ns));
+        let all = u128::from(self.stat_elapsed_ns) * u128::from(poll.cpus);
+        (self.busy_ns, self.stat_busy_ns, self.stat_elapsed_ns) = (0, 0, 0);
+        let is_less = busy * 10 < by_stat * 9;
+        let is_much = by_stat.saturating_sub(busy) * 100 >= all * u128::from(NOISE_PERCENT);
+        (is_less && is_much).then(|| {
+            format!(
+                "the kernel programs counted {} ms of busy CPU where /proc/stat has {} ms",
+                busy / 1_000_000,
+                by_stat / 1_000_000
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Counts, Origin, StatSpan, clock::Clocks, procfs::CpuTime};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A second with this busy time, in percent of one of two CPUs, by the programs and by `/proc/stat`.
+    fn second(number: u64, busy: u64, by_stat: u64, switches: u64) -> Poll {
+        with_interrupts(number, busy, by_stat, switches, 0)
+    }
+
+    fn with_interrupts(number: u64, busy: u64, by_stat: u64, switches: u64, irq: u64) -> Poll {
+        Poll {
+            at: Clocks::default(),
+            origin: Origin::Ebpf,
+            cpus: 2,
+            counts: Counts {
+                from_ns: number * SECOND,
+                until_ns: (number + 1) * SECOND,
+                busy_ns: busy * SECOND / 100,
+                switches,
+                ..Counts::default()
+            },
+            stat: Some(StatSpan {
+                elapsed_ns: SECOND,
+                time: CpuTime {
+                    busy_ns: by_stat * SECOND / 100,
+                    irq_ns: irq * SECOND / 100,
+                    ..CpuTime::default()
+                },
+            }),
+        }
+    }
+
+    fn first_complaint(busy: u64, by_stat: u64, switches: u64) -> Option<(u64, String)> {
+        let mut watch = Watch::default();
+        (0..200).find_map(|number| Some((number + 1, watch.take(&second(number, busy, by_stat, switches))?)))
+    }
+
+    #[test]
+    fn programs_that_see_no_switch_are_noticed_after_ten_seconds() {
+        let (after, why) = first_complaint(0, 1, 0).unwrap();
+        assert_eq!(after, 10);
+        assert!(why.contains("no context switch for 10 s"), "{why}");
+    }
+
+    #[test]
+    fn programs_that_count_too_little_are_noticed_after_a_minute() {
+        let (after, why) = first_complaint(80, 100, 50).unwrap();
+        assert_eq!(after, 60);
+        assert!(
+            why.contains("48000 ms of busy CPU where /proc/stat has 60000 ms"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn interrupts_of_idle_cpus_are_no_complaint() {
+        let mut watch = Watch::default();
+        let seconds = (0..200).map(|number| with_interrupts(number, 10, 130, 50, 120));
+        assert!(
+            seconds
+                .map(|poll| watch.take(&poll))
+                .all(|complaint| complaint.is_none())
+        );
+    }
+
+    #[test]
+    fn small_differences_and_counting_more_are_no_complaint() {
+        assert_eq!(first_complaint(91, 100, 50), None, "within a tenth");
+        assert_eq!(first_complaint(1, 10, 50), None, "ticks on an idle machine");
+        assert_eq!(first_complaint(150, 100, 50), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! What the static CPU manager leaves in cpusets, of either version and driver.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn tree(files: &[(&str, &str)]) -> TempDir {
+    let mount = TempDir::new().unwrap();
+    for (path, text) in files {
+        let path = mount.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    mount
+}
+
+/// Confined pods below `mount`: UID, and CPUs per container in rising order.
+fn confined(mount: &TempDir) -> Vec<(String, Vec<u32>)> {
+    let kubepods = Kubepods::find(mount.path()).expect("kubepods");
+    let mut found: Vec<_> = kubepods.confined().unwrap().into_iter().map(sizes).collect();
+    found.sort();
+    found
+}
+
+fn sizes(Confined { pod, mut cpus }: Confined) -> (String, Vec<u32>) {
+    cpus.sort_unstable();
+    (pod.uid, cpus)
+}
+
+#[test]
+fn containers_with_fewer_cpus_than_kubepods_are_found_with_version_2() {
+    let mount = tree(&[
+        ("cgroup.controllers", "cpu cpuset memory\n"),
+        ("kubepods.slice/cpuset.cpus.effective", "0-7\n"),
+        (
+            "kubepods.slice/kubepods-podaaaa.slice/cri-1.scope/cpuset.cpus.effective",
+            "2-3\n",
+        ),
+        (
+            "kubepods.slice/kubepods-podaaaa.slice/cri-2.scope/cpuset.cpus.effective",
+            "0-1,4-7\n",
+        ),
+        (
+            "kubepods.slice/kubepods-podaaaa.slice/cri-sandbox.scope/cpuset.cpus.effective",
+            "0-7\n",
+        ),
+        (
+            "kubepods.slice/kubepods-podbbbb.slice/cri-3.scope/cpuset.cpus.effective",
+            "0-7\n",
+        ),
+        (
+            "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podcccc.slice/cri-4.scope/\
+             cpuset.cpus.effective",
+            "0-1,4-7\n",
+        ),
+    ]);
+    assert_eq!(confined(&mount), [("aaaa".to_owned(), vec![2, 6])]);
+}
+
+#[test]
+fn containers_with_fewer_cpus_than_kubepods_are_found_with_version_1() {
+    let mount = tree(&[
+        ("cpuacct/kubepods/cpuacct.usage", "1\n"),
+        ("memory/kubepods/memory.usage_in_bytes", "1\n"),
+        ("cpuset/kubepods/cpuset.cpus", "0-3\n"),
+        ("cpuset/kubepods/podaaaa/cpuset.cpus", "0-3\n"),
+        ("cpuset/kubepods/podaaaa/1/cpuset.cpus", "3\n"),
+        ("cpuset/kubepods/podbbbb/2/cpuset.cpus", "\n"),
+        ("cpuset/kubepods/burstable/podcccc/3/cpuset.cpus", "0-2\n"),
+    ]);
+    assert_eq!(confined(&mount), [("aaaa".to_owned(), vec![1])]);
+}
+
+#[test]
+fn kubepods_that_are_confined_themselves_confine_nobody() {
+    let mount = tree(&[
+        ("cgroup.controllers", "cpu cpuset memory\n"),
+        ("kubepods/cpuset.cpus.effective", "2-7\n"),
+        ("kubepods/podaaaa/1/cpuset.cpus.effective", "2-7\n"),
+    ]);
+    assert_eq!(confined(&mount), []);
+}
+
+#[test]
+fn a_machine_without_cpusets_confines_nobody() {
+    let unified = tree(&[
+        ("cgroup.controllers", "cpu memory\n"),
+        ("kubepods/podaaaa/1/cpu.stat", "usage_usec 1\n"),
+    ]);
+    assert_eq!(confined(&unified), []);
+    let version_1 = tree(&[
+        ("cpuacct/kubepods/cpuacct.usage", "1\n"),
+        ("memory/kubepods/memory.usage_in_bytes", "1\n"),
+    ]);
+    assert_eq!(confined(&version_1), []);
+}
+
+#[test]
+fn a_malformed_set_is_named() {
+    let mount = tree(&[
+        ("cgroup.controllers", "cpu cpuset memory\n"),
+        ("kubepods/cpuset.cpus.effective", "0-7\n"),
+        ("kubepods/podaaaa/1/cpuset.cpus.effective", "two\n"),
+    ]);
+    let error = Kubepods::find(mount.path())
+        .unwrap()
+        .confined()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("1/cpuset.cpus.effective: `cpu list` is \"two\""),
+        "{error}"
+    );
+}

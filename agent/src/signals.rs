@@ -1,0 +1,217 @@
+//! Every signal, declared once: where it comes from, what it costs, what is lost without it, which metric shows it.
+//!
+//! `/status`, the debug service, `kubectl headroom agent signals` and docs/reference/signals.md follow from the table.
+
+mod table;
+
+use std::collections::BTreeSet;
+
+use headroom_kit::metric::Metric;
+
+pub use self::table::SIGNALS;
+use crate::{
+    decide::Senses,
+    gather::{Reading, Shed},
+    probe::{Health, Hook},
+    sample::Origin,
+    status::{Measured, SignalStatus},
+};
+
+/// One signal.
+#[derive(Debug)]
+pub struct Signal {
+    /// Lower-case words joined by hyphens.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// What one unit of the value is.
+    pub unit: Unit,
+    /// Hooks of the kernel programs behind it; all are needed unless there are files to fall back to.
+    pub hooks: &'static [Hook],
+    /// Files behind it; empty if it comes from hooks alone.
+    pub files: &'static str,
+    /// The reading that it is part of.
+    pub reading: Reading,
+    /// What a machine may lack, besides hooks.
+    pub need: Need,
+    /// The oldest kernel that has it.
+    pub kernel: &'static str,
+    /// What it was measured to cost.
+    pub cost: &'static str,
+    /// What is lost without it.
+    pub missing: &'static str,
+    /// The metric that shows it; some are only in `/status`.
+    pub metric: Option<&'static Metric>,
+    /// Its value, from the last measurements.
+    pub value: fn(&Readings<'_>) -> Option<u64>,
+}
+
+/// What one unit of a signal's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milli-cores.
+    Milli,
+    /// Parts of a million.
+    Ppm,
+    /// Bytes.
+    Bytes,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Megabytes a second.
+    MegabytesPerSecond,
+    /// A number a second.
+    PerSecond,
+    /// A number.
+    Count,
+}
+
+/// What a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: every kernel that can run pods has it.
+    Nothing,
+    /// CPU pressure (`CONFIG_PSI`).
+    CpuPressure,
+    /// Memory pressure (`CONFIG_PSI`).
+    MemoryPressure,
+    /// A cgroup `kubepods`.
+    Kubepods,
+}
+
+/// The last measurements, and what became of the attempts at them.
+#[derive(Debug)]
+pub struct Readings<'a> {
+    /// What `/status` says of them.
+    pub measured: Option<Measured>,
+    /// CPU that all tracked pods used in the last frame, in milli-cores, and their memory, in bytes.
+    pub pods: Option<(u64, u64)>,
+    /// Where CPU use is measured, and why not otherwise.
+    pub senses: &'a Senses,
+    /// Readings that fail at the moment.
+    pub failing: &'a BTreeSet<Reading>,
+    /// What the machine lacks.
+    pub lacking: Lacking,
+}
+
+/// What this machine lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// CPU pressure.
+    pub cpu_pressure: bool,
+    /// Memory pressure.
+    pub memory_pressure: bool,
+    /// A cgroup `kubepods`.
+    pub kubepods: bool,
+}
+
+impl Unit {
+    /// Its name on the wire and in `/status`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Milli => "milli",
+            Self::Ppm => "ppm",
+            Self::Bytes => "bytes",
+            Self::Micros => "us",
+            Self::Millis => "ms",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::PerSecond => "per s",
+            Self::Count => "count",
+        }
+    }
+}
+
+impl Signal {
+    /// Where it can come from, for people: hooks, then files.
+    pub fn source(&self) -> String {
+        let hooks: Vec<_> = self.hooks.iter().map(|hook| hook.tracepoint()).collect();
+        let parts = [hooks.join(" + "), self.files.to_owned()];
+        parts
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// How it is at the moment.
+    pub fn status(&self, readings: &Readings<'_>) -> SignalStatus {
+        let (health, why) = self.health(readings);
+        let is_from_files = !self.files.is_empty() && readings.senses.origin == Origin::Procfs;
+        let missing = (health != Health::Ok).then(|| match why {
+            Some(why) => format!("{}; the reason: {why}", self.missing),
+            None => self.missing.to_owned(),
+        });
+        SignalStatus {
+            name: self.name.to_owned(),
+            source: if is_from_files {
+                self.files.to_owned()
+            } else {
+                self.source()
+            },
+            health: health.name().to_owned(),
+            unit: self.unit.name().to_owned(),
+            value: (self.value)(readings).filter(|_| health == Health::Ok),
+            missing,
+        }
+    }
+
+    fn health(&self, readings: &Readings<'_>) -> (Health, Option<String>) {
+        let Readings {
+            senses,
+            failing,
+            lacking,
+            ..
+        } = readings;
+        if failing.contains(&self.reading) {
+            return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
+        }
+        let lacks = match self.need {
+            Need::Nothing => None,
+            Need::CpuPressure => lacking
+                .cpu_pressure
+                .then_some("this kernel keeps no CPU pressure"),
+            Need::MemoryPressure => lacking
+                .memory_pressure
+                .then_some("this kernel keeps no memory pressure"),
+            Need::Kubepods => lacking.kubepods.then_some("there is no cgroup kubepods"),
+        };
+        if let Some(lacks) = lacks {
+            return (Health::Unsupported, Some(lacks.to_owned()));
+        }
+        if self.files.is_empty() {
+            return without_hooks(senses, self.hooks).unwrap_or((Health::Ok, None));
+        }
+        (Health::Ok, None)
+    }
+}
+
+/// The status of every signal.
+pub fn status(readings: &Readings<'_>) -> Vec<SignalStatus> {
+    SIGNALS.iter().map(|signal| signal.status(readings)).collect()
+}
+
+/// How a signal is that needs these hooks and has not all of them.
+fn without_hooks(senses: &Senses, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
+    let refused = |verdict: &&crate::probe::Verdict| verdict.health != Health::Ok;
+    match senses.origin {
+        Origin::Ebpf if senses.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
+            let why = "it is given up while a CPU switches more than 70,000 times a second";
+            Some((Health::Unsupported, Some(why.to_owned())))
+        }
+        Origin::Ebpf => {
+            let mut verdicts = senses.verdicts.iter();
+            let verdict = verdicts.rfind(|verdict| hooks.contains(&verdict.hook) && refused(verdict))?;
+            Some((verdict.health, verdict.reason.clone()))
+        }
+        Origin::Procfs => {
+            // Without a verdict the programs were not tried, or this kernel does not describe itself.
+            let verdict = senses.verdicts.iter().rfind(refused);
+            let health = verdict.map_or(Health::Unsupported, |verdict| verdict.health);
+            Some((health, senses.obstacle.clone()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

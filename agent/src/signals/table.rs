@@ -1,0 +1,336 @@
+//! The table of signals, in the order in which people are shown them.
+//!
+//! Costs were measured on a virtual machine with 2 CPUs (KVM, Linux 6.18), where a context switch takes 4.3 us: those of
+//! hooks by the kernel's own count of their runs, those of files as CPU time of opening, reading and closing one, by an
+//! interpreter: upper bounds.
+
+use super::{Need, Readings, Signal, Unit};
+use crate::{gather::Reading, metrics, probe::Hook, status::Measured};
+
+/// Time that CPUs are busy follows from it alone.
+const SWITCH: &[Hook] = &[Hook::SchedSwitch];
+/// A stall begins at the one and ends at the other.
+const RECLAIM: &[Hook] = &[Hook::ReclaimBegin, Hook::ReclaimEnd];
+/// Waits begin at the one and end at the other.
+const WAITS: &[Hook] = &[Hook::SchedSwitch, Hook::SchedWakeup, Hook::SchedWakeupNew];
+const NO_HOOK: &[Hook] = &[];
+
+const SWITCH_COST: &str = "117 to 134 ns a context switch, shared by all signals of this hook";
+const WAITS_COST: &str = "93 to 101 ns a wake-up, besides the switch";
+const STAT_COST: &str = "17 us, once a second";
+const VMSTAT_COST: &str = "34 us, four times a second";
+const PRESSURE_COST: &str = "10 us, four times a second";
+const MEMINFO_COST: &str = "16 us, with each sample of memory";
+const GROUP_COST: &str = "23 us, with each sample of memory";
+const POD_COST: &str = "12 us (CPU) and 35 us (memory) a pod, once in five minutes";
+
+const KERNEL_PROGRAMS: &str = "5.8";
+const ANY: &str = "any";
+const PSI: &str = "4.20";
+
+/// A signal that comes from files alone and that every machine has.
+const FILE: Signal = Signal {
+    name: "",
+    about: "",
+    unit: Unit::Count,
+    hooks: NO_HOOK,
+    files: "",
+    reading: Reading::Memory,
+    need: Need::Nothing,
+    kernel: ANY,
+    cost: "",
+    missing: "",
+    metric: None,
+    value: |_| None,
+};
+
+/// A signal that comes from the kernel programs alone.
+const KERNEL: Signal = Signal {
+    hooks: SWITCH,
+    reading: Reading::Cpu,
+    kernel: KERNEL_PROGRAMS,
+    cost: SWITCH_COST,
+    ..FILE
+};
+
+/// Every signal.
+pub static SIGNALS: &[Signal] = &[
+    Signal {
+        name: "cpu-busy",
+        about: "CPUs that were busy, stolen time included",
+        unit: Unit::Milli,
+        files: "/proc/stat",
+        kernel: ANY,
+        missing: "nothing can be said of CPU: no frame is valid and the ratio goes to 1.00",
+        metric: Some(metrics::CPU_BUSY.metric()),
+        value: |readings| of(readings, |measured| measured.cpu_busy_milli),
+        ..KERNEL
+    },
+    Signal {
+        name: "cpu-used",
+        about: "CPUs that were busy, without the stolen time",
+        unit: Unit::Milli,
+        files: "/proc/stat",
+        kernel: ANY,
+        missing: "as cpu-busy",
+        value: |readings| of(readings, |measured| measured.cpu_used_milli),
+        ..KERNEL
+    },
+    Signal {
+        name: "cpu-demand",
+        about: "CPUs that were busy, and those that tasks waited for where nearly all were",
+        unit: Unit::Milli,
+        files: "/proc/stat",
+        kernel: ANY,
+        missing: "as cpu-busy",
+        metric: Some(metrics::CPU_DEMAND.metric()),
+        value: |readings| of(readings, |measured| measured.cpu_demand_milli),
+        ..KERNEL
+    },
+    Signal {
+        name: "cpu-peak",
+        about: "the busiest 134 ms of the last brake period",
+        unit: Unit::Milli,
+        missing: "peaks below a second go unseen, so the margin is 20 % and ratios end at 1.50",
+        metric: Some(metrics::BLOCK_USE.metric()),
+        value: |readings| of(readings, |measured| measured.cpu_peak_milli),
+        ..KERNEL
+    },
+    Signal {
+        name: "burst",
+        about: "that peak over the mean",
+        unit: Unit::Ppm,
+        missing: "as cpu-peak",
+        metric: Some(metrics::BURST.metric()),
+        value: |readings| of(readings, |measured| u64::from(measured.burst_ppm)),
+        ..KERNEL
+    },
+    Signal {
+        name: "sigma8",
+        about: "share of 8.39 ms windows in which no CPU was idle",
+        unit: Unit::Ppm,
+        missing: "the CPU brake goes by pressure and mean use, and may come late",
+        metric: Some(metrics::SIGMA8.metric()),
+        value: |readings| of(readings, |measured| u64::from(measured.sigma8_ppm)),
+        ..KERNEL
+    },
+    Signal {
+        name: "run-queue-p50",
+        about: "wait for a CPU, median by waiting time",
+        unit: Unit::Micros,
+        hooks: WAITS,
+        cost: WAITS_COST,
+        missing: "nobody sees how long tasks wait",
+        metric: Some(metrics::RUNQ_WAIT.metric()),
+        value: |readings| of(readings, |measured| measured.runq_p50_us),
+        ..KERNEL
+    },
+    Signal {
+        name: "run-queue-p99",
+        about: "wait for a CPU, 99th percentile by waiting time",
+        unit: Unit::Micros,
+        hooks: WAITS,
+        cost: WAITS_COST,
+        missing: "the CPU brake cannot tell full CPUs from contended ones, and may come late",
+        metric: Some(metrics::RUNQ_WAIT.metric()),
+        value: |readings| of(readings, |measured| measured.runq_p99_us),
+        ..KERNEL
+    },
+    Signal {
+        name: "switches",
+        about: "context switches",
+        unit: Unit::PerSecond,
+        missing: "the agent cannot limit its own cost, and has none to limit",
+        metric: Some(metrics::SWITCHES.metric()),
+        value: |readings| of(readings, |measured| measured.switches_per_s),
+        ..KERNEL
+    },
+    Signal {
+        name: "steal",
+        about: "CPUs that the hypervisor gave to somebody else",
+        unit: Unit::Milli,
+        files: "/proc/stat",
+        reading: Reading::Cpu,
+        cost: STAT_COST,
+        missing: "stolen time counts as use",
+        metric: Some(metrics::CPU_STEAL.metric()),
+        value: |readings| of(readings, |measured| measured.steal_milli),
+        ..FILE
+    },
+    Signal {
+        name: "psi-cpu",
+        about: "CPU pressure, some; quotas count, so it is not trusted alone",
+        unit: Unit::Ppm,
+        files: "/proc/pressure/cpu",
+        reading: Reading::CpuPressure,
+        need: Need::CpuPressure,
+        kernel: PSI,
+        cost: PRESSURE_COST,
+        missing: "without kernel programs there is no CPU brake",
+        metric: Some(metrics::PRESSURE.metric()),
+        value: |readings| of(readings, |measured| u64::from(measured.psi_cpu_some_ppm)),
+        ..FILE
+    },
+    Signal {
+        name: "psi-memory-some",
+        about: "memory pressure, some: the larger of machine and kubepods",
+        unit: Unit::Ppm,
+        files: "/proc/pressure/memory, kubepods memory.pressure",
+        need: Need::MemoryPressure,
+        kernel: PSI,
+        cost: PRESSURE_COST,
+        missing: "the memory brake comes with reclaim, refaults and kills only",
+        metric: Some(metrics::PRESSURE.metric()),
+        value: |readings| of(readings, |measured| u64::from(measured.psi_mem_some_ppm)),
+        ..FILE
+    },
+    Signal {
+        name: "psi-memory-full",
+        about: "memory pressure, full: the larger of machine and kubepods",
+        unit: Unit::Ppm,
+        files: "/proc/pressure/memory, kubepods memory.pressure",
+        need: Need::MemoryPressure,
+        kernel: PSI,
+        cost: PRESSURE_COST,
+        missing: "as psi-memory-some",
+        metric: Some(metrics::PRESSURE.metric()),
+        value: |readings| of(readings, |measured| u64::from(measured.psi_mem_full_ppm)),
+        ..FILE
+    },
+    Signal {
+        name: "direct-reclaim",
+        about: "time that tasks spent freeing memory for the whole machine, in the last brake period",
+        unit: Unit::Millis,
+        hooks: RECLAIM,
+        reading: Reading::Events,
+        cost: "nothing while memory is plenty; two runs of a program a stall",
+        missing: "the memory brake goes by pressure, refaults and kills alone",
+        metric: Some(metrics::DIRECT_RECLAIM.metric()),
+        value: |readings| of(readings, |measured| measured.direct_reclaim_ms),
+        ..KERNEL
+    },
+    Signal {
+        name: "oom-kills",
+        about: "processes the OOM killer ended since the agent was started",
+        unit: Unit::Count,
+        hooks: &[Hook::MarkVictim],
+        files: "/proc/vmstat",
+        kernel: "4.13",
+        cost: VMSTAT_COST,
+        missing: "a kill does not brake",
+        metric: Some(metrics::OOM_KILLS.metric()),
+        value: |readings| of(readings, |measured| measured.oom_kills),
+        ..FILE
+    },
+    Signal {
+        name: "refaults",
+        about: "pages read again soon after they were reclaimed",
+        unit: Unit::MegabytesPerSecond,
+        files: "/proc/vmstat",
+        cost: VMSTAT_COST,
+        missing: "a page cache that is too small does not brake",
+        metric: Some(metrics::REFAULTED.metric()),
+        value: |readings| of(readings, |measured| measured.refault_mb_s),
+        ..FILE
+    },
+    Signal {
+        name: "swap-out",
+        about: "pages swapped out",
+        unit: Unit::MegabytesPerSecond,
+        files: "/proc/vmstat",
+        cost: VMSTAT_COST,
+        missing: "swapping does not brake",
+        metric: Some(metrics::SWAPPED_OUT.metric()),
+        value: |readings| of(readings, |measured| measured.swap_out_mb_s),
+        ..FILE
+    },
+    Signal {
+        name: "memory-available",
+        about: "memory that could be had without swapping",
+        unit: Unit::Bytes,
+        files: "/proc/meminfo",
+        cost: MEMINFO_COST,
+        missing: "nothing can be said of memory: no frame is valid and the ratio goes to 1.00",
+        metric: Some(metrics::MEMORY_AVAILABLE.metric()),
+        value: |readings| of(readings, |measured| measured.mem_available_bytes),
+        ..FILE
+    },
+    Signal {
+        name: "memory-used",
+        about: "memory in real use, half of the active page cache included",
+        unit: Unit::Bytes,
+        files: "/proc/meminfo",
+        cost: MEMINFO_COST,
+        missing: "as memory-available",
+        metric: Some(metrics::MEMORY_USED.metric()),
+        value: |readings| of(readings, |measured| measured.mem_used_bytes),
+        ..FILE
+    },
+    Signal {
+        name: "working-set",
+        about: "memory that all pods need, half of their active page cache included",
+        unit: Unit::Bytes,
+        files: "kubepods memory.current, memory.stat",
+        need: Need::Kubepods,
+        cost: GROUP_COST,
+        missing: "all memory of the machine beyond what is reserved counts as the pods'",
+        metric: Some(metrics::WORKING_SET.metric()),
+        value: |readings| of(readings, |measured| measured.working_set_bytes),
+        ..FILE
+    },
+    Signal {
+        name: "limit-hits",
+        about: "times kubepods met its own memory limit in the last brake period",
+        unit: Unit::Count,
+        files: "kubepods memory.events, memory.failcnt",
+        need: Need::Kubepods,
+        cost: PRESSURE_COST,
+        missing: "a node whose pods meet the limit of all of them does not brake",
+        value: |readings| of(readings, |measured| measured.limit_hits),
+        ..FILE
+    },
+    Signal {
+        name: "pod-cpu",
+        about: "CPU of all tracked pods in the last frame",
+        unit: Unit::Milli,
+        files: "cpu.stat or cpuacct.usage of each pod",
+        reading: Reading::Pods,
+        need: Need::Kubepods,
+        cost: POD_COST,
+        missing: "no pod earns trust: all are charged in full",
+        metric: Some(metrics::PODS.metric()),
+        value: |readings| readings.pods.map(|(cpu, _)| cpu),
+        ..FILE
+    },
+    Signal {
+        name: "pod-memory",
+        about: "memory of all tracked pods in the last frame",
+        unit: Unit::Bytes,
+        files: "memory.current and memory.stat of each pod",
+        reading: Reading::Pods,
+        need: Need::Kubepods,
+        cost: POD_COST,
+        missing: "as pod-cpu",
+        metric: Some(metrics::PODS.metric()),
+        value: |readings| readings.pods.map(|(_, memory)| memory),
+        ..FILE
+    },
+    Signal {
+        name: "exclusive-cpus",
+        about: "CPUs that pods hold for themselves alone",
+        unit: Unit::Milli,
+        files: "cpuset.cpus of containers",
+        reading: Reading::Cpusets,
+        need: Need::Kubepods,
+        cost: "11 us a container, with each sample of memory",
+        missing: "CPUs that a pod holds idle look free",
+        metric: Some(metrics::EXCLUSIVE_CPUS.metric()),
+        value: |readings| of(readings, |measured| measured.exclusive_milli),
+        ..FILE
+    },
+];
+
+/// A part of what the last second showed.
+fn of(readings: &Readings<'_>, part: impl Fn(&Measured) -> u64) -> Option<u64> {
+    readings.measured.as_ref().map(part)
+}

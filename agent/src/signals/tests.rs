@@ -1,0 +1,168 @@
+//! What becomes of a signal when something is missing.
+
+use super::*;
+use crate::probe::Verdict;
+
+fn senses(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> Senses {
+    Senses {
+        origin,
+        verdicts,
+        obstacle: obstacle.map(ToOwned::to_owned),
+        shed: Shed::Nothing,
+    }
+}
+
+fn refused(hook: Hook, health: Health) -> Verdict {
+    Verdict {
+        hook,
+        health,
+        flavour: None,
+        reason: Some("not today".to_owned()),
+        verifier_log: None,
+    }
+}
+
+fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: Lacking) -> Vec<SignalStatus> {
+    status(&Readings {
+        measured: Some(Measured::default()),
+        pods: Some((1, 2)),
+        senses,
+        failing,
+        lacking,
+    })
+}
+
+/// Names of the signals that are not in order, with their health.
+fn missing(signals: &[SignalStatus]) -> Vec<(&str, &str)> {
+    let missing = signals.iter().filter(|signal| signal.missing.is_some());
+    missing
+        .map(|signal| (signal.name.as_str(), signal.health.as_str()))
+        .collect()
+}
+
+#[test]
+fn names_differ_and_every_signal_says_what_it_is() {
+    let names: BTreeSet<_> = SIGNALS.iter().map(|signal| signal.name).collect();
+    assert_eq!(names.len(), SIGNALS.len());
+    for signal in SIGNALS {
+        assert!(
+            !signal.source().is_empty() && !signal.about.is_empty(),
+            "{}",
+            signal.name
+        );
+        assert!(
+            !signal.cost.is_empty() && !signal.missing.is_empty(),
+            "{}",
+            signal.name
+        );
+    }
+}
+
+#[test]
+fn every_metric_of_a_signal_is_in_the_catalogue() {
+    for metric in SIGNALS.iter().filter_map(|signal| signal.metric) {
+        let mut known = crate::metrics::METRICS.iter();
+        assert!(known.any(|known| known.name == metric.name), "{}", metric.name);
+    }
+}
+
+#[test]
+fn with_all_programs_and_files_nothing_is_missing() {
+    let signals = told(
+        &senses(Origin::Ebpf, Vec::new(), None),
+        &BTreeSet::new(),
+        Lacking::default(),
+    );
+    assert_eq!(missing(&signals), []);
+    assert!(signals.iter().all(|signal| signal.value.is_some()));
+}
+
+#[test]
+fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
+    let procfs = senses(Origin::Procfs, Vec::new(), Some("--source procfs"));
+    let signals = told(&procfs, &BTreeSet::new(), Lacking::default());
+    let names: Vec<_> = missing(&signals).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "cpu-peak",
+            "burst",
+            "sigma8",
+            "run-queue-p50",
+            "run-queue-p99",
+            "switches",
+            "direct-reclaim"
+        ]
+    );
+    let sigma8 = signals.iter().find(|signal| signal.name == "sigma8").unwrap();
+    assert_eq!((sigma8.health.as_str(), sigma8.value), ("unsupported", None));
+    assert!(
+        sigma8
+            .missing
+            .as_ref()
+            .unwrap()
+            .ends_with("the reason: --source procfs")
+    );
+    let busy = signals.iter().find(|signal| signal.name == "cpu-busy").unwrap();
+    assert_eq!((busy.source.as_str(), busy.value), ("/proc/stat", Some(0)));
+}
+
+#[test]
+fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
+    let verdicts = vec![refused(Hook::SchedSwitch, Health::Failed)];
+    let signals = told(
+        &senses(Origin::Procfs, verdicts, Some("BPF is denied")),
+        &BTreeSet::new(),
+        Lacking::default(),
+    );
+    assert!(missing(&signals).contains(&("sigma8", "failed")));
+}
+
+#[test]
+fn a_wake_up_that_is_not_seen_takes_run_queue_latency_along_and_nothing_else() {
+    let verdicts = vec![refused(Hook::SchedWakeupNew, Health::Unsupported)];
+    let signals = told(
+        &senses(Origin::Ebpf, verdicts, None),
+        &BTreeSet::new(),
+        Lacking::default(),
+    );
+    assert_eq!(
+        missing(&signals),
+        [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
+    );
+}
+
+#[test]
+fn an_agent_that_sheds_wake_ups_says_so() {
+    let shedding = Senses {
+        shed: Shed::WakeUps,
+        ..senses(Origin::Ebpf, Vec::new(), None)
+    };
+    let signals = told(&shedding, &BTreeSet::new(), Lacking::default());
+    assert_eq!(
+        missing(&signals),
+        [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
+    );
+}
+
+#[test]
+fn what_fails_and_what_the_machine_lacks_is_told_apart() {
+    let lacking = Lacking {
+        cpu_pressure: true,
+        memory_pressure: false,
+        kubepods: true,
+    };
+    let failing = BTreeSet::from([Reading::Pods]);
+    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &failing, lacking);
+    assert_eq!(
+        missing(&signals),
+        [
+            ("psi-cpu", "unsupported"),
+            ("working-set", "unsupported"),
+            ("limit-hits", "unsupported"),
+            ("pod-cpu", "failed"),
+            ("pod-memory", "failed"),
+            ("exclusive-cpus", "unsupported"),
+        ]
+    );
+}

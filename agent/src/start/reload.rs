@@ -1,0 +1,71 @@
+//! What a changed configuration file changes in a running agent.
+
+use std::path::PathBuf;
+
+use headroom_kit::{config, log::Levels};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::CONFIG_POLL;
+use crate::{
+    args::{Args, Ocm, ServerAddress},
+    config::{File, Settings},
+};
+
+/// The parts of an agent that can change while it runs.
+pub(super) struct Changeable {
+    pub(super) levels: Levels,
+    pub(super) servers_tx: watch::Sender<Vec<ServerAddress>>,
+    pub(super) fanout_tx: watch::Sender<u8>,
+    pub(super) ocm_tx: watch::Sender<Ocm>,
+}
+
+/// Follows the file until the end. What needs a restart is named and stays as it was.
+pub(super) async fn follow(
+    (path, file): (PathBuf, File),
+    args: Args,
+    parts: Changeable,
+    stopping: CancellationToken,
+) {
+    let began = Settings::of(&args, &file);
+    let mut told = Vec::new();
+    let take = |file: &File| {
+        let now = Settings::of(&args, file);
+        let waiting = began.waiting(&now);
+        if waiting != told && !waiting.is_empty() {
+            warn!(
+                keys = waiting.join(", "),
+                "these keys change when the agent is started again"
+            );
+        }
+        told = waiting;
+        parts.apply(&now);
+    };
+    config::follow(path, file, CONFIG_POLL, stopping, take).await;
+}
+
+impl Changeable {
+    fn apply(&self, settings: &Settings) {
+        let Settings {
+            log_filter,
+            publish_fanout,
+            webhook_addr,
+            ocm,
+            // Only with a restart.
+            source: _,
+            program_stats: _,
+        } = settings;
+        self.levels.set(log_filter);
+        let replace = |servers: &mut Vec<ServerAddress>| {
+            let is_new = servers != webhook_addr;
+            servers.clone_from(webhook_addr);
+            is_new
+        };
+        self.servers_tx.send_if_modified(replace);
+        self.fanout_tx
+            .send_if_modified(|fanout| std::mem::replace(fanout, *publish_fanout) != *publish_fanout);
+        self.ocm_tx
+            .send_if_modified(|known| std::mem::replace(known, *ocm) != *ocm);
+    }
+}

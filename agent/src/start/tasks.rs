@@ -1,0 +1,112 @@
+//! The tasks that measure and decide: a thread that samples, and who turns samples into reports.
+
+use std::{sync::Arc, thread};
+
+use headroom_domain::hint::NodeHint;
+use headroom_kit::admin;
+use tokio::{
+    select,
+    sync::{mpsc, oneshot, watch},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::StartError;
+use crate::{
+    args::Ocm,
+    checkpoint::{self, Record},
+    debug::PodsAsked,
+    decide::Decider,
+    gather::{Gatherer, Sample},
+    metrics,
+    publish::Directive,
+    status::Status,
+};
+
+/// The sampling thread is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the sampling thread panicked")]
+pub(super) struct Panicked;
+
+/// The ends of the channels of who decides.
+pub(super) struct DecideEnds {
+    pub(super) samples: mpsc::Receiver<Sample>,
+    pub(super) directives: mpsc::Receiver<Directive>,
+    pub(super) pods: mpsc::Receiver<PodsAsked>,
+    pub(super) ocm: watch::Receiver<Ocm>,
+    /// For what is to be saved; `None` if nothing is.
+    pub(super) records_tx: Option<watch::Sender<Option<Arc<Record>>>>,
+    pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
+    pub(super) status_tx: watch::Sender<Status>,
+}
+
+/// Starts the sampling thread; the future ends when the thread does.
+pub(super) fn sample(
+    gatherer: Gatherer,
+    samples_tx: mpsc::Sender<Sample>,
+    stopping: CancellationToken,
+) -> Result<impl Future<Output = Result<(), Panicked>>, StartError> {
+    let (ended_tx, ended) = oneshot::channel();
+    let body = move || {
+        gatherer.run(&samples_tx, &stopping);
+        // The receiver is dropped only when the process is ending anyway.
+        let _is_heard = ended_tx.send(()).is_ok();
+    };
+    thread::Builder::new()
+        .name("sample".to_owned())
+        .spawn(body)
+        .map_err(StartError::Runtime)?;
+    Ok(async { ended.await.map_err(|_dropped| Panicked) })
+}
+
+/// Decides until the end; the last report says that it is the last.
+pub(super) async fn decide(
+    mut decider: Decider,
+    ends: DecideEnds,
+    is_sampling: admin::Handle,
+    stopping: CancellationToken,
+) {
+    let DecideEnds {
+        mut samples,
+        mut directives,
+        mut pods,
+        mut ocm,
+        records_tx,
+        reports_tx,
+        status_tx,
+    } = ends;
+    loop {
+        select! {
+            Some(sample) = samples.recv() => {
+                decider.take(sample);
+                is_sampling.ready();
+            }
+            Some(directive) = directives.recv() => decider.direct(directive),
+            Some(asked) = pods.recv() => {
+                // Whoever asked may have gone.
+                let _is_heard = asked.send(decider.pods()).is_ok();
+                continue;
+            }
+            Ok(()) = ocm.changed() => decider.calibrate(*ocm.borrow_and_update()),
+            () = stopping.cancelled() => break,
+        }
+        if let Some(report) = decider.report() {
+            reports_tx.send_replace(Some(Arc::new(report)));
+        }
+        if let Some(records_tx) = &records_tx
+            && decider.has_more_to_save()
+        {
+            records_tx.send_replace(Some(Arc::new(decider.record(checkpoint::wall()))));
+        }
+        let status = decider.status();
+        metrics::show(&status);
+        status_tx.send_replace(status);
+    }
+    if let Some(records_tx) = &records_tx {
+        records_tx.send_replace(Some(Arc::new(decider.record(checkpoint::wall()))));
+    }
+    if let Some(report) = decider.farewell() {
+        info!(seq = report.seq, "reporting for the last time");
+        reports_tx.send_replace(Some(Arc::new(report)));
+    }
+}

@@ -1,0 +1,144 @@
+//! What Headroom would have given: the agent's own estimator over the past that a Prometheus server remembers.
+//!
+//! ```text
+//! source (server, files) -> series -> Past, day by day -> replay::Node (Estimator) -> Advice -> output
+//! ```
+//!
+//! Averages over a minute stand where the agent measures milliseconds, and no brake ever fires: what is printed is the
+//! most that these numbers allow, see [`CAVEATS`].
+
+pub mod advice;
+pub mod error;
+pub mod past;
+pub mod query;
+pub mod replay;
+pub mod series;
+pub mod source;
+pub mod span;
+
+use std::collections::BTreeMap;
+
+pub use self::{advice::Advice, error::Error, replay::Policy};
+use self::{
+    past::Past,
+    query::{Of, QUERIES, Query},
+    replay::Node,
+    source::Source,
+    span::{FRAME_S, Span},
+};
+
+/// What the numbers cannot say, in the order in which it matters.
+pub const CAVEATS: [&str; 4] = [
+    "averages over a minute hide bursts: an agent on the node sees them and gives less",
+    "nothing is braked here: an agent also looks at waiting, reclaim and pressure",
+    "requests are those of containers: overhead, init containers and exclusive CPUs are not told apart",
+    "the first day is not counted: nothing is given before there is a day of measurements",
+];
+
+/// What is to be replayed.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The stretch of the past to ask a server for; of files, all that they hold counts.
+    pub span: Span,
+    /// Seconds between two samples of a node; divides a frame.
+    pub step_s: u64,
+    /// Bounds and targets.
+    pub policy: Policy,
+    /// The label of `kube_node_labels` that names a node's pool; one pool of all without it.
+    pub pool_label: Option<String>,
+}
+
+/// Replays the past.
+///
+/// # Errors
+/// See [`Error`]: the source has no answer, or none that advice can be made of.
+pub async fn advise(source: &Source, order: &Order) -> Result<Advice, Error> {
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    let mut measured: Option<String> = None;
+    let mut has_use = false;
+    let span = match source {
+        Source::Server(server) => {
+            for part in order.span.parts() {
+                let mut past = Past::new(part, order.step_s);
+                for query in wanted(order) {
+                    past.add(
+                        query,
+                        order.pool_label.as_deref(),
+                        server.answer(query, &part).await?,
+                    );
+                }
+                has_use |= past.has_use();
+                replay(&past, order, &mut nodes, &mut measured);
+            }
+            order.span
+        }
+        Source::Saved(directory) => {
+            let mut answers = Vec::new();
+            for query in wanted(order) {
+                answers.push((query, source::saved(directory, query)?));
+            }
+            let span = covered(&answers);
+            let mut past = Past::new(span, order.step_s);
+            for (query, series) in answers {
+                past.add(query, order.pool_label.as_deref(), series);
+            }
+            has_use = past.has_use();
+            replay(&past, order, &mut nodes, &mut measured);
+            span
+        }
+    };
+    if !has_use {
+        return Err(Error::Empty {
+            query: QUERIES.first().map_or("", |query| query.name),
+        });
+    }
+    if nodes.values().all(|node| !node.has_view()) {
+        return Err(Error::NoNode {
+            measured: nodes.len(),
+            example: measured.unwrap_or_default(),
+        });
+    }
+    Ok(Advice::of(span, order, nodes.into_values()))
+}
+
+fn wanted(order: &Order) -> impl Iterator<Item = &'static Query> + use<> {
+    QUERIES
+        .iter()
+        .chain(order.pool_label.is_some().then_some(&query::POOLS))
+}
+
+/// Plays one part of the past to the nodes, frame by frame.
+fn replay(past: &Past, order: &Order, nodes: &mut BTreeMap<String, Node>, measured: &mut Option<String>) {
+    for (name, node_past) in past.nodes() {
+        let node = nodes
+            .entry(name.clone())
+            .or_insert_with(|| Node::new(name.clone(), order.policy));
+        for moment in past.moments(node_past) {
+            node.take(&moment);
+        }
+        if let Some(pool) = node_past.pool() {
+            node.join(pool);
+        }
+        if !node.has_view() && measured.is_none() {
+            *measured = Some(name.clone());
+        }
+    }
+}
+
+/// The whole frames for which nodes have samples.
+fn covered(answers: &[(&Query, Vec<series::Series>)]) -> Span {
+    let stamps = || {
+        answers
+            .iter()
+            .filter(|(query, _)| query.of == Of::NodeUse)
+            .flat_map(|(_, all)| all)
+            .flat_map(|series| &series.samples)
+            .map(|&(at_s, _)| at_s)
+    };
+    let from = stamps().min().unwrap_or_default();
+    // The frame that the first sample is in counts with it, whole or not: validity is judged by samples.
+    Span::new(
+        from.saturating_sub(1) / FRAME_S * FRAME_S,
+        stamps().max().unwrap_or_default().next_multiple_of(FRAME_S),
+    )
+}

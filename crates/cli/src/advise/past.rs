@@ -1,0 +1,272 @@
+//! A part of the past: samples of all series in slots of equal length, and what they say of each frame.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::resource::{PerResource, Resource};
+
+use super::{
+    query::{Of, Query},
+    series::{Labels, Series},
+    span::{FRAME_S, Span},
+};
+
+/// Values by slot; what is beyond its end is not known.
+type Column = Vec<Option<u64>>;
+
+/// A part of the past of all nodes.
+#[derive(Debug)]
+pub struct Past {
+    span: Span,
+    step_s: u64,
+    nodes: BTreeMap<String, NodePast>,
+}
+
+/// The past of one node.
+#[derive(Debug, Default)]
+pub struct NodePast {
+    pool: Option<String>,
+    used: PerResource<Column>,
+    capacity: PerResource<Column>,
+    allocatable: PerResource<Column>,
+    pods: BTreeMap<String, PodPast>,
+}
+
+#[derive(Debug, Default)]
+struct PodPast {
+    used: PerResource<Column>,
+    anonymous: Column,
+    requests: PerResource<Column>,
+}
+
+/// What is known of a node in one frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// Number of the frame: seconds since 1970 by the frame's length.
+    pub index: u64,
+    /// Samples of its use in the frame.
+    pub used: PerResource<Vec<u64>>,
+    /// How many samples a frame without a gap has.
+    pub slots: usize,
+    /// Its capacity at the end of the frame.
+    pub capacity: PerResource<Option<u64>>,
+    /// Its allocatable at the end of the frame.
+    pub allocatable: PerResource<Option<u64>>,
+    /// Its pods, by `namespace/pod`.
+    pub pods: BTreeMap<String, PodMoment>,
+}
+
+/// What is known of a pod in one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PodMoment {
+    /// Mean CPU over the frame, and memory at its end.
+    pub used: PerResource<Option<u64>>,
+    /// Memory that goes away with it, at the end of the frame.
+    pub anonymous: Option<u64>,
+    /// What it requests; nothing of a pod without requests, or that has ended.
+    pub requests: PerResource<Option<u64>>,
+}
+
+impl PodMoment {
+    /// True if it used something.
+    pub fn has_use(&self) -> bool {
+        Resource::ALL
+            .into_iter()
+            .any(|resource| self.used.get(resource).is_some())
+    }
+
+    /// True if it requests something.
+    pub fn has_request(&self) -> bool {
+        Resource::ALL
+            .into_iter()
+            .any(|resource| self.requests.get(resource).is_some())
+    }
+}
+
+impl NodePast {
+    /// Its pool, where a label names one.
+    pub fn pool(&self) -> Option<&str> {
+        self.pool.as_deref()
+    }
+}
+
+impl Past {
+    /// Nothing is known yet of `span`; a node has a sample every `step_s` seconds.
+    pub fn new(span: Span, step_s: u64) -> Self {
+        Self {
+            span,
+            step_s,
+            nodes: BTreeMap::new(),
+        }
+    }
+
+    /// The nodes, by name.
+    pub fn nodes(&self) -> &BTreeMap<String, NodePast> {
+        &self.nodes
+    }
+
+    /// True if some node's CPU time was measured.
+    pub fn has_use(&self) -> bool {
+        self.nodes.values().any(|node| !node.used.cpu.is_empty())
+    }
+
+    /// Takes the answer to a query in. Series without the labels that the query's numbers need are left out; where two
+    /// series tell of the same slot, the larger value counts.
+    pub fn add(&mut self, query: &Query, pool_label: Option<&str>, answer: Vec<Series>) {
+        let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
+        for Series { labels, samples } in answer {
+            let Some(name) = labels.get("node") else { continue };
+            if query.of == Of::NodePool {
+                let node = self.nodes.entry(name.clone()).or_default();
+                node.pool = pool_label.and_then(|label| labels.get(label)).cloned();
+                continue;
+            }
+            let span = self.span;
+            let Some(column) = self.column(query, name, &labels) else {
+                continue;
+            };
+            for (at_s, value) in samples {
+                let Some(slot) = span.slot(at_s, step_s) else {
+                    continue;
+                };
+                if column.len() <= slot {
+                    column.resize(slot + 1, None);
+                }
+                if let Some(cell) = column.get_mut(slot) {
+                    *cell = (*cell).max(Some(value));
+                }
+            }
+        }
+    }
+
+    fn column(&mut self, query: &Query, name: &str, labels: &Labels) -> Option<&mut Column> {
+        let is_of_pod = matches!(query.of, Of::PodUse | Of::PodAnonymous | Of::PodRequest);
+        let pod = if is_of_pod {
+            Some(format!("{}/{}", labels.get("namespace")?, labels.get("pod")?))
+        } else {
+            None
+        };
+        let node = self.nodes.entry(name.to_owned()).or_default();
+        let resource = query.resource;
+        Some(match (query.of, pod) {
+            (Of::NodeUse, _) => node.used.get_mut(resource),
+            (Of::NodeCapacity, _) => node.capacity.get_mut(resource),
+            (Of::NodeAllocatable, _) => node.allocatable.get_mut(resource),
+            (Of::PodUse, Some(pod)) => node.pods.entry(pod).or_default().used.get_mut(resource),
+            (Of::PodAnonymous, Some(pod)) => &mut node.pods.entry(pod).or_default().anonymous,
+            (Of::PodRequest, Some(pod)) => node.pods.entry(pod).or_default().requests.get_mut(resource),
+            (Of::NodePool, _) | (Of::PodUse | Of::PodAnonymous | Of::PodRequest, None) => return None,
+        })
+    }
+
+    /// What is known of a node, frame by frame, oldest first.
+    pub fn moments<'p>(&self, node: &'p NodePast) -> impl Iterator<Item = Moment> + use<'p> {
+        let slots = usize::try_from(FRAME_S / self.step_s.max(1)).unwrap_or(1);
+        let at = |columns: &PerResource<Column>, slot: usize| columns.map(|_, column| cell(column, slot));
+        self.span.frames().enumerate().map(move |(slot, index)| Moment {
+            index,
+            used: node.used.map(|_, column| {
+                let cells = column.iter().skip(slot * slots).take(slots);
+                cells.filter_map(|cell| *cell).collect()
+            }),
+            slots,
+            capacity: at(&node.capacity, slot),
+            allocatable: at(&node.allocatable, slot),
+            pods: node
+                .pods
+                .iter()
+                .map(|(name, pod)| {
+                    let moment = PodMoment {
+                        used: at(&pod.used, slot),
+                        anonymous: cell(&pod.anonymous, slot),
+                        requests: at(&pod.requests, slot),
+                    };
+                    (name.clone(), moment)
+                })
+                .filter(|(_, pod)| pod.has_use() || pod.has_request())
+                .collect(),
+        })
+    }
+}
+
+fn cell(column: &Column, slot: usize) -> Option<u64> {
+    column.get(slot).copied().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::query::{POOLS, QUERIES};
+
+    fn query(name: &str) -> &'static Query {
+        QUERIES.iter().find(|query| query.name == name).unwrap()
+    }
+
+    fn series(labels: &[(&str, &str)], samples: &[(u64, u64)]) -> Vec<Series> {
+        let labels = labels
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        vec![Series {
+            labels,
+            samples: samples.to_vec(),
+        }]
+    }
+
+    #[test]
+    fn samples_come_in_the_frame_in_which_they_end() {
+        let mut past = Past::new(Span::new(600, 1200), 60);
+        let node = [("node", "a")];
+        past.add(
+            query("node-cpu"),
+            None,
+            series(&node, &[(600, 9), (660, 1), (900, 5), (960, 6), (1200, 10)]),
+        );
+        past.add(
+            query("node-cpu-capacity"),
+            None,
+            series(&node, &[(900, 4000), (1200, 8000)]),
+        );
+        let pod = [("node", "a"), ("namespace", "n"), ("pod", "p")];
+        past.add(query("pod-cpu"), None, series(&pod, &[(1200, 7)]));
+        past.add(query("pod-cpu-request"), None, series(&pod, &[(900, 100)]));
+        let moments: Vec<_> = past.moments(&past.nodes()["a"]).collect();
+        assert_eq!(moments.len(), 2);
+        assert_eq!((moments[0].index, moments[0].slots), (2, 5));
+        assert_eq!(moments[0].used.cpu, [1, 5]);
+        assert_eq!(moments[1].used.cpu, [6, 10]);
+        assert_eq!(
+            (moments[0].capacity.cpu, moments[1].capacity.cpu),
+            (Some(4000), Some(8000))
+        );
+        assert!(moments[0].pods["n/p"].has_request() && !moments[0].pods["n/p"].has_use());
+        assert_eq!(moments[1].pods["n/p"].used.cpu, Some(7));
+        assert_eq!(moments[1].pods["n/p"].requests.cpu, None);
+    }
+
+    #[test]
+    fn series_without_their_labels_are_left_out_and_doubles_do_not_add_up() {
+        let mut past = Past::new(Span::new(0, 300), 60);
+        past.add(query("node-cpu"), None, series(&[("instance", "a")], &[(60, 1)]));
+        past.add(
+            query("pod-cpu"),
+            None,
+            series(&[("node", "a"), ("pod", "p")], &[(300, 1)]),
+        );
+        assert!(past.nodes().is_empty() && !past.has_use());
+        for value in [3, 5, 4] {
+            past.add(query("node-cpu"), None, series(&[("node", "a")], &[(60, value)]));
+        }
+        let moment = past.moments(&past.nodes()["a"]).next().unwrap();
+        assert_eq!(moment.used.cpu, [5]);
+    }
+
+    #[test]
+    fn a_label_names_the_pool() {
+        let mut past = Past::new(Span::new(0, 300), 60);
+        let labels = [("node", "a"), ("label_pool", "blue")];
+        past.add(&POOLS, Some("label_pool"), series(&labels, &[(300, 1)]));
+        assert_eq!(past.nodes()["a"].pool(), Some("blue"));
+        past.add(&POOLS, Some("label_none"), series(&labels, &[(300, 1)]));
+        assert_eq!(past.nodes()["a"].pool(), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Prometheus' answers to range queries, read into integers.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::resource::Resource;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::Error;
+
+/// Labels by name.
+pub type Labels = BTreeMap<String, String>;
+
+/// One series: its labels and its samples, CPU in milli-cores and memory in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// The labels.
+    pub labels: Labels,
+    /// Seconds since 1970, and the value then. Values that are no number, and negative ones, are left out.
+    pub samples: Vec<(u64, u64)>,
+}
+
+/// The envelope of Prometheus' HTTP API, version 1.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    status: Status,
+    data: Option<Data>,
+    #[serde(rename = "errorType", default)]
+    kind: String,
+    #[serde(default)]
+    error: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Success,
+    Error,
+}
+
+#[derive(Debug, Deserialize)]
+struct Data {
+    #[serde(rename = "resultType")]
+    kind: Kind,
+    /// Its form depends on the kind.
+    result: Box<RawValue>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Matrix,
+    Vector,
+    Scalar,
+    String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    metric: Labels,
+    values: Vec<(f64, String)>,
+}
+
+/// Reads the answer to the query `name`.
+///
+/// # Errors
+/// [`Error::Answer`] if it is not an answer of Prometheus' API, [`Error::Refused`] if it is one that says why there is no
+/// result, [`Error::NotARange`] if it is the answer to an instant query.
+pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>, Error> {
+    let unreadable = |source| Error::Answer {
+        query: name.to_owned(),
+        source,
+    };
+    let Answer {
+        status,
+        data,
+        kind,
+        error,
+    } = serde_json::from_slice(answer).map_err(unreadable)?;
+    match (status, data) {
+        (Status::Success, Some(data)) if data.kind == Kind::Matrix => {
+            let rows: Vec<Row> = serde_json::from_str(data.result.get()).map_err(unreadable)?;
+            Ok(rows.into_iter().map(|row| series(row, resource)).collect())
+        }
+        (Status::Success, Some(_)) => Err(Error::NotARange {
+            query: name.to_owned(),
+        }),
+        (Status::Success, None) => Err(unreadable(serde::de::Error::missing_field("data"))),
+        (Status::Error, _) => Err(Error::Refused {
+            query: name.to_owned(),
+            reason: format!("{kind}: {error}"),
+        }),
+    }
+}
+
+fn series(row: Row, resource: Resource) -> Series {
+    let Row { metric, values } = row;
+    let scale = match resource {
+        Resource::Cpu => 1000.0,
+        Resource::Memory => 1.0,
+    };
+    let samples = values.into_iter().filter_map(|(at_s, text)| {
+        let value: f64 = text.parse().ok()?;
+        Some((whole(at_s)?, whole((value * scale).round())?))
+    });
+    Series {
+        labels: metric,
+        samples: samples.collect(),
+    }
+}
+
+/// The whole part; `None` for what is negative, no number, or more than 64 bits hold.
+fn whole(value: f64) -> Option<u64> {
+    const LARGEST: f64 = 18_446_744_073_709_550_000.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounds are checked, and the fraction is meant to go"
+    )]
+    (0.0..LARGEST).contains(&value).then_some(value as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_become_milli_cores_and_bytes_stay() {
+        let answer = br#"{"status":"success","data":{"resultType":"matrix","result":[
+            {"metric":{"node":"a"},"values":[[1000,"1.2345"],[1060.5,"NaN"],[1120,"-1"],[1180,"+Inf"],[1240,"2e0"]]}]}}"#;
+        let cpu = read("node-cpu", Resource::Cpu, answer).unwrap();
+        assert_eq!(cpu[0].labels["node"], "a");
+        assert_eq!(cpu[0].samples, [(1000, 1235), (1240, 2000)]);
+        let memory = read("node-memory", Resource::Memory, answer).unwrap();
+        assert_eq!(memory[0].samples, [(1000, 1), (1240, 2)]);
+    }
+
+    #[test]
+    fn a_servers_error_is_passed_on() {
+        let answer = br#"{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\""}"#;
+        let error = read("pod-cpu", Resource::Cpu, answer).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "pod-cpu: the server refuses: bad_data: invalid parameter \"query\""
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_to_a_range_query_names_the_query() {
+        let instant = br#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+        assert!(matches!(
+            read("q", Resource::Cpu, instant),
+            Err(Error::NotARange { query }) if query == "q"
+        ));
+        for other in [b"".as_slice(), b"<html>", b"{}", br#"{"status":"success"}"#] {
+            assert!(matches!(
+                read("q", Resource::Cpu, other),
+                Err(Error::Answer { query, .. }) if query == "q"
+            ));
+        }
+    }
+}

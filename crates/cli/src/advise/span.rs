@@ -1,0 +1,113 @@
+//! The stretch of the past that is looked at, in frames and steps.
+
+use std::time::Duration;
+
+/// Seconds in a frame of the estimator in production.
+pub const FRAME_S: u64 = 300;
+/// Seconds in the parts in which a server is asked: a day at the finest step stays below Prometheus' limit of 11,000
+/// points for a series.
+const PART_S: u64 = 86_400;
+
+/// A stretch of time in whole frames, in seconds since 1970; a sample at its very start belongs to the frame before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its start, a multiple of [`FRAME_S`].
+    from: u64,
+    /// Its end, a multiple of [`FRAME_S`].
+    until: u64,
+}
+
+impl Span {
+    /// The whole frames from `from` on that have ended by `until`.
+    pub fn new(from: u64, until: u64) -> Self {
+        let until = until / FRAME_S * FRAME_S;
+        Self {
+            from: from.div_ceil(FRAME_S).saturating_mul(FRAME_S).min(until),
+            until,
+        }
+    }
+
+    /// The stretch of this length that ends with the last frame over by `until`.
+    pub fn until(until: u64, length: Duration) -> Self {
+        let until = until / FRAME_S * FRAME_S;
+        Self::new(until.saturating_sub(length.as_secs()), until)
+    }
+
+    /// Its start, in seconds since 1970.
+    pub fn start_s(&self) -> u64 {
+        self.from
+    }
+
+    /// Its end, in seconds since 1970.
+    pub fn end_s(&self) -> u64 {
+        self.until
+    }
+
+    /// Numbers of its frames, oldest first.
+    pub fn frames(&self) -> std::ops::Range<u64> {
+        self.from / FRAME_S..self.until / FRAME_S
+    }
+
+    /// The stretch in parts of at most a day, oldest first.
+    pub fn parts(&self) -> impl Iterator<Item = Self> + use<> {
+        let Self { from, until } = *self;
+        (from..until)
+            .step_by(usize::try_from(PART_S).unwrap_or(usize::MAX))
+            .map(move |from| Self {
+                from,
+                until: (from + PART_S).min(until),
+            })
+    }
+
+    /// The slot of a sample taken at `at_s` among slots of `step_s`; `None` outside of the stretch.
+    pub fn slot(&self, at_s: u64, step_s: u64) -> Option<usize> {
+        if at_s <= self.from || at_s > self.until {
+            return None;
+        }
+        usize::try_from((at_s - self.from).div_ceil(step_s) - 1).ok()
+    }
+
+    /// Number of slots of `step_s`.
+    pub fn slots(&self, step_s: u64) -> usize {
+        usize::try_from((self.until - self.from) / step_s).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_holds_whole_frames_only() {
+        let span = Span::new(301, 1499);
+        assert_eq!((span.start_s(), span.end_s()), (600, 1200));
+        assert_eq!(span.frames(), 2..4);
+        assert_eq!(Span::new(900, 100).frames().count(), 0);
+        assert_eq!(Span::until(1499, Duration::from_secs(600)), span);
+    }
+
+    #[test]
+    fn a_sample_at_the_end_of_a_frame_belongs_to_it() {
+        let span = Span::new(600, 1200);
+        assert_eq!(span.slot(600, 60), None);
+        assert_eq!(span.slot(601, 60), Some(0));
+        assert_eq!(span.slot(660, 60), Some(0));
+        assert_eq!(span.slot(661, 60), Some(1));
+        assert_eq!(span.slot(1200, 60), Some(9));
+        assert_eq!(span.slot(1201, 60), None);
+        assert_eq!(span.slots(60), 10);
+    }
+
+    #[test]
+    fn parts_are_days_and_cover_the_span() {
+        let span = Span::new(600, 600 + 2 * PART_S + 300);
+        let parts: Vec<_> = span.parts().collect();
+        assert_eq!(parts.len(), 3);
+        assert_eq!(parts[0], Span::new(600, 600 + PART_S));
+        assert_eq!(parts[2].frames().count(), 1);
+        assert_eq!(
+            parts.iter().flat_map(Span::frames).collect::<Vec<_>>(),
+            span.frames().collect::<Vec<_>>()
+        );
+    }
+}

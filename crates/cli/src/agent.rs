@@ -1,0 +1,136 @@
+//! The way to the agent's debug service: a unix socket on the node itself, and no credential but the right to open it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use headroom_proto::v1alpha1::{
+    AgentHistogram, AgentPod, AgentStatus, GetHistogramsRequest, GetStatusRequest, ListPodsRequest,
+    agent_debug_client::AgentDebugClient,
+};
+use tonic::{
+    Request, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{connect::innermost, error::Error};
+
+/// Connecting, and one answer, must be done within this.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// An open way to an agent.
+#[derive(Debug)]
+pub struct Agent {
+    client: AgentDebugClient<Channel>,
+}
+
+/// The status again each time it changed.
+#[derive(Debug)]
+pub struct Watch {
+    updates: Streaming<AgentStatus>,
+}
+
+/// Opens the way through a socket.
+///
+/// # Errors
+/// There is no socket, nobody listens on it, or it may not be opened; each says what to do.
+pub async fn open(socket: &Path) -> Result<Agent, Error> {
+    let bad = |source| unreachable(socket, &source);
+    let channel = Endpoint::from_shared(format!("unix://{}", absolute(socket)?.display()))
+        .map_err(bad)?
+        .connect_timeout(LIMIT)
+        .connect()
+        .await
+        .map_err(bad)?;
+    Ok(Agent {
+        client: AgentDebugClient::new(channel),
+    })
+}
+
+impl Agent {
+    /// What the agent sees, decides and does.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn status(&mut self) -> Result<AgentStatus, Error> {
+        let answer = self.client.get_status(timely(GetStatusRequest {})).await;
+        Ok(answer.map_err(|status| refused(&status))?.into_inner())
+    }
+
+    /// The pods that it knows of.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn pods(&mut self) -> Result<Vec<AgentPod>, Error> {
+        let answer = self.client.list_pods(timely(ListPodsRequest {})).await;
+        Ok(answer.map_err(|status| refused(&status))?.into_inner().pods)
+    }
+
+    /// Distributions since it was started.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn histograms(&mut self) -> Result<Vec<AgentHistogram>, Error> {
+        let answer = self.client.get_histograms(timely(GetHistogramsRequest {})).await;
+        Ok(answer.map_err(|status| refused(&status))?.into_inner().histograms)
+    }
+
+    /// The status now and each time it changes.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn watch(&mut self) -> Result<Watch, Error> {
+        let answer = self.client.watch_status(GetStatusRequest {}).await;
+        let updates = answer.map_err(|status| refused(&status))?.into_inner();
+        Ok(Watch { updates })
+    }
+}
+
+impl Watch {
+    /// The next status.
+    ///
+    /// # Errors
+    /// The agent ended, or broke off.
+    pub async fn next(&mut self) -> Result<AgentStatus, Error> {
+        let next = self.updates.message().await.map_err(|status| refused(&status))?;
+        next.ok_or(Error::AgentEnded)
+    }
+}
+
+fn timely<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(LIMIT);
+    request
+}
+
+/// The path in the form that a URI takes.
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn refused(status: &Status) -> Error {
+    Error::AgentRefused {
+        code: status.code(),
+        message: status.message().to_owned(),
+    }
+}
+
+/// Why there is no connection; what the transport wraps around the system's reason says nothing more.
+fn unreachable(socket: &Path, error: &tonic::transport::Error) -> Error {
+    let path = socket.to_owned();
+    let reason = innermost(error);
+    match reason.downcast_ref().map(io::Error::kind) {
+        Some(io::ErrorKind::NotFound) => Error::NoSocket { path },
+        Some(io::ErrorKind::PermissionDenied) => Error::SocketDenied { path },
+        Some(io::ErrorKind::ConnectionRefused) => Error::DeadSocket { path },
+        _ => Error::Socket {
+            path,
+            reason: reason.to_string(),
+        },
+    }
+}

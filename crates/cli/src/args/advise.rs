@@ -1,0 +1,270 @@
+//! The command line of `advise`, and nothing else.
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::{ArgGroup, builder::RangedU64ValueParser};
+use headroom_domain::ratio::Cents;
+use http::Uri;
+
+use crate::advise::{query::Replacement, span::FRAME_S};
+
+/// Where the past comes from, and what would have been in force.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("past").required(true))]
+pub struct AdviseArgs {
+    /// A Prometheus server: its base URL.
+    #[arg(long, env = "HEADROOM_PROMETHEUS", value_name = "URL", group = "past", value_parser = server)]
+    pub prometheus: Option<Uri>,
+    /// A Prometheus server inside the cluster, asked through the API server: NAMESPACE/SERVICE:PORT.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS_SERVICE",
+        value_name = "SERVICE",
+        group = "past"
+    )]
+    pub prometheus_service: Option<Service>,
+    /// Directory of saved answers: NAME.json or NAME-*.json for each query, as the server gives them.
+    #[arg(long, env = "HEADROOM_FROM", value_name = "DIR", group = "past")]
+    pub from: Option<PathBuf>,
+    /// PEM file with the CA of the server's certificate.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS_CA_FILE",
+        value_name = "FILE",
+        requires = "prometheus"
+    )]
+    pub prometheus_ca_file: Option<PathBuf>,
+    /// File with a bearer token for the server.
+    #[arg(
+        long,
+        env = "HEADROOM_PROMETHEUS_TOKEN_FILE",
+        value_name = "FILE",
+        requires = "prometheus"
+    )]
+    pub prometheus_token_file: Option<PathBuf>,
+    /// Replaces the expression of a query; may be repeated. Its series must carry the label node, those of pods also
+    /// namespace and pod.
+    #[arg(long = "query", env = "HEADROOM_QUERY", value_name = "NAME=PROMQL")]
+    pub queries: Vec<Replacement>,
+    /// Label of kube_node_labels that names a node's pool [default: all nodes are one pool].
+    #[arg(long, env = "HEADROOM_POOL_LABEL", value_name = "LABEL")]
+    pub pool_label: Option<String>,
+    /// Days of the past to look at.
+    #[arg(long, env = "HEADROOM_DAYS", value_name = "DAYS", default_value_t = 7, value_parser = RangedU64ValueParser::<u64>::new().range(2..=365))]
+    pub days: u64,
+    /// End of that past, in seconds since 1970 [default: now].
+    #[arg(long, env = "HEADROOM_UNTIL", value_name = "SECONDS")]
+    pub until: Option<u64>,
+    /// Seconds between two samples of a node: at least the server's scrape interval, and a part of 300.
+    #[arg(long, env = "HEADROOM_STEP_SECONDS", value_name = "SECONDS", default_value_t = 60, value_parser = step)]
+    pub step_seconds: u64,
+    /// Directory in which to save the answers, for --from.
+    #[arg(long, env = "HEADROOM_SAVE", value_name = "DIR", conflicts_with = "from")]
+    pub save: Option<PathBuf>,
+    /// Share of capacity that predicted use may reach, in percent.
+    #[arg(long, env = "HEADROOM_THETA", value_name = "PERCENT", default_value_t = 90, value_parser = RangedU64ValueParser::<u32>::new().range(10..=100))]
+    pub theta: u32,
+    /// Lowest ratio: below 1.00 nodes may be given less than they have.
+    #[arg(long, env = "HEADROOM_LO", value_name = "RATIO", default_value = "1.00", value_parser = lowest)]
+    pub lo: Cents,
+    /// Highest ratio of CPU.
+    #[arg(long, env = "HEADROOM_HI", value_name = "RATIO", default_value = "2.00", value_parser = highest)]
+    pub hi: Cents,
+    /// Highest ratio of memory; 1.00 leaves memory alone.
+    #[arg(long, env = "HEADROOM_HI_MEMORY", value_name = "RATIO", default_value = "1.00", value_parser = highest)]
+    pub hi_memory: Cents,
+}
+
+impl AdviseArgs {
+    /// How long a past is looked at.
+    pub fn length(&self) -> Duration {
+        Duration::from_secs(self.days * 86_400)
+    }
+}
+
+/// A Service inside the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    namespace: String,
+    name: String,
+    port: u16,
+}
+
+/// The text is not `NAMESPACE/SERVICE:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not NAMESPACE/SERVICE:PORT, as in monitoring/prometheus:9090")]
+pub struct ServiceError;
+
+impl Service {
+    /// Its path at the API server.
+    pub fn proxy_path(&self) -> String {
+        let Self {
+            namespace,
+            name,
+            port,
+        } = self;
+        format!("/api/v1/namespaces/{namespace}/services/{name}:{port}/proxy")
+    }
+}
+
+impl FromStr for Service {
+    type Err = ServiceError;
+
+    fn from_str(text: &str) -> Result<Self, ServiceError> {
+        let is_label = |text: &str| {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        let (namespace, rest) = text.split_once('/').ok_or(ServiceError)?;
+        let (name, port) = rest.split_once(':').ok_or(ServiceError)?;
+        let port = port.parse().map_err(|_not_a_port| ServiceError)?;
+        if is_label(namespace) && is_label(name) && port != 0 {
+            Ok(Self {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                port,
+            })
+        } else {
+            Err(ServiceError)
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            name,
+            port,
+        } = self;
+        write!(f, "{namespace}/{name}:{port}")
+    }
+}
+
+fn server(text: &str) -> Result<Uri, String> {
+    let not_one = || "not a URL such as http://127.0.0.1:9090 or https://host/prefix".to_owned();
+    let uri: Uri = text.parse().map_err(|_invalid| not_one())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    if is_http && uri.host().is_some_and(|host| !host.is_empty()) && uri.query().is_none() {
+        Ok(uri)
+    } else {
+        Err(not_one())
+    }
+}
+
+fn step(text: &str) -> Result<u64, String> {
+    let step: u64 = text
+        .parse()
+        .map_err(|_invalid| "not a number of seconds".to_owned())?;
+    // Four of five samples make a frame valid; with fewer in a frame none may be missing.
+    if (5..=FRAME_S).contains(&step) && FRAME_S.is_multiple_of(step) {
+        Ok(step)
+    } else {
+        Err(format!(
+            "not a part of {FRAME_S} of at least 5, such as 15, 30 or 60"
+        ))
+    }
+}
+
+fn lowest(text: &str) -> Result<Cents, String> {
+    ratio(text, 50..=100, "0.50 to 1.00")
+}
+
+fn highest(text: &str) -> Result<Cents, String> {
+    ratio(text, 100..=1000, "1.00 to 10.00")
+}
+
+/// A ratio with at most two decimals.
+fn ratio(text: &str, allowed: std::ops::RangeInclusive<u32>, range: &str) -> Result<Cents, String> {
+    let bad = || format!("not a ratio from {range} with at most two decimals");
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if decimals.len() > 2 || whole.is_empty() || !is_plain(whole) || !is_plain(decimals) {
+        return Err(bad());
+    }
+    let cents: u32 = format!("{whole}{decimals:0<2}")
+        .parse()
+        .map_err(|_too_large| bad())?;
+    if allowed.contains(&cents) {
+        Ok(Cents(cents))
+    } else {
+        Err(bad())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn parse(line: &str) -> Result<AdviseArgs, String> {
+        let words = ["kubectl-headroom", "advise"].into_iter().chain(line.split(' '));
+        let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
+        let Command::Advise(advise) = args.command else {
+            panic!("{:?}", args.command);
+        };
+        Ok(*advise)
+    }
+
+    #[test]
+    fn the_past_has_exactly_one_source() {
+        let args = parse("--prometheus http://127.0.0.1:9090/prom --lo 0.5 --hi 1.25").unwrap();
+        assert_eq!(
+            (args.lo, args.hi, args.hi_memory),
+            (Cents(50), Cents(125), Cents(100))
+        );
+        assert_eq!(args.length(), Duration::from_secs(7 * 86_400));
+        parse("--from saved").unwrap();
+        for none_or_two in [
+            "--days 3",
+            "--from saved --prometheus http://a",
+            "--from a --save b",
+        ] {
+            parse(none_or_two).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_service_has_its_path_at_the_api_server() {
+        let service = parse("--prometheus-service monitoring/prometheus:9090")
+            .unwrap()
+            .prometheus_service
+            .unwrap();
+        assert_eq!(service.to_string(), "monitoring/prometheus:9090");
+        assert_eq!(
+            service.proxy_path(),
+            "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy"
+        );
+        for bad in ["a", "a/b", "a/b:c", "/b:1", "a/:1", "a/b:0", "a/b/c:1", "a/B:1"] {
+            assert_eq!(bad.parse::<Service>(), Err(ServiceError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_names_flag_and_value() {
+        for (flag, value) in [
+            ("--lo", "0.49"),
+            ("--lo", "1.01"),
+            ("--hi", "0.99"),
+            ("--hi", "1.255"),
+            ("--hi", "two"),
+            ("--hi-memory", "-1"),
+            ("--theta", "9"),
+            ("--theta", "101"),
+            ("--days", "1"),
+            ("--step-seconds", "7"),
+            ("--step-seconds", "600"),
+            ("--prometheus", "localhost:9090"),
+            ("--prometheus", "ftp://a"),
+            ("--query", "node-gpu=up"),
+        ] {
+            let source = if flag == "--prometheus" { "" } else { "--from x " };
+            let error = parse(&format!("{source}{flag}={value}")).unwrap_err();
+            assert!(error.contains(flag) && error.contains(value), "{error}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `advise`: what would have been given, before anything is installed.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use headroom_domain::{policy::Bounds, resource::PerResource};
+use kube::{Client, Config};
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
+
+use crate::{
+    advise::{
+        self, Order, Policy,
+        query::Expressions,
+        source::{Server, Source},
+        span::Span,
+    },
+    args::{AdviseArgs, ConnectArgs, Format, Service},
+    connect,
+    error::Error,
+    screen::Screen,
+};
+
+/// Replays the past and prints what comes of it.
+pub(crate) async fn advise<W: Write>(
+    connect: &ConnectArgs,
+    args: AdviseArgs,
+    output: Format,
+    screen: &mut Screen<W>,
+) -> Result<(), Error> {
+    let order = order(&args);
+    if let Some(directory) = &args.save {
+        fs::create_dir_all(directory).map_err(|source| advise::Error::Write {
+            path: directory.clone(),
+            source,
+        })?;
+    }
+    let source = source(connect, &args).await?;
+    let advice = advise::advise(&source, &order).await?;
+    match output {
+        Format::Table => screen.print(&advice.text()),
+        Format::Json => screen.print(&format!("{}\n", advice.json())),
+    }
+}
+
+fn order(args: &AdviseArgs) -> Order {
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs()
+    };
+    Order {
+        span: Span::until(args.until.unwrap_or_else(now), args.length()),
+        step_s: args.step_seconds,
+        policy: Policy {
+            bounds: PerResource {
+                cpu: Bounds {
+                    min: args.lo,
+                    max: args.hi,
+                },
+                memory: Bounds {
+                    min: args.lo,
+                    max: args.hi_memory,
+                },
+            },
+            target_ppm: PerResource::from_fn(|_| args.theta * 10_000),
+        },
+        pool_label: args.pool_label.clone(),
+    }
+}
+
+async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Error> {
+    if let Some(directory) = &args.from {
+        return Ok(Source::Saved(directory.clone()));
+    }
+    let (client, prefix) = match (&args.prometheus, &args.prometheus_service) {
+        (Some(url), _) => {
+            let mut config = Config::new(url.clone());
+            if let Some(path) = &args.prometheus_ca_file {
+                config.root_cert = Some(certificates(path)?);
+            }
+            config.auth_info.token_file = args
+                .prometheus_token_file
+                .as_ref()
+                .map(|path| path.display().to_string());
+            let client = Client::try_from(config).map_err(|source| Error::Cluster {
+                attempt: "make a client of the Prometheus server",
+                reason: Box::new(source),
+            })?;
+            (client, String::new())
+        }
+        (None, service) => {
+            let path = service.as_ref().map(Service::proxy_path);
+            (connect::api(connect).await?, path.unwrap_or_default())
+        }
+    };
+    Ok(Source::Server(Server {
+        client,
+        prefix,
+        expressions: Expressions::new(&args.queries),
+        step_s: args.step_seconds,
+        save: args.save.clone(),
+    }))
+}
+
+fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Error> {
+    let bad = |reason: String| Error::BadCa {
+        path: path.to_owned(),
+        reason,
+    };
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))?;
+    let all = read.map(|certificate| certificate.map(|certificate| certificate.to_vec()));
+    let all: Vec<Vec<u8>> = all
+        .collect::<Result<_, _>>()
+        .map_err(|error| bad(error.to_string()))?;
+    if all.is_empty() {
+        return Err(bad("no certificate in it".to_owned()));
+    }
+    Ok(all)
+}

@@ -1,0 +1,195 @@
+//! `off`: has nodes restored to raw, by the mode annotation and a write of their status, and waits until they are.
+//!
+//! It needs no webhook port, only the API server: what is written is an annotation, and admission does the rest. What a
+//! write would come to, a dry run tells.
+
+use std::{collections::BTreeMap, io::Write, time::Duration};
+
+use headroom_domain::names;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    args::Format,
+    error::Error,
+    output::{self, Remains, Restored},
+    screen::Screen,
+};
+
+/// How often nodes are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    /// One node; all without it.
+    pub(crate) node: Option<String>,
+    /// False if only what would be done is to be said.
+    pub(crate) now: bool,
+    /// How long to wait until all nodes are restored.
+    pub(crate) wait: Duration,
+}
+
+/// The way to the Nodes that are asked for.
+struct Course {
+    nodes: Api<Node>,
+    order: Order,
+}
+
+/// What has been said of each node.
+struct Telling<'s, W> {
+    screen: &'s mut Screen<W>,
+    format: Format,
+    said: BTreeMap<String, Restored>,
+}
+
+pub(crate) async fn off<W: Write>(
+    client: Client,
+    order: Order,
+    format: Format,
+    screen: &mut Screen<W>,
+) -> Result<(), Error> {
+    let course = Course {
+        nodes: Api::all(client),
+        order,
+    };
+    let mut telling = Telling {
+        screen,
+        format,
+        said: BTreeMap::new(),
+    };
+    if course.order.now {
+        return until_restored(&course, &mut telling).await;
+    }
+    if format == Format::Table {
+        telling
+            .screen
+            .print("nothing is written without --now; it would leave\n")?;
+    }
+    for node in course.found().await? {
+        let would_be = course.probed(&node).await?;
+        telling.say(would_be)?;
+    }
+    Ok(())
+}
+
+/// Switches nodes off, also those that come meanwhile, until all are restored or the time is over.
+async fn until_restored<W: Write>(course: &Course, telling: &mut Telling<'_, W>) -> Result<(), Error> {
+    let deadline = Instant::now() + course.order.wait;
+    loop {
+        let found = course.found().await?;
+        telling
+            .said
+            .retain(|name, _| found.iter().any(|node| node.name_any() == *name));
+        for node in found {
+            let restored = course.switched_off(node).await?;
+            telling.say(restored)?;
+        }
+        let (all, left) = telling.count();
+        if left == 0 {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::NotRestored { left, all });
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+impl Course {
+    /// The nodes that are asked for.
+    async fn found(&self) -> Result<Vec<Node>, Error> {
+        let attempt = |source| failed("read the nodes", source);
+        match &self.order.node {
+            None => {
+                let list = self.nodes.list(&ListParams::default()).await;
+                Ok(list.map_err(attempt)?.items)
+            }
+            Some(name) => {
+                let node = self.nodes.get_opt(name).await.map_err(attempt)?;
+                let node = node.ok_or_else(|| Error::NoSuchNode { name: name.clone() })?;
+                Ok(vec![node])
+            }
+        }
+    }
+
+    /// Writes the mode of a node that is not off or not raw yet, and tells what is left. Where nothing can be done yet
+    /// the API server sees no change and writes nothing.
+    async fn switched_off(&self, node: Node) -> Result<Restored, Error> {
+        let is_off = node.annotations().get(names::MODE).map(String::as_str) == Some("off");
+        let node = if is_off && output::traces(&node).next().is_none() {
+            node
+        } else {
+            let params = PatchParams::default();
+            self.written(&node, &params, &json!({names::MODE: "off"})).await?
+        };
+        // Where something is left, a dry run tells whether a webhook wants it so.
+        self.probed(&node).await
+    }
+
+    /// What a node would be with its mode off. The probe is a note that the webhook removes from whatever it decides, so
+    /// one that comes back was seen by no webhook.
+    async fn probed(&self, node: &Node) -> Result<Restored, Error> {
+        if output::traces(node).next().is_none() {
+            return Ok(Restored::of(node, Remains::Nothing));
+        }
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let probe = json!({names::MODE: "off", names::KUBELET_RAW: "{}"});
+        let answer = self.written(node, &params, &probe).await?;
+        let is_unanswered = answer.annotations().contains_key(names::KUBELET_RAW);
+        let remains = if is_unanswered {
+            Remains::Unanswered
+        } else if output::traces(&answer).next().is_some() {
+            Remains::Held
+        } else if self.order.now {
+            Remains::Due
+        } else {
+            Remains::Nothing
+        };
+        Ok(Restored::of(&answer, remains))
+    }
+
+    /// Writes annotations through `nodes/status`, where the webhook decides anew.
+    async fn written(&self, node: &Node, params: &PatchParams, annotations: &Value) -> Result<Node, Error> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let written = self.nodes.patch_status(&node.name_any(), params, &patch).await;
+        written.map_err(|source| failed("write the status of a node", source))
+    }
+}
+
+impl<W: Write> Telling<'_, W> {
+    /// Nodes that are known, and those of them that are not restored.
+    fn count(&self) -> (usize, usize) {
+        let left = self.said.values().filter(|node| !node.is_restored());
+        (self.said.len(), left.count())
+    }
+
+    /// Says what became of a node, unless that was said before.
+    fn say(&mut self, restored: Restored) -> Result<(), Error> {
+        if self.said.get(&restored.node) == Some(&restored) {
+            return Ok(());
+        }
+        let text = match self.format {
+            Format::Table => format!("{restored}\n"),
+            Format::Json => format!("{}\n", restored.json()),
+        };
+        self.screen.print(&text)?;
+        self.said.insert(restored.node.clone(), restored);
+        Ok(())
+    }
+}
+
+fn failed(attempt: &'static str, source: kube::Error) -> Error {
+    Error::Cluster {
+        attempt,
+        reason: Box::new(source),
+    }
+}

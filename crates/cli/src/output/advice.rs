@@ -1,0 +1,157 @@
+//! Advice as a table for people and as JSON for machines.
+
+use std::fmt::Write as _;
+
+use headroom_domain::{ratio::Cents, resource::Resource};
+use serde_json::{Value, json};
+
+use super::table::table;
+use crate::{
+    advise::{
+        Advice, CAVEATS,
+        advice::{Figures, Group},
+    },
+    amount::{percent, short},
+};
+
+const COLUMNS: [&str; 11] = [
+    "POOL",
+    "NODES",
+    "RESOURCE",
+    "P5",
+    "P50",
+    "P95",
+    "ALLOCATABLE",
+    "GAINED",
+    "MISSED",
+    "SATURATED",
+    "FILLED",
+];
+/// Columns of numbers.
+const RIGHT: [&str; 9] = [
+    "NODES",
+    "P5",
+    "P50",
+    "P95",
+    "ALLOCATABLE",
+    "GAINED",
+    "MISSED",
+    "SATURATED",
+    "FILLED",
+];
+
+impl Advice {
+    /// For people.
+    pub fn text(&self) -> String {
+        let rows = self.pools.iter().flat_map(|pool| {
+            self.resources()
+                .filter_map(|resource| Some(row(pool, resource, pool.figures.get(resource).as_ref()?)))
+        });
+        let rows: Vec<[String; COLUMNS.len()]> = rows.collect();
+        let mut text = if rows.is_empty() {
+            "There is no more than a day of measurements: nothing would have been given yet.\n".to_owned()
+        } else {
+            table(&COLUMNS, &RIGHT, rows.into_iter())
+        };
+        text.push_str(&self.needs());
+        text.push_str(
+            "\nP5, P50, P95: ratio. GAINED: mean allocatable beyond raw. MISSED: hours after which the day's peak of the same \
+             pods was above the\npredicted one. SATURATED: frames with a peak above what there is; FILLED: the same with the \
+             room taken by pods like those there.\n",
+        );
+        for caveat in CAVEATS {
+            let _infallible = writeln!(text, "- {caveat}");
+        }
+        text
+    }
+
+    /// The nodes that need less than they advertise.
+    fn needs(&self) -> String {
+        let mut text = String::new();
+        for resource in self.resources() {
+            for (node, figures) in self.overcommitted(resource) {
+                let _infallible = writeln!(
+                    text,
+                    "{} ({}): more {resource} is advertised than is safe to use: {} of it would be; see --lo",
+                    node.name, node.pool, figures.needed
+                );
+            }
+        }
+        text
+    }
+
+    /// For machines.
+    pub fn json(&self) -> Value {
+        json!({
+            "from_s": self.span.start_s(), "until_s": self.span.end_s(), "step_s": self.step_s,
+            "theta_cpu_ppm": self.policy.target_ppm.cpu,
+            "lo_cents": self.policy.bounds.cpu.min.0,
+            "hi_cpu_cents": self.policy.bounds.cpu.max.0,
+            "hi_memory_cents": self.policy.bounds.memory.max.0,
+            "pools": self.pools.iter().map(|pool| self.group(pool)).collect::<Vec<_>>(),
+            "nodes": self.nodes.iter().map(|node| self.group(node)).collect::<Vec<_>>(),
+            "caveats": CAVEATS,
+        })
+    }
+
+    fn group(&self, group: &Group) -> Value {
+        let mut value = json!({"name": group.name, "pool": group.pool, "nodes": group.nodes});
+        for resource in self.resources() {
+            let figures = group.figures.get(resource).as_ref();
+            if let Some(object) = value.as_object_mut() {
+                object.insert(
+                    resource.name().to_owned(),
+                    figures.map_or(Value::Null, |figures| json_of(resource, figures)),
+                );
+            }
+        }
+        value
+    }
+}
+
+fn row(group: &Group, resource: Resource, figures: &Figures) -> [String; COLUMNS.len()] {
+    let [low, middle, high] = figures.ratio.map(|ratio| ratio.to_string());
+    [
+        group.name.clone(),
+        group.nodes.to_string(),
+        resource.to_string(),
+        low,
+        middle,
+        high,
+        short(resource, i128::from(figures.raw)),
+        format!(
+            "{} (+{})",
+            short(resource, i128::from(figures.gained)),
+            percent(figures.gained_ppm())
+        ),
+        figures.missed_ppm.map_or_else(|| "-".to_owned(), percent),
+        percent(figures.saturated_ppm),
+        percent(figures.would_saturate_ppm),
+    ]
+}
+
+fn json_of(resource: Resource, figures: &Figures) -> Value {
+    let Figures {
+        frames,
+        ratio: [Cents(low), Cents(middle), Cents(high)],
+        needed,
+        raw,
+        gained,
+        saturated_ppm,
+        would_saturate_ppm,
+        judged,
+        missed_ppm,
+    } = figures;
+    let unit = match resource {
+        Resource::Cpu => "milli",
+        Resource::Memory => "bytes",
+    };
+    json!({
+        "frames": frames,
+        "ratio_p5_cents": low, "ratio_p50_cents": middle, "ratio_p95_cents": high,
+        "needed_p50_cents": needed.0,
+        format!("raw_{unit}"): raw, format!("gained_{unit}"): gained, "gained_ppm": figures.gained_ppm(),
+        "saturated_ppm": saturated_ppm, "would_saturate_ppm": would_saturate_ppm,
+        "judged": judged, "missed_ppm": missed_ppm,
+    })
+}

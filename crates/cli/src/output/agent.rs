@@ -1,0 +1,367 @@
+//! What an agent says, as tables for people and JSON for machines.
+
+mod json;
+
+use headroom_domain::{ratio::Cents, resource::Resource};
+use headroom_proto::v1alpha1::{
+    AgentBucket, AgentHistogram, AgentPod, AgentPodCounts, AgentProgram, AgentResource, AgentSignal,
+    AgentStatus, AgentStream, Amounts,
+};
+
+pub use self::json::{
+    histogram as histogram_json, pod as pod_json, signal as signal_json, status as status_json,
+};
+use super::{reasons, table::table};
+use crate::amount::{duration, percent, short};
+
+/// Width of the longest bar of a histogram.
+const BAR: u64 = 30;
+
+const RESOURCES: [&str; 14] = [
+    "RESOURCE",
+    "CAPACITY",
+    "RAW",
+    "SAFE",
+    "P0",
+    "P",
+    "RW",
+    "BOUND",
+    "SLACK",
+    "TARGET",
+    "PUBLISHED",
+    "COVERAGE",
+    "BRAKE",
+    "REASONS",
+];
+/// Columns of `RESOURCES` with numbers.
+const AMOUNTS: [&str; 12] = [
+    "CAPACITY",
+    "RAW",
+    "SAFE",
+    "P0",
+    "P",
+    "RW",
+    "BOUND",
+    "SLACK",
+    "TARGET",
+    "PUBLISHED",
+    "COVERAGE",
+    "BRAKE",
+];
+const PROGRAMS: [&str; 6] = ["HOOK", "HEALTH", "FLAVOUR", "RUNS", "NS/RUN", "REASON"];
+const STREAMS: [&str; 6] = ["SERVER", "STATE", "PRIMARY", "ACKED", "VERDICT", "PROBLEM"];
+const SIGNALS: [&str; 5] = ["SIGNAL", "VALUE", "HEALTH", "SOURCE", "MISSING"];
+const PODS: [&str; 8] = [
+    "POD",
+    "CPU",
+    "REQUEST",
+    "MEMORY",
+    "REQUEST",
+    "TRUST",
+    "EXCLUSIVE",
+    "STATE",
+];
+const BUCKETS: [&str; 5] = ["UP TO", "COUNT", "SHARE", "SO FAR", ""];
+
+/// Mode, derivation, programs and streams of an agent.
+pub fn status(status: &AgentStatus) -> String {
+    let AgentStatus {
+        node,
+        node_uid,
+        boot_id,
+        version,
+        mode,
+        mode_sentence,
+        timing,
+        source,
+        programs,
+        resources,
+        pods,
+        seq,
+        generation,
+        streams,
+        signals: _,
+    } = status;
+    let AgentPodCounts {
+        tracked,
+        untracked,
+        unreadable,
+    } = pods.unwrap_or_default();
+    let uid = if node_uid.is_empty() {
+        "not told yet"
+    } else {
+        node_uid
+    };
+    format!(
+        "agent {version} of node {node}, uid {uid}\n\
+         {mode} ({source}), {timing} timing: {mode_sentence}\n\
+         report {seq} of boot {boot_id}, pods of generation {generation}\n\
+         pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
+         {}\n{}\n{}",
+        table(&RESOURCES, &AMOUNTS, resources.iter().map(resource)),
+        if programs.is_empty() {
+            "no kernel programs\n".to_owned()
+        } else {
+            table(&PROGRAMS, &["RUNS", "NS/RUN"], programs.iter().map(program))
+        },
+        if streams.is_empty() {
+            "no hint server is known\n".to_owned()
+        } else {
+            table(&STREAMS, &["ACKED"], streams.iter().map(stream))
+        },
+    )
+}
+
+/// Every signal with its health.
+pub fn signals(signals: &[AgentSignal]) -> String {
+    let rows = signals.iter().map(|signal| {
+        let AgentSignal {
+            name,
+            source,
+            health,
+            unit: _,
+            value: _,
+            missing,
+        } = signal;
+        [
+            name.clone(),
+            value(signal),
+            health.clone(),
+            source.clone(),
+            or_dash(missing),
+        ]
+    });
+    table(&SIGNALS, &["VALUE"], rows)
+}
+
+/// What pods use and request.
+pub fn pods(pods: &[AgentPod]) -> String {
+    if pods.is_empty() {
+        return "no pods\n".to_owned();
+    }
+    let amount =
+        |resource, known: Option<u64>| known.map_or_else(dash, |known| short(resource, i128::from(known)));
+    let rows = pods.iter().map(|pod| {
+        let AgentPod {
+            uid,
+            used,
+            request,
+            trust_ppm,
+            exclusive_cpus_milli,
+            deleting,
+        } = pod;
+        let state = match (request, deleting) {
+            (None, _) => "no server tells of it",
+            (Some(_), true) => "deleting",
+            (Some(_), false) => "-",
+        };
+        let request = request.map(
+            |Amounts {
+                 cpu_milli,
+                 memory_bytes,
+             }| (cpu_milli, memory_bytes),
+        );
+        [
+            uid.clone(),
+            amount(Resource::Cpu, used.map(|used| used.cpu_milli)),
+            amount(Resource::Cpu, request.map(|(cpu, _)| cpu)),
+            amount(Resource::Memory, used.map(|used| used.memory_high_bytes)),
+            amount(Resource::Memory, request.map(|(_, memory)| memory)),
+            percent(*trust_ppm),
+            amount(Resource::Cpu, Some(*exclusive_cpus_milli)),
+            state.to_owned(),
+        ]
+    });
+    table(&PODS, &["CPU", "REQUEST", "MEMORY", "TRUST", "EXCLUSIVE"], rows)
+}
+
+/// Distributions, each with its shares and bars.
+pub fn histograms(histograms: &[AgentHistogram]) -> String {
+    let parts: Vec<_> = histograms.iter().map(histogram).collect();
+    parts.join("\n")
+}
+
+fn histogram(histogram: &AgentHistogram) -> String {
+    let AgentHistogram {
+        metric,
+        about,
+        unit,
+        buckets,
+    } = histogram;
+    let total: u64 = buckets
+        .iter()
+        .map(|bucket| bucket.count)
+        .fold(0, u64::saturating_add);
+    let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
+    let mut so_far = 0_u64;
+    let rows = buckets.iter().map(|bucket| {
+        let AgentBucket { upper, count } = *bucket;
+        so_far = so_far.saturating_add(count);
+        let bar = usize::try_from(part(count, most, BAR)).unwrap_or(0);
+        [
+            upper.map_or_else(|| "more".to_owned(), |upper| bound(unit, upper)),
+            count.to_string(),
+            share(count, total),
+            share(so_far, total),
+            "#".repeat(bar),
+        ]
+    });
+    let rows = table(&BUCKETS, &["UP TO", "COUNT", "SHARE", "SO FAR"], rows);
+    format!("{about}\n({metric}, since the agent was started)\n{rows}")
+}
+
+/// One line, as `key=value`: for logs and pipes.
+pub fn line(status: &AgentStatus) -> String {
+    let of_node = [
+        ("node", status.node.clone()),
+        ("mode", status.mode.clone()),
+        ("source", status.source.clone()),
+        ("seq", status.seq.to_string()),
+    ];
+    let of_node = of_node.map(|(key, value)| format!("{key}={value}"));
+    let ratios = status.resources.iter().map(|resource| {
+        format!(
+            "{0}-ratio={1} {0}-brake={2}",
+            resource.name,
+            Cents(resource.published_cents),
+            resource.brake
+        )
+    });
+    let signals = status
+        .signals
+        .iter()
+        .map(|signal| format!("{}={}", signal.name, value(signal)));
+    let pairs: Vec<_> = of_node.into_iter().chain(ratios).chain(signals).collect();
+    pairs.join(" ") + "\n"
+}
+
+fn resource(resource: &AgentResource) -> [String; 14] {
+    let AgentResource {
+        name,
+        capacity,
+        raw,
+        safe,
+        peak,
+        predicted_peak,
+        warm_requests,
+        bound,
+        slack,
+        target_cents,
+        published_cents,
+        coverage_ppm,
+        margin_ppm: _,
+        brake,
+        reasons: codes,
+    } = resource;
+    let of = if name == Resource::Memory.name() {
+        Resource::Memory
+    } else {
+        Resource::Cpu
+    };
+    let amount = |amount: u64| short(of, i128::from(amount));
+    [
+        name.clone(),
+        amount(*capacity),
+        amount(*raw),
+        amount(*safe),
+        amount(*peak),
+        amount(*predicted_peak),
+        amount(*warm_requests),
+        amount(*bound),
+        short(of, i128::from(*slack)),
+        Cents(*target_cents).to_string(),
+        Cents(*published_cents).to_string(),
+        percent(*coverage_ppm),
+        brake.to_string(),
+        reasons(codes),
+    ]
+}
+
+fn program(program: &AgentProgram) -> [String; 6] {
+    let AgentProgram {
+        hook,
+        health,
+        flavour,
+        reason,
+        runs,
+        run_time_ns,
+    } = program;
+    let mean = run_time_ns.checked_div(*runs);
+    [
+        hook.clone(),
+        health.clone(),
+        or_dash(flavour),
+        if *runs == 0 { dash() } else { runs.to_string() },
+        mean.map_or_else(dash, |mean| mean.to_string()),
+        or_dash(reason),
+    ]
+}
+
+fn stream(stream: &AgentStream) -> [String; 6] {
+    let AgentStream {
+        peer,
+        state,
+        primary,
+        last_ack,
+        last_problem,
+    } = stream;
+    let verdict = last_ack.as_ref().map(|ack| {
+        if ack.reason.is_empty() {
+            ack.verdict.clone()
+        } else {
+            format!("{}: {}", ack.verdict, ack.reason)
+        }
+    });
+    [
+        peer.clone(),
+        state.clone(),
+        if *primary { "yes" } else { "-" }.to_owned(),
+        last_ack.as_ref().map_or_else(dash, |ack| ack.seq.to_string()),
+        verdict.unwrap_or_else(dash),
+        or_dash(last_problem),
+    ]
+}
+
+/// A signal's value with its unit.
+fn value(signal: &AgentSignal) -> String {
+    let Some(value) = signal.value else {
+        return dash();
+    };
+    match signal.unit.as_str() {
+        "milli" => short(Resource::Cpu, i128::from(value)),
+        "bytes" => short(Resource::Memory, i128::from(value)),
+        "ppm" => percent(u32::try_from(value).unwrap_or(u32::MAX)),
+        "per s" => format!("{value}/s"),
+        "count" => value.to_string(),
+        unit => format!("{value}{unit}"),
+    }
+}
+
+fn bound(unit: &str, upper: u64) -> String {
+    if unit == "ns" {
+        duration(upper)
+    } else {
+        percent(u32::try_from(upper).unwrap_or(u32::MAX))
+    }
+}
+
+fn share(count: u64, total: u64) -> String {
+    percent(u32::try_from(part(count, total, 1_000_000)).unwrap_or(u32::MAX))
+}
+
+/// `part` / `whole` × `of`, rounded down; 0 without a whole.
+fn part(part: u64, whole: u64, of: u64) -> u64 {
+    let product = u128::from(part) * u128::from(of);
+    u64::try_from(product.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { dash() } else { text.to_owned() }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! What people get to see of an agent on a small node.
+
+use headroom_proto::v1alpha1::{AgentAck, AgentPodUse};
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::*;
+
+#[expect(clippy::too_many_lines, reason = "a whole agent, field by field")]
+fn agent() -> AgentStatus {
+    let resource = |name: &str, capacity, slack| AgentResource {
+        name: name.to_owned(),
+        capacity,
+        raw: capacity,
+        safe: capacity / 10 * 9,
+        peak: capacity / 4,
+        predicted_peak: capacity / 3,
+        warm_requests: capacity / 2,
+        bound: capacity / 2,
+        slack,
+        target_cents: 128,
+        published_cents: 125,
+        coverage_ppm: 1_000_000,
+        margin_ppm: 100_000,
+        brake: 0,
+        reasons: vec!["slack".to_owned()],
+    };
+    AgentStatus {
+        node: "worker-1".to_owned(),
+        node_uid: "u1".to_owned(),
+        boot_id: "b1".to_owned(),
+        version: "0.1.0".to_owned(),
+        mode: "FULL".to_owned(),
+        mode_sentence: "kernel programs count every context switch".to_owned(),
+        timing: "production".to_owned(),
+        source: "ebpf".to_owned(),
+        programs: vec![
+            program(
+                "sched_wakeup_new",
+                "unsupported",
+                "",
+                "this kernel has no such tracepoint",
+                0,
+            ),
+            program("sched_switch", "ok", "typed", "", 2_000),
+        ],
+        resources: vec![
+            resource("cpu", 4_000, 1_120),
+            resource("memory", 8 << 30, -(1 << 30)),
+        ],
+        pods: Some(AgentPodCounts {
+            tracked: 31,
+            untracked: 0,
+            unreadable: 1,
+        }),
+        seq: 7,
+        generation: 4711,
+        streams: vec![
+            stream("10.0.0.1:9444", "open", true, ""),
+            stream(
+                "10.0.0.2:9444",
+                "waiting",
+                false,
+                "cannot connect: connection refused",
+            ),
+        ],
+        signals: vec![
+            signal("cpu-busy", "milli", Some(1_250), ""),
+            signal("sigma8", "ppm", Some(12_000), ""),
+            signal("run-queue-p99", "us", None, "the CPU brake may come late"),
+            signal("memory-available", "bytes", Some(6 << 30), ""),
+            signal("refaults", "MB/s", Some(3), ""),
+            signal("switches", "per s", Some(54_321), ""),
+            signal("oom-kills", "count", Some(0), ""),
+        ],
+    }
+}
+
+fn program(hook: &str, health: &str, flavour: &str, reason: &str, runs: u64) -> AgentProgram {
+    AgentProgram {
+        hook: hook.to_owned(),
+        health: health.to_owned(),
+        flavour: flavour.to_owned(),
+        reason: reason.to_owned(),
+        runs,
+        run_time_ns: runs * 120,
+    }
+}
+
+fn stream(peer: &str, state: &str, primary: bool, problem: &str) -> AgentStream {
+    AgentStream {
+        peer: peer.to_owned(),
+        state: state.to_owned(),
+        primary,
+        last_ack: primary.then(|| AgentAck {
+            seq: 6,
+            verdict: "accepted".to_owned(),
+            reason: String::new(),
+        }),
+        last_problem: problem.to_owned(),
+    }
+}
+
+fn signal(name: &str, unit: &str, value: Option<u64>, missing: &str) -> AgentSignal {
+    let health = if missing.is_empty() { "ok" } else { "unsupported" };
+    AgentSignal {
+        name: name.to_owned(),
+        source: "sched_switch".to_owned(),
+        health: health.to_owned(),
+        unit: unit.to_owned(),
+        value,
+        missing: missing.to_owned(),
+    }
+}
+
+fn pod(uid: &str, is_told: bool) -> AgentPod {
+    AgentPod {
+        uid: uid.to_owned(),
+        used: (!is_told).then_some(AgentPodUse {
+            cpu_milli: 250,
+            memory_low_bytes: 1 << 29,
+            memory_high_bytes: 1 << 30,
+        }),
+        request: is_told.then_some(Amounts {
+            cpu_milli: 1_000,
+            memory_bytes: 2 << 30,
+        }),
+        trust_ppm: 500_000,
+        exclusive_cpus_milli: 0,
+        deleting: is_told,
+    }
+}
+
+fn waits(counts: [u64; 3]) -> AgentHistogram {
+    let upper = [Some(16_384), Some(1_048_576), None];
+    AgentHistogram {
+        metric: "headroom_agent_runq_wait_seconds".to_owned(),
+        about: "Waits of sampled tasks for a CPU.".to_owned(),
+        unit: "ns".to_owned(),
+        buckets: upper
+            .into_iter()
+            .zip(counts)
+            .map(|(upper, count)| AgentBucket { upper, count })
+            .collect(),
+    }
+}
+
+#[test]
+fn the_status_of_an_agent() {
+    assert_snapshot!(status(&agent()), @r"
+    agent 0.1.0 of node worker-1, uid u1
+    FULL (ebpf), production timing: kernel programs count every context switch
+    report 7 of boot b1, pods of generation 4711
+    pods by cgroup: 31 tracked, 0 untracked, 1 unreadable
+
+    RESOURCE  CAPACITY     RAW    SAFE      P0       P      RW   BOUND    SLACK  TARGET  PUBLISHED  COVERAGE  BRAKE  REASONS
+    cpu          4000m   4000m   3600m   1000m   1333m   2000m   2000m    1120m    1.28       1.25    100.0%      0  slack
+    memory      8.0GiB  8.0GiB  7.2GiB  2.0GiB  2.7GiB  4.0GiB  4.0GiB  -1.0GiB    1.28       1.25    100.0%      0  slack
+
+    HOOK              HEALTH       FLAVOUR  RUNS  NS/RUN  REASON
+    sched_wakeup_new  unsupported  -           -       -  this kernel has no such tracepoint
+    sched_switch      ok           typed    2000     120  -
+
+    SERVER         STATE    PRIMARY  ACKED  VERDICT   PROBLEM
+    10.0.0.1:9444  open     yes          6  accepted  -
+    10.0.0.2:9444  waiting  -            -  -         cannot connect: connection refused
+    ");
+}
+
+#[test]
+fn an_agent_that_has_no_programs_and_no_server() {
+    let alone = AgentStatus {
+        node_uid: String::new(),
+        programs: Vec::new(),
+        streams: Vec::new(),
+        ..agent()
+    };
+    let text = status(&alone);
+    assert!(
+        text.contains("uid not told yet") && text.contains("\nno kernel programs\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("\nno hint server is known\n"), "{text}");
+}
+
+#[test]
+fn the_signals_of_an_agent() {
+    assert_snapshot!(signals(&agent().signals), @r"
+    SIGNAL              VALUE  HEALTH       SOURCE        MISSING
+    cpu-busy            1250m  ok           sched_switch  -
+    sigma8               1.2%  ok           sched_switch  -
+    run-queue-p99           -  unsupported  sched_switch  the CPU brake may come late
+    memory-available   6.0GiB  ok           sched_switch  -
+    refaults            3MB/s  ok           sched_switch  -
+    switches          54321/s  ok           sched_switch  -
+    oom-kills               0  ok           sched_switch  -
+    ");
+}
+
+#[test]
+fn the_pods_of_an_agent() {
+    assert_snapshot!(pods(&[pod("p1", false), pod("p2", true)]), @r"
+    POD   CPU  REQUEST  MEMORY  REQUEST  TRUST  EXCLUSIVE  STATE
+    p1   250m        -  1.0GiB        -  50.0%         0m  no server tells of it
+    p2      -    1000m       -   2.0GiB  50.0%         0m  deleting
+    ");
+    assert_eq!(pods(&[]), "no pods\n");
+}
+
+#[test]
+fn the_distributions_of_an_agent() {
+    assert_snapshot!(histograms(&[waits([900, 90, 10]), waits([0, 0, 0])]), @r"
+    Waits of sampled tasks for a CPU.
+    (headroom_agent_runq_wait_seconds, since the agent was started)
+    UP TO  COUNT  SHARE  SO FAR
+     16us    900  90.0%   90.0%  ##############################
+    1.0ms     90   9.0%   99.0%  ###
+     more     10   1.0%  100.0%
+
+    Waits of sampled tasks for a CPU.
+    (headroom_agent_runq_wait_seconds, since the agent was started)
+    UP TO  COUNT  SHARE  SO FAR
+     16us      0   0.0%    0.0%
+    1.0ms      0   0.0%    0.0%
+     more      0   0.0%    0.0%
+    ");
+}
+
+#[test]
+fn a_line_has_a_pair_for_each_figure() {
+    assert_snapshot!(line(&agent()), @r"
+    node=worker-1 mode=FULL source=ebpf seq=7 cpu-ratio=1.25 cpu-brake=0 memory-ratio=1.25 memory-brake=0 cpu-busy=1250m sigma8=1.2% run-queue-p99=- memory-available=6.0GiB refaults=3MB/s switches=54321/s oom-kills=0
+    ");
+}
+
+#[test]
+fn json_has_null_for_what_is_not_known() {
+    assert_eq!(
+        pod_json(&pod("p2", true)),
+        json!({
+            "uid": "p2",
+            "used": null,
+            "request": {"cpu_milli": 1_000, "memory_bytes": 2_u64 << 30},
+            "trust_ppm": 500_000,
+            "exclusive_cpus_milli": 0,
+            "deleting": true,
+        })
+    );
+    let status = status_json(&agent());
+    assert_eq!(status["streams"][1]["last_ack"], json!(null));
+    assert_eq!(status["resources"][1]["unit"], "bytes");
+    assert_eq!(status["signals"][2]["value"], json!(null));
+    assert_eq!(
+        histogram_json(&waits([1, 2, 3]))["buckets"][2],
+        json!({"upper": null, "count": 3})
+    );
+}

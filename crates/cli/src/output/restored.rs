@@ -1,0 +1,189 @@
+//! What is left of Headroom on a node that is being switched off.
+
+use std::fmt;
+
+use headroom_domain::{
+    capacity::{Annotations, amount, recorded_raw},
+    names,
+    resource::{PerResource, Resource},
+};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+/// A node and what is left on it. CPU counts in milli-cores, memory in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The node's name.
+    pub node: String,
+    /// What is left.
+    pub remains: Remains,
+    /// Allocatable as stored, or as it would be.
+    pub allocatable: PerResource<Option<u64>>,
+    /// The kubelet's own values as far as recorded.
+    pub raw: PerResource<Option<u64>>,
+}
+
+/// What is left of Headroom on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remains {
+    /// Nothing: allocatable is raw.
+    Nothing,
+    /// What is bound to the node is more than raw, and keeps allocatable above it.
+    Held,
+    /// The next write restores it.
+    Due,
+    /// No webhook has looked at the write.
+    Unanswered,
+}
+
+/// The annotations of ours on a node, but for the mode, which people write.
+pub fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
+    [
+        names::MARKER,
+        names::RAW_ALLOCATABLE,
+        names::HINT,
+        names::STATIC_RATIO,
+    ]
+    .into_iter()
+    .filter(|key| node.annotations().contains_key(*key))
+}
+
+impl Restored {
+    /// What is left on a node, as it is stored or as a dry run shows it.
+    pub fn of(node: &Node, remains: Remains) -> Self {
+        let stored = node
+            .status
+            .as_ref()
+            .and_then(|status| status.allocatable.as_ref());
+        let allocatable = |resource: Resource| {
+            let quantity = stored?.get(resource.name())?;
+            amount(resource, &quantity.0.parse().ok()?)
+        };
+        let annotations = Annotations {
+            raw: node.annotations().get(names::RAW_ALLOCATABLE).cloned(),
+            ..Annotations::default()
+        };
+        Self {
+            node: node.name_any(),
+            remains,
+            allocatable: PerResource::from_fn(allocatable),
+            raw: recorded_raw(&annotations),
+        }
+    }
+
+    /// True if nothing is left.
+    pub fn is_restored(&self) -> bool {
+        self.remains == Remains::Nothing
+    }
+
+    /// For machines.
+    pub fn json(&self) -> Value {
+        let Self {
+            node,
+            remains,
+            allocatable,
+            raw,
+        } = self;
+        json!({
+            "node": node, "remains": remains.word(),
+            "cpu_allocatable_milli": allocatable.cpu, "cpu_raw_milli": raw.cpu,
+            "memory_allocatable_bytes": allocatable.memory, "memory_raw_bytes": raw.memory,
+        })
+    }
+}
+
+impl Remains {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Held => "held",
+            Self::Due => "due",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+impl fmt::Display for Restored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            node,
+            remains,
+            allocatable,
+            raw,
+        } = self;
+        let shown = |resource: Resource, amount: Option<u64>| {
+            amount.map_or_else(
+                || "?".to_owned(),
+                |amount| crate::amount::short(resource, i128::from(amount)),
+            )
+        };
+        let all = |amounts: &PerResource<Option<u64>>| {
+            Resource::ALL
+                .map(|resource| format!("{resource} {}", shown(resource, *amounts.get(resource))))
+                .join(", ")
+        };
+        match remains {
+            Remains::Nothing => write!(f, "{node}: raw, {}", all(allocatable)),
+            Remains::Held => write!(
+                f,
+                "{node}: held at {} over raw {} until what is bound to it fits",
+                all(allocatable),
+                all(raw)
+            ),
+            Remains::Due => write!(f, "{node}: about to be restored"),
+            Remains::Unanswered => write!(
+                f,
+                "{node}: still at {}, no webhook has looked at the write",
+                all(allocatable)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(cpu: &str, annotations: &Value) -> Node {
+        let object = json!({
+            "metadata": {"name": "n1", "annotations": annotations},
+            "status": {"allocatable": {"cpu": cpu, "memory": "8Gi"}},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn the_mode_alone_is_no_trace() {
+        let off = json!({names::MODE: "off", names::RATIO: "{}"});
+        assert_eq!(traces(&node("4", &off)).count(), 0);
+        let marked = json!({names::MODE: "off", names::MARKER: "{}", names::RAW_ALLOCATABLE: "{}"});
+        let found: Vec<_> = traces(&node("4", &marked)).collect();
+        assert_eq!(found, [names::MARKER, names::RAW_ALLOCATABLE]);
+    }
+
+    #[test]
+    fn each_outcome_is_one_line() {
+        let annotations = json!({names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#});
+        let line = |remains| Restored::of(&node("5", &annotations), remains).to_string();
+        assert_eq!(line(Remains::Nothing), "n1: raw, cpu 5000m, memory 8.0GiB");
+        assert_eq!(
+            line(Remains::Held),
+            "n1: held at cpu 5000m, memory 8.0GiB over raw cpu 4000m, memory 8.0GiB until what is bound to it fits"
+        );
+        assert_eq!(line(Remains::Due), "n1: about to be restored");
+        assert_eq!(
+            line(Remains::Unanswered),
+            "n1: still at cpu 5000m, memory 8.0GiB, no webhook has looked at the write"
+        );
+        let held = Restored::of(&node("5", &annotations), Remains::Held).json();
+        assert_eq!(
+            held,
+            json!({
+                "node": "n1", "remains": "held", "cpu_allocatable_milli": 5000, "cpu_raw_milli": 4000,
+                "memory_allocatable_bytes": 8_u64 << 30, "memory_raw_bytes": 8_u64 << 30,
+            })
+        );
+    }
+}

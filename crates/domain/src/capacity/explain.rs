@@ -1,0 +1,174 @@
+//! A decision told as the rules it came from, in the order in which they apply.
+
+use super::{Outcome, Why};
+use crate::ratio::Ratio;
+
+/// A rule of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// Which value is the kubelet's own.
+    Baseline,
+    /// The ratio by mode, annotation, hint and bounds.
+    Ratio,
+    /// What is not amplified.
+    Exclusive,
+    /// Raw times ratio.
+    Product,
+    /// What is bound.
+    Floor,
+    /// What allocatable is to be.
+    Result,
+}
+
+/// What a rule came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// Milli-cores or bytes.
+    Amount(u64),
+    /// A ratio, exact.
+    Ratio(Ratio),
+}
+
+/// A rule as it applied to one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The rule.
+    pub rule: Rule,
+    /// What it came to; `None` where it did not apply or that is not known.
+    pub term: Option<Term>,
+    /// Its reasons, in order.
+    pub why: Vec<Why>,
+}
+
+impl Rule {
+    /// All rules in the order in which they apply.
+    pub const ALL: [Self; 6] = [
+        Self::Baseline,
+        Self::Ratio,
+        Self::Exclusive,
+        Self::Product,
+        Self::Floor,
+        Self::Result,
+    ];
+
+    /// The word in tables and on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Ratio => "ratio",
+            Self::Exclusive => "exclusive",
+            Self::Product => "product",
+            Self::Floor => "floor",
+            Self::Result => "result",
+        }
+    }
+
+    /// The rule of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == name)
+    }
+
+    /// What it says, in a few words.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Baseline => "raw: what the kubelet itself makes of the machine",
+            Self::Ratio => "by mode, annotation, hint and bounds",
+            Self::Exclusive => "of raw, CPUs that pods hold for themselves",
+            Self::Product => "raw times the ratio, exclusive CPUs aside; cut off",
+            Self::Floor => "what is bound to the node; the result is not below it",
+            Self::Result => "what allocatable is to be",
+        }
+    }
+}
+
+impl Outcome {
+    /// The rules that led here, the first one first; those that had nothing to say are left out. `bound` is what is
+    /// bound to the node, in milli-cores or bytes, if that is known.
+    pub fn rules(&self, bound: Option<u64>) -> Vec<Applied> {
+        let Self {
+            raw,
+            result,
+            ratio: _,
+            applied,
+            hinted: _,
+            exclusive,
+            product,
+            why,
+        } = self;
+        let term = |rule| match rule {
+            Rule::Baseline => raw.map(Term::Amount),
+            Rule::Ratio => applied.map(Term::Ratio),
+            Rule::Exclusive => (*exclusive > 0).then_some(Term::Amount(*exclusive)),
+            Rule::Product => product.map(Term::Amount),
+            Rule::Floor => bound.map(Term::Amount),
+            Rule::Result => result.map(Term::Amount),
+        };
+        let applied = Rule::ALL.map(|rule| Applied {
+            rule,
+            term: term(rule),
+            why: why.iter().copied().filter(|why| why.rule() == rule).collect(),
+        });
+        let says_something = |applied: &Applied| applied.term.is_some() || !applied.why.is_empty();
+        applied.into_iter().filter(says_something).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ratio::Cents;
+
+    #[test]
+    fn every_reason_is_told_once_and_in_its_rule() {
+        let outcome = Outcome {
+            raw: Some(16_000),
+            result: Some(20_800),
+            applied: Some(Ratio::from_cents(Cents(130))),
+            product: Some(20_800),
+            why: Why::ALL.to_vec(),
+            ..Outcome::default()
+        };
+        let rules = outcome.rules(Some(9_300));
+        let told: Vec<Why> = rules.iter().flat_map(|applied| applied.why.clone()).collect();
+        assert_eq!(told.len(), Why::ALL.len());
+        assert!(Why::ALL.iter().all(|why| told.contains(why)));
+        let terms: Vec<_> = rules.iter().map(|applied| (applied.rule, applied.term)).collect();
+        assert_eq!(
+            terms,
+            [
+                (Rule::Baseline, Some(Term::Amount(16_000))),
+                (Rule::Ratio, Some(Term::Ratio(Ratio::from_cents(Cents(130))))),
+                (Rule::Exclusive, None),
+                (Rule::Product, Some(Term::Amount(20_800))),
+                (Rule::Floor, Some(Term::Amount(9_300))),
+                (Rule::Result, Some(Term::Amount(20_800))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_that_is_left_alone_has_one_rule() {
+        let outcome = Outcome {
+            why: vec![Why::Unmanaged],
+            ..Outcome::default()
+        };
+        let rules = outcome.rules(None);
+        assert_eq!(rules.len(), 1);
+        assert_eq!((rules[0].rule, rules[0].term), (Rule::Baseline, None));
+    }
+
+    #[test]
+    fn names_and_codes_lead_back() {
+        assert!(
+            Rule::ALL
+                .iter()
+                .all(|rule| Rule::from_name(rule.name()) == Some(*rule))
+        );
+        assert!(
+            Why::ALL
+                .iter()
+                .all(|why| Why::from_code(why.code()) == Some(*why))
+        );
+        assert_eq!((Rule::from_name("x"), Why::from_code("x")), (None, None));
+    }
+}

@@ -1,0 +1,82 @@
+//! CPUs that pods hold for themselves are counted once, whatever the mode.
+
+use super::*;
+
+fn holding(cents: u32, exclusive: u64) -> Found {
+    let mut hint = found(cents, Standing::Fresh);
+    hint.note.excl = exclusive;
+    hint
+}
+
+fn cpu(policy: &Policy, hint: &Found, node: &State) -> (Option<u64>, State) {
+    let decision = decided(policy, Some(hint), Writer::Other, node, node);
+    (decision.outcomes.cpu.result, stored(node, &decision))
+}
+
+#[rstest]
+#[case::auto(Mode::Auto, 2000 + 3000)]
+#[case::guard(Mode::Guard, 2000 + 2500)]
+#[case::fixed(STATIC, 2000 + 2500)]
+fn only_the_shared_pool_is_amplified(#[case] mode: Mode, #[case] expected: u64) {
+    let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+    let (result, _) = cpu(&policy(mode), &holding(150, 2000), &node);
+    assert_eq!(result, Some(expected));
+}
+
+#[test]
+fn a_lower_bound_below_one_does_not_take_them_away() {
+    let mut policy = policy(Mode::Auto);
+    policy.bounds.cpu.min = Cents(50);
+    let (result, _) = cpu(&policy, &holding(50, 3000), &state("4", "8Gi"));
+    assert_eq!(result, Some(3500));
+}
+
+#[test]
+fn more_than_the_node_has_is_all_of_it() {
+    let (result, _) = cpu(&policy(Mode::Auto), &holding(150, 9000), &state("4", "8Gi"));
+    assert_eq!(result, Some(4000));
+}
+
+#[test]
+fn a_replica_without_the_agent_knows_of_them_in_every_mode() {
+    for mode in [Mode::Auto, Mode::Guard, STATIC] {
+        let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+        let (_, node) = cpu(&policy(mode), &holding(150, 2000), &node);
+        let note = node.annotations.hint.as_deref().unwrap().parse().unwrap();
+        let held = Found::new(note, Standing::Hold);
+        assert_eq!(cpu(&policy(mode), &held, &node).1, node, "{mode}");
+    }
+}
+
+#[test]
+fn where_there_are_none_static_writes_no_hint() {
+    let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
+    assert_eq!(
+        cpu(&policy(STATIC), &holding(150, 0), &node).1.annotations.hint,
+        None
+    );
+    let unmanaged = state("4", "8Gi");
+    let (_, after) = cpu(&policy(STATIC), &holding(150, 2000), &unmanaged);
+    assert_eq!(after, unmanaged);
+}
+
+proptest! {
+    /// The shared pool is bounded by the bounds, what is held is not touched, and deciding twice changes nothing.
+    #[test]
+    fn what_is_held_is_never_amplified(
+        milli in 1_u64..500_000, exclusive in 0_u64..600_000, cents in 50_u32..400,
+        mode in prop::sample::select(vec![STATIC, Mode::Guard, Mode::Auto]),
+    ) {
+        let mut node = with_ratio(state("1", "8Gi"), r#"{"cpu":1.37}"#);
+        node.allocatable.cpu = Some(Quantity::from_milli(milli));
+        node.capacity.cpu = node.allocatable.cpu;
+        let mut policy = policy(mode);
+        policy.bounds.cpu.min = Cents(50);
+        let hint = holding(cents, exclusive);
+        let (result, first) = cpu(&policy, &hint, &node);
+        let held = exclusive.min(milli);
+        let shared = result.unwrap() - held;
+        prop_assert!(shared <= (milli - held) * 2 && shared >= (milli - held) / 2);
+        prop_assert_eq!(cpu(&policy, &hint, &first).1, first);
+    }
+}

@@ -1,0 +1,166 @@
+//! How a hint moves the ratio that was applied last: up by steps, down at once, never against a brake; and what is left
+//! of it when another replica, another mode or another Node takes over.
+
+use super::*;
+use crate::hint::{Brake, Caution, Origin, Sight};
+
+/// A fresh hint that may raise by 5 cents.
+fn due(cents: u32) -> Found {
+    Found {
+        step: PerResource::from_fn(|_| Cents(5)),
+        ..found(cents, Standing::Fresh)
+    }
+}
+
+fn auto(hint: &Found, old: &State) -> (State, Vec<Why>) {
+    let decision = decided(&policy(Mode::Auto), Some(hint), Writer::Other, old, old);
+    (stored(old, &decision), decision.outcomes.cpu.why)
+}
+
+/// The CPU ratio in the hint annotation.
+fn applied(state: &State) -> u32 {
+    let note: Note = state.annotations.hint.as_deref().unwrap().parse().unwrap();
+    note.cpu.published
+}
+
+#[test]
+fn a_ratio_rises_by_steps_from_what_was_applied_and_says_so() {
+    let raw = state("4", "8Gi");
+    let (first, why) = auto(&due(128), &raw);
+    assert_eq!((texts(&first).0.as_str(), applied(&first)), ("4200m", 105));
+    assert_eq!(why, [Why::Hint, Why::Slewed]);
+    let (second, _) = auto(&due(128), &first);
+    assert_eq!((texts(&second).0.as_str(), applied(&second)), ("4400m", 110));
+    let (last, why) = auto(&due(113), &second);
+    assert_eq!((applied(&last), why), (113, vec![Why::Hint]));
+}
+
+#[test]
+fn a_ratio_that_may_not_rise_now_stays_and_falls_at_once() {
+    let node = amplified();
+    let not_due = |cents| Found {
+        step: PerResource::default(),
+        ..due(cents)
+    };
+    assert_eq!(applied(&auto(&not_due(180), &node).0), 150);
+    assert_eq!(applied(&auto(&not_due(101), &node).0), 101);
+}
+
+#[rstest]
+#[case::hold(Brake::Hold, 180, 150)]
+#[case::hold_lets_fall(Brake::Hold, 120, 120)]
+#[case::shed(Brake::Shed, 180, 150)]
+#[case::stop(Brake::Stop, 180, 100)]
+#[case::stop_lets_fall(Brake::Stop, 90, 90)]
+fn a_brake_is_obeyed_whatever_the_ratio_says(#[case] brake: Brake, #[case] cents: u32, #[case] ratio: u32) {
+    let mut hint = due(cents);
+    hint.note.cpu.brake = brake.level();
+    let mut policy = policy(Mode::Auto);
+    policy.bounds.cpu.min = Cents(50);
+    let node = amplified();
+    let decision = decided(&policy, Some(&hint), Writer::Other, &node, &node);
+    assert_eq!(decision.outcomes.cpu.hinted, Some(Cents(ratio)));
+    assert_eq!(decision.outcomes.cpu.why.last(), Some(&Why::Braked));
+}
+
+#[rstest]
+#[case(Caution::OlderPods, Why::OlderPods)]
+#[case(Caution::OtherCapacity, Why::OtherCapacity)]
+#[case(Caution::NoFloor, Why::NoFloor)]
+fn a_hint_that_is_not_of_the_node_as_it_is_may_lower_and_not_raise(
+    #[case] caution: Caution,
+    #[case] why: Why,
+) {
+    let cautious = |cents| Found {
+        caution: Some(caution),
+        ..due(cents)
+    };
+    let (node, reasons) = auto(&cautious(155), &amplified());
+    assert_eq!(applied(&node), 150);
+    assert!(reasons.contains(&why), "{reasons:?}");
+    assert_eq!(applied(&auto(&cautious(120), &node).0), 120);
+}
+
+#[test]
+fn the_word_of_procfs_counts_up_to_its_limit() {
+    let mut hint = found(190, Standing::Fresh);
+    hint.note.mode = Sight::Proc.name().to_owned();
+    let (node, why) = auto(&hint, &state("4", "8Gi"));
+    assert_eq!((applied(&node), why.last()), (150, Some(&Why::ProcfsOnly)));
+}
+
+#[test]
+fn bounds_are_part_of_what_was_applied() {
+    let (node, _) = auto(&found(300, Standing::Fresh), &state("4", "8Gi"));
+    assert_eq!((texts(&node).0.as_str(), applied(&node)), ("8", 200));
+    let mut wider = policy(Mode::Auto);
+    wider.bounds.cpu.max = Cents(300);
+    let decision = decided(&wider, Some(&due(300)), Writer::Other, &node, &node);
+    assert_eq!(decision.outcomes.cpu.hinted, Some(Cents(205)));
+}
+
+#[test]
+fn the_floor_is_no_part_of_it() {
+    let node = amplified();
+    let basis = Basis {
+        policy: &policy(Mode::Auto),
+        hint: Some(&due(110)),
+        bound: Some(PerResource { cpu: 5010, memory: 0 }),
+    };
+    let write = Write {
+        uid: "u1",
+        writer: Writer::Other,
+        old: &node,
+        new: &node,
+    };
+    let after = stored(&node, &decide(&write, &basis));
+    assert_eq!((texts(&after).0.as_str(), applied(&after)), ("5040m", 110));
+}
+
+/// A replica that the agent does not talk to has only the annotation.
+#[test]
+fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
+    let mut node = state("4", "8Gi");
+    for cents in [128, 130, 104, 190] {
+        node = auto(&due(cents), &node).0;
+        let note = node.annotations.hint.as_deref().unwrap().parse().unwrap();
+        let held = Found {
+            origin: Origin::Annotation,
+            ..Found::new(note, Standing::Hold)
+        };
+        assert_eq!(auto(&held, &node).0, node);
+    }
+}
+
+#[test]
+fn auto_goes_on_from_what_another_mode_has_applied() {
+    let node = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":1.5}"#));
+    assert_eq!(applied(&auto(&due(190), &node).0), 155);
+    assert_eq!(applied(&auto(&due(120), &node).0), 120);
+}
+
+#[test]
+fn a_node_made_from_a_copy_of_another_does_not_inherit_its_raw_values() {
+    // The old node had 4 CPUs, amplified to 6; this one has 6.
+    let copied = amplified();
+    let mut new = synced(copied.clone(), "6");
+    new.capacity.cpu = Some("6".parse().unwrap());
+    let policy = policy(Mode::Auto);
+    let hint = due(128);
+    let basis = Basis {
+        policy: &policy,
+        hint: Some(&hint),
+        bound: Some(PerResource::default()),
+    };
+    for writer in [Writer::Kubelet, Writer::Other] {
+        let write = Write {
+            uid: "u2",
+            writer,
+            old: &copied,
+            new: &new,
+        };
+        let decision = decide(&write, &basis);
+        assert_eq!(decision.outcomes.cpu.raw, Some(6000), "{writer:?}");
+        assert_eq!(decision.outcomes.cpu.hinted, Some(Cents(105)), "{writer:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! What a pod's departure takes from a ratio at once, computed from the last hint: the server knows of it before the
+//! agent does. See agent.md, section 2.3, pod events.
+
+use super::{Inputs, slack, target};
+use crate::{
+    hint::NodeHint,
+    policy::Policy,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+/// The published ratios, or less where pods whose requests they count on are leaving or gone. `stays` says what a pod
+/// asks for that is bound to the node and not being deleted; `raw` is the node's own allocatable.
+pub fn after_departures(
+    hint: &NodeHint,
+    raw: &PerResource<u64>,
+    policy: &Policy,
+    stays: impl Fn(&str) -> Option<PerResource<u64>>,
+) -> PerResource<Cents> {
+    let staying: Vec<_> = hint
+        .trust
+        .iter()
+        .filter_map(|trust| Some((trust, stays(&trust.uid)?)))
+        .collect();
+    hint.resources.map(|resource, part| {
+        let warm = staying.iter().fold(0_u64, |sum, (trust, requests)| {
+            let ppm = match resource {
+                Resource::Cpu => trust.cpu_ppm,
+                Resource::Memory => trust.memory_ppm,
+            };
+            sum.saturating_add(trusted(*requests.get(resource), ppm))
+        });
+        if warm >= part.warm_requests {
+            return part.published;
+        }
+        let slack = slack(&Inputs {
+            resource,
+            capacity: part.capacity,
+            raw: *raw.get(resource),
+            target_ppm: *policy.target_ppm.get(resource),
+            peak: part.predicted_peak,
+            // It is in the predicted peak already.
+            margin_ppm: 0,
+            warm_requests: warm,
+            bound: 0,
+        });
+        // A latch is in the published ratio already.
+        let target = target(
+            &slack,
+            part.coverage_ppm,
+            1_000_000,
+            *policy.bounds.get(resource),
+            false,
+        );
+        part.published.min(target.cents)
+    })
+}
+
+/// The trusted part of a request. Trust came as ppm, rounded down: up to one more, so that of pods that all stay none
+/// seems to have left.
+fn trusted(request: u64, ppm: u32) -> u64 {
+    let part = (u128::from(request) * (u128::from(ppm) + 1)).div_ceil(1_000_000);
+    u64::try_from(part).unwrap_or(u64::MAX).min(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::hint::{PodTrust, tests::hint};
+
+    /// Row 1 of agent.md 2.10: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old pods asks for 4,000.
+    fn row_1() -> NodeHint {
+        let trust = |uid: &str, parts: u32| PodTrust {
+            uid: uid.to_owned(),
+            cpu_ppm: parts * 1_000_000 / 264,
+            memory_ppm: 0,
+            exclusive_cpus_milli: 0,
+        };
+        let mut hint = hint("n1", 1);
+        hint.resources.cpu.warm_requests = 27_090;
+        hint.resources.cpu.coverage_ppm = 1_000_000;
+        hint.trust = vec![
+            trust("old", 264),
+            trust("leaving", 264),
+            trust("new", 96),
+            trust("young", 0),
+        ];
+        hint
+    }
+
+    fn requests(uid: &str) -> PerResource<u64> {
+        let cpu = match uid {
+            "old" => 22_000,
+            "leaving" => 4_000,
+            "new" => 3_000,
+            _ => 1_000,
+        };
+        PerResource { cpu, memory: 0 }
+    }
+
+    #[rstest]
+    #[case::all_stay("nobody", 128)]
+    #[case::announced("leaving", 116)]
+    #[case::of_little_trust("new", 125)]
+    #[case::of_no_trust("young", 128)]
+    fn a_departure_takes_what_was_trusted(#[case] leaving: &str, #[case] expected: u32) {
+        let raw = PerResource {
+            cpu: 31_500,
+            memory: 1 << 30,
+        };
+        let stays = |uid: &str| (uid != leaving).then(|| requests(uid));
+        let ratios = after_departures(&row_1(), &raw, &Policy::default(), stays);
+        assert_eq!((ratios.cpu, ratios.memory), (Cents(expected), Cents::ONE));
+    }
+}

@@ -1,0 +1,280 @@
+//! The invariants of agent.md, section 2.7, on whole estimators with random histories.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A day of eight frames, so that a case covers several.
+fn timing() -> Timing {
+    Timing {
+        ring_frames: 8,
+        trust_from: 2,
+        trust_full: 8,
+        ..Profile::Production.timing()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    request: u64,
+    used: u64,
+    born: u64,
+    dies: u64,
+    is_deleting: bool,
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    raw: u64,
+    reserved: u64,
+    lowest: u32,
+    highest: u32,
+    members: Vec<Member>,
+    /// F and whether it counts.
+    frames: Vec<(u64, bool)>,
+}
+
+fn member() -> impl Strategy<Value = Member> {
+    let request = prop_oneof![0..9000_u64, Just(70_000)];
+    (
+        request,
+        0..9000_u64,
+        0..12_u64,
+        6..40_u64,
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(request, used, born, dies, is_deleting)| Member {
+            request,
+            used,
+            born,
+            dies,
+            is_deleting,
+        })
+}
+
+fn world() -> impl Strategy<Value = World> {
+    (
+        1000..40_000_u64,
+        0..4000_u64,
+        50..=100_u32,
+        100..=300_u32,
+        prop::collection::vec(member(), 0..6),
+        prop::collection::vec((0..40_000_u64, prop::bool::weighted(0.9)), 1..20),
+    )
+        .prop_map(|(raw, reserved, lowest, highest, members, frames)| World {
+            raw,
+            reserved,
+            lowest,
+            highest,
+            members,
+            frames,
+        })
+}
+
+impl World {
+    fn view(&self, now: u64) -> View {
+        let alive = self.members.iter().enumerate().filter(|(_, pod)| now < pod.dies);
+        let pods = alive.map(|(at, pod)| {
+            let request = PodRequest {
+                requests: PerResource {
+                    cpu: pod.request,
+                    memory: pod.request,
+                },
+                is_deleting: pod.is_deleting,
+                ..PodRequest::default()
+            };
+            (format!("pod-{at}"), request)
+        });
+        let bounds = Bounds {
+            min: Cents(self.lowest),
+            max: Cents(self.highest),
+        };
+        let capacity = self.raw + self.reserved;
+        View {
+            generation: 1,
+            capacity: PerResource {
+                cpu: capacity,
+                memory: capacity,
+            },
+            raw: PerResource {
+                cpu: self.raw,
+                memory: self.raw,
+            },
+            pods: pods.collect(),
+            bounds: PerResource {
+                cpu: bounds,
+                memory: bounds,
+            },
+            target_ppm: PerResource {
+                cpu: 900_000,
+                memory: 900_000,
+            },
+        }
+    }
+
+    fn frame(&self, index: u64) -> Option<Frame> {
+        let (peak, is_valid) = *self.frames.get(usize::try_from(index).ok()?)?;
+        let alive = self.members.iter().enumerate();
+        let alive = alive.filter(|(_, pod)| (pod.born..pod.dies).contains(&index));
+        let pods = alive.map(|(at, pod)| {
+            let used = PerResource {
+                cpu: pod.used,
+                memory: pod.used,
+            };
+            let low = used.map(|_, used| used / 2);
+            (format!("pod-{at}"), PodUse { low, high: used })
+        });
+        Some(Frame {
+            index,
+            is_valid,
+            peak: PerResource {
+                cpu: peak,
+                memory: peak,
+            },
+            pods: pods.collect(),
+            ..Frame::default()
+        })
+    }
+
+    /// An estimator that has lived through frames up to and without `until`.
+    fn lived(&self, until: u64) -> Estimator {
+        let mut estimator = Estimator::new(timing());
+        for index in 0..until {
+            estimator.set_view(self.view(index));
+            let Some(frame) = self.frame(index) else { break };
+            estimator.end_frame(&frame);
+        }
+        estimator
+    }
+
+    fn whole(&self) -> Estimator {
+        self.lived(u64::MAX)
+    }
+}
+
+/// A_pub - R; never below zero.
+fn free(estimate: &Estimate) -> i128 {
+    let allocatable = u128::from(estimate.raw) * u128::from(estimate.published.0) / 100;
+    i128::try_from(allocatable).unwrap() - i128::from(estimate.slack.bound)
+}
+
+/// T - P - (R - Rw): what may be handed out.
+fn room(estimate: &Estimate) -> i128 {
+    let Slack {
+        safe,
+        predicted_peak,
+        warm_requests,
+        bound,
+        ..
+    } = estimate.slack;
+    i128::from(safe) - i128::from(predicted_peak) + i128::from(warm_requests) - i128::from(bound)
+}
+
+fn both(estimator: &Estimator) -> [Estimate; 2] {
+    let PerResource { cpu, memory } = estimator.estimates();
+    [cpu, memory]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// I1, I4 and bounds: nothing is handed out that was not measured, what is bound stays covered.
+    #[test]
+    fn free_is_measured_and_what_is_bound_is_covered(world in world()) {
+        for estimate in both(&world.whole()) {
+            let floor = floor_cents(estimate.slack.bound, estimate.raw);
+            prop_assert!(free(&estimate) >= 0);
+            prop_assert!((Cents(world.lowest)..=Cents(world.highest)).contains(&estimate.target));
+            prop_assert!(estimate.published <= Cents(world.highest).max(floor));
+            prop_assert!(estimate.published >= Cents(world.lowest));
+            if estimate.published > Cents::ONE.max(floor) {
+                prop_assert!(free(&estimate) <= room(&estimate), "{estimate:?}");
+            }
+        }
+    }
+
+    /// I2: who asks for more makes no room, neither at once nor later. Where zero is free, the cent that the floor is
+    /// rounded up to may show.
+    #[test]
+    fn larger_requests_never_create_room(
+        world in world(), at in 0..20_u64, who in 0..6_usize, more in 1..9000_u64,
+    ) {
+        let mut greedy = world.clone();
+        if let Some(pod) = greedy.members.get_mut(who) {
+            pod.request += more;
+        }
+        let (mut plain, mut grown) = (world.lived(at), world.lived(at));
+        let before = both(&plain);
+        for index in at..at + 20 {
+            plain.set_view(world.view(index));
+            grown.set_view(greedy.view(index));
+            for ((one, other), before) in both(&plain).iter().zip(both(&grown)).zip(&before) {
+                prop_assert!(room(&other) <= room(one), "{one:?} {other:?}");
+                if index == at && at > 0 && before.slack.bound == one.slack.bound {
+                    let cent = i128::from(one.raw / 100 + 1);
+                    prop_assert!(free(&other) <= free(one).max(cent), "{one:?} {other:?}");
+                    prop_assert!(other.published <= one.published.max(floor_cents(other.slack.bound, other.raw)));
+                }
+            }
+            let Some(frame) = world.frame(index) else { break };
+            plain.end_frame(&frame);
+            grown.end_frame(&frame);
+        }
+    }
+
+    /// More use never raises the ratio: of CPU in any frame and pod, of memory in all frames alike (a climb that begins
+    /// higher is a smaller one).
+    #[test]
+    fn more_use_never_raises_the_ratio(
+        world in world(), more in prop::collection::vec(0..9000_u64, 20), shift in 0..9000_u64,
+    ) {
+        let mut busier = world.clone();
+        for ((peak, _), more) in busier.frames.iter_mut().zip(&more) {
+            *peak += more;
+        }
+        let (one, other) = (world.whole().estimates().cpu, busier.whole().estimates().cpu);
+        prop_assert!(other.target <= one.target && other.published <= one.published, "{one:?} {other:?}");
+        let mut fuller = world.clone();
+        for (peak, _) in &mut fuller.frames {
+            *peak += shift;
+        }
+        let (one, other) = (world.whole().estimates().memory, fuller.whole().estimates().memory);
+        // What was subtracted of pods that left may have been more than there was: from zero a climb is cut short.
+        if world.members.iter().all(|pod| pod.dies >= 20) {
+            prop_assert!(other.target <= one.target, "{one:?} {other:?}");
+        }
+    }
+
+    /// I3: binding a pod moves neither P nor Rw, and free falls by what it asks for.
+    #[test]
+    fn binding_a_pod_moves_nothing_but_what_is_free(world in world(), request in 0..30_000_u64) {
+        let mut estimator = world.whole();
+        let before = both(&estimator);
+        let mut view = estimator.view().unwrap().clone();
+        let requests = PerResource { cpu: request, memory: request };
+        view.pods.insert("new".to_owned(), PodRequest { requests, ..PodRequest::default() });
+        estimator.set_view(view);
+        for (before, after) in before.iter().zip(both(&estimator)) {
+            prop_assert_eq!(before.slack.predicted_peak, after.slack.predicted_peak);
+            prop_assert_eq!(before.slack.warm_requests, after.slack.warm_requests);
+            prop_assert_eq!(before.target, after.target);
+            if i128::from(request) <= free(before) {
+                prop_assert_eq!(before.published, after.published);
+                prop_assert_eq!(free(before) - i128::from(request), free(&after));
+            }
+        }
+    }
+
+    /// Told twice, seen twice, asked twice: all the same.
+    #[test]
+    fn what_is_repeated_changes_nothing(world in world()) {
+        let mut estimator = world.whole();
+        let before = (estimator.estimates(), estimator.trust());
+        let view = estimator.view().unwrap().clone();
+        estimator.set_view(view);
+        for index in 0..u64::try_from(world.frames.len()).unwrap() {
+            estimator.end_frame(&world.frame(index).unwrap());
+        }
+        prop_assert_eq!((estimator.estimates(), estimator.trust()), before);
+    }
+}

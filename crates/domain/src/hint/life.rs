@@ -1,0 +1,140 @@
+//! How much a hint still counts, by its age in monotonic time, and how far it may raise a ratio. See design.md, section
+//! 4, hint life.
+
+use std::time::Duration;
+
+use super::Note;
+use crate::{estimate::STEP, ratio::Cents, resource::PerResource};
+
+/// Up to this age the report of a live stream is fresh.
+pub(super) const FRESH: Duration = Duration::from_secs(60);
+/// Up to this age it holds.
+const HOLD: Duration = Duration::from_secs(300);
+/// Up to this age it holds when its agent said that it would end.
+const HOLD_DRAINING: Duration = Duration::from_secs(600);
+/// Up to this age, and a spread by node, a hint without a live stream holds.
+const HOLD_NOTE: Duration = Duration::from_secs(600);
+/// The spread is below this.
+const NOTE_SPREAD_SECONDS: u64 = 300;
+/// An age is over a limit this much after it.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
+/// How much a hint counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Applied as it is.
+    Fresh,
+    /// May lower, may not raise.
+    Hold,
+    /// Counts as 1.00 at most.
+    Stop,
+}
+
+/// Where a hint came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// From the agent, over a stream to this replica.
+    Stream,
+    /// From the Node's annotation.
+    Annotation,
+    /// From the write itself: another replica's nudge.
+    Nudge,
+}
+
+/// Why a hint that is fresh may not raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caution {
+    /// It was computed before the node's pods last changed.
+    OlderPods,
+    /// The machine that it speaks of has another capacity than the Node.
+    OtherCapacity,
+    /// The API server does not keep the floor.
+    NoFloor,
+}
+
+/// What counts for a node.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The hint in short.
+    pub note: Note,
+    /// How much it counts.
+    pub standing: Standing,
+    /// Where it came from.
+    pub origin: Origin,
+    /// How far above the ratio that was applied last it may raise.
+    pub step: PerResource<Cents>,
+    /// Why it may not raise although it is fresh.
+    pub caution: Option<Caution>,
+    /// When it counts for less, or may raise, without anybody saying anything new.
+    pub changes_in: Option<Duration>,
+    /// True if the Node's annotation is to be renewed, before replicas that have nothing else cease to believe it.
+    pub is_renewal_due: bool,
+}
+
+/// What is asked about a node, for one write.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// The node's name.
+    pub node: &'a str,
+    /// UID of the Node object.
+    pub uid: &'a str,
+    /// Resource version of the stored object, by which its states are ordered.
+    pub version: u64,
+    /// The stored hint annotation.
+    pub stored: Option<&'a str>,
+    /// The hint annotation of the write, where that is a nudge of ours.
+    pub nudged: Option<&'a str>,
+}
+
+impl Found {
+    /// A hint that counts for so much and may raise as far as it says.
+    pub fn new(note: Note, standing: Standing) -> Self {
+        Self {
+            note,
+            standing,
+            origin: Origin::Stream,
+            step: PerResource::from_fn(|_| Cents(u32::MAX)),
+            caution: None,
+            changes_in: None,
+            is_renewal_due: false,
+        }
+    }
+}
+
+/// How much the report of a live stream counts at that age, and for how long.
+pub(super) fn streamed(age: Duration, is_draining: bool) -> (Standing, Option<Duration>) {
+    let hold = if is_draining { HOLD_DRAINING } else { HOLD };
+    if age <= FRESH {
+        (Standing::Fresh, Some(FRESH.saturating_sub(age) + A_MOMENT))
+    } else {
+        held(age, hold)
+    }
+}
+
+/// How much a hint without a live stream counts at that age, and for how long.
+pub(super) fn noted(node: &str, age: Duration) -> (Standing, Option<Duration>) {
+    let spread = Duration::from_secs(spread(node) % NOTE_SPREAD_SECONDS);
+    held(age, HOLD_NOTE + spread)
+}
+
+fn held(age: Duration, limit: Duration) -> (Standing, Option<Duration>) {
+    match limit.checked_sub(age) {
+        Some(left) => (Standing::Hold, Some(left + A_MOMENT)),
+        None => (Standing::Stop, None),
+    }
+}
+
+/// How far a ratio may rise that has been the same for so long: one step a frame.
+pub(super) fn step(since_moved: Option<Duration>, frame: Duration) -> Cents {
+    match since_moved {
+        Some(since) if since < frame => Cents(0),
+        Some(_) | None => Cents(STEP),
+    }
+}
+
+/// A number that depends on the name only (FNV-1a), so that all replicas let go of a node at the same age.
+fn spread(node: &str) -> u64 {
+    node.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,296 @@
+//! The ladder of age, which of two reports counts, how fast a ratio may rise, and what restarts change about it.
+
+use rstest::rstest;
+
+use super::*;
+use crate::hint::tests::hint;
+
+const fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The annotation of a report in which that CPU ratio was applied.
+fn note(boot: &str, seq: u64, cents: u32) -> String {
+    let mut hint = hint("n1", seq);
+    boot.clone_into(&mut hint.boot_id);
+    hint.resources.cpu.published = Cents(cents);
+    Note::of(&hint).to_string()
+}
+
+fn reported(seq: u64, cents: u32) -> NodeHint {
+    let mut hint = hint("n1", seq);
+    hint.resources.cpu.published = Cents(cents);
+    hint
+}
+
+/// What counts for `n1` at that version with that annotation.
+fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<Found> {
+    let asked = Asked {
+        node: "n1",
+        uid: "u1",
+        version,
+        stored,
+        nudged: None,
+    };
+    table.lookup(&asked, at(seconds))
+}
+
+fn standing(table: &mut Table, seconds: u64) -> Option<Standing> {
+    found(table, 1, None, seconds).map(|found| found.standing)
+}
+
+#[test]
+fn a_streamed_hint_goes_down_the_ladder_with_age() {
+    let mut table = Table::default();
+    assert_eq!(table.insert(hint("n1", 1), at(1000)), Verdict::Accepted);
+    assert_eq!(standing(&mut table, 1060), Some(Standing::Fresh));
+    assert_eq!(standing(&mut table, 1061), Some(Standing::Hold));
+    assert_eq!(standing(&mut table, 1300), Some(Standing::Hold));
+    assert_eq!(standing(&mut table, 1301), Some(Standing::Stop));
+}
+
+#[test]
+fn a_draining_agent_is_held_longer() {
+    let mut table = Table::default();
+    let draining = NodeHint {
+        is_draining: true,
+        ..hint("n1", 1)
+    };
+    table.insert(draining, at(0));
+    assert_eq!(standing(&mut table, 600), Some(Standing::Hold));
+    assert_eq!(standing(&mut table, 601), Some(Standing::Stop));
+}
+
+#[test]
+fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
+    let mut table = Table::default();
+    table.insert(hint("n1", 1), at(0));
+    table.leave("n1");
+    assert_eq!(standing(&mut table, 1), Some(Standing::Hold));
+    assert_eq!(standing(&mut table, 600), Some(Standing::Hold));
+    assert_eq!(standing(&mut table, 900), Some(Standing::Stop));
+    table.insert(hint("n1", 2), at(901));
+    assert_eq!(standing(&mut table, 901), Some(Standing::Fresh));
+}
+
+#[test]
+fn an_older_sequence_of_the_same_boot_is_stale() {
+    let mut table = Table::default();
+    table.insert(hint("n1", 5), at(0));
+    assert_eq!(table.insert(hint("n1", 5), at(1)), Verdict::Stale { held: 5 });
+    assert_eq!(table.insert(hint("n1", 4), at(1)), Verdict::Stale { held: 5 });
+    let reboot = NodeHint {
+        boot_id: "b2".into(),
+        ..hint("n1", 1)
+    };
+    assert_eq!(table.insert(reboot, at(2)), Verdict::Accepted);
+}
+
+#[test]
+fn what_is_of_another_node_object_counts_as_absent() {
+    let mut table = Table::default();
+    table.insert(hint("n1", 1), at(0));
+    let stored = note("b1", 7, 128);
+    let mut of = |uid, stored| {
+        let asked = Asked {
+            node: "n1",
+            uid,
+            version: 1,
+            stored,
+            nudged: None,
+        };
+        table.lookup(&asked, at(1)).is_some()
+    };
+    assert!(!of("u2", None));
+    assert!(!of("u2", Some(&stored)));
+    assert!(of("u1", Some("garbage")), "the report still counts");
+    assert!(found(&mut Table::default(), 1, Some("garbage"), 0).is_none());
+}
+
+#[test]
+fn an_annotation_holds_from_when_it_was_first_seen() {
+    let mut table = Table::default();
+    let stored = note("b1", 7, 128);
+    let mut standing = |seconds| {
+        let found = found(&mut table, 1, Some(&stored), seconds).unwrap();
+        assert_eq!(found.origin, Origin::Annotation);
+        found.standing
+    };
+    assert_eq!(standing(5000), Standing::Hold);
+    assert_eq!(standing(5600), Standing::Hold);
+    assert_eq!(standing(5000 + 600 + 300), Standing::Stop);
+}
+
+#[test]
+fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
+    let ends: Vec<u64> = (0..3000)
+        .map(|i| {
+            let node = format!("node-{i}");
+            let holds = |age| life::noted(&node, at(age)).0 == Standing::Hold;
+            (600..900).take_while(|age| holds(*age)).last().unwrap()
+        })
+        .collect();
+    for second in 600..900 {
+        let share = ends.iter().filter(|end| **end == second).count();
+        assert!(
+            share < 30,
+            "{share} of 3000 nodes in second {second}: more than 1 %"
+        );
+    }
+}
+
+#[rstest]
+#[case::a_later_report_that_went_another_way(note("b1", 9, 110), 9, Origin::Annotation)]
+#[case::the_report_it_was_made_of(note("b1", 5, 110), 5, Origin::Stream)]
+#[case::an_earlier_report(note("b1", 4, 110), 5, Origin::Stream)]
+#[case::a_report_of_the_boot_after(note("b2", 1, 110), 1, Origin::Annotation)]
+fn of_two_reports_the_later_one_counts(#[case] stored: String, #[case] seq: u64, #[case] origin: Origin) {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(100));
+    let found = found(&mut table, 1, Some(&stored), 101).unwrap();
+    assert_eq!((found.note.seq, found.origin), (seq, origin));
+}
+
+#[test]
+fn an_annotation_that_only_claims_to_be_later_is_believed_for_a_minute() {
+    let mut table = Table::default();
+    let stored = note("b1", u64::MAX, 100);
+    let mut origin = |seconds, seq| {
+        table.insert(reported(seq, 128), at(seconds));
+        found(&mut table, 1, Some(&stored), seconds).unwrap().origin
+    };
+    assert_eq!(origin(10, 1), Origin::Annotation);
+    assert_eq!(origin(70, 2), Origin::Annotation);
+    assert_eq!(origin(71, 3), Origin::Stream);
+}
+
+#[test]
+fn a_replica_whose_stream_fell_silent_follows_the_one_that_still_hears() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    let stored = note("b1", 30, 128);
+    found(&mut table, 1, Some(&stored), 290);
+    let found = found(&mut table, 1, Some(&stored), 400).unwrap();
+    assert_eq!(
+        (found.origin, found.standing),
+        (Origin::Annotation, Standing::Hold)
+    );
+}
+
+fn step(table: &mut Table, version: u64, stored: &str, seconds: u64) -> u32 {
+    found(table, version, Some(stored), seconds).unwrap().step.cpu.0
+}
+
+#[test]
+fn a_ratio_rises_by_one_step_a_frame() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    assert_eq!(
+        found(&mut table, 1, None, 0).unwrap().step.cpu.0,
+        5,
+        "nothing was applied yet"
+    );
+    let first = note("b1", 5, 105);
+    assert_eq!(step(&mut table, 2, &first, 1), 0);
+    table.insert(reported(6, 128), at(299));
+    assert_eq!(step(&mut table, 2, &first, 300), 0);
+    assert_eq!(step(&mut table, 2, &first, 301), 5);
+    let second = note("b1", 6, 110);
+    assert_eq!(step(&mut table, 3, &second, 302), 0);
+    assert_eq!(step(&mut table, 3, &second, 602), 5);
+    table.insert(reported(8, 128), at(602));
+    let renewed = note("b1", 7, 110);
+    assert_eq!(step(&mut table, 4, &renewed, 603), 5, "a renewal is no move");
+    let lowered = note("b1", 8, 104);
+    assert_eq!(step(&mut table, 5, &lowered, 604), 0, "a fall is one");
+}
+
+#[test]
+fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
+    let stored = note("b1", 5, 110);
+    let mut table = Table::default();
+    table.see(
+        &Asked {
+            node: "n1",
+            uid: "u1",
+            version: 1,
+            stored: Some(&stored),
+            nudged: None,
+        },
+        at(7),
+    );
+    table.insert(reported(6, 128), at(8));
+    assert_eq!(step(&mut table, 1, &stored, 8), 0);
+    let found = found(&mut table, 1, Some(&stored), 8).unwrap();
+    assert!(
+        found
+            .changes_in
+            .is_some_and(|after| after > FRESH && after < FRESH * 2)
+    );
+    table.insert(reported(20, 128), at(300));
+    assert_eq!(step(&mut table, 1, &stored, 307), 5);
+}
+
+#[test]
+fn a_copy_of_the_node_that_is_behind_does_not_count() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    let (old, new) = (note("b1", 4, 105), note("b1", 5, 110));
+    step(&mut table, 7, &old, 0);
+    step(&mut table, 8, &new, 10);
+    step(&mut table, 7, &old, 11);
+    table.insert(reported(6, 128), at(300));
+    assert_eq!(step(&mut table, 8, &new, 310), 5);
+}
+
+fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Found {
+    let asked = Asked {
+        node: "n1",
+        uid: "u1",
+        version: 1,
+        stored: Some(stored),
+        nudged: Some(nudged),
+    };
+    table.lookup(&asked, at(seconds)).unwrap()
+}
+
+#[test]
+fn a_nudge_is_followed_by_replicas_that_know_no_better() {
+    let (stored, nudge) = (note("b1", 5, 110), note("b1", 6, 115));
+    let found = nudged(&mut Table::default(), &stored, &nudge, 0);
+    assert_eq!(
+        (found.origin, found.standing, found.note.cpu.published),
+        (Origin::Nudge, Standing::Fresh, 115)
+    );
+    let mut behind = Table::default();
+    behind.insert(reported(5, 128), at(0));
+    let lowering = note("b1", 6, 100);
+    assert_eq!(nudged(&mut behind, &stored, &lowering, 1).note.cpu.published, 100);
+}
+
+#[test]
+fn a_nudge_that_is_outdated_only_says_that_a_step_is_due() {
+    let mut table = Table::default();
+    table.insert(reported(9, 128), at(0));
+    let stored = note("b1", 5, 110);
+    let found = nudged(&mut table, &stored, &note("b1", 6, 115), 1);
+    assert_eq!(
+        (found.origin, found.note.cpu.published, found.step.cpu.0),
+        (Origin::Stream, 128, 5)
+    );
+    let found = nudged(&mut table, &stored, &note("b1", 6, 100), 1);
+    assert_eq!((found.note.cpu.published, found.step.cpu.0), (128, 0));
+}
+
+#[test]
+fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
+    let mut table = Table::default();
+    let stored = note("b1", 5, 128);
+    let mut is_due = |seconds, seq| {
+        table.insert(reported(seq, 128), at(seconds));
+        found(&mut table, 1, Some(&stored), seconds)
+            .unwrap()
+            .is_renewal_due
+    };
+    assert!(!is_due(0, 5) && !is_due(449, 30) && is_due(450, 31));
+}

@@ -1,0 +1,124 @@
+//! A configuration file that changes under a running process: a good one is taken into use, a bad one refused.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::de::DeserializeOwned;
+use tokio::{select, task::spawn_blocking};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::{ConfigError, load};
+use crate::{log::chain, metric::process::CONFIG_RELOADS, watch::Changes};
+
+/// Reads the file again when its directory changes and every `poll`, until `stop`, and has each new content taken.
+/// A file that is refused is told once, and what was `known` before stays in force.
+pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
+    file: PathBuf,
+    mut known: T,
+    poll: Duration,
+    stop: CancellationToken,
+    mut take: impl FnMut(&T),
+) {
+    let mut changes = Changes::of(&[&file], poll);
+    let mut told = None;
+    loop {
+        select! {
+            () = stop.cancelled() => return,
+            () = changes.next() => {}
+        }
+        let path = file.clone();
+        // An abort of this task is the only way for the inner one to be cancelled.
+        let Ok(loaded) = spawn_blocking(move || load::<T>(&path)).await else {
+            return;
+        };
+        match loaded {
+            Ok(now) => {
+                told = None;
+                if now != known {
+                    CONFIG_RELOADS.with(["loaded"]).increment(1);
+                    info!(file = %file.display(), "configuration replaced");
+                    take(&now);
+                    known = now;
+                }
+            }
+            Err(refusal) => told = Some(tell(&refusal, told.as_deref())),
+        }
+    }
+}
+
+/// Logs and counts a refusal unless it is the same as before; returns its text.
+fn tell(refusal: &ConfigError, told: Option<&str>) -> String {
+    let refusal = chain(refusal).to_string();
+    if told != Some(&refusal) {
+        CONFIG_RELOADS.with(["failed"]).increment(1);
+        error!(
+            error = refusal,
+            "new configuration refused; the old one stays in force"
+        );
+    }
+    refusal
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path};
+
+    use tokio::{sync::mpsc, time::timeout};
+
+    use super::*;
+
+    type Numbers = BTreeMap<String, u32>;
+
+    /// Longer than anything here takes; a test that meets it has failed.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    /// So long that only events can bring a change in time.
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    /// Puts the file into a folder the way the kubelet does.
+    fn swap(root: &Path, generation: u32, text: &str) {
+        let new = root.join(format!("..{generation}"));
+        fs::create_dir(&new).unwrap();
+        fs::write(new.join("a.yaml"), text).unwrap();
+        let link = root.join("..data_tmp");
+        symlink(new.file_name().unwrap(), &link).unwrap();
+        fs::rename(&link, root.join("..data")).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_new_file_is_taken_and_a_bad_one_leaves_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        swap(folder.path(), 0, "a: 1");
+        symlink("..data/a.yaml", &file).unwrap();
+        let (taken_tx, mut taken) = mpsc::unbounded_channel();
+        let stop = CancellationToken::new();
+        let known: Numbers = load(&file).unwrap();
+        let following = tokio::spawn(follow(file, known, NEVER, stop.clone(), move |now: &Numbers| {
+            taken_tx.send(now["a"]).unwrap();
+        }));
+        swap(folder.path(), 1, "a: 2");
+        assert_eq!(timeout(PATIENCE, taken.recv()).await.unwrap(), Some(2));
+        swap(folder.path(), 2, "a: two");
+        swap(folder.path(), 3, "a: 3");
+        assert_eq!(timeout(PATIENCE, taken.recv()).await.unwrap(), Some(3));
+        stop.cancel();
+        following.await.unwrap();
+        assert_eq!(taken.recv().await, None, "the same content is not taken twice");
+    }
+
+    #[test]
+    fn a_refusal_is_told_once_until_it_is_another() {
+        let refusal = |text| super::super::parse::<Numbers>(text, Path::new("a.yaml")).unwrap_err();
+        let (recorder, exporter) = crate::metric::Catalogue::new(&[]).unwrap().recorder().unwrap();
+        metrics::with_local_recorder(&recorder, || {
+            let first = tell(&refusal("a: x"), None);
+            let again = tell(&refusal("a: x"), Some(&first));
+            tell(&refusal("a: y"), Some(&again));
+        });
+        let text = exporter.render();
+        assert!(
+            text.contains(r#"headroom_config_reloads_total{result="failed"} 2"#),
+            "{text}"
+        );
+    }
+}

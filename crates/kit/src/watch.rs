@@ -1,0 +1,102 @@
+//! Files that are replaced while a process runs: tells when it is worth to read them again.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _, event::EventKind};
+use tokio::{
+    select,
+    sync::Notify,
+    time::{Interval, MissedTickBehavior, interval, sleep},
+};
+use tracing::warn;
+
+/// How long files are left to settle after an event: writers replace one file after the other.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Changes of some files. The directories are watched, not the files: a volume of Kubernetes swaps a symlink, which
+/// the file itself never sees. A poll makes up for events that a file system does not send.
+pub struct Changes {
+    changed: Arc<Notify>,
+    ticks: Interval,
+    /// Events come for as long as it lives.
+    _watcher: Option<RecommendedWatcher>,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes")
+            .field("poll", &self.ticks.period())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Changes {
+    /// Watches these files; every `poll` they count as changed in any case.
+    pub fn of(files: &[&Path], poll: Duration) -> Self {
+        let changed = Arc::new(Notify::new());
+        let watcher = watcher(files, Arc::clone(&changed))
+            .inspect_err(|error| warn!(?files, %error, "no file events: polling only"));
+        let mut ticks = interval(poll);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            changed,
+            ticks,
+            _watcher: watcher.ok(),
+        }
+    }
+
+    /// Waits until it is worth to read the files again; the first time at once. May be dropped while it waits.
+    pub async fn next(&mut self) {
+        select! {
+            () = self.changed.notified() => sleep(SETTLE).await,
+            _ = self.ticks.tick() => {}
+        }
+    }
+}
+
+/// Whether an event is worth a look at the files. Reading them is an event too: answering that would never end.
+fn is_change(kind: EventKind) -> bool {
+    !matches!(kind, EventKind::Access(_))
+}
+
+fn watcher(files: &[&Path], changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // An error stands for events that were lost.
+        if event.map_or(true, |event| is_change(event.kind)) {
+            changed.notify_one();
+        }
+    })?;
+    let directory = |path: &&Path| match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    for directory in files.iter().map(directory).collect::<BTreeSet<_>>() {
+        watcher.watch(&directory, RecursiveMode::NonRecursive)?;
+    }
+    Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, RenameMode};
+
+    use super::*;
+
+    #[test]
+    fn our_own_reading_is_no_change_and_a_renamed_link_is() {
+        assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
+        for kind in [
+            EventKind::Create(CreateKind::Any),
+            EventKind::Modify(ModifyKind::Name(RenameMode::To)),
+            EventKind::Remove(RemoveKind::Any),
+        ] {
+            assert!(is_change(kind), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a process has used so far, and the memory that it has, from procfs.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+
+/// One process at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Vitals {
+    /// CPU time of all its threads.
+    pub(super) cpu: Duration,
+    /// How often any of them slept and was woken.
+    pub(super) wakeups: u64,
+    /// Memory it has.
+    pub(super) rss_mib: f64,
+    /// The most memory it ever had.
+    pub(super) peak_rss_mib: f64,
+}
+
+impl Vitals {
+    /// Of a process that is there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub(super) fn of(pid: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read a process's status")?;
+        let (mut cpu_ns, mut wakeups) = (0, 0);
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).context("list the threads")? {
+            let thread = thread?.path();
+            // A thread may end meanwhile.
+            let read = |name| fs::read_to_string(thread.join(name)).unwrap_or_default();
+            let schedstat = read("schedstat");
+            let ran = schedstat.split(' ').next().unwrap_or_default();
+            cpu_ns += ran.parse::<u64>().unwrap_or(0);
+            wakeups += number(&read("status"), "voluntary_ctxt_switches").unwrap_or(0);
+        }
+        let mib = |name: &str| -> Result<f64> {
+            let kib = number(&status, name).and_then(|kib| u32::try_from(kib).ok());
+            Ok(f64::from(kib.with_context(|| format!("no {name}"))?) / 1024.0)
+        };
+        Ok(Self {
+            cpu: Duration::from_nanos(cpu_ns),
+            wakeups,
+            rss_mib: mib("VmRSS")?,
+            peak_rss_mib: mib("VmHWM")?,
+        })
+    }
+}
+
+/// Context switches of the whole machine since boot.
+///
+/// # Errors
+/// If the kernel does not say.
+pub(super) fn switches() -> Result<u64> {
+    let stat = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("ctxt "));
+    line.and_then(|count| count.trim().parse().ok())
+        .context("/proc/stat has no count of switches")
+}
+
+/// The number behind a name in a file with a line for each.
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_their_own_line() {
+        let status = "VmHWM:\t    2048 kB\nVmRSS:\t    1536 kB\nRssAnon:\t 1 kB\nnonvoluntary_ctxt_switches:\t9\n\
+                      voluntary_ctxt_switches:\t7\n";
+        assert_eq!(number(status, "VmRSS"), Some(1536));
+        assert_eq!(number(status, "voluntary_ctxt_switches"), Some(7));
+        assert_eq!(number(status, "Rss"), None);
+    }
+
+    #[test]
+    fn a_process_that_answers_is_woken_and_uses_cpu_time() {
+        let mut cat = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut to, mut from) = (cat.stdin.take().unwrap(), cat.stdout.take().unwrap());
+        let mut pass = || {
+            to.write_all(b"x").unwrap();
+            from.read_exact(&mut [0]).unwrap();
+        };
+        pass();
+        let (before, switches_before) = (Vitals::of(cat.id()).unwrap(), switches().unwrap());
+        // It may find the next byte before it sleeps, but not time after time.
+        let mut woken = 0;
+        for _ in 0..10_000 {
+            pass();
+            woken = Vitals::of(cat.id()).unwrap().wakeups - before.wakeups;
+            if woken >= 10 {
+                break;
+            }
+        }
+        let (after, switches_after) = (Vitals::of(cat.id()).unwrap(), switches().unwrap());
+        cat.kill().unwrap();
+        cat.wait().unwrap();
+        assert!(woken >= 10, "{before:?} {after:?}");
+        assert!(switches_after >= switches_before + woken);
+        assert!(after.cpu > before.cpu, "{before:?} {after:?}");
+        assert!(after.rss_mib > 0.0 && after.peak_rss_mib >= after.rss_mib);
+    }
+}

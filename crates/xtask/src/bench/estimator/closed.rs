@@ -1,0 +1,136 @@
+//! The closed loop: each node refills from an endless backlog whatever its policy makes free. And the open one, in which places
+//! are those of raw Kubernetes and every policy only says what it would reckon with.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+};
+
+use anyhow::{Result, anyhow};
+
+use super::{
+    figures::Figures,
+    node::{Node, Pod},
+    policy::{Policy, Settings},
+    source::Source,
+};
+
+/// Most pods that a node is given in one frame.
+const MOST_BOUND: usize = 6;
+
+/// What is run, whatever the policy.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    /// Where pods come from.
+    pub(super) source: &'a dyn Source,
+    /// Nodes.
+    pub(super) nodes: u32,
+    /// Frames.
+    pub(super) frames: usize,
+    /// Coefficient of variation of a pod's use within a frame.
+    pub(super) cv: f64,
+    /// What policies are made for.
+    pub(super) settings: Settings,
+}
+
+/// A node's backlog: its head waits until it fits, and everything waits behind it.
+struct Backlog<'a> {
+    source: &'a dyn Source,
+    node: u32,
+    number: u32,
+    request: u64,
+}
+
+impl<'a> Backlog<'a> {
+    fn new(source: &'a dyn Source, node: u32) -> Self {
+        Self {
+            source,
+            node,
+            number: 0,
+            request: source.request(node, 0),
+        }
+    }
+
+    fn take(&mut self, start: usize) -> Pod {
+        let pod = Pod {
+            uid: format!("pod-{:06}", self.number),
+            request: self.request,
+            start,
+            usage: self.source.usage(self.node, self.number, start),
+        };
+        self.number += 1;
+        self.request = self.source.request(self.node, self.number);
+        pod
+    }
+}
+
+impl Run<'_> {
+    /// Runs one node under one policy; `observe` sees each frame with what was allocatable in it.
+    pub(super) fn play<P: Policy + ?Sized>(
+        &self,
+        node: u32,
+        policy: &mut P,
+        mut observe: impl FnMut(&Node, u64, &mut P),
+    ) {
+        let mut backlog = Backlog::new(self.source, node);
+        let mut node = Node::new(self.settings.machine, self.cv, self.frames);
+        for frame in 0..self.frames {
+            node.begin(frame);
+            let mut allocatable = policy.allocatable(&node);
+            for _ in 0..MOST_BOUND {
+                if node.bound() + backlog.request > allocatable {
+                    break;
+                }
+                node.bind(backlog.take(frame));
+                allocatable = policy.allocatable(&node);
+            }
+            observe(&node, allocatable, policy);
+            policy.end_frame(&node);
+        }
+    }
+
+    /// The figures of each node under a policy.
+    ///
+    /// # Errors
+    /// If a thread ended early.
+    pub(super) fn figures(&self, build: fn(&Settings) -> Box<dyn Policy>) -> Result<Vec<Figures>> {
+        self.each_node(|node| {
+            let mut figures = Figures::default();
+            self.play(
+                node,
+                build(&self.settings).as_mut(),
+                |node, allocatable, policy| {
+                    figures.take(node, allocatable, policy.predicted_peak(node));
+                },
+            );
+            figures
+        })
+    }
+
+    /// What `of_node` says of each node, in order, on as many threads as there are CPUs.
+    ///
+    /// # Errors
+    /// If a thread ended early.
+    pub(super) fn each_node<T: Send>(&self, of_node: impl Fn(u32) -> T + Sync) -> Result<Vec<T>> {
+        let next = AtomicU32::new(0);
+        let work = || {
+            let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            mine.take_while(|&node| node < self.nodes)
+                .map(|node| (node, of_node(node)))
+                .collect::<Vec<_>>()
+        };
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let done: Result<Vec<Vec<(u32, T)>>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined
+                .map(|of_thread| {
+                    of_thread.map_err(|_panic| anyhow!("a thread of the simulation ended early"))
+                })
+                .collect()
+        });
+        let mut done: Vec<(u32, T)> = done?.into_iter().flatten().collect();
+        done.sort_by_key(|&(node, _)| node);
+        Ok(done.into_iter().map(|(_, of_node)| of_node).collect())
+    }
+}

@@ -1,0 +1,161 @@
+//! Ours and the oracle moved along risk, and where the others stand beside them: at equal capacity, and at equal risk.
+
+use serde::Serialize;
+
+use super::{
+    policy::{ORACLE, OURS, RAW, Settings},
+    report::{Row, rounded},
+};
+
+/// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
+pub(super) const THETAS_PPM: [u32; 4] = [700_000, 800_000, 900_000, 1_000_000];
+
+/// A policy at one theta.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct FrontierRow {
+    /// theta: of ours, or what the oracle may hand out of capacity.
+    pub(super) theta: f64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub(super) row: Row,
+}
+
+/// A policy beside ours.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DominanceRow {
+    source: String,
+    resource: &'static str,
+    name: String,
+    requests_per_allocatable: f64,
+    excess_pct: f64,
+    /// Ours at the same requests; null where no theta gets there.
+    headroom_excess_pct: Option<f64>,
+    /// Does ours violate no more there? Null where no theta gets there.
+    headroom_dominates: Option<bool>,
+    /// What it gains of what the oracle gains at the same excess; null where the oracle was not moved that far.
+    share_of_oracle_pct: Option<f64>,
+}
+
+/// Requests and excess of the rows of one policy, by requests.
+fn curve(frontier: &[FrontierRow], name: &str) -> Vec<(f64, f64)> {
+    let of_name = frontier.iter().filter(|point| point.row.name == name);
+    let mut curve: Vec<(f64, f64)> = of_name
+        .map(|point| (point.row.requests_per_allocatable, point.row.excess_pct))
+        .collect();
+    curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+    curve
+}
+
+/// The value at `at` of the line through points in ascending order; none outside of them.
+fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
+    let mut pairs = points.iter().zip(points.iter().skip(1));
+    let (from, to) = pairs.find(|(from, to)| (from.0..=to.0).contains(&at))?;
+    let width = to.0 - from.0;
+    let part = if width > 0.0 { (at - from.0) / width } else { 0.0 };
+    Some(from.1 + part * (to.1 - from.1))
+}
+
+/// The settings of each theta, for ours and the oracle alike.
+pub(super) fn moved(settings: Settings) -> impl Iterator<Item = (f64, Settings)> {
+    THETAS_PPM.into_iter().map(move |ppm| {
+        let settings = Settings {
+            theta_ppm: ppm,
+            oracle_ppm: ppm,
+            ..settings
+        };
+        (f64::from(ppm) / 1e6, settings)
+    })
+}
+
+/// Each policy beside ours and the oracle.
+pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
+    let (ours, oracle) = (curve(frontier, OURS), curve(frontier, ORACLE));
+    // Excess may fall a little where requests grow: only what is riskier than all before it is a trade.
+    let mut by_risk: Vec<(f64, f64)> = Vec::new();
+    for &(requests, excess) in &oracle {
+        if by_risk.last().is_none_or(|&(last, _)| excess > last) {
+            by_risk.push((excess, requests));
+        }
+    }
+    let of_raw = rows
+        .iter()
+        .find(|row| row.name == RAW)
+        .map_or(0.0, |row| row.requests_per_allocatable);
+    let beside = |row: &Row| {
+        let headroom_excess_pct = interpolated(&ours, row.requests_per_allocatable).map(rounded);
+        let most = interpolated(&by_risk, row.excess_pct);
+        let share = most.map(|most| 100.0 * (row.requests_per_allocatable - of_raw) / (most - of_raw));
+        DominanceRow {
+            source: row.source.clone(),
+            resource: row.resource,
+            name: row.name.clone(),
+            requests_per_allocatable: row.requests_per_allocatable,
+            excess_pct: row.excess_pct,
+            headroom_excess_pct,
+            headroom_dominates: headroom_excess_pct.map(|ours| ours <= row.excess_pct),
+            share_of_oracle_pct: share.map(rounded),
+        }
+    };
+    let others = rows.iter().filter(|row| row.name != RAW && row.name != ORACLE);
+    others.map(beside).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_read_between_its_points_only() {
+        let points = [(1.0, 0.0), (1.2, 0.4), (1.2, 0.6), (1.4, 1.0)];
+        assert!((interpolated(&points, 1.1).unwrap() - 0.2).abs() < 1e-9);
+        assert!((interpolated(&points, 1.3).unwrap() - 0.8).abs() < 1e-9);
+        assert_eq!(
+            (interpolated(&points, 0.9), interpolated(&points, 1.5)),
+            (None, None)
+        );
+    }
+
+    fn row(name: &str, requests: f64, excess: f64) -> Row {
+        Row {
+            name: name.to_owned(),
+            requests_per_allocatable: requests,
+            excess_pct: excess,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn others_are_judged_at_their_own_capacity_and_risk() {
+        let point = |name, requests, excess| FrontierRow {
+            theta: 0.9,
+            row: row(name, requests, excess),
+        };
+        let frontier = [
+            point(OURS, 1.0, 0.0),
+            point(OURS, 1.2, 0.2),
+            point(ORACLE, 1.4, 0.0),
+            point(ORACLE, 1.6, 1.0),
+        ];
+        let rows = [
+            row(RAW, 1.0, 0.0),
+            row("better", 1.1, 0.05),
+            row("worse", 1.1, 0.5),
+            row("further", 1.5, 3.0),
+        ];
+        let dominance = dominance(&rows, &frontier);
+        let verdicts: Vec<_> = dominance
+            .iter()
+            .map(|row| (row.name.as_str(), row.headroom_excess_pct, row.headroom_dominates))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("better", Some(0.1), Some(false)),
+                ("worse", Some(0.1), Some(true)),
+                ("further", None, None)
+            ]
+        );
+        // At an excess of 0.5 the oracle has 1.5: a tenth of five tenths.
+        assert_eq!(dominance[1].share_of_oracle_pct, Some(20.0));
+    }
+}

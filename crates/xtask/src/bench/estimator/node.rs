@@ -1,0 +1,204 @@
+//! A simulated node: its pods, and what they use in each frame, past and to come.
+
+use super::{
+    real::{long, real, whole},
+    source::{DAY, Machine},
+};
+
+/// Standard deviations from mean to 99th percentile of a normal distribution.
+const P99: f64 = 2.33;
+
+/// A pod with a place.
+#[derive(Debug, Clone)]
+pub(super) struct Pod {
+    /// Its UID: its place in the node's backlog.
+    pub(super) uid: String,
+    /// What it asks for.
+    pub(super) request: u64,
+    /// The frame in which it started.
+    pub(super) start: usize,
+    /// What it uses in each frame of its life, or until the end of the run.
+    pub(super) usage: Vec<u64>,
+}
+
+/// What all pods together use in one frame.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    used: u64,
+    /// Sum of squares, for the spread within the frame.
+    squares: f64,
+}
+
+/// A node and its pods.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Its size.
+    pub(super) machine: Machine,
+    /// The frame that is about to run, or has just run.
+    pub(super) now: usize,
+    /// Changes whenever a pod comes or goes.
+    pub(super) generation: u64,
+    pods: Vec<Pod>,
+    bound: u64,
+    spread: f64,
+    demand: Vec<Demand>,
+}
+
+impl Pod {
+    /// What it used in `frame`, if it was there.
+    pub(super) fn used(&self, frame: usize) -> Option<u64> {
+        self.usage.get(frame.checked_sub(self.start)?).copied()
+    }
+
+    /// Its use in the last `window` frames before `now`, oldest first.
+    pub(super) fn seen(&self, now: usize, window: usize) -> &[u64] {
+        let end = now.saturating_sub(self.start).min(self.usage.len());
+        self.usage
+            .get(end.saturating_sub(window)..end)
+            .unwrap_or_default()
+    }
+}
+
+impl Node {
+    /// An empty node for a run of that many frames. `cv` is the coefficient of variation of a pod's use within a frame.
+    pub(super) fn new(machine: Machine, cv: f64, frames: usize) -> Self {
+        Self {
+            machine,
+            now: 0,
+            generation: 0,
+            pods: Vec::new(),
+            bound: 0,
+            spread: P99 * cv,
+            demand: vec![Demand::default(); frames],
+        }
+    }
+
+    /// The pods.
+    pub(super) fn pods(&self) -> &[Pod] {
+        &self.pods
+    }
+
+    /// R: the sum of all requests.
+    pub(super) fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// Begins `frame`: pods whose life is over leave.
+    pub(super) fn begin(&mut self, frame: usize) {
+        self.now = frame;
+        let last = self.demand.len();
+        let before = self.pods.len();
+        self.pods.retain(|pod| {
+            let end = pod.start + pod.usage.len();
+            end > frame || end == last
+        });
+        if self.pods.len() != before {
+            self.generation += 1;
+            self.bound = self.pods.iter().map(|pod| pod.request).sum();
+        }
+    }
+
+    /// Gives a pod a place from this frame on.
+    pub(super) fn bind(&mut self, pod: Pod) {
+        for (demand, &used) in self.demand.iter_mut().skip(pod.start).zip(&pod.usage) {
+            demand.used += used;
+            demand.squares += real(used) * real(used);
+        }
+        self.bound += pod.request;
+        self.generation += 1;
+        self.pods.push(pod);
+    }
+
+    /// What pods and system use on average in `frame`.
+    pub(super) fn used(&self, frame: usize) -> u64 {
+        self.machine.system + self.demand.get(frame).map_or(0, |demand| demand.used)
+    }
+
+    /// F: the 99th percentile of the node's demand within `frame`, if pods vary independently of each other. Of frames to
+    /// come: without the pods to come.
+    pub(super) fn peak(&self, frame: usize) -> u64 {
+        let demand = self.demand.get(frame).copied().unwrap_or_default();
+        self.machine.system + demand.used + whole(self.spread * demand.squares.sqrt())
+    }
+
+    /// PO: the highest peak of the pods now on the node over this and the next frames of a day.
+    pub(super) fn coming_peak(&self) -> u64 {
+        let end = (self.now + DAY).min(self.demand.len());
+        (self.now..end)
+            .map(|frame| self.peak(frame))
+            .max()
+            .unwrap_or(self.machine.system)
+    }
+
+    /// Does the run last for a day more, so that the oracle sees all of it?
+    pub(super) fn has_a_day_to_come(&self) -> bool {
+        self.now + DAY <= self.demand.len()
+    }
+
+    /// The number of the frame, as an agent counts.
+    pub(super) fn index(&self) -> u64 {
+        long(self.now)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A node of 32 CPUs with these pods: request, first frame, use.
+    pub(in super::super) fn node(pods: &[(u64, usize, Vec<u64>)]) -> Node {
+        let machine = Machine::of(headroom_domain::resource::Resource::Cpu);
+        let mut node = Node::new(machine, 0.5, 1200);
+        for (number, (request, start, usage)) in pods.iter().enumerate() {
+            node.bind(Pod {
+                uid: number.to_string(),
+                request: *request,
+                start: *start,
+                usage: usage.clone(),
+            });
+        }
+        node
+    }
+
+    #[test]
+    fn a_peak_adds_the_spread_of_independent_pods() {
+        let node = node(&[(1000, 0, vec![300; 10]), (1000, 2, vec![400; 10])]);
+        assert_eq!((node.peak(0), node.used(0)), (800 + 300 + 350, 1100));
+        // 2.33 × 0.5 × sqrt(300² + 400²) = 582.5
+        assert_eq!((node.peak(2), node.used(2)), (800 + 700 + 583, 1500));
+    }
+
+    #[test]
+    fn the_oracle_sees_the_pods_that_are_there_for_a_day() {
+        let mut usage = vec![100; 400];
+        usage[287] = 1000;
+        usage[288] = 2000;
+        let mut node = node(&[(1000, 0, usage), (1000, 0, vec![5000])]);
+        node.begin(1);
+        assert_eq!(node.coming_peak(), node.peak(288));
+        node.begin(289);
+        assert_eq!(node.coming_peak(), 800 + 100 + 117);
+    }
+
+    #[test]
+    fn pods_leave_when_their_life_is_over() {
+        let mut node = node(&[(700, 0, vec![1; 3]), (300, 1, vec![1; 1199])]);
+        node.begin(2);
+        assert_eq!((node.bound(), node.generation), (1000, 2));
+        node.begin(3);
+        assert_eq!((node.bound(), node.generation), (300, 3));
+        node.begin(1199);
+        assert_eq!(node.pods().len(), 1, "the run ends, not the pod");
+    }
+
+    #[test]
+    fn a_pod_shows_the_last_frames_of_its_window() {
+        let node = node(&[(1, 5, vec![1, 2, 3, 4])]);
+        let pod = &node.pods()[0];
+        assert_eq!(
+            (pod.seen(5, 9), pod.seen(7, 9), pod.seen(9, 2)),
+            (&[][..], &[1, 2][..], &[3, 4][..])
+        );
+        assert_eq!((pod.used(4), pod.used(5), pod.used(9)), (None, Some(1), None));
+    }
+}

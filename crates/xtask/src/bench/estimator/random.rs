@@ -1,0 +1,89 @@
+//! Independent streams of random numbers, one for each thing that is drawn: what one policy makes of a pod never
+//! changes what another one meets.
+
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+
+/// What a stream is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stream {
+    /// A service class of a group of nodes.
+    Class {
+        /// The group.
+        group: u32,
+        /// The class.
+        class: u32,
+    },
+    /// A pod: the `number`th in the backlog of a node.
+    Pod {
+        /// The node.
+        node: u32,
+        /// The pod's place in the backlog.
+        number: u32,
+    },
+}
+
+impl Stream {
+    /// The stream's generator. ChaCha is defined by its text: the same seed gives the same numbers everywhere.
+    pub(super) fn of(self, seed: u64) -> ChaCha8Rng {
+        let (kind, upper, lower) = match self {
+            Self::Class { group, class } => (1 << 63, group, class),
+            Self::Pod { node, number } => (0, node, number),
+        };
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(kind | u64::from(upper) << 32 | u64::from(lower));
+        random
+    }
+}
+
+/// A first-order autoregressive series with mean 0 and variance 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ar1 {
+    value: f64,
+    keep: f64,
+}
+
+impl Ar1 {
+    /// A series that keeps the share `keep` of its last value, already settled.
+    pub(super) fn new(keep: f64, random: &mut ChaCha8Rng) -> Self {
+        Self {
+            value: random.sample(StandardNormal),
+            keep,
+        }
+    }
+
+    /// The next value.
+    pub(super) fn next(&mut self, random: &mut ChaCha8Rng) -> f64 {
+        let fresh: f64 = random.sample(StandardNormal);
+        self.value = self.keep * self.value + (1.0 - self.keep * self.keep).sqrt() * fresh;
+        self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_repeat_and_differ() {
+        let draw = |seed, stream: Stream| stream.of(seed).random::<u64>();
+        let pod = Stream::Pod { node: 1, number: 2 };
+        assert_eq!(draw(7, pod), draw(7, pod));
+        let others = [
+            draw(8, pod),
+            draw(7, Stream::Pod { node: 2, number: 1 }),
+            draw(7, Stream::Class { group: 1, class: 2 }),
+        ];
+        assert!(others.iter().all(|&other| other != draw(7, pod)));
+    }
+
+    #[test]
+    fn an_autoregressive_series_has_unit_variance() {
+        let mut random = Stream::Pod { node: 0, number: 0 }.of(1);
+        let mut series = Ar1::new(0.95, &mut random);
+        let values: Vec<f64> = (0..100_000).map(|_| series.next(&mut random)).collect();
+        let variance = values.iter().map(|value| value * value).sum::<f64>() / 100_000.0;
+        assert!((0.9..1.1).contains(&variance), "{variance}");
+    }
+}

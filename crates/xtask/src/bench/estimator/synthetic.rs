@@ -1,0 +1,191 @@
+//! The synthetic load of agent.md, appendix A: services with days, weekends, shared surges; batch; spikes.
+
+use std::f64::consts::TAU;
+
+use anyhow::{Context as _, Result};
+use headroom_domain::resource::Resource;
+use rand::Rng as _;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Beta, Distribution as _, Exp1, StandardNormal};
+
+use super::{
+    random::{Ar1, Stream},
+    real::{long, real, whole},
+    source::{DAY, GROUP, Nature, Source},
+};
+
+/// Service classes of a group of nodes.
+const CLASSES: u32 = 12;
+/// Mean use per request, mu, of the services of a node: nodes take turns.
+const MEANS: [f64; 4] = [0.18, 0.28, 0.38, 0.55];
+/// Frames between surges of a class, on average.
+const SURGE_EVERY: f64 = 4.0 * 288.0;
+/// Probability of a spike of a pod, per frame.
+const SPIKE: f64 = 0.0015;
+/// Frames in which a slow starter uses [`WARMING_SHARE`] of what it would.
+const WARMING: usize = 6;
+/// What a slow starter uses.
+const WARMING_SHARE: f64 = 0.3;
+
+/// The load of a whole run.
+#[derive(Debug)]
+pub(super) struct Synthetic {
+    seed: u64,
+    frames: usize,
+    /// By group and class: the factor of each frame.
+    classes: Vec<Vec<f64>>,
+    batch: Beta<f64>,
+    services: Vec<Beta<f64>>,
+}
+
+/// How a service follows the clock.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    amplitude: f64,
+    /// Hour of the day with the most use.
+    peak: f64,
+}
+
+/// A stretch in which use is multiplied.
+#[derive(Debug, Clone, Copy, Default)]
+struct Burst {
+    left: u32,
+    factor: f64,
+}
+
+impl Synthetic {
+    /// A load for that many nodes and frames.
+    ///
+    /// # Errors
+    /// Never with the parameters of appendix A.
+    pub(super) fn new(seed: u64, nodes: u32, frames: usize) -> Result<Self> {
+        let groups = nodes.div_ceil(GROUP);
+        let class = |group| (0..CLASSES).map(move |class| class_series(seed, group, class, frames));
+        let service = |mu: f64| Beta::new(2.0, 2.0 / mu - 2.0).context("the distribution of services");
+        Ok(Self {
+            seed,
+            frames,
+            classes: (0..groups).flat_map(class).collect(),
+            batch: Beta::new(4.0, 3.0).context("the distribution of batch")?,
+            services: MEANS.into_iter().map(service).collect::<Result<_>>()?,
+        })
+    }
+
+    fn base(&self, node: u32, is_batch: bool, random: &mut ChaCha8Rng) -> f64 {
+        let turn = usize::try_from(node).unwrap_or_default() % MEANS.len();
+        match self.services.get(turn) {
+            Some(service) if !is_batch => service.sample(random),
+            _ => self.batch.sample(random),
+        }
+    }
+
+    fn class(&self, node: u32, random: &mut ChaCha8Rng) -> &[f64] {
+        let class = node / GROUP * CLASSES + random.random_range(0..CLASSES);
+        let class = usize::try_from(class).unwrap_or_default();
+        self.classes.get(class).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Source for Synthetic {
+    fn request(&self, node: u32, number: u32) -> u64 {
+        Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.of(self.seed)).request
+    }
+
+    /// request × min(cap, base × clock × exp(0.25 own + 0.20 class) × surge × spike), as in appendix A.
+    fn usage(&self, node: u32, number: u32, start: usize) -> Vec<u64> {
+        let mut random = Stream::Pod { node, number }.of(self.seed);
+        let nature = Nature::draw(Resource::Cpu, &mut random);
+        let base = self.base(node, nature.is_batch, &mut random);
+        let cap = match random.random::<f64>() {
+            part if part < 0.3 => 1.0,
+            part if part < 0.7 => 2.0,
+            _ => 4.0,
+        };
+        let clock = Clock::draw(&mut random);
+        let class = self.class(node, &mut random);
+        let starts_slowly = random.random_bool(0.5);
+        let mut own = Ar1::new(0.95, &mut random);
+        let mut spike = Burst::default();
+        let end = start.saturating_add(nature.life).min(self.frames);
+        (start..end)
+            .map(|frame| {
+                let shared = if nature.is_batch {
+                    1.0
+                } else {
+                    clock.factor(frame) * class.get(frame).copied().unwrap_or(1.0)
+                };
+                let warming = if starts_slowly && frame < start + WARMING {
+                    WARMING_SHARE
+                } else {
+                    1.0
+                };
+                let noise = (0.25 * own.next(&mut random)).exp();
+                let share = base * shared * noise * spike.spiked(&mut random) * warming;
+                whole(real(nature.request) * share.min(cap))
+            })
+            .collect()
+    }
+}
+
+impl Clock {
+    fn draw(random: &mut ChaCha8Rng) -> Self {
+        let normal: f64 = random.sample(StandardNormal);
+        Self {
+            amplitude: random.random_range(0.2..0.8),
+            peak: 14.0 + 2.0 * normal,
+        }
+    }
+
+    fn factor(self, frame: usize) -> f64 {
+        let hour = real(long(frame % DAY)) / 12.0;
+        let day = 1.0 + self.amplitude * (TAU * (hour - self.peak) / 24.0).cos();
+        let is_weekend = frame / DAY % 7 >= 5;
+        if is_weekend { 0.7 * day } else { day }
+    }
+}
+
+impl Burst {
+    /// The factor of the next frame of a pod: 1, or between 1.5 and 4 for three frames on average.
+    fn spiked(&mut self, random: &mut ChaCha8Rng) -> f64 {
+        if self.left == 0 && random.random_bool(SPIKE) {
+            self.factor = random.random_range(1.5..4.0);
+            self.left = 1;
+            while random.random_bool(2.0 / 3.0) {
+                self.left += 1;
+            }
+        }
+        self.taken()
+    }
+
+    fn taken(&mut self) -> f64 {
+        if self.left == 0 {
+            return 1.0;
+        }
+        self.left -= 1;
+        self.factor
+    }
+}
+
+/// What all services of a class share: slow noise, and surges of one to three hours.
+fn class_series(seed: u64, group: u32, class: u32, frames: usize) -> Vec<f64> {
+    let mut random = Stream::Class { group, class }.of(seed);
+    let mut noise = Ar1::new(0.97, &mut random);
+    let mut surge = Burst::default();
+    let mut quiet = SURGE_EVERY * random.sample::<f64, _>(Exp1);
+    (0..frames)
+        .map(|_| {
+            quiet -= 1.0;
+            if quiet <= 0.0 {
+                surge = Burst {
+                    left: random.random_range(12..=36),
+                    factor: random.random_range(1.3..1.8),
+                };
+                quiet = SURGE_EVERY * random.sample::<f64, _>(Exp1);
+            }
+            (0.20 * noise.next(&mut random)).exp() * surge.taken()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The bench as a whole, small: repeatable, strict about its options, the oracle as the bound.
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use rstest::rstest;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    bench: Estimator,
+}
+
+fn bench(options: &str) -> Result<Estimator, clap::Error> {
+    let words = ["estimator"].into_iter().chain(options.split_whitespace());
+    let matches = Line::command().try_get_matches_from(words)?;
+    Ok(Line::from_arg_matches(&matches)?.bench)
+}
+
+fn run(options: &str) -> Report {
+    bench(options).unwrap().run().unwrap()
+}
+
+/// Two nodes for a week.
+const SMALL: &str = "--nodes 2 --days 7";
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let bytes = |seed: u32| serde_json::to_string(&run(&format!("{SMALL} --seed {seed}")).policies).unwrap();
+    assert_eq!(bytes(3), bytes(3));
+    assert_ne!(bytes(3), bytes(4));
+}
+
+#[test]
+fn seeds_add_up_in_any_order() {
+    let violations = |seeds: &str| {
+        let report = run(&format!("{SMALL} --policy headroom --seed {seeds}"));
+        report
+            .policies
+            .iter()
+            .map(|row| row.violation_pct)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(violations("3,4"), violations("4,3"));
+}
+
+#[test]
+fn the_oracle_never_predicts_too_little_and_nobody_predicts_better_than_it() {
+    let report = serde_json::to_value(run(SMALL)).unwrap();
+    let rows = report["open_loop"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(row("oracle")["oracle_miss_pct"], 0.0);
+    assert_eq!(row("oracle")["peak_per_oracle_p50"], 1.0);
+    let missed = rows
+        .iter()
+        .filter(|row| row["oracle_miss_pct"].as_f64().unwrap() > 0.0);
+    assert!(
+        missed.count() > 3,
+        "this load has peaks that others do not foresee"
+    );
+    let most = row("oracle")["requests_unused_pct"].as_f64().unwrap();
+    for row in rows.iter().filter(|row| row["oracle_miss_pct"] == 0.0) {
+        assert!(row["requests_unused_pct"].as_f64().unwrap() <= most, "{row}");
+    }
+}
+
+#[test]
+fn every_policy_has_its_row_and_every_row_its_figures() {
+    let report = serde_json::to_value(run(SMALL)).unwrap();
+    let names: Vec<&str> = report["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>());
+    for row in report["policies"].as_array().unwrap() {
+        for figure in [
+            "requests_per_allocatable",
+            "utilisation_pct",
+            "violation_pct",
+            "excess_pct",
+            "ratio_p5",
+            "ratio_p50",
+            "ratio_p95",
+        ] {
+            assert!(row[figure].is_number(), "{figure} of {row}");
+        }
+    }
+    assert_eq!(report["policies"][0]["excess_pct"], 0.0);
+}
+
+#[rstest]
+#[case::lo("--lo 49", "'49' for '--lo")]
+#[case::hi("--hi 99", "'99' for '--hi")]
+#[case::theta("--theta 1.1", "'1.1' for '--theta")]
+#[case::cv("--cv -1", "-1")]
+#[case::nodes("--nodes 0", "'0' for '--nodes")]
+#[case::days("--days 3", "'3' for '--days")]
+#[case::seed("--seed one", "'one' for '--seed")]
+#[case::ocm("--ocm maybe", "'maybe' for '--ocm")]
+#[case::loops("--loop round", "'round' for '--loop")]
+#[case::policy("--policy best", "'best' for '--policy")]
+#[case::unknown("--magic 1", "--magic")]
+#[case::two_loads("--synthetic --trace x", "'--synthetic' cannot be used with '--trace")]
+#[case::set_of_nothing("--set s", "--trace")]
+fn an_option_that_is_wrong_is_named_with_its_value(#[case] options: &str, #[case] expected: &str) {
+    let error = bench(options).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn traces_want_ten_days_a_folder_and_sets_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = |options: &str| {
+        let options = format!("--trace {} {options}", folder.path().display());
+        format!("{:#}", bench(&options).unwrap().run().unwrap_err())
+    };
+    assert!(error("--days 9").contains("--days 9"), "{}", error("--days 9"));
+    assert!(
+        error("").contains("no file SET-RESOURCE-DAY.csv.gz"),
+        "{}",
+        error("")
+    );
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    run(&format!(
+        "--nodes 1 --days 5 --policy headroom --policy oracle --html {}",
+        file.display()
+    ));
+    let page = fs::read_to_string(&file).unwrap();
+    assert_eq!(page.matches("<svg").count(), 5, "one for each plot");
+    for foreign in ["http", "src=", "href=", "@import", "<script", "NaN", "inf"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}

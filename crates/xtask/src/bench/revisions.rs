@@ -1,0 +1,163 @@
+//! Every revision of every Node, as a watch on the API server tells them: one for each write to etcd.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Result, bail, ensure};
+use futures::{StreamExt as _, pin_mut};
+use headroom_domain::{capacity::amount, resource::Resource};
+use k8s_openapi::{
+    api::core::v1::{Node, NodeCondition},
+    jiff::Timestamp,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    runtime::watcher::{Config, Event, watcher},
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+/// How often a condition on the latest revisions is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// One write of a Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Revision {
+    /// When we were told, by this machine's clock.
+    pub(super) at: Timestamp,
+    /// The Node.
+    pub(super) node: String,
+    /// Allocatable CPU in milli-cores.
+    pub(super) cpu_milli: u64,
+    /// `lastHeartbeatTime` of the Ready condition.
+    pub(super) heartbeat: Timestamp,
+    /// True if the Node is Ready.
+    pub(super) is_ready: bool,
+}
+
+/// The watch; it ends when dropped.
+#[derive(Debug)]
+pub(super) struct Revisions {
+    seen: Arc<Mutex<Seen>>,
+    _task: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    all: Vec<Revision>,
+    latest: BTreeMap<String, Revision>,
+    /// How often all Nodes were listed: more than once means that the watch broke off.
+    lists: u32,
+}
+
+impl Revision {
+    fn of(node: &Node) -> Option<Self> {
+        let status = node.status.as_ref()?;
+        let ready: &NodeCondition = status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.type_ == "Ready")?;
+        let cpu = status.allocatable.as_ref()?.get(Resource::Cpu.name())?;
+        Some(Self {
+            at: Timestamp::now(),
+            node: node.name_any(),
+            cpu_milli: amount(Resource::Cpu, &cpu.0.parse().ok()?)?,
+            heartbeat: ready.last_heartbeat_time.as_ref()?.0,
+            is_ready: ready.status == "True",
+        })
+    }
+}
+
+impl Revisions {
+    /// Begins to watch.
+    pub(super) fn watch(client: Client) -> Self {
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let mut task = JoinSet::new();
+        task.spawn(follow(client, Arc::clone(&seen)));
+        Self { seen, _task: task }
+    }
+
+    /// All revisions told between two times.
+    pub(super) fn between(&self, from: Timestamp, until: Timestamp) -> Vec<Revision> {
+        let seen = self.lock();
+        let told = seen
+            .all
+            .iter()
+            .filter(|revision| (from..until).contains(&revision.at));
+        told.cloned().collect()
+    }
+
+    /// The latest revision of each Node.
+    pub(super) fn latest(&self) -> BTreeMap<String, Revision> {
+        self.lock().latest.clone()
+    }
+
+    /// Waits until the latest revisions satisfy a condition.
+    ///
+    /// # Errors
+    /// If they do not in time.
+    pub(super) async fn until(
+        &self,
+        what: &str,
+        within: Duration,
+        is_so: impl Fn(&BTreeMap<String, Revision>) -> bool,
+    ) -> Result<()> {
+        let deadline = Instant::now() + within;
+        while !is_so(&self.lock().latest) {
+            if Instant::now() > deadline {
+                bail!("not within {} s: {what}", within.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Fails if a revision may have been missed.
+    ///
+    /// # Errors
+    /// As said.
+    pub(super) fn ensure_gapless(&self) -> Result<()> {
+        let lists = self.lock().lists;
+        ensure!(lists == 1, "the watch of Nodes began {lists} times");
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn follow(client: Client, seen: Arc<Mutex<Seen>>) {
+    let nodes: Api<Node> = Api::all(client);
+    let events = watcher(nodes, Config::default());
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Ok(Event::Init) => seen.lists += 1,
+            Ok(Event::InitApply(node)) => {
+                if let Some(revision) = Revision::of(&node) {
+                    seen.latest.insert(revision.node.clone(), revision);
+                }
+            }
+            Ok(Event::Apply(node)) => {
+                if let Some(revision) = Revision::of(&node) {
+                    seen.all.push(revision.clone());
+                    seen.latest.insert(revision.node.clone(), revision);
+                }
+            }
+            Ok(Event::InitDone) => {}
+            Ok(Event::Delete(node)) => {
+                seen.latest.remove(&node.name_any());
+            }
+            // It begins anew, which is counted then.
+            Err(error) => tracing::warn!(%error, "the watch of Nodes broke off"),
+        }
+    }
+}

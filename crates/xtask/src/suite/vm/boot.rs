@@ -1,0 +1,98 @@
+//! What the emulated machine is booted for: which tests run there, and how its kernel and they are told what it is.
+
+use super::super::SLOWER;
+
+/// How many times fewer instructions the machine runs in its second than those that the tests are written for.
+const TIMES_SLOWER: u32 = 10;
+/// Tests of a kernel that is locked down, which nothing else is: marked `ignored`, so that other runs name them.
+const LOCKED_DOWN: &str = "kernel_lockdown";
+/// Tests that cannot be meant for an emulated machine, and why.
+const NOT_EMULATED: [(&str, &str); 1] = [(
+    "busy_time_is_within_half_a_percent_of_the_kernels_own_account",
+    "cgroup version 2 keeps no account of single CPUs that is exact to half a percent",
+)];
+
+/// One reason to boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Boot {
+    /// All tests but those of the other boots.
+    Plain,
+    /// The kernel keeps its memory from everybody, root included.
+    LockedDown,
+}
+
+impl Boot {
+    pub(super) const ALL: [Self; 2] = [Self::Plain, Self::LockedDown];
+
+    /// What it is called behind the kernel's release.
+    pub(super) const fn suffix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::LockedDown => ", locked down",
+        }
+    }
+
+    /// Does it run the tests of this file?
+    pub(super) fn runs(self, target: &str) -> bool {
+        (target == LOCKED_DOWN) == (self == Self::LockedDown)
+    }
+
+    /// Tests of its files that it leaves out, and why.
+    pub(super) const fn left_out(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Plain => &NOT_EMULATED,
+            Self::LockedDown => &[],
+        }
+    }
+
+    /// What the kernel is told. What it does not know itself becomes the environment of the tests.
+    pub(super) fn kernel_arguments(self) -> String {
+        let slower = format!("{SLOWER}={TIMES_SLOWER}");
+        match self {
+            Self::Plain => slower,
+            Self::LockedDown => format!("lockdown=confidentiality {slower}"),
+        }
+    }
+
+    /// What each test program is told.
+    pub(super) fn test_arguments(self, filter: Option<&str>) -> Vec<&str> {
+        let ignored = (self == Self::LockedDown).then_some("--ignored");
+        let skipped = self.left_out().iter().flat_map(|(test, _)| ["--skip", test]);
+        // What they print, as what they have measured, belongs into the console.
+        filter
+            .into_iter()
+            .chain(["--nocapture"])
+            .chain(ignored)
+            .chain(skipped)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_of_tests_runs_in_one_boot() {
+        for target in [LOCKED_DOWN, "kernel_sched", "kernel_agent"] {
+            let boots = Boot::ALL.into_iter().filter(|boot| boot.runs(target));
+            assert_eq!(boots.count(), 1, "{target}");
+        }
+        assert!(Boot::LockedDown.runs(LOCKED_DOWN));
+    }
+
+    #[test]
+    fn tests_are_told_what_to_leave_out_and_how_slow_they_are() {
+        let plain = Boot::Plain.test_arguments(Some("busy"));
+        assert_eq!(plain.first(), Some(&"busy"));
+        let left_out = plain.iter().filter(|argument| **argument == "--skip");
+        assert_eq!(left_out.count(), Boot::Plain.left_out().len());
+        assert_eq!(
+            Boot::LockedDown.test_arguments(None),
+            ["--nocapture", "--ignored"]
+        );
+        for boot in Boot::ALL {
+            assert!(boot.kernel_arguments().contains(SLOWER), "{boot:?}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Kernels of Debian's, unpacked and never installed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::folder;
+use crate::{setup::debian, terminal::say};
+
+/// The series that are tried, oldest first.
+pub(in crate::suite) const SERIES: [&str; 2] = ["6.1", "6.12"];
+
+/// Debian's smaller build: what a virtual machine needs is in the kernel itself, its disk and file system included.
+const FLAVOUR: &str = "-cloud-amd64";
+/// What its packages and files are called before the release.
+const PACKAGE: &str = "linux-image-";
+const FILE: &str = "vmlinuz-";
+
+/// A kernel that can be booted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Kernel {
+    /// What `uname -r` says on it.
+    pub(super) release: String,
+    /// The kernel itself.
+    pub(super) image: PathBuf,
+}
+
+impl Kernel {
+    /// The newest of the series that was got before, or else the newest in Debian's lists, which is then got.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be got.
+    pub(super) fn ensure(series: &str) -> Result<Self> {
+        let folder = folder();
+        fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        if let Some(kernel) = Self::find(series, &folder)? {
+            say(format!("ready    Linux {series}: {}", kernel.image.display()));
+            return Ok(kernel);
+        }
+        say(format!(
+            "missing  Linux {series}: the kernel tests run on it, too"
+        ));
+        let package = in_debian(series)?;
+        let unpacked = tempfile::tempdir_in(&folder).context("make a folder for a kernel")?;
+        debian::unpack(&package, unpacked.path())?;
+        let boot = unpacked.path().join("boot");
+        let kernel = Self::find(series, &boot)?.with_context(|| format!("{package} has no kernel in it"))?;
+        let image = folder.join(format!("{FILE}{}", kernel.release));
+        fs::rename(&kernel.image, &image).with_context(|| format!("write {}", image.display()))?;
+        Ok(Self { image, ..kernel })
+    }
+
+    fn find(series: &str, folder: &Path) -> Result<Option<Self>> {
+        let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+        let names = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(releases(series, FILE, names).pop().map(|release| Self {
+            image: folder.join(format!("{FILE}{release}")),
+            release,
+        }))
+    }
+}
+
+/// The package of the newest kernel of the series that can be had.
+fn in_debian(series: &str) -> Result<String> {
+    let start = format!("{PACKAGE}{series}.");
+    let mut names = debian::names(&start)?;
+    if names.is_empty() {
+        debian::update()?;
+        names = debian::names(&start)?;
+    }
+    for release in releases(series, PACKAGE, names.into_iter()).iter().rev() {
+        let package = format!("{PACKAGE}{release}");
+        // Lists also name what is only mentioned by others.
+        if debian::is_known(&package)? {
+            return Ok(package);
+        }
+    }
+    bail!("this release of Debian has no package {start}*{FLAVOUR}")
+}
+
+/// Releases of the series among names that begin with `before`, oldest first.
+fn releases(series: &str, before: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    let start = format!("{series}.");
+    let mut releases: Vec<String> = names
+        .filter_map(|name| name.strip_prefix(before).map(str::to_owned))
+        .filter(|release| release.starts_with(&start) && release.ends_with(FLAVOUR))
+        .collect();
+    releases.sort_by_key(|release| numbers(release));
+    releases
+}
+
+fn numbers(release: &str) -> Vec<u32> {
+    let parts = release.split(|character: char| !character.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_release_of_a_series_is_the_last_and_others_are_not_in_it() {
+        let names = [
+            "linux-image-6.1.0-9-cloud-amd64",
+            "linux-image-6.1.0-56-cloud-amd64",
+            "linux-image-6.1.0-56-cloud-amd64-unsigned",
+            "linux-image-6.1.0-57-amd64",
+            "linux-image-6.12.117+deb12-cloud-amd64",
+            "linux-headers-6.1.0-57-cloud-amd64",
+        ];
+        let of = |series: &str| releases(series, PACKAGE, names.iter().map(|&name| name.to_owned()));
+        assert_eq!(of("6.1"), ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"]);
+        assert_eq!(of("6.12"), ["6.12.117+deb12-cloud-amd64"]);
+        assert!(of("6.2").is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_was_got_before_is_found() {
+        let folder = tempfile::tempdir().expect("folder");
+        assert_eq!(Kernel::find("6.1", folder.path()).expect("read"), None);
+        let image = folder.path().join("vmlinuz-6.1.0-56-cloud-amd64");
+        fs::write(&image, "").expect("write");
+        let kernel = Kernel::find("6.1", folder.path()).expect("read");
+        let release = "6.1.0-56-cloud-amd64".to_owned();
+        assert_eq!(kernel, Some(Kernel { release, image }));
+    }
+}

@@ -1,0 +1,27 @@
+//! `e2e-checkpoint FOLDER`: saves checkpoints one after the other, and says on standard output which one is saved.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "part of the tests: its end is their failure, and they read what it says"
+)]
+
+use std::{env, path::Path, time::Duration};
+
+use e2e::remembered;
+use headroom_agent::checkpoint::{Record, Store};
+
+fn main() {
+    let folder = env::args().nth(1).expect("a folder");
+    let store = Store::open(Path::new(&folder)).expect("the folder");
+    let before = remembered::number(&store).unwrap_or(0);
+    let record = remembered::record();
+    for number in before + 1.. {
+        let record = Record {
+            wall: Duration::from_secs(number),
+            ..record.clone()
+        };
+        store.save(&record).expect("save");
+        println!("{number}");
+    }
+}

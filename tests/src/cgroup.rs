@@ -1,0 +1,147 @@
+//! Cgroups in the hierarchies of this machine: a Guaranteed pod's, where the kubelet makes it, and ones with limits.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::pace::as_long;
+
+/// Where the hierarchies are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+/// The controllers that are looked at, each with a hierarchy of its own in version 1.
+const CONTROLLERS: [&str; 3] = ["cpuacct", "memory", "cpuset"];
+
+/// How long a cgroup may be left by its last task.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// The cgroup; removed when dropped, with the folders above it that were made for it.
+#[derive(Debug)]
+pub struct PodCgroup {
+    made: Vec<PathBuf>,
+    cpus: PathBuf,
+}
+
+impl PodCgroup {
+    /// Makes it. The container may run everywhere.
+    pub fn create(uid: &str) -> Self {
+        let root = Path::new(ROOT);
+        let is_v1 = root.join("cpuset").is_dir();
+        let hierarchies = if is_v1 {
+            CONTROLLERS.map(|controller| root.join(controller)).to_vec()
+        } else {
+            vec![root.to_owned()]
+        };
+        let mut made = Vec::new();
+        let mut cpus = PathBuf::new();
+        for hierarchy in hierarchies {
+            let mut folder = hierarchy;
+            for name in ["kubepods", &format!("pod{uid}"), "container"] {
+                let parent = folder.clone();
+                if !is_v1 {
+                    // Version 2 hands controllers down level by level.
+                    let controllers = parent.join("cgroup.subtree_control");
+                    fs::write(controllers, "+cpuset +memory").expect("hand controllers down");
+                }
+                folder = folder.join(name);
+                if !folder.is_dir() {
+                    fs::create_dir(&folder).expect("root may make cgroups");
+                    made.push(folder.clone());
+                }
+                cpus = folder.join("cpuset.cpus");
+                let all = parent.join("cpuset.cpus");
+                if is_v1 && all.exists() {
+                    // A new cgroup of version 1 has no CPUs at all.
+                    fs::copy(all, &cpus).expect("give it the CPUs of its parent");
+                }
+            }
+        }
+        Self { made, cpus }
+    }
+
+    /// Has the container run on these CPUs only, as the static CPU manager does.
+    pub fn confine(&self, cpus: &str) {
+        fs::write(&self.cpus, cpus).expect("write the cpuset");
+    }
+}
+
+impl Drop for PodCgroup {
+    fn drop(&mut self) {
+        for folder in self.made.iter().rev() {
+            // A running demo may have put something of its own in.
+            let _may_be_in_use = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// A cgroup with a limit, outside of kubepods; removed when dropped.
+#[derive(Debug)]
+pub struct Limited {
+    folder: PathBuf,
+}
+
+impl Limited {
+    /// One with so many bytes of memory.
+    pub fn memory(name: &str, bytes: u64) -> Self {
+        let limited = Self::create("memory", name);
+        let bytes = bytes.to_string();
+        limited.set(&[("memory.limit_in_bytes", &bytes)], &[("memory.max", &bytes)]);
+        limited
+    }
+
+    /// One with so many percent of a CPU in every 100 ms.
+    pub fn cpu(name: &str, percent: u64) -> Self {
+        let limited = Self::create("cpu", name);
+        let quota_us = (percent * 1000).to_string();
+        limited.set(
+            &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", &quota_us)],
+            &[("cpu.max", &format!("{quota_us} 100000"))],
+        );
+        limited
+    }
+
+    /// Makes it, directly below the root of its controller's hierarchy.
+    fn create(controller: &str, name: &str) -> Self {
+        let root = Path::new(ROOT);
+        let own = root.join(controller);
+        let parent = if own.is_dir() {
+            own
+        } else {
+            let controllers = root.join("cgroup.subtree_control");
+            fs::write(controllers, format!("+{controller}")).expect("hand the controller down");
+            root.to_owned()
+        };
+        let folder = parent.join(name);
+        fs::create_dir_all(&folder).expect("root may make cgroups");
+        Self { folder }
+    }
+
+    /// Writes the files of the version that it is of.
+    fn set(&self, v1: &[(&str, &str)], v2: &[(&str, &str)]) {
+        let is_v2 = self.folder.join("cgroup.controllers").exists();
+        for (file, value) in if is_v2 { v2 } else { v1 } {
+            fs::write(self.folder.join(file), value).expect("set the limit");
+        }
+    }
+
+    /// Who is written here is in the cgroup from then on.
+    pub fn procs(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        // A task that was killed leaves a moment later.
+        let deadline = Instant::now() + as_long(LEAVES_WITHIN);
+        while let Err(error) = fs::remove_dir(&self.folder) {
+            if Instant::now() > deadline {
+                assert!(thread::panicking(), "{}: {error}", self.folder.display());
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

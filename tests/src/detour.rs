@@ -1,0 +1,225 @@
+//! A way from a kubelet, or from the webhook, to the API server that is longer than usual: what is sent passes at once
+//! and is noted, or is refused; what is watched of Nodes arrives late.
+
+use std::{
+    convert::Infallible,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use kube::{Client, client::Body};
+use serde_json::Value;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+
+/// What a busy API server asks clients to wait.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
+
+/// A write of `nodes/status` that was sent this way, and what came of it.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The PATCH.
+    pub patch: Value,
+    /// What the API server answered; `None` as long as it has not, and for ever if the client gave up.
+    pub status: Option<StatusCode>,
+}
+
+/// The way; it ends when dropped.
+#[derive(Debug)]
+pub struct Detour {
+    address: SocketAddr,
+    way: Arc<Way>,
+    _accept: JoinSet<()>,
+}
+
+struct Way {
+    client: Client,
+    lag_ms: AtomicU64,
+    refuses: AtomicBool,
+    sent: Mutex<Vec<Sent>>,
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Way").finish_non_exhaustive()
+    }
+}
+
+impl Sent {
+    /// True if it leaves allocatable out.
+    pub fn is_without_allocatable(&self) -> bool {
+        self.patch["status"]["allocatable"].is_null()
+    }
+}
+
+impl Detour {
+    /// Opens it; all that comes this way goes on with this client's credential.
+    pub async fn open(client: Client) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("bind");
+        let address = listener.local_addr().expect("an address");
+        let way = Arc::new(Way {
+            client,
+            lag_ms: AtomicU64::new(0),
+            refuses: AtomicBool::new(false),
+            sent: Mutex::default(),
+        });
+        let mut accept = JoinSet::new();
+        accept.spawn(serve(listener, Arc::clone(&way)));
+        Self {
+            address,
+            way,
+            _accept: accept,
+        }
+    }
+
+    /// The URL to give to the client.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From now on what is watched of Nodes arrives so much later.
+    pub fn lag(&self, lag: Duration) {
+        let lag = u64::try_from(lag.as_millis()).expect("not that long");
+        self.way.lag_ms.store(lag, Ordering::Relaxed);
+    }
+
+    /// From now on, does a busy API server refuse writes of `nodes/status`?
+    pub fn refuse(&self, refuses: bool) {
+        self.way.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// The writes of `nodes/status` so far.
+    pub fn sent(&self) -> Vec<Sent> {
+        self.way.sent().clone()
+    }
+}
+
+impl Way {
+    fn sent(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a write that has not been answered, and tells its place.
+    fn note(&self, patch: &[u8]) -> usize {
+        let patch = serde_json::from_slice(patch).expect("a PATCH is JSON");
+        let mut sent = self.sent();
+        sent.push(Sent { patch, status: None });
+        sent.len() - 1
+    }
+
+    fn lag(&self) -> Duration {
+        Duration::from_millis(self.lag_ms.load(Ordering::Relaxed))
+    }
+
+    async fn pass(self: Arc<Self>, request: Request<Incoming>) -> Answer {
+        let is_late = is_watch_of_nodes(&request);
+        let is_status = request.method() == Method::PATCH && request.uri().path().ends_with("/status");
+        let (mut head, body) = request.into_parts();
+        // They are between two neighbours; the next one is the API server.
+        for name in [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING] {
+            head.headers.remove(name);
+        }
+        let Ok(body) = body.collect().await else {
+            return empty(StatusCode::BAD_REQUEST);
+        };
+        let body = body.to_bytes();
+        let noted = is_status.then(|| self.note(&body));
+        let answer = if is_status && self.refuses.load(Ordering::Relaxed) {
+            busy()
+        } else {
+            let request = Request::from_parts(head, Body::from(body));
+            self.client.send(request).await.map_or_else(
+                |_| empty(StatusCode::BAD_GATEWAY),
+                |answer| answer.map(BodyExt::boxed_unsync),
+            )
+        };
+        if let Some(turn) = noted
+            && let Some(sent) = self.sent().get_mut(turn)
+        {
+            sent.status = Some(answer.status());
+        }
+        if is_late { self.late(answer) } else { answer }
+    }
+
+    /// The same answer, each part of it after the lag.
+    fn late(self: Arc<Self>, answer: Answer) -> Answer {
+        let (frames_tx, frames_rx) = mpsc::unbounded_channel();
+        let (head, mut body) = answer.into_parts();
+        tokio::spawn(async move {
+            while let Some(frame) = body.frame().await {
+                if frames_tx.send((Instant::now() + self.lag(), frame)).is_err() {
+                    return;
+                }
+            }
+        });
+        let frames = stream::unfold(frames_rx, async |mut frames_rx| {
+            let (due, frame): (Instant, Result<Frame<Bytes>, kube::Error>) = frames_rx.recv().await?;
+            sleep_until(due).await;
+            Some((frame, frames_rx))
+        });
+        Response::from_parts(head, StreamBody::new(frames).boxed_unsync())
+    }
+}
+
+async fn serve(listener: TcpListener, way: Arc<Way>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.expect("accept");
+        connections.spawn(connection(stream, Arc::clone(&way)));
+    }
+}
+
+async fn connection(stream: TcpStream, way: Arc<Way>) {
+    let service = service_fn(move |request| {
+        let way = Arc::clone(&way);
+        async move { Ok::<_, Infallible>(way.pass(request).await) }
+    });
+    // A client that ends or gives up a watch cuts it.
+    http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+        .ok();
+}
+
+fn is_watch_of_nodes(request: &Request<Incoming>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    request.uri().path() == "/api/v1/nodes"
+        && query
+            .split('&')
+            .any(|part| ["watch=true", "watch=1"].contains(&part))
+}
+
+/// What an API server says that has too much to do.
+fn busy() -> Answer {
+    let mut answer = empty(StatusCode::TOO_MANY_REQUESTS);
+    let pause = RETRY_AFTER.as_secs().into();
+    answer.headers_mut().insert(header::RETRY_AFTER, pause);
+    answer
+}
+
+fn empty(status: StatusCode) -> Answer {
+    let body = http_body_util::Empty::new().map_err(|never: Infallible| match never {});
+    let mut answer = Response::new(body.boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}

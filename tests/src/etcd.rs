@@ -1,0 +1,259 @@
+//! Every state that a Node has had, from a watch of etcd itself: nothing between the API server and its store can hide,
+//! merge or reorder what was written.
+//!
+//! ```no_run
+//! # async fn example(cluster: &xtask::cluster::Cluster) {
+//! use e2e::etcd::{History, assert_only};
+//! use headroom_domain::resource::Resource;
+//!
+//! let mut history = History::follow(cluster).await;
+//! // ... things happen to node n1, whose raw value is 4 CPUs and whose ratio is 1.5 ...
+//! let states = history.news_of("n1").await;
+//! assert_only(&states, Resource::Cpu, &[4000, 6000]);
+//! # }
+//! ```
+
+mod wire;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use headroom_domain::{capacity::amount, quantity::Quantity, resource::Resource};
+use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use tokio::{net::UnixStream, sync::Notify, task::JoinSet, time::timeout};
+use tonic::{
+    Request,
+    client::Grpc,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
+use xtask::cluster::Cluster;
+
+use crate::stand::HAPPENS_WITHIN;
+
+/// Where the API server keeps Nodes, and the end of that range.
+const NODES: (&str, &str) = ("/registry/minions/", "/registry/minions0");
+
+/// One state of a Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// The Node's name.
+    pub node: String,
+    /// The revision of the store in which the Node was created: another life has another one.
+    pub created: i64,
+    /// Counts the writes of this Node since it was created; the first is 1.
+    pub version: i64,
+    /// `status.allocatable`.
+    pub allocatable: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// All states that Nodes have had since it began to follow them, and the one they had then.
+#[derive(Debug)]
+pub struct History {
+    channel: Channel,
+    seen: Arc<Seen>,
+    told: HashMap<String, usize>,
+    _watch: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    states: Mutex<HashMap<String, Vec<Revision>>>,
+    more: Notify,
+}
+
+impl Revision {
+    /// Allocatable in milli-cores or bytes.
+    pub fn amount(&self, resource: Resource) -> u64 {
+        let text = self.allocatable.get(resource.name()).expect("allocatable");
+        let quantity: Quantity = text.parse().expect("a quantity");
+        amount(resource, &quantity).expect("an amount")
+    }
+
+    fn read(kv: &wire::KeyValue) -> Self {
+        let envelope = kv.value.strip_prefix(wire::MAGIC).expect("stored as protobuf");
+        let envelope = wire::Envelope::decode(envelope).expect("an envelope");
+        let wire::Node { metadata, status } = wire::Node::decode(envelope.raw.as_slice()).expect("a Node");
+        let wire::Metadata { name, annotations } = metadata.expect("metadata");
+        let allocatable = status.unwrap_or_default().allocatable.into_iter();
+        Self {
+            node: name,
+            created: kv.create_revision,
+            version: kv.version,
+            allocatable: allocatable.map(|(key, quantity)| (key, quantity.text)).collect(),
+            annotations: annotations.into_iter().collect(),
+        }
+    }
+}
+
+impl History {
+    /// Begins to follow all Nodes.
+    pub async fn follow(cluster: &Cluster) -> Self {
+        let channel = connect(cluster.etcd()).await;
+        let (revision, now) = range(&channel).await;
+        let seen = Arc::new(Seen::default());
+        seen.add(now);
+        let mut watch = JoinSet::new();
+        watch.spawn(follow(channel.clone(), revision + 1, Arc::clone(&seen)));
+        Self {
+            channel,
+            seen,
+            told: HashMap::new(),
+            _watch: watch,
+        }
+    }
+
+    /// The states of a Node up to now that have not been returned before. It is made sure that none is missing.
+    pub async fn news_of(&mut self, node: &str) -> Vec<Revision> {
+        let (_, now) = range(&self.channel).await;
+        let now = now.into_iter().find(|state| state.node == node);
+        let caught_up = async {
+            loop {
+                let more = self.seen.more.notified();
+                let states = self.seen.of(node);
+                if now.as_ref().is_none_or(|now| is_reached(now, states.last())) {
+                    return states;
+                }
+                more.await;
+            }
+        };
+        let states = timeout(HAPPENS_WITHIN, caught_up)
+            .await
+            .expect("the watch goes on");
+        assert_complete(&states);
+        let told = self.told.entry(node.to_owned()).or_default();
+        let news = states.get(*told..).expect("states only become more").to_vec();
+        *told = states.len();
+        news
+    }
+
+    /// Has etcd forget what it had before now: nobody can watch from an earlier revision on.
+    pub async fn compact(&self) {
+        let (revision, _) = range(&self.channel).await;
+        let request = wire::CompactionRequest {
+            revision,
+            physical: true,
+        };
+        let mut client = Grpc::new(self.channel.clone());
+        client.ready().await.expect("etcd");
+        let path = PathAndQuery::from_static(wire::COMPACT);
+        let codec = ProstCodec::<_, wire::CompactionResponse>::default();
+        let answer = client.unary(Request::new(request), path, codec).await;
+        answer.expect("a compaction");
+    }
+}
+
+impl Seen {
+    fn add(&self, states: impl IntoIterator<Item = Revision>) {
+        let mut all = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        for state in states {
+            all.entry(state.node.clone()).or_default().push(state);
+        }
+        drop(all);
+        self.more.notify_waiters();
+    }
+
+    fn of(&self, node: &str) -> Vec<Revision> {
+        let all = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(node).cloned().unwrap_or_default()
+    }
+}
+
+/// Fails if a resource ever had an amount that is none of `allowed`, in milli-cores or bytes.
+#[track_caller]
+pub fn assert_only(states: &[Revision], resource: Resource, allowed: &[u64]) {
+    let strays = strays(states, resource, allowed);
+    assert!(
+        strays.is_empty(),
+        "{strays:?}, which are none of {allowed:?}, in {states:#?}"
+    );
+}
+
+/// The amounts of a resource that are none of `allowed`, in milli-cores or bytes, in the order in which they were stored.
+pub fn strays(states: &[Revision], resource: Resource, allowed: &[u64]) -> Vec<u64> {
+    let amounts = states.iter().map(|state| state.amount(resource));
+    amounts.filter(|amount| !allowed.contains(amount)).collect()
+}
+
+/// The amounts that a resource had, one for each time that it changed.
+pub fn course(states: &[Revision], resource: Resource) -> Vec<u64> {
+    let mut course: Vec<u64> = states.iter().map(|state| state.amount(resource)).collect();
+    course.dedup();
+    course
+}
+
+fn is_reached(now: &Revision, last: Option<&Revision>) -> bool {
+    last.is_some_and(|last| (last.created, last.version) >= (now.created, now.version))
+}
+
+/// The store counts the writes of each key.
+fn assert_complete(states: &[Revision]) {
+    for pair in states.windows(2) {
+        let [before, after] = pair else { continue };
+        let expected = if before.created == after.created {
+            before.version + 1
+        } else {
+            1
+        };
+        assert_eq!(after.version, expected, "a state is missing after {before:#?}");
+    }
+}
+
+async fn connect(socket: PathBuf) -> Channel {
+    let connector = tower::service_fn(move |_| {
+        let socket = socket.clone();
+        async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+    });
+    Endpoint::from_static("http://etcd")
+        .connect_with_connector(connector)
+        .await
+        .expect("connect to etcd")
+}
+
+/// The store's revision and all Nodes as of then.
+async fn range(channel: &Channel) -> (i64, Vec<Revision>) {
+    let mut client = Grpc::new(channel.clone());
+    client.ready().await.expect("etcd");
+    let (key, range_end) = (NODES.0.into(), NODES.1.into());
+    let request = Request::new(wire::RangeRequest { key, range_end });
+    let path = PathAndQuery::from_static(wire::RANGE);
+    let codec = ProstCodec::<_, wire::RangeResponse>::default();
+    let answer = client
+        .unary(request, path, codec)
+        .await
+        .expect("a range")
+        .into_inner();
+    let revision = answer.header.expect("a header").revision;
+    (revision, answer.kvs.iter().map(Revision::read).collect())
+}
+
+/// Adds all states from a revision of the store on.
+async fn follow(channel: Channel, start_revision: i64, seen: Arc<Seen>) {
+    let mut client = Grpc::new(channel);
+    client.ready().await.expect("etcd");
+    let create = wire::WatchCreate {
+        key: NODES.0.into(),
+        range_end: NODES.1.into(),
+        start_revision,
+    };
+    let create = wire::WatchRequest { create: Some(create) };
+    // The watch ends when its requests do.
+    let requests = futures::StreamExt::chain(futures::stream::iter([create]), futures::stream::pending());
+    let path = PathAndQuery::from_static(wire::WATCH);
+    let codec = ProstCodec::<_, wire::WatchResponse>::default();
+    let answer = client.streaming(Request::new(requests), path, codec).await;
+    let mut answers = answer.expect("a watch").into_inner();
+    // It ends with etcd, after which nothing is stored.
+    while let Ok(Some(answer)) = answers.message().await {
+        assert!(!answer.canceled, "etcd ended the watch: {}", answer.cancel_reason);
+        let puts = answer.events.iter().filter(|event| event.kind != wire::DELETE);
+        seen.add(puts.filter_map(|event| event.kv.as_ref()).map(Revision::read));
+    }
+}

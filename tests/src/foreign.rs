@@ -1,0 +1,204 @@
+//! Mutating webhooks of others, each a rule in a closure: they run before ours or after it, by the names of their
+//! configurations.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+use bytes::Bytes;
+use headroom_domain::{names, ratio::parse_annotation};
+use headroom_kit::{
+    serve::{Limits, Listener},
+    supervise::Shutdown,
+    tls::{CertStore, ClientAuth, MinVersion, self_signed, server_config},
+};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+/// A name that sorts before that of our configuration: the API server calls such a webhook before ours.
+pub const BEFORE: &str = "a.example.org";
+/// A name that sorts after that of our configuration.
+pub const AFTER: &str = "z.example.org";
+
+/// What a webhook is asked about, besides the object that it may change.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The user who writes.
+    pub user: &'a str,
+    /// The stored Node.
+    pub old: &'a Value,
+}
+
+/// A webhook for `nodes/status` that does as its rule says; it ends when dropped.
+#[derive(Debug)]
+pub struct Foreign {
+    address: SocketAddr,
+    ca: Vec<u8>,
+    calls: Arc<AtomicU64>,
+    _serve: JoinSet<()>,
+}
+
+impl Asked<'_> {
+    /// True if the node's own kubelet writes.
+    pub fn is_kubelet(&self) -> bool {
+        names::node_of_user(self.user).is_some()
+    }
+}
+
+impl Foreign {
+    /// Starts it; its certificate goes into the folder.
+    pub async fn start(folder: &Path, rule: impl Fn(&Asked<'_>, &mut Value) + Send + Sync + 'static) -> Self {
+        let folder = folder.join("foreign-tls");
+        let now = SystemTime::now();
+        let files = self_signed::ensure(&folder, &["127.0.0.1".to_owned()], now).expect("a certificate");
+        let certificate = CertStore::load("foreign", files, now).expect("the certificate");
+        let tls = server_config(
+            certificate,
+            MinVersion::default(),
+            &ClientAuth::None,
+            &["http/1.1"],
+        );
+        let local = (Ipv4Addr::LOCALHOST, 0).into();
+        let listener = Listener::bind("foreign", local, Limits::default())
+            .await
+            .expect("bind");
+        let address = listener.address();
+        let calls = Arc::<AtomicU64>::default();
+        let (rule, counted) = (Arc::new(rule), Arc::clone(&calls));
+        let mut serve = JoinSet::new();
+        let tls = Some(tls.expect("settings"));
+        serve.spawn(listener.serve_http(tls, Shutdown::new(), move |request| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let rule = Arc::clone(&rule);
+            async move { answer(request, &*rule).await }
+        }));
+        let ca = std::fs::read(folder.join(self_signed::CA_CERT)).expect("the CA");
+        Self {
+            address,
+            ca,
+            calls,
+            _serve: serve,
+        }
+    }
+
+    /// How often it was called.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Has the API server call it for writes of `nodes/status`. A write does not pass without it.
+    pub async fn register(&self, client: &Client, name: &str) {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [{
+                "name": name,
+                "clientConfig": {"url": format!("https://{}/", self.address), "caBundle": ByteString(self.ca.clone())},
+                "rules": [{
+                    "operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes/status"],
+                }],
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "reinvocationPolicy": "Never",
+                "failurePolicy": "Fail",
+            }],
+        });
+        configurations(client)
+            .patch(
+                name,
+                &PatchParams::apply("e2e").force(),
+                &Patch::Apply(configuration),
+            )
+            .await
+            .expect("register a webhook");
+    }
+}
+
+/// Has the API server no longer call the webhook of that configuration; it may take a moment.
+pub async fn unregister(client: &Client, name: &str) {
+    configurations(client)
+        .delete(name, &DeleteParams::default())
+        .await
+        .expect("unregister a webhook");
+}
+
+/// Has the API server call all webhooks of a configuration again when others have changed the object after them.
+pub async fn reinvoke(client: &Client, name: &str) {
+    let mut configuration = configurations(client).get(name).await.expect("the configuration");
+    for webhook in configuration.webhooks.iter_mut().flatten() {
+        webhook.reinvocation_policy = Some("IfNeeded".to_owned());
+    }
+    configurations(client)
+        .replace(name, &kube::api::PostParams::default(), &configuration)
+        .await
+        .expect("change the configuration");
+}
+
+/// The naive rule: what a kubelet's write shows is raw, and so is what anyone's shows while no raw value is recorded.
+pub fn naive(asked: &Asked<'_>, node: &mut Value) {
+    let ratio = node["metadata"]["annotations"][names::RATIO].as_str();
+    let ratio = ratio.and_then(|text| parse_annotation(text).ok()?.cpu);
+    let Some(ratio) = ratio else { return };
+    let milli = |value: &Value| -> Option<u64> {
+        let quantity: headroom_domain::quantity::Quantity = value.as_str()?.parse().ok()?;
+        quantity.milli()
+    };
+    let shown = milli(&node["status"]["allocatable"]["cpu"]);
+    let recorded = node["metadata"]["annotations"][names::RAW_ALLOCATABLE].as_str();
+    let recorded = recorded.and_then(|text| milli(&serde_json::from_str::<Value>(text).ok()?["cpu"]));
+    let raw = if asked.is_kubelet() {
+        shown
+    } else {
+        recorded.or(shown)
+    };
+    let Some(raw) = raw else { return };
+    let Some(result) = ratio.apply(raw) else { return };
+    node["metadata"]["annotations"][names::RAW_ALLOCATABLE] =
+        json!({"cpu": format!("{raw}m")}).to_string().into();
+    node["status"]["allocatable"]["cpu"] = format!("{result}m").into();
+}
+
+fn configurations(client: &Client) -> Api<MutatingWebhookConfiguration> {
+    Api::all(client.clone())
+}
+
+async fn answer<R: Fn(&Asked<'_>, &mut Value) + Sync>(
+    request: Request<Incoming>,
+    rule: &R,
+) -> Response<Full<Bytes>> {
+    let body = request.into_body().collect().await.expect("a body").to_bytes();
+    let review: Value = serde_json::from_slice(&body).expect("a review");
+    let request = &review["request"];
+    let asked = Asked {
+        user: request["userInfo"]["username"].as_str().expect("a user"),
+        old: &request["oldObject"],
+    };
+    let mut object = request["object"].clone();
+    rule(&asked, &mut object);
+    let patch = json_patch::diff(&request["object"], &object);
+    let patch = serde_json::to_vec(&patch).expect("JSON");
+    let answer = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": request["uid"], "allowed": true, "patchType": "JSONPatch", "patch": ByteString(patch)},
+    });
+    let mut response = Response::new(Full::new(answer.to_string().into()));
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    response
+}

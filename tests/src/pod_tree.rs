@@ -1,0 +1,216 @@
+//! Cgroups as the kubelet lays them out, in the real hierarchies of this machine, below folders of the test's own.
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::{fs::symlink, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use xtask::{workload::load::Load, workspace};
+
+use crate::{
+    kernel::LOOK_EVERY,
+    pace::{as_long, happens_within},
+};
+
+/// Where the hierarchies are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+/// The controllers that are looked at, each with a hierarchy of its own in version 1.
+const CONTROLLERS: [&str; 2] = ["cpuacct", "memory"];
+
+/// The cgroups; removed when dropped.
+#[derive(Debug)]
+pub struct PodTree {
+    /// The test's own folder in each hierarchy; that of memory is the last.
+    roots: Vec<PathBuf>,
+    /// Stands for the folder that the hierarchies are mounted in.
+    mount: PathBuf,
+    _links: TempDir,
+    is_v1: bool,
+}
+
+/// A process in a cgroup, which waits for a line on standard input before it does anything; killed when dropped.
+#[derive(Debug)]
+pub struct Tenant {
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl PodTree {
+    /// Makes the folders of the test with that name.
+    pub fn create(name: &str) -> Self {
+        let own = format!("headroom-{name}-{}", std::process::id());
+        let links = tempfile::tempdir().expect("a folder");
+        let root = Path::new(ROOT);
+        let is_v1 = CONTROLLERS
+            .iter()
+            .all(|controller| root.join(controller).is_dir());
+        let (roots, mount) = if is_v1 {
+            let root_of = |controller| {
+                let own = root.join(controller).join(&own);
+                symlink(&own, links.path().join(controller)).expect("link a hierarchy");
+                own
+            };
+            (CONTROLLERS.map(root_of).to_vec(), links.path().to_owned())
+        } else {
+            (vec![root.join(&own)], root.join(&own))
+        };
+        let tree = Self {
+            roots,
+            mount,
+            _links: links,
+            is_v1,
+        };
+        for own in &tree.roots {
+            tree.make(own);
+        }
+        tree
+    }
+
+    /// What stands for `/sys/fs/cgroup`.
+    pub fn mount(&self) -> &Path {
+        &self.mount
+    }
+
+    /// How many hierarchies a cgroup is made in.
+    pub fn hierarchies(&self) -> u32 {
+        u32::try_from(self.roots.len()).expect("a few")
+    }
+
+    /// Makes a cgroup and those above it.
+    pub fn add(&self, cgroup: &str) {
+        for root in &self.roots {
+            let mut folder = root.clone();
+            for part in Path::new(cgroup) {
+                folder.push(part);
+                self.make(&folder);
+            }
+        }
+    }
+
+    /// Removes a cgroup and those below it.
+    pub fn remove(&self, cgroup: &str) {
+        for root in &self.roots {
+            remove(&root.join(cgroup));
+        }
+    }
+
+    /// Limits the memory of a cgroup.
+    pub fn limit_memory(&self, cgroup: &str, mib: usize) {
+        let file = if self.is_v1 {
+            "memory.limit_in_bytes"
+        } else {
+            "memory.max"
+        };
+        let memory = self.roots.last().expect("a hierarchy").join(cgroup);
+        fs::write(memory.join(file), (mib << 20).to_string()).expect("limit a cgroup");
+    }
+
+    /// Starts a shell script in a cgroup.
+    pub fn script(&self, cgroup: &str, script: &str) -> Tenant {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("read -r go; {script}")]);
+        self.tenant(cgroup, shell)
+    }
+
+    /// Starts a process in a cgroup that touches so much memory.
+    pub fn hog(&self, cgroup: &str, memory_mib: usize) -> Tenant {
+        let load = Load {
+            milli: 1,
+            threads: 1,
+            rest_percent: 0,
+            memory_mib,
+        };
+        let mut command = Command::new(workspace::target().join("debug/xtask"));
+        command.args(load.arguments());
+        self.tenant(cgroup, command)
+    }
+
+    fn tenant(&self, cgroup: &str, mut command: Command) -> Tenant {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("start a process");
+        for root in &self.roots {
+            let processes = root.join(cgroup).join("cgroup.procs");
+            fs::write(processes, child.id().to_string()).expect("move a process");
+        }
+        let input = child.stdin.take();
+        Tenant { child, input }
+    }
+
+    fn make(&self, folder: &Path) {
+        if !self.is_v1 {
+            // Version 2 hands controllers down level by level.
+            let above = folder.parent().expect("below the root");
+            fs::write(above.join("cgroup.subtree_control"), "+memory").expect("hand memory down");
+        }
+        if !folder.is_dir() {
+            fs::create_dir(folder).expect("root may make cgroups");
+        }
+    }
+}
+
+impl Drop for PodTree {
+    fn drop(&mut self) {
+        for root in &self.roots {
+            remove(root);
+        }
+    }
+}
+
+impl Tenant {
+    /// Has it begin.
+    pub fn begin(&mut self) {
+        let input = self.input.as_mut().expect("not ended");
+        input.write_all(b"go\n").expect("it waits");
+    }
+
+    /// CPU time that the kernel has given it, in nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).expect("its CPU time");
+        let first = text.split(' ').next().expect("a number");
+        first.parse().expect("a number")
+    }
+
+    /// Waits until the OOM killer has ended it.
+    pub fn await_kill(mut self) {
+        let deadline = Instant::now() + happens_within();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its end") {
+                assert_eq!(status.signal(), Some(9), "{status}");
+                return;
+            }
+            assert!(Instant::now() < deadline, "not killed in {:?}", happens_within());
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until it has ended by itself, with success.
+    pub fn await_end(mut self) {
+        let status = self.child.wait().expect("its end");
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Tenant {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _has_ended = self.child.kill();
+        self.child.wait().expect("its end");
+    }
+}
+
+/// Removes a cgroup with all below it; the kernel takes a moment to let a process go that has ended.
+fn remove(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        remove(&entry.path());
+    }
+    let deadline = Instant::now() + as_long(Duration::from_secs(5));
+    while fs::remove_dir(folder).is_err() && folder.is_dir() && Instant::now() < deadline {
+        thread::sleep(LOOK_EVERY);
+    }
+}

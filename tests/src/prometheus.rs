@@ -1,0 +1,80 @@
+//! A real Prometheus server over a past that a test has written for it.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    process::Command,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tokio::{net::TcpStream, time::sleep};
+use xtask::{process::Process, setup::prometheus};
+
+/// Samples in the form that Prometheus' tool imports: OpenMetrics text.
+#[derive(Debug, Default)]
+pub struct Samples(String);
+
+/// A running server; it ends when dropped.
+#[derive(Debug)]
+pub struct Prometheus {
+    /// Where it answers.
+    pub url: String,
+    _process: Process,
+    _folder: TempDir,
+}
+
+impl Samples {
+    /// A series: its name with its labels, as `name{label="value"}`, and (seconds since 1970, value).
+    pub fn series(&mut self, name: &str, samples: impl Iterator<Item = (u64, f64)>) {
+        for (at_s, value) in samples {
+            writeln!(self.0, "{name} {value} {at_s}").expect("memory");
+        }
+    }
+}
+
+impl Prometheus {
+    /// A server that remembers the samples.
+    pub async fn over(samples: Samples) -> Self {
+        let programs = prometheus::find().expect("Prometheus; cargo xtask setup gets it");
+        let folder = tempfile::tempdir().expect("folder");
+        let (text, blocks) = (folder.path().join("samples"), folder.path().join("blocks"));
+        fs::write(&text, samples.0 + "# EOF\n").expect("write samples");
+        let import = Command::new(&programs.tool)
+            // One block for all of it: the text is read anew for each.
+            .args([
+                "tsdb",
+                "create-blocks-from",
+                "--max-block-duration=8640h",
+                "openmetrics",
+            ])
+            .args([&text, &blocks])
+            .output()
+            .expect("run promtool");
+        assert!(import.status.success(), "{import:?}");
+        fs::write(folder.path().join("prometheus.yml"), "").expect("write configuration");
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .expect("a free port")
+            .port();
+        let mut server = Command::new(&programs.server);
+        server
+            .current_dir(folder.path())
+            .arg("--config.file=prometheus.yml")
+            .arg(format!("--storage.tsdb.path={}", blocks.display()))
+            .arg("--storage.tsdb.retention.time=100y")
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"));
+        let log = folder.path().join("log");
+        let mut process = Process::spawn("prometheus", &server, &log, Duration::ZERO).expect("start it");
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+            process.check().expect("it runs");
+            sleep(Duration::from_millis(50)).await;
+        }
+        Self {
+            url: format!("http://127.0.0.1:{port}"),
+            _process: process,
+            _folder: folder,
+        }
+    }
+}

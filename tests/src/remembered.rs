@@ -1,0 +1,59 @@
+//! Checkpoints with numbers, for tests that kill who saves them.
+
+use std::time::Duration;
+
+use headroom_agent::checkpoint::{Owner, Record, Store};
+use headroom_domain::{
+    estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
+    policy::Policy,
+    resource::PerResource,
+};
+
+/// Pods in it: enough that a kill hits a write now and then.
+const PODS: u64 = 128;
+
+/// The number of the newest checkpoint that can be used.
+pub fn number(store: &Store) -> Option<u64> {
+    store.load(&owner(), |record| Ok(record.wall.as_secs()))
+}
+
+/// A checkpoint of a node with many pods; its number is the second it was made at.
+pub fn record() -> Record {
+    let mut estimator = Estimator::new(Profile::Production.timing());
+    let uids: Vec<String> = (0..PODS).map(|pod| format!("pod-{pod}")).collect();
+    let plenty = PerResource {
+        cpu: 64_000,
+        memory: 1 << 38,
+    };
+    let policy = Policy::default();
+    estimator.set_view(View {
+        generation: 1,
+        capacity: plenty,
+        raw: plenty,
+        pods: uids
+            .iter()
+            .map(|uid| (uid.clone(), PodRequest::default()))
+            .collect(),
+        bounds: policy.bounds,
+        target_ppm: policy.target_ppm,
+    });
+    estimator.end_frame(&Frame {
+        index: 1,
+        is_valid: true,
+        pods: uids.into_iter().map(|uid| (uid, PodUse::default())).collect(),
+        ..Frame::default()
+    });
+    Record {
+        owner: owner(),
+        boot_id: "one".to_owned(),
+        wall: Duration::ZERO,
+        snapshot: estimator.snapshot(Duration::ZERO),
+    }
+}
+
+fn owner() -> Owner {
+    Owner {
+        node: "n1".to_owned(),
+        timing: Profile::Production.name().to_owned(),
+    }
+}

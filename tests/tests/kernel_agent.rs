@@ -1,0 +1,146 @@
+//! The real `headroom-agent` process with less than it would like: two capabilities are enough, and whatever else is
+//! missing is said, once, everywhere, with what to do.
+#![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::time::Duration;
+
+use e2e::{
+    confined::{Confined, TWO_CAPABILITIES},
+    pace::happens_within,
+    seccomp,
+};
+use headroom_agent::status::Status;
+use headroom_proto::v1alpha1::Mode;
+use rustix::{io::Errno, process::Signal};
+use tokio::time::{Instant, sleep};
+use xtask::headroom::get;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    let hooks: Vec<_> = status
+        .programs
+        .iter()
+        .filter(|program| program.health != "ok" || program.flavour.as_deref() != Some("typed"))
+        .collect();
+    assert!(hooks.is_empty(), "{hooks:?}");
+    let seen = status.measured.expect("a second was measured").until_ns;
+    let counts_on = |status: &Status| {
+        status
+            .measured
+            .is_some_and(|measured| measured.until_ns > seen && measured.switches_per_s > 0)
+    };
+    confined
+        .status_until("switches of a later second", counts_on)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_perfmon_it_says_that_it_is_needed() {
+    let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf"];
+    let mut confined = Confined::start(&confiner).await;
+    confined
+        .says_everywhere(&["CAP_BPF and CAP_PERFMON are needed"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_any_capability_it_says_which_are_needed() {
+    let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
+    let mut confined = Confined::start(&confiner).await;
+    confined
+        .says_everywhere(&["CAP_BPF and CAP_PERFMON are needed"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_btf_it_says_which_file_is_missing() {
+    let script = r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#;
+    let mut confined = Confined::start(&["unshare", "--mount", "sh", "-c", script]).await;
+    confined
+        .says_everywhere(&["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"])
+        .await;
+}
+
+/// Under a seccomp profile that answers these commands with this error.
+async fn denied(commands: &[seccomp::Command], errno: Errno) -> Confined {
+    let names: Vec<_> = commands.iter().map(|command| command.name()).collect();
+    let errno = errno.raw_os_error().to_string();
+    Confined::start(&[env!("CARGO_BIN_EXE_e2e-denied"), &names.join(","), &errno]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
+    let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::PERM).await;
+    confined
+        .says_everywhere(&["no lockdown, seccomp or LSM rule against bpf()"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_programs_are_not_known_it_says_so() {
+    let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::INVAL).await;
+    confined
+        .says_everywhere(&["this kernel does not load raw tracepoint programs"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_maps_may_not_be_had_it_says_which() {
+    let mut confined = denied(&[seccomp::Command::MapCreate], Errno::NOMEM).await;
+    confined
+        .says_everywhere(&["create map", "Cannot allocate memory"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_may_be_attached_it_says_so() {
+    let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
+    let mut confined = denied(&commands, Errno::PERM).await;
+    confined
+        .says_everywhere(&["attach to sched_switch", "not permitted"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_frame() {
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    confined
+        .status_until("FULL", |status| status.mode == "FULL")
+        .await;
+    let before = counters(&confined).await;
+    confined.agent.process.signal(Signal::STOP).expect("stop it");
+    sleep(Duration::from_secs(3)).await;
+    confined.agent.process.signal(Signal::CONT).expect("let it go on");
+    let deadline = Instant::now() + happens_within();
+    loop {
+        let [lost, void] = counters(&confined).await;
+        // Windows of 8.39 ms in three seconds, less what the rings hold and the last poll before.
+        if lost - before[0] > 200 && void > before[1] {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{before:?}, then {lost} windows lost and {void} frames void"
+        );
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Windows lost and frames voided so far.
+async fn counters(confined: &Confined) -> [u64; 2] {
+    let (_, metrics) = get(confined.agent.admin, "/metrics").await.expect("metrics");
+    let metrics = String::from_utf8_lossy(&metrics).into_owned();
+    let series = [
+        "headroom_agent_lost_windows_total",
+        r#"headroom_agent_frames_total{result="void"}"#,
+    ];
+    series.map(|series| {
+        let values = metrics
+            .lines()
+            .filter_map(|line| line.strip_prefix(series)?.trim().parse::<u64>().ok());
+        values.sum()
+    })
+}

@@ -1,0 +1,123 @@
+//! Monotonic time in which this process ran.
+//!
+//! Hints age by it. While the process is frozen, or its machine is, no report can come in: that time is left out, or all
+//! hints would be too old at once when it goes on.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// How often somebody asks for the time, at least.
+const EVERY: Duration = Duration::from_secs(1);
+/// A longer time in which nobody asked is a time in which nothing ran.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The clock of this process.
+#[derive(Debug)]
+pub struct Clock {
+    origin: Instant,
+    state: Mutex<State>,
+    longest: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: Duration,
+    lost: Duration,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock {
+    /// A clock that begins now, and that somebody must keep going.
+    pub fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+            state: Mutex::default(),
+            longest: LONGEST,
+        }
+    }
+
+    /// A clock that leaves nothing out, for tests in which nobody keeps it going.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self {
+            longest: Duration::MAX,
+            ..Self::new()
+        }
+    }
+
+    /// Time since the beginning.
+    pub fn now(&self) -> Duration {
+        self.at(self.origin.elapsed())
+    }
+
+    /// Keeps it going until told to stop.
+    pub async fn keep(&self, stop: CancellationToken) {
+        loop {
+            select! {
+                () = stop.cancelled() => return,
+                () = sleep(EVERY) => {}
+            }
+            self.now();
+        }
+    }
+
+    fn at(&self, elapsed: Duration) -> Duration {
+        let State { asked, lost } = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = elapsed.saturating_sub(*asked);
+        if pause > self.longest {
+            warn!(?pause, "nothing ran for a while; hints do not age by it");
+            *lost = lost.saturating_add(pause);
+        }
+        *asked = elapsed.max(*asked);
+        elapsed.saturating_sub(*lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn time_in_which_nothing_ran_is_left_out() {
+        let clock = Clock::new();
+        for second in 0..=10 {
+            assert_eq!(clock.at(seconds(second)), seconds(second));
+        }
+        assert_eq!(clock.at(seconds(610)), seconds(10), "suspended for ten minutes");
+        assert_eq!(clock.at(seconds(611)), seconds(11));
+        assert_eq!(clock.at(seconds(610)), seconds(10), "asked by two at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_kept_going_loses_nothing() {
+        let clock = Clock::new();
+        let stop = CancellationToken::new();
+        let kept = clock.keep(stop.clone());
+        let ended = async {
+            sleep(seconds(300)).await;
+            let now = clock.now();
+            stop.cancel();
+            now
+        };
+        let ((), now) = tokio::join!(kept, ended);
+        assert!(now >= seconds(300), "{now:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! What a hint still says of a node, now that more is known of it than its agent knew.
+
+use headroom_domain::{
+    capacity::amount,
+    estimate::after_departures,
+    hint::{Caution, Found, NodeHint, Origin},
+    policy::InForce,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+use headroom_proto::v1alpha1::Qos;
+
+use super::Cluster;
+use crate::{hints::directive, node::Node, pods::Bound};
+
+/// A larger difference than this between the machine that a hint speaks of and the Node, in percent, is one.
+const CAPACITY_TOLERANCE: u64 = 2;
+
+/// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, and held where
+/// its agent did not know all of this.
+pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut found: Found) -> Found {
+    match (found.origin, hint) {
+        // Whoever wrote it has done this.
+        (Origin::Nudge, _) | (Origin::Stream, None) => {}
+        (Origin::Annotation, _) => {
+            if cluster.pods.has_synced() {
+                found.note.excl = found.note.excl.min(cluster.pods.look(node, guaranteed));
+            }
+        }
+        (Origin::Stream, Some(hint)) => {
+            found.note.excl = exclusive(cluster, hint);
+            let stored = cluster.nodes.get(node);
+            if hint.pods_generation < cluster.pods.changed_at(node) {
+                found.caution = Some(Caution::OlderPods);
+                if let Some(ratios) = stored.and_then(|node| departed(cluster, &node, hint)) {
+                    found.note = found.note.with_ratios(&ratios);
+                }
+            } else if stored.is_some_and(|node| is_of_another_machine(&node, hint)) {
+                found.caution = Some(Caution::OtherCapacity);
+            }
+        }
+    }
+    found
+}
+
+/// What pods that are there hold for themselves alone, as far as they asked for that much.
+fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
+    let is_known = cluster.pods.has_synced();
+    cluster.pods.look(&hint.node, |bound| {
+        let held = hint.trust.iter().map(|trust| {
+            let held = trust.exclusive_cpus_milli;
+            let asked = bound.pods.get(trust.uid.as_str());
+            let asked = asked.filter(|pod| pod.qos == Qos::Guaranteed);
+            let most = asked.map_or(0, |pod| pod.requests.cpu);
+            if is_known { held.min(most) } else { held }
+        });
+        held.fold(0, u64::saturating_add)
+    })
+}
+
+/// CPU requests of the pods that could hold CPUs for themselves alone.
+fn guaranteed(bound: &Bound) -> u64 {
+    let pods = bound.pods.values().filter(|pod| pod.qos == Qos::Guaranteed);
+    pods.fold(0, |sum, pod| sum.saturating_add(pod.requests.cpu))
+}
+
+/// The ratios without the trust in pods that are leaving or gone; `None` where that cannot be told.
+fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResource<Cents>> {
+    let InForce { policy, .. } = cluster.policy(node)?;
+    let PerResource { cpu, memory } = directive::raw(node);
+    let raw = PerResource {
+        cpu: cpu?,
+        memory: memory?,
+    };
+    Some(cluster.pods.look(&node.name, |bound| {
+        after_departures(hint, &raw, &policy, |uid| {
+            let pod = bound.pods.get(uid).filter(|pod| !pod.is_deleting)?;
+            Some(pod.requests)
+        })
+    }))
+}
+
+/// True if the hint's machine has other CPUs than the Node says, or more memory. Less memory can be huge pages, which
+/// agents leave out; an agent that sees too little of it is blind by itself.
+fn is_of_another_machine(node: &Node, hint: &NodeHint) -> bool {
+    let capacity = |resource| {
+        let said = *node.state.capacity.get(resource);
+        amount(resource, &said?)
+    };
+    let apart = |of_node: u64, difference: u64| {
+        u128::from(difference) * 100 > u128::from(of_node) * u128::from(CAPACITY_TOLERANCE)
+    };
+    let PerResource { cpu, memory } = &hint.resources;
+    let has_other_cpus = capacity(Resource::Cpu)
+        .is_some_and(|of_node| cpu.capacity > 0 && apart(of_node, of_node.abs_diff(cpu.capacity)));
+    let has_more_memory = capacity(Resource::Memory)
+        .is_some_and(|of_node| apart(of_node, memory.capacity.saturating_sub(of_node)));
+    has_other_cpus || has_more_memory
+}

@@ -1,0 +1,224 @@
+//! Whatever happens in whatever order, allocatable is raw or amplified once, and comes to be what the rules say.
+//!
+//! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status,
+//! ratios, modes and policies that change, hints that come, age and go, replicas that die, start anew or are behind, the
+//! floor policy, Nodes that are made again. Every write of the status goes through the real router and steps, each
+//! replica with its own real stores, nudges and sweeps are those that the real rules ask for; the API server, the kubelet
+//! and the floor policy are modelled. After each write the stored Node is compared with what [`oracle`] says may be
+//! there, and in the end, when all is quiet, with what must be there.
+//!
+//! `HEADROOM_INTERLEAVINGS` sets the number of runs, `HEADROOM_SEED` where the series begins; a failure prints the seed and
+//! the shortest row of steps that still fails. A soak: `HEADROOM_INTERLEAVINGS=1000000 HEADROOM_SEED=$RANDOM cargo test
+//! --release -p headroom-webhook interleavings`.
+
+mod floor;
+mod oracle;
+mod replica;
+mod world;
+
+use std::{env, thread};
+
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    test_runner::{Config, RngSeed, TestError, TestRunner},
+};
+
+use self::world::World;
+
+/// Runs, unless the environment says otherwise.
+const RUNS: u32 = 10_000;
+/// Where the series begins, unless the environment says otherwise.
+const SEED: u64 = 17;
+/// The most steps of a run before all is quiet.
+const LONGEST: usize = 40;
+/// Threads that share the runs.
+const THREADS: u32 = 2;
+
+/// One thing that happens. Numbers are indexes, taken modulo what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Seconds pass.
+    Wait(u16),
+    /// The kubelet compares its status with the Node as it was `lag` revisions ago, and writes what differs.
+    Sync { lag: usize },
+    /// The same, and heartbeats are written whatever is the same: every 5 minutes.
+    Report { lag: usize },
+    /// The kubelet starts: it reads its Node and reports.
+    Restart,
+    /// The machine gets another size.
+    Machine(usize),
+    /// Capacity and raw values grow so that raw CPU becomes what is stored now.
+    RawBecomesStored,
+    /// Somebody else writes the status.
+    Others(Others),
+    /// Somebody sets or removes an annotation.
+    Annotate(Annotation),
+    /// A policy comes into force on one replica, or on both.
+    Policy { policy: usize, replica: Option<usize> },
+    /// The agent reports to one replica, or to both; or one reports that speaks for the Node of an earlier life.
+    Hint {
+        cents: usize,
+        replica: Option<usize>,
+        is_of_old_life: bool,
+    },
+    /// The agent's stream to a replica ends.
+    Leave(usize),
+    /// A replica nudges, if that is due.
+    Nudge(usize),
+    /// A replica sweeps as leader, if anything is amiss.
+    Sweep(usize),
+    /// A replica hears of the Node as it is now.
+    Hear(usize),
+    /// A replica starts anew: hints are gone.
+    StartAnew(usize),
+    /// A replica starts without having heard from the API server.
+    StartBlind(usize),
+    /// A replica goes, or comes back as it was.
+    Outage { replica: usize, is_over: bool },
+    /// The API server's calls go to this replica.
+    Route(usize),
+    /// The floor policy is installed or removed.
+    Floor(bool),
+    /// The Node is deleted and made again, by its kubelet or by a human from a copy with all annotations.
+    Recreate { is_copy: bool },
+}
+
+/// A write of the status that is no sync of the kubelet's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// The node-problem-detector sets a condition of its own.
+    Problem,
+    /// A device plugin's resource comes or goes, by the kubelet's hand.
+    Device,
+    /// The cloud controller writes an address.
+    Address(u8),
+    /// A human sets allocatable CPU by hand.
+    Edit(usize),
+    /// A human takes allocatable CPU back to what it was `lag` revisions ago.
+    Revert { lag: usize },
+}
+
+/// An annotation that people write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Annotation {
+    /// The ratios of both resources.
+    Ratio(Option<usize>),
+    /// The mode.
+    Mode(Option<usize>),
+}
+
+/// A run: what happens, and how it ends.
+#[derive(Debug, Clone)]
+struct Run {
+    steps: Vec<Step>,
+    /// Who gets reports when all is quiet: nobody, one replica, or both.
+    quiet_streams: usize,
+    /// What they say.
+    quiet_cents: usize,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = 0..8_usize;
+    let replica = 0..2_usize;
+    let lag = prop_oneof![3 => Just(0_usize), 2 => 1..6_usize];
+    let which = || prop_oneof![1 => Just(None), 1 => (0..2_usize).prop_map(Some)];
+    prop_oneof![
+        3 => prop_oneof![4 => 1..40_u16, 2 => 40..400_u16, 1 => 400..4_000_u16].prop_map(Step::Wait),
+        8 => lag.clone().prop_map(|lag| Step::Sync { lag }),
+        3 => lag.clone().prop_map(|lag| Step::Report { lag }),
+        1 => Just(Step::Restart),
+        2 => index.clone().prop_map(Step::Machine),
+        1 => Just(Step::RawBecomesStored),
+        2 => Just(Step::Others(Others::Problem)),
+        1 => Just(Step::Others(Others::Device)),
+        1 => any::<u8>().prop_map(|last| Step::Others(Others::Address(last))),
+        1 => index.clone().prop_map(|edit| Step::Others(Others::Edit(edit))),
+        1 => lag.prop_map(|lag| Step::Others(Others::Revert { lag })),
+        3 => option::of(index.clone()).prop_map(|ratio| Step::Annotate(Annotation::Ratio(ratio))),
+        2 => option::of(index.clone()).prop_map(|mode| Step::Annotate(Annotation::Mode(mode))),
+        2 => (index.clone(), which()).prop_map(|(policy, replica)| Step::Policy { policy, replica }),
+        4 => (index, which(), prop::bool::weighted(0.1)).prop_map(|(cents, replica, is_of_old_life)| Step::Hint {
+            cents,
+            replica,
+            is_of_old_life,
+        }),
+        1 => replica.clone().prop_map(Step::Leave),
+        3 => replica.clone().prop_map(Step::Nudge),
+        2 => replica.clone().prop_map(Step::Sweep),
+        4 => replica.clone().prop_map(Step::Hear),
+        1 => replica.clone().prop_map(Step::StartAnew),
+        1 => replica.clone().prop_map(Step::StartBlind),
+        3 => (replica.clone(), any::<bool>()).prop_map(|(replica, is_over)| Step::Outage { replica, is_over }),
+        3 => replica.prop_map(Step::Route),
+        1 => any::<bool>().prop_map(Step::Floor),
+        1 => any::<bool>().prop_map(|is_copy| Step::Recreate { is_copy }),
+    ]
+}
+
+fn run() -> impl Strategy<Value = Run> {
+    (vec(step(), 1..LONGEST), 0..3_usize, 0..8_usize).prop_map(|(steps, quiet_streams, quiet_cents)| Run {
+        steps,
+        quiet_streams,
+        quiet_cents,
+    })
+}
+
+impl Run {
+    /// What went wrong, if anything did.
+    fn check(&self) -> Result<(), String> {
+        let mut world = World::new();
+        for step in &self.steps {
+            world.take(*step).map_err(|wrong| format!("{step:?}: {wrong}"))?;
+        }
+        world
+            .be_quiet(self.quiet_streams, self.quiet_cents)
+            .map_err(|wrong| format!("when all is quiet: {wrong}"))
+    }
+}
+
+/// A number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text:?} is not a number")),
+    )
+}
+
+/// Runs so many runs of a series; the shortest that fails, and why.
+fn series(seed: u64, runs: u32) -> Result<(), (String, Run)> {
+    let config = Config {
+        cases: runs,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Config::default()
+    };
+    let checked = TestRunner::new(config).run(&run(), |run| run.check().map_err(TestCaseError::fail));
+    match checked {
+        Ok(()) => Ok(()),
+        Err(TestError::Fail(reason, run)) => Err((reason.to_string(), run)),
+        Err(TestError::Abort(reason)) => panic!("no runs: {reason}"),
+    }
+}
+
+#[test]
+fn allocatable_is_always_raw_or_amplified_once_whatever_happens_in_whatever_order() {
+    let runs = setting("HEADROOM_INTERLEAVINGS").map_or(RUNS, |runs| u32::try_from(runs).unwrap());
+    let seed = setting("HEADROOM_SEED").unwrap_or(SEED);
+    let seeds: Vec<u64> = (0..u64::from(THREADS)).map(|thread| seed + thread).collect();
+    let failed = thread::scope(|scope| {
+        let threads: Vec<_> = seeds
+            .iter()
+            .map(|&seed| (seed, scope.spawn(move || series(seed, runs.div_ceil(THREADS)))))
+            .collect();
+        threads
+            .into_iter()
+            .find_map(|(seed, thread)| Some((seed, thread.join().expect("a series").err()?)))
+    });
+    if let Some((seed, (reason, run))) = failed {
+        panic!("seed {seed}: {reason}\n{run:?}");
+    }
+}

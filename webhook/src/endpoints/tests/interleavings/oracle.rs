@@ -1,0 +1,126 @@
+//! What may be stored, told apart from how it is decided.
+//!
+//! The truth about raw is what was last told of it: by the kubelet, in a write that contains the value, or by anybody else
+//! who changed the value, because that is the new baseline. A value above the node's capacity is nobody's truth, but it may
+//! be there while no webhook answers. Where what is told could as well be what was made of an
+//! earlier truth, as when somebody puts an amplified value back, both stay possible. At every revision allocatable is a
+//! truth, or a truth times a ratio that was asked for at some time for this Node, cut off once. A hint may be followed in
+//! steps, so all whole cents on the way to it count. Ratios of annotations are prime numbers of cents and no two machines
+//! are alike, so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU
+//! value in a hundred that comes out the same by chance; memory is counted in bytes and comes out the same never.
+
+use std::collections::BTreeSet;
+
+use headroom_domain::{
+    policy::{Bounds, Policy},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+/// What was told, and which ratios were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    truths: PerResource<BTreeSet<u64>>,
+    /// All that ever were, in this life of the Node.
+    past: PerResource<BTreeSet<u64>>,
+    /// Values that were written and are no truth.
+    shown: PerResource<BTreeSet<u64>>,
+    /// Ratios of annotations in this life of the Node, in cents.
+    annotated: BTreeSet<u32>,
+    /// Ratios of hints in this life of the Node, in cents.
+    hinted: BTreeSet<u32>,
+    /// Policies that were in force at any time.
+    policies: Vec<Policy>,
+}
+
+impl Oracle {
+    /// Somebody told that raw is `value`.
+    pub(super) fn told(&mut self, resource: Resource, value: u64) {
+        let ratios = self.ratios(resource);
+        let is_made =
+            |truth: &u64| *truth != value && ratios.iter().any(|&cents| times(*truth, cents) == value);
+        let made_of: BTreeSet<u64> = self.past.get(resource).iter().copied().filter(is_made).collect();
+        let truths = self.truths.get_mut(resource);
+        if made_of.is_empty() {
+            truths.clear();
+            self.shown.get_mut(resource).clear();
+        }
+        truths.extend(made_of);
+        truths.insert(value);
+        self.past.get_mut(resource).insert(value);
+    }
+
+    /// Somebody wrote a value that cannot be raw. It hides what was there, so until raw is told again anything that was
+    /// true before may stand in for it.
+    pub(super) fn shown(&mut self, resource: Resource, value: u64) {
+        self.shown.get_mut(resource).insert(value);
+        let past = self.past.get(resource).clone();
+        self.truths.get_mut(resource).extend(past);
+    }
+
+    /// A ratio annotation is there.
+    pub(super) fn annotated(&mut self, cents: u32) {
+        self.annotated.insert(cents);
+    }
+
+    /// A hint is there.
+    pub(super) fn hinted(&mut self, cents: u32) {
+        self.hinted.insert(cents);
+    }
+
+    /// A policy is in force.
+    pub(super) fn allowed(&mut self, policy: Policy) {
+        if !self.policies.contains(&policy) {
+            self.policies.push(policy);
+        }
+    }
+
+    /// The Node is another one: nothing of the old one counts.
+    pub(super) fn forget(&mut self) {
+        self.annotated.clear();
+        self.hinted.clear();
+        self.truths = PerResource::default();
+        self.past = PerResource::default();
+        self.shown = PerResource::default();
+    }
+
+    /// True if that may be stored.
+    pub(super) fn allows(&self, resource: Resource, value: u64) -> bool {
+        let ratios = self.ratios(resource);
+        let truths = self.truths.get(resource);
+        self.shown.get(resource).contains(&value)
+            || truths
+                .iter()
+                .any(|&truth| ratios.iter().any(|&cents| times(truth, cents) == value))
+    }
+
+    /// What was told, for messages.
+    pub(super) fn truths(&self, resource: Resource) -> &BTreeSet<u64> {
+        self.truths.get(resource)
+    }
+
+    /// All ratios that were in force for a resource, in cents.
+    fn ratios(&self, resource: Resource) -> BTreeSet<u32> {
+        let mut ratios = BTreeSet::from([Cents::ONE.0]);
+        for policy in &self.policies {
+            let max = policy.static_max.get(resource).0;
+            ratios.extend(self.annotated.iter().map(|&cents| cents.clamp(Cents::ONE.0, max)));
+            let bounds: Bounds = *policy.bounds.get(resource);
+            // A hint moves on from whatever was applied last.
+            for &cents in self
+                .hinted
+                .iter()
+                .chain(self.annotated.iter().filter(|_| !self.hinted.is_empty()))
+            {
+                let cents = bounds.clamp(Cents(cents)).0;
+                ratios.extend(cents.min(Cents::ONE.0)..=cents.max(Cents::ONE.0));
+            }
+        }
+        ratios
+    }
+}
+
+/// A raw value times a ratio, cut off.
+pub(super) fn times(raw: u64, cents: u32) -> u64 {
+    u64::try_from(u128::from(raw) * u128::from(cents) / 100).expect("amounts are small here")
+}
