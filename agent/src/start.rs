@@ -119,7 +119,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
     let access = access(&args)?;
     let socket = (!args.debug_socket.as_os_str().is_empty()).then(|| Socket::bind(&args.debug_socket));
     // Measuring matters more than being asked about it.
-    let tell = |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
+    let tell =
+        |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
     let socket = socket.and_then(|bound| bound.map_err(tell).ok());
     let timing = args.timing.timing();
     info!(node = args.node_name, timing = %args.timing, "starting");

@@ -34,7 +34,7 @@ use self::{
     args::{Loops, Seeds},
     frontier::{DominanceRow, FrontierRow},
     open::OpenRow,
-    policy::{KINDS, Kind, RAW, Settings},
+    policy::{Kind, RAW, Settings},
     report::{Parameters, Row},
     source::Machine,
     study::{Load, Study},
@@ -83,7 +83,7 @@ pub struct Estimator {
     /// Which loops are run: nodes that refill under each policy, predictions on places that are raw's, or both.
     #[arg(long = "loop", value_enum, default_value_t)]
     loops: Loops,
-    /// Only this policy, beside raw; may be repeated.
+    /// Only this policy, beside raw; may be repeated. Changed forms of ours run only when named.
     #[arg(long, value_name = "NAME", value_parser = args::policy)]
     policy: Vec<String>,
     /// Move ours and the oracle along theta too, and compare all others with them.
@@ -197,12 +197,12 @@ impl Estimator {
 
     /// The policies to run, raw first.
     fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
-        let is_asked_for =
-            |name: &str| self.policy.is_empty() || self.policy.iter().any(|asked| asked == name);
-        KINDS
-            .iter()
-            .copied()
-            .filter(move |kind| kind.name == RAW || is_asked_for(kind.name))
+        let is_idea = |kind: &Kind| policy::IDEAS.iter().any(|idea| idea.name == kind.name);
+        let is_asked_for = move |kind: &Kind| match self.policy.as_slice() {
+            [] => !is_idea(kind),
+            asked => asked.iter().any(|name| name == kind.name),
+        };
+        policy::all().filter(move |kind| kind.name == RAW || is_asked_for(kind))
     }
 
     fn settings(&self, resource: Resource) -> Settings {

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
-use super::policy::KINDS;
+use super::policy;
 
 /// Most seeds of a run.
 const MOST_SEEDS: usize = 100;
@@ -81,7 +81,7 @@ fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
 
 /// The name of a policy.
 pub(super) fn policy(text: &str) -> Result<String, String> {
-    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = policy::all().map(|kind| kind.name).collect();
     if names.contains(&text) {
         Ok(text.to_owned())
     } else {

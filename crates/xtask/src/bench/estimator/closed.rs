@@ -12,7 +12,7 @@ use super::{
     figures::Figures,
     node::{Node, Pod},
     policy::{Policy, Settings},
-    source::Source,
+    source::{Source, Workload},
 };
 
 /// Most pods that a node is given in one frame.
@@ -52,11 +52,13 @@ impl<'a> Backlog<'a> {
     }
 
     fn take(&mut self, start: usize) -> Pod {
+        let Workload { limit, usage } = self.source.workload(self.node, self.number, start);
         let pod = Pod {
             uid: format!("pod-{:06}", self.number),
             request: self.request,
+            limit,
             start,
-            usage: self.source.usage(self.node, self.number, start),
+            usage,
         };
         self.number += 1;
         self.request = self.source.request(self.node, self.number);

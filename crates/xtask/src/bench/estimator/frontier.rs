@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    policy::{ORACLE, OURS, RAW, Settings},
+    policy::{ORACLE, OURS, PEAK_RULE, RAW, Settings},
     report::{Row, rounded},
 };
 
@@ -28,7 +28,9 @@ pub(super) struct DominanceRow {
     name: String,
     requests_per_allocatable: f64,
     excess_pct: f64,
-    /// Ours at the same requests; null where no theta gets there.
+    /// Which form of ours was moved there: as published, or where that ends the bare peak rule.
+    by: Option<&'static str>,
+    /// The excess of that at the same requests; null where no theta gets there.
     headroom_excess_pct: Option<f64>,
     /// Does ours violate no more there? Null where no theta gets there.
     headroom_dominates: Option<bool>,
@@ -69,7 +71,8 @@ pub(super) fn moved(settings: Settings) -> impl Iterator<Item = (f64, Settings)>
 
 /// Each policy beside ours and the oracle.
 pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
-    let (ours, oracle) = (curve(frontier, OURS), curve(frontier, ORACLE));
+    let ours = [OURS, PEAK_RULE].map(|name| (name, curve(frontier, name)));
+    let oracle = curve(frontier, ORACLE);
     // Excess may fall a little where requests grow: only what is riskier than all before it is a trade.
     let mut by_risk: Vec<(f64, f64)> = Vec::new();
     for &(requests, excess) in &oracle {
@@ -82,7 +85,10 @@ pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<Dominance
         .find(|row| row.name == RAW)
         .map_or(0.0, |row| row.requests_per_allocatable);
     let beside = |row: &Row| {
-        let headroom_excess_pct = interpolated(&ours, row.requests_per_allocatable).map(rounded);
+        let at_its_requests =
+            |(name, curve): &(_, Vec<_>)| Some((*name, interpolated(curve, row.requests_per_allocatable)?));
+        let there = ours.iter().find_map(at_its_requests);
+        let headroom_excess_pct = there.map(|(_, excess)| rounded(excess));
         let most = interpolated(&by_risk, row.excess_pct);
         let share = most.map(|most| 100.0 * (row.requests_per_allocatable - of_raw) / (most - of_raw));
         DominanceRow {
@@ -91,6 +97,7 @@ pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<Dominance
             name: row.name.clone(),
             requests_per_allocatable: row.requests_per_allocatable,
             excess_pct: row.excess_pct,
+            by: there.map(|(name, _)| name),
             headroom_excess_pct,
             headroom_dominates: headroom_excess_pct.map(|ours| ours <= row.excess_pct),
             share_of_oracle_pct: share.map(rounded),
@@ -133,6 +140,8 @@ mod tests {
         let frontier = [
             point(OURS, 1.0, 0.0),
             point(OURS, 1.2, 0.2),
+            point(PEAK_RULE, 1.1, 0.3),
+            point(PEAK_RULE, 1.3, 0.5),
             point(ORACLE, 1.4, 0.0),
             point(ORACLE, 1.6, 1.0),
         ];
@@ -140,19 +149,28 @@ mod tests {
             row(RAW, 1.0, 0.0),
             row("better", 1.1, 0.05),
             row("worse", 1.1, 0.5),
-            row("further", 1.5, 3.0),
+            row("further", 1.25, 0.7),
+            row("out of reach", 1.5, 3.0),
         ];
         let dominance = dominance(&rows, &frontier);
         let verdicts: Vec<_> = dominance
             .iter()
-            .map(|row| (row.name.as_str(), row.headroom_excess_pct, row.headroom_dominates))
+            .map(|row| {
+                (
+                    row.name.as_str(),
+                    row.by,
+                    row.headroom_excess_pct,
+                    row.headroom_dominates,
+                )
+            })
             .collect();
         assert_eq!(
             verdicts,
             [
-                ("better", Some(0.1), Some(false)),
-                ("worse", Some(0.1), Some(true)),
-                ("further", None, None)
+                ("better", Some(OURS), Some(0.1), Some(false)),
+                ("worse", Some(OURS), Some(0.1), Some(true)),
+                ("further", Some(PEAK_RULE), Some(0.45), Some(true)),
+                ("out of reach", None, None, None)
             ]
         );
         // At an excess of 0.5 the oracle has 1.5: a tenth of five tenths.

@@ -15,6 +15,8 @@ pub(super) struct Pod {
     pub(super) uid: String,
     /// What it asks for.
     pub(super) request: u64,
+    /// What it cannot use more of.
+    pub(super) limit: u64,
     /// The frame in which it started.
     pub(super) start: usize,
     /// What it uses in each frame of its life, or until the end of the run.
@@ -71,6 +73,11 @@ impl Node {
             spread: P99 * cv,
             demand: vec![Demand::default(); frames],
         }
+    }
+
+    /// Coefficient of variation of a pod's use within a frame.
+    pub(super) fn cv(&self) -> f64 {
+        self.spread / P99
     }
 
     /// The pods.
@@ -145,7 +152,7 @@ impl Node {
 pub(super) mod tests {
     use super::*;
 
-    /// A node of 32 CPUs with these pods: request, first frame, use.
+    /// A node of 32 CPUs with these pods: request, which is the limit too, first frame, use.
     pub(in super::super) fn node(pods: &[(u64, usize, Vec<u64>)]) -> Node {
         let machine = Machine::of(headroom_domain::resource::Resource::Cpu);
         let mut node = Node::new(machine, 0.5, 1200);
@@ -153,6 +160,7 @@ pub(super) mod tests {
             node.bind(Pod {
                 uid: number.to_string(),
                 request: *request,
+                limit: *request,
                 start: *start,
                 usage: usage.clone(),
             });

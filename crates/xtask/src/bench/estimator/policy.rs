@@ -1,6 +1,7 @@
 //! The policies that are compared: ours, and the others by their published definitions.
 
 mod fixed;
+mod ideas;
 mod katalyst;
 mod koordinator;
 mod measured;
@@ -57,6 +58,8 @@ pub(super) struct Kind {
 pub(super) const RAW: &str = "raw";
 /// Ours.
 pub(super) const OURS: &str = "headroom";
+/// Ours, reduced to the peak.
+pub(super) const PEAK_RULE: &str = "headroom-peak-rule";
 /// The bound nobody can beat.
 pub(super) const ORACLE: &str = "oracle";
 
@@ -78,6 +81,20 @@ pub(super) static KINDS: &[&Kind] = &[
     &measured::KIND,
     &oracle::KIND,
 ];
+
+/// Ours, changed: run when asked for by name, and the peak rule along theta.
+pub(super) static IDEAS: &[&Kind] = &[
+    &ideas::PEAK_RULE,
+    &ideas::WEEKLY,
+    &ideas::WEEK_OF_FRAMES,
+    &ideas::MIN_OF_FIVE,
+    &ideas::SIBLINGS,
+];
+
+/// All of both.
+pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().chain(IDEAS).copied()
+}
 
 impl Settings {
     /// `wanted` within the bounds of the ratio.

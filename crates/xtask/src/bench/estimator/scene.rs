@@ -82,6 +82,7 @@ pub(super) fn step(settings: Settings) -> Scene {
         node.bind(Pod {
             uid: format!("pod-{number:02}"),
             request,
+            limit: request,
             start: 0,
             usage: (0..frames).map(usage).collect(),
         });

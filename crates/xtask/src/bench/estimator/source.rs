@@ -9,6 +9,8 @@ use super::real::{real, whole};
 
 /// Frames of five minutes in a day.
 pub(super) const DAY: usize = 288;
+/// Frames in an hour.
+pub(super) const HOUR: usize = 12;
 /// Nodes that share service classes.
 pub(super) const GROUP: u32 = 8;
 
@@ -17,8 +19,17 @@ pub(super) trait Source: Sync {
     /// What the pod asks for.
     fn request(&self, node: u32, number: u32) -> u64;
 
-    /// What the pod uses on average in each frame of its life if it starts in frame `start`, up to the end of the run.
-    fn usage(&self, node: u32, number: u32, start: usize) -> Vec<u64>;
+    /// What the pod does if it starts in frame `start`.
+    fn workload(&self, node: u32, number: u32, start: usize) -> Workload;
+}
+
+/// What a pod does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Workload {
+    /// What it cannot use more of.
+    pub(super) limit: u64,
+    /// What it uses on average in each frame of its life, up to the end of the run.
+    pub(super) usage: Vec<u64>,
 }
 
 /// A node's size. All nodes are the same, so that ratios compare.

@@ -12,7 +12,7 @@ use super::{
     frontier::{self, DominanceRow, FrontierRow},
     open::{OpenRow, Predictions},
     page::Section,
-    policy::{Kind, ORACLE, OURS, Settings},
+    policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
     report::{Outcome, Row},
     scene,
     source::{DAY, Source},
@@ -197,13 +197,21 @@ impl<'a> Study<'a> {
         self.kinds.get(..count).unwrap_or_default()
     }
 
+    /// Ours and the oracle if they are run, and with ours its bare peak rule.
+    fn moved_kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        let is_run = |name: &str| self.closed_kinds().iter().any(|kind| kind.name == name);
+        policy::all().filter(move |kind| match kind.name {
+            OURS | ORACLE => is_run(kind.name),
+            PEAK_RULE => is_run(OURS),
+            _ => false,
+        })
+    }
+
     /// Ours and the oracle at each theta.
     fn frontier(&self, raw: &Outcome) -> Result<Vec<FrontierRow>> {
         let mut rows = Vec::new();
-        for name in [OURS, ORACLE] {
-            let Some(kind) = self.closed_kinds().iter().find(|kind| kind.name == name) else {
-                continue;
-            };
+        for kind in self.moved_kinds() {
+            let name = kind.name;
             for (theta, settings) in frontier::moved(self.settings) {
                 let mut outcome = Outcome::default();
                 for &seed in self.seeds {

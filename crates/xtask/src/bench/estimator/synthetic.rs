@@ -11,7 +11,7 @@ use rand_distr::{Beta, Distribution as _, Exp1, StandardNormal};
 use super::{
     random::{Ar1, Stream},
     real::{long, real, whole},
-    source::{DAY, GROUP, Nature, Source},
+    source::{DAY, GROUP, Nature, Source, Workload},
 };
 
 /// Service classes of a group of nodes.
@@ -92,7 +92,7 @@ impl Source for Synthetic {
     }
 
     /// request × min(cap, base × clock × exp(0.25 own + 0.20 class) × surge × spike), as in appendix A.
-    fn usage(&self, node: u32, number: u32, start: usize) -> Vec<u64> {
+    fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
         let mut random = Stream::Pod { node, number }.of(self.seed);
         let nature = Nature::draw(Resource::Cpu, &mut random);
         let base = self.base(node, nature.is_batch, &mut random);
@@ -107,23 +107,25 @@ impl Source for Synthetic {
         let mut own = Ar1::new(0.95, &mut random);
         let mut spike = Burst::default();
         let end = start.saturating_add(nature.life).min(self.frames);
-        (start..end)
-            .map(|frame| {
-                let shared = if nature.is_batch {
-                    1.0
-                } else {
-                    clock.factor(frame) * class.get(frame).copied().unwrap_or(1.0)
-                };
-                let warming = if starts_slowly && frame < start + WARMING {
-                    WARMING_SHARE
-                } else {
-                    1.0
-                };
-                let noise = (0.25 * own.next(&mut random)).exp();
-                let share = base * shared * noise * spike.spiked(&mut random) * warming;
-                whole(real(nature.request) * share.min(cap))
-            })
-            .collect()
+        let mut use_in = |frame| {
+            let shared = if nature.is_batch {
+                1.0
+            } else {
+                clock.factor(frame) * class.get(frame).copied().unwrap_or(1.0)
+            };
+            let warming = if starts_slowly && frame < start + WARMING {
+                WARMING_SHARE
+            } else {
+                1.0
+            };
+            let noise = (0.25 * own.next(&mut random)).exp();
+            let share = base * shared * noise * spike.spiked(&mut random) * warming;
+            whole(real(nature.request) * share.min(cap))
+        };
+        Workload {
+            limit: whole(real(nature.request) * cap),
+            usage: (start..end).map(&mut use_in).collect(),
+        }
     }
 }
 

@@ -73,7 +73,10 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
         .iter()
         .map(|row| row["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>());
+    assert_eq!(
+        names,
+        policy::KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>()
+    );
     for row in report["policies"].as_array().unwrap() {
         for figure in [
             "requests_per_allocatable",

@@ -20,7 +20,7 @@ use rand::Rng as _;
 
 use super::{
     random::Stream,
-    source::{DAY, Nature, Source},
+    source::{DAY, Nature, Source, Workload},
 };
 
 /// How names of trace files end.
@@ -172,7 +172,8 @@ impl Source for Playback<'_> {
         Nature::draw(self.set.resource, &mut Stream::Pod { node, number }.of(self.seed)).request
     }
 
-    fn usage(&self, node: u32, number: u32, start: usize) -> Vec<u64> {
+    /// The limit is the request: use was recorded as a part of what the workload was given.
+    fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
         let mut random = Stream::Pod { node, number }.of(self.seed);
         let nature = Nature::draw(self.set.resource, &mut random);
         let end = start.saturating_add(nature.life).min(self.frames);
@@ -194,7 +195,10 @@ impl Source for Playback<'_> {
                 u64::try_from(u128::from(nature.request) * u128::from(part) / 10_000).unwrap_or(u64::MAX),
             );
         }
-        usage
+        Workload {
+            limit: nature.request,
+            usage,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! koordinator, `pkg/koordlet/prediction`: per pod and for all pods together an exponential histogram with decay (CPU: first
 //! bucket 0.025 cores, 5 % growth, up to 1024 cores, half-life 12 h, p95; memory: 5 MiB, 5 %, 2 TiB, 24 h, p98), each peak with
 //! a safety margin of 10 %; only pods older than 24 h give. Reclaimable = min(sum of request - peak, all requests - peak of all - peak
-//! of the system, what is unused now). There it feeds extended resources; here it is added to allocatable. It trains on
-//! means of a minute; here a frame is the shortest time.
+//! of the system, what is unused now), and in both predictions no more than the capacity beside the peaks. There it feeds
+//! extended resources; here it is added to allocatable. It trains on means of a minute; here a frame is the shortest time.
 
 use std::collections::HashMap;
 
@@ -69,13 +69,17 @@ impl Peak {
     fn reclaimable(&self, node: &Node) -> u64 {
         let peak = |histogram: &Histogram| with_margin(whole(histogram.peak(&self.shape)));
         let old = node.pods().iter().filter(|pod| node.now >= pod.start + DAY);
-        let of_pods: u64 = old
-            .filter_map(|pod| Some(pod.request.saturating_sub(peak(self.pods.get(&pod.uid)?))))
-            .sum();
-        let system = with_margin(node.machine.system);
-        let of_node = node.bound().saturating_sub(peak(&self.all) + system);
+        let peaks = old.filter_map(|pod| Some((pod.request, peak(self.pods.get(&pod.uid)?))));
+        let (given, kept) = peaks.fold((0, 0), |(given, kept), (request, peak)| {
+            (given + request.saturating_sub(peak), kept + peak)
+        });
+        let capacity = node.machine.capacity;
+        let of_pods = capacity.saturating_sub(kept).min(given);
+        let of_node = capacity
+            .min(node.bound())
+            .saturating_sub(peak(&self.all) + with_margin(node.machine.system));
         let last = node.now.saturating_sub(1);
-        let unused = node.machine.capacity.saturating_sub(node.used(last));
+        let unused = capacity.saturating_sub(node.used(last));
         of_pods.min(of_node).min(unused)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, View},
+    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View},
     policy::Bounds,
     resource::{PerResource, Resource},
 };
@@ -29,13 +29,23 @@ pub(in super::super) struct Measured {
 impl Measured {
     /// An estimator that knows nothing yet.
     pub(in super::super) fn new(settings: &Settings) -> Self {
-        let mut estimator = Estimator::new(Profile::Production.timing());
+        Self::with(settings, Profile::Production.timing())
+    }
+
+    /// The same with another timing.
+    pub(super) fn with(settings: &Settings, timing: Timing) -> Self {
+        let mut estimator = Estimator::new(timing);
         estimator.reset_outcomes(settings.is_calibrated);
         Self {
             settings: *settings,
             estimator,
             seen: None,
         }
+    }
+
+    /// What it was made for.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What it says of the resource that is simulated.
@@ -52,6 +62,34 @@ impl Measured {
         let mut pair = PerResource::default();
         *pair.get_mut(self.settings.resource) = value;
         pair
+    }
+
+    /// What the agent would have measured in the node's frame `now`.
+    pub(super) fn frame(&self, node: &Node) -> Frame {
+        let used = |used| {
+            let used = self.only(used);
+            PodUse {
+                low: used,
+                high: used,
+            }
+        };
+        let pods: BTreeMap<String, PodUse> = node
+            .pods()
+            .iter()
+            .filter_map(|pod| Some((pod.uid.clone(), used(pod.used(node.now)?))))
+            .collect();
+        Frame {
+            index: node.index(),
+            is_valid: true,
+            peak: self.only(node.peak(node.now)),
+            pods,
+            ..Frame::default()
+        }
+    }
+
+    /// Takes in a frame.
+    pub(super) fn end(&mut self, frame: &Frame) {
+        self.estimator.end_frame(frame);
     }
 
     fn view(&self, node: &Node) -> View {
@@ -91,24 +129,7 @@ impl Policy for Measured {
     }
 
     fn end_frame(&mut self, node: &Node) {
-        let used = |used| {
-            let used = self.only(used);
-            PodUse {
-                low: used,
-                high: used,
-            }
-        };
-        let pods: BTreeMap<String, PodUse> = node
-            .pods()
-            .iter()
-            .filter_map(|pod| Some((pod.uid.clone(), used(pod.used(node.now)?))))
-            .collect();
-        self.estimator.end_frame(&Frame {
-            index: node.index(),
-            is_valid: true,
-            peak: self.only(node.peak(node.now)),
-            pods,
-            ..Frame::default()
-        });
+        let frame = self.frame(node);
+        self.end(&frame);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Bashir et al., "Take it to the Limit: Peak Prediction-driven Resource Overcommitment in Datacenters", EuroSys 2021, and its
 //! simulator, github.com/googleinterns/cluster-resource-forecast. Tasks with less than 2 hours of samples count with their
-//! limit, which is the request here; use above the limit counts as the limit. A pod fits if its limit fits beside the
-//! predicted peak; there is no highest ratio.
+//! limit; use above the limit counts as the limit. A pod fits if its request fits beside the predicted peak; there is no
+//! highest ratio.
 
 use super::{Kind, Policy, Settings};
 use crate::bench::estimator::{
@@ -67,7 +67,7 @@ impl Predictor {
     fn peak(&self, node: &Node) -> u64 {
         let is_warm = |pod: &&Pod| pod.seen(node.now, WARM).len() == WARM;
         let (warm, cold): (Vec<&Pod>, Vec<&Pod>) = node.pods().iter().partition(is_warm);
-        let limits: u64 = cold.iter().map(|pod| pod.request).sum();
+        let limits: u64 = cold.iter().map(|pod| pod.limit).sum();
         let peak = if warm.is_empty() {
             0.0
         } else {
@@ -94,7 +94,7 @@ impl Policy for Predictor {
 
 /// Use counts up to the limit.
 fn capped(pod: &Pod, used: u64) -> u64 {
-    used.min(pod.request)
+    used.min(pod.limit)
 }
 
 /// min(1, mean + 5 sigma) of the series of use per limit, times the limits of now. Each sample of the series is of the warm
@@ -104,7 +104,7 @@ fn n_sigma(warm: &[&Pod], now: usize, window: usize) -> f64 {
     for frame in now.saturating_sub(window)..now {
         let there = warm.iter().filter_map(|pod| Some((pod, pod.used(frame)?)));
         let (used, limits) = there.fold((0, 0), |(used, limits), (pod, use_then)| {
-            (used + capped(pod, use_then), limits + pod.request)
+            (used + capped(pod, use_then), limits + pod.limit)
         });
         if limits > 0 {
             series.push(real(used) / real(limits));
@@ -114,7 +114,7 @@ fn n_sigma(warm: &[&Pod], now: usize, window: usize) -> f64 {
     let mean = series.iter().sum::<f64>() / count;
     let squares: f64 = series.iter().map(|value| (value - mean).powi(2)).sum();
     let deviation = (squares / (count - 1.0)).sqrt();
-    let limits: u64 = warm.iter().map(|pod| pod.request).sum();
+    let limits: u64 = warm.iter().map(|pod| pod.limit).sum();
     (mean + SIGMAS * deviation).min(1.0) * real(limits)
 }
 

@@ -4,7 +4,10 @@ use headroom_domain::ratio::Cents;
 use rstest::rstest;
 
 use super::*;
-use crate::bench::estimator::{node::tests::node, real::whole};
+use crate::bench::estimator::{
+    node::{Pod, tests::node},
+    real::whole,
+};
 
 fn settings() -> Settings {
     Settings {
@@ -21,7 +24,7 @@ fn settings() -> Settings {
 }
 
 fn policy(name: &str) -> Box<dyn Policy> {
-    let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
+    let kind = all().find(|kind| kind.name == name).unwrap();
     (kind.build)(&settings())
 }
 
@@ -47,10 +50,11 @@ fn alternating(low: u64, high: u64) -> Vec<u64> {
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+    let mut names: Vec<_> = all().map(|kind| kind.name).collect();
+    let count = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), KINDS.len());
+    assert_eq!(names.len(), count);
 }
 
 #[rstest]
@@ -100,6 +104,23 @@ fn n_sigma_adds_five_deviations_to_the_mean() {
         after(300, "n-sigma-10h", &[(10_000, 0, alternating(0, 9000))]).1,
         Some(10_800)
     );
+}
+
+#[test]
+fn a_cold_task_counts_with_its_limit() {
+    let mut node = node(&[]);
+    node.bind(Pod {
+        uid: "0".to_owned(),
+        request: 1000,
+        limit: 4000,
+        start: 0,
+        usage: vec![3000; 900],
+    });
+    let mut policy = policy("n-sigma-10h");
+    node.begin(23);
+    assert_eq!(policy.predicted_peak(&node), Some(4800));
+    node.begin(24);
+    assert_eq!(policy.predicted_peak(&node), Some(3800));
 }
 
 #[test]
@@ -155,6 +176,12 @@ fn koordinator_gives_what_old_pods_never_use() {
     };
     let of_node = 10_000 - ((whole(bucket_end) * 11).div_ceil(10) + 880);
     assert_eq!((allocatable, peak), (31_500 + of_node, Some(10_800 - of_node)));
+    // What is requested beyond capacity is nowhere to be had.
+    let of_capacity = 32_000 - ((whole(bucket_end) * 11).div_ceil(10) + 880);
+    assert_eq!(
+        after(288, "koordinator-peak", &[(40_000, 0, vec![4000; 900])]).0,
+        31_500 + of_capacity
+    );
 }
 
 #[test]
@@ -186,4 +213,43 @@ fn ours_adds_a_newcomer_at_its_own_peak_and_charges_what_it_does_not_trust() {
     old.resize(900, 1000);
     let pods = [(20_000, 0, old), (2000, 100, vec![2000; 800])];
     assert_eq!(after(320, "headroom", &pods).1, Some(12_606 + 2000 - 1484));
+}
+
+#[test]
+fn the_peak_rule_gives_all_that_the_peak_leaves() {
+    // 28 800 + 20 000 - 9460, at once.
+    let pods = [(20_000, 0, vec![4000; 900])];
+    assert_eq!(after(320, "headroom-peak-rule", &pods), (39_340, Some(9460)));
+}
+
+#[rstest]
+#[case("headroom", 39_375)]
+// 28 800 + 20 000 - 1.1 × (800 + 2.165 × 6000) = 33 631.
+#[case("headroom-week", 33_631)]
+#[case("headroom-7d-ring", 31_500)]
+fn a_week_is_remembered_by_what_keeps_a_week(#[case] name: &str, #[case] most: u64) {
+    let mut usage = vec![6000; 100];
+    usage.resize(900, 3000);
+    let (allocatable, _) = after(800, name, &[(20_000, 0, usage)]);
+    assert!(allocatable <= most, "{allocatable}");
+    assert!(name != "headroom" || allocatable > 33_631, "{allocatable}");
+}
+
+#[test]
+fn the_least_of_five_minutes_takes_less_off() {
+    // Taken off for the pod that left: 3000, or less by 1.163 × 0.5 / 7.746 of that, which P makes 10 % more of.
+    let pods = [(10_000, 0, vec![3000; 100]), (10_000, 0, vec![3000; 800])];
+    let peak = |name| after(320, name, &pods).1.unwrap();
+    let (ours, least) = (peak("headroom"), peak("headroom-min-of-5"));
+    assert!((240..=250).contains(&(least - ours)), "{ours} {least}");
+}
+
+#[test]
+fn a_short_ramp_trusts_after_four_hours() {
+    let pods = [(20_000, 0, vec![4000; 900])];
+    let untrusted = |name| after(100, name, &pods).1.unwrap() - 10_406;
+    assert_eq!(
+        (untrusted("headroom-4h-ramp"), untrusted("headroom") > 10_000),
+        (0, true)
+    );
 }

@@ -9,7 +9,7 @@ fn pods(node: u32) -> Vec<(Nature, Vec<u64>)> {
     (0..2000)
         .map(|number| {
             let nature = Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.of(11));
-            (nature, load.usage(node, number, 0))
+            (nature, load.workload(node, number, 0).usage)
         })
         .collect()
 }
@@ -84,8 +84,8 @@ fn services_use_more_by_day_than_by_night() {
 #[test]
 fn a_pod_is_the_same_whenever_it_is_asked_for() {
     let load = Synthetic::new(5, 8, FRAMES).unwrap();
-    let usage = load.usage(2, 17, 100);
-    load.usage(2, 18, 3);
-    assert_eq!(usage, load.usage(2, 17, 100));
-    assert_ne!(usage, load.usage(2, 16, 100));
+    let usage = load.workload(2, 17, 100);
+    load.workload(2, 18, 3);
+    assert_eq!(usage, load.workload(2, 17, 100));
+    assert_ne!(usage, load.workload(2, 16, 100));
 }

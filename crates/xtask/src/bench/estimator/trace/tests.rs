@@ -57,12 +57,12 @@ fn a_pod_follows_its_workload_and_then_another_one() {
     });
     let mut first_days = Vec::new();
     for number in pods {
-        let (request, usage) = (play.request(0, number), play.usage(0, number, 10));
+        let (request, usage) = (play.request(0, number), play.workload(0, number, 10).usage);
         let share = |frame: usize| (usage[frame] * 10).div_ceil(request);
         assert_eq!(share(0) * 2, share(DAY), "the same workload on the next day");
         assert_eq!(share(2 * DAY), 5, "only z is there on the third day");
         first_days.push(share(0));
-        assert_eq!(usage, play.usage(0, number, 10));
+        assert_eq!(usage, play.workload(0, number, 10).usage);
     }
     assert!(
         first_days.contains(&10) && first_days.contains(&1),
