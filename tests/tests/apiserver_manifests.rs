@@ -433,6 +433,42 @@ fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
 }
 
 #[test]
+fn the_socket_of_the_agent_comes_with_its_component_alone() {
+    let mut installation = Installation::render();
+    let before = installation.agent();
+    installation.add_component("agent-socket");
+    let after = installation.agent();
+    let socket = "--debug-socket=/run/headroom/agent.sock";
+    let arguments = |template| container(template).args.clone().expect("arguments");
+    assert_eq!(
+        arguments(&after),
+        [arguments(&before), vec![socket.to_owned()]].concat()
+    );
+    let host_path = |template| {
+        let volumes = spec(template).volumes.clone().expect("volumes");
+        let of_socket = volumes.into_iter().find(|volume| volume.name == "socket")?;
+        of_socket.host_path
+    };
+    assert_eq!(host_path(&before), None);
+    let on_node = host_path(&after).expect("a path of the node");
+    let mounts = container(&after).volume_mounts.clone().expect("mounts");
+    let mount = mounts
+        .iter()
+        .find(|mount| mount.name == "socket")
+        .expect("a mount");
+    assert_eq!(
+        (
+            on_node.path.as_str(),
+            on_node.type_.as_deref(),
+            mount.mount_path.as_str(),
+            mount.read_only
+        ),
+        ("/run/headroom", Some("DirectoryOrCreate"), "/run/headroom", None),
+        "the same path in both, so that the socket is found from the node"
+    );
+}
+
+#[test]
 fn the_agent_has_two_capabilities_one_host_path_and_no_namespace_of_the_host() {
     let installation = Installation::render();
     let template = installation.agent();
