@@ -370,3 +370,61 @@ fn refused(program: &Path, flags: &[&str], code: i32, told: &[&str]) {
         assert!(errors.contains(told), "{flags:?} said {errors:?}");
     }
 }
+
+/// How much of the ring holds valid frames, of CPU, in ppm.
+fn coverage(status: &Status) -> u32 {
+    status.resources[0].coverage_ppm
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_agent_goes_on_with_its_history() {
+    let folder = tempfile::tempdir().expect("folder");
+    let server = server(&folder).await;
+    let checkpoint = folder.path().join("history");
+    fs::create_dir(&checkpoint).expect("a folder");
+    let program = programs().await.agent;
+    let start = || {
+        let options = Options {
+            program: program.clone(),
+            folder: folder.path().to_owned(),
+            node: "n1".to_owned(),
+            token: "first".to_owned(),
+            servers: vec![server.address],
+            ca: server.ca.clone(),
+            timing: Profile::Demo,
+            source: "procfs".to_owned(),
+            flags: vec![format!("--checkpoint={}", checkpoint.display())],
+        };
+        Agent::spawn(&options).expect("start the agent")
+    };
+    // Six of twenty frames, a second each.
+    let mut first = start();
+    let before = status_until(&mut first, "some frames", |status| coverage(status) >= 300_000).await;
+    first
+        .process
+        .signal(rustix::process::Signal::KILL)
+        .expect("kill it");
+    drop(first);
+
+    let mut second = start();
+    let after = status_until(&mut second, "a frame", |status| coverage(status) > 0).await;
+    assert!(
+        coverage(&after) >= 250_000,
+        "one at most is lost of {}: {}",
+        coverage(&before),
+        coverage(&after)
+    );
+    assert_eq!(stop(second).await, Some(0));
+
+    // Told to stop it saves once more, and what is damaged costs memory and not the start.
+    for entry in fs::read_dir(&checkpoint).expect("the folder") {
+        fs::write(entry.expect("an entry").path(), b"not a checkpoint").expect("damage it");
+    }
+    let mut third = start();
+    let anew = status_until(&mut third, "a frame", |status| coverage(status) > 0).await;
+    assert!(coverage(&anew) <= 100_000, "nothing is left: {}", coverage(&anew));
+    let set_aside = |entry: fs::DirEntry| entry.file_name().to_string_lossy().ends_with("unusable");
+    let entries = fs::read_dir(&checkpoint).expect("the folder");
+    assert!(entries.filter_map(Result::ok).any(set_aside));
+    assert_eq!(stop(third).await, Some(0));
+}
