@@ -8,7 +8,9 @@ use super::{
 };
 
 /// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
-pub(super) const THETAS_PPM: [u32; 4] = [700_000, 800_000, 900_000, 1_000_000];
+const THETAS_PPM: [u32; 4] = [700_000, 800_000, 900_000, 1_000_000];
+/// More of them for the bare peak rule, which knows no such end: far enough for the capacity of the others, not for use.
+const BEYOND_PPM: [u32; 3] = [1_050_000, 1_200_000, 1_500_000];
 
 /// A policy at one theta.
 #[derive(Debug, Clone, Serialize)]
@@ -57,9 +59,10 @@ fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
     Some(from.1 + part * (to.1 - from.1))
 }
 
-/// The settings of each theta, for ours and the oracle alike.
-pub(super) fn moved(settings: Settings) -> impl Iterator<Item = (f64, Settings)> {
-    THETAS_PPM.into_iter().map(move |ppm| {
+/// The settings of each theta.
+pub(super) fn moved(settings: Settings, name: &str) -> impl Iterator<Item = (f64, Settings)> {
+    let beyond = (name == PEAK_RULE).then_some(BEYOND_PPM).into_iter().flatten();
+    THETAS_PPM.into_iter().chain(beyond).map(move |ppm| {
         let settings = Settings {
             theta_ppm: ppm,
             oracle_ppm: ppm,

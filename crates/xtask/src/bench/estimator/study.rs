@@ -212,7 +212,7 @@ impl<'a> Study<'a> {
         let mut rows = Vec::new();
         for kind in self.moved_kinds() {
             let name = kind.name;
-            for (theta, settings) in frontier::moved(self.settings) {
+            for (theta, settings) in frontier::moved(self.settings, name) {
                 let mut outcome = Outcome::default();
                 for &seed in self.seeds {
                     self.tell(seed, &format!("{name} at theta {theta:.2}"));

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use headroom_domain::estimate::{Estimate, Frame, Profile, Timing};
+use headroom_domain::{
+    estimate::{Estimate, Frame, Profile, Timing},
+    resource::Resource,
+};
 
 use super::{Kind, Measured, Policy};
 use crate::bench::estimator::{
@@ -66,6 +69,7 @@ pub(super) static SIBLINGS: Kind = Kind {
     },
 };
 
+/// S with T = theta × C, for memory theta × A, whatever theta is: ours ends at A.
 #[derive(Debug)]
 struct PeakRule(Measured);
 
@@ -74,8 +78,12 @@ impl Policy for PeakRule {
         self.0.allocatable(node);
         let settings = *self.0.settings();
         let slack = self.0.estimate().slack;
-        let wanted = i128::from(slack.safe) + i128::from(slack.warm_requests) - i128::from(slack.peak);
-        settings.bounded(wanted)
+        let most = match settings.resource {
+            Resource::Cpu => node.machine.capacity,
+            Resource::Memory => node.machine.raw,
+        };
+        let safe = i128::from(most) * i128::from(settings.theta_ppm) / 1_000_000;
+        settings.bounded(safe + i128::from(slack.warm_requests) - i128::from(slack.peak))
     }
 
     fn predicted_peak(&mut self, _node: &Node) -> Option<u64> {
