@@ -5,20 +5,21 @@
 //!                                              ^-- directives ------------------'
 //! ```
 
+mod access;
+mod error;
 mod reload;
 mod tasks;
 
-use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use headroom_domain::{estimate::Profile, hint::NodeHint};
 use headroom_kit::{
     admin::{self, Admin, Readiness},
-    config::ConfigError,
-    log::{self, Levels, LogError, chain},
-    metric::{Catalogue, Exporter, MetricError},
-    serve::{Listener, ServeError},
-    supervise::{Grace, SuperviseError, Supervisor},
-    tls::{TlsError, client, install_provider},
+    log::{self, Levels, chain},
+    metric::{Catalogue, Exporter},
+    serve::Listener,
+    supervise::{Grace, Supervisor},
+    tls::install_provider,
 };
 use tokio::{
     runtime,
@@ -26,12 +27,14 @@ use tokio::{
 };
 use tracing::{info, warn};
 
+pub use self::error::StartError;
 use self::{
+    access::access,
     reload::Changeable,
     tasks::{DecideEnds, decide, sample},
 };
 use crate::{
-    args::{Args, Credential, Ocm},
+    args::{Args, Ocm},
     checkpoint::{self, Store},
     config::{self, File, Settings},
     debug::{Debug, PodsAsked, Socket},
@@ -40,8 +43,8 @@ use crate::{
     metrics, privilege,
     probe::{self, Probe},
     publish::{self, Access, Directive, Publisher},
-    sample::{SampleError, clock::Clocks, procfs::Procfs},
-    sense::{self, Opened, SenseError},
+    sample::{clock::Clocks, procfs::Procfs},
+    sense::{self, Opened},
     status::{self, Board, Status, StreamStatus},
 };
 
@@ -55,44 +58,6 @@ const CONFIG_POLL: Duration = Duration::from_secs(30);
 const QUESTIONS: usize = 4;
 /// How long the agent may take to end; the last report has most of it.
 const END_LIMIT: Duration = Duration::from_secs(5);
-
-/// Why the agent does not start, or ends by itself.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Logging cannot begin.
-    #[error("cannot log")]
-    Log(#[from] LogError),
-    /// The metrics contradict each other.
-    #[error("cannot count")]
-    Metrics(#[from] MetricError),
-    /// A file or name that a flag gives cannot be used.
-    #[error("{flag}")]
-    Flag {
-        /// The flag.
-        flag: &'static str,
-        /// What is wrong with it.
-        #[source]
-        source: TlsError,
-    },
-    /// This boot cannot be told from another.
-    #[error("cannot tell which boot this is")]
-    Boot(#[source] SampleError),
-    /// Nothing can be measured.
-    #[error(transparent)]
-    Sense(#[from] SenseError),
-    /// Threads or timers cannot be had.
-    #[error("cannot start the runtime")]
-    Runtime(#[source] io::Error),
-    /// The admin port cannot be bound.
-    #[error("--admin-addr")]
-    Admin(#[from] ServeError),
-    /// The configuration file cannot be read, or says what cannot be meant.
-    #[error("--config")]
-    Config(#[from] ConfigError),
-    /// A part of the agent came to its end.
-    #[error(transparent)]
-    Supervise(#[from] SuperviseError),
-}
 
 /// Where the parts of the agent meet.
 struct Parts {
@@ -117,11 +82,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
     install_provider();
     let exporter = Catalogue::new(&[metrics::METRICS])?.install()?;
     let access = access(&args)?;
-    let socket = (!args.debug_socket.as_os_str().is_empty()).then(|| Socket::bind(&args.debug_socket));
-    // Measuring matters more than being asked about it.
-    let tell =
-        |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
-    let socket = socket.and_then(|bound| bound.map_err(tell).ok());
+    let socket = Socket::open(&args.debug_socket);
     let timing = args.timing.timing();
     info!(node = args.node_name, timing = %args.timing, "starting");
     if args.timing == Profile::Demo {
@@ -189,32 +150,6 @@ fn remember(mut decider: Decider, args: &Args, ocm: Ocm) -> (Decider, Option<Sto
     }
     decider.calibrate(ocm);
     (decider, store)
-}
-
-/// Checks what the flags say about hint servers, so that a mistake shows at once and not at the first connect.
-fn access(args: &Args) -> Result<Access, StartError> {
-    let at = |flag| move |source| StartError::Flag { flag, source };
-    let credential = args.credential();
-    client::client_config(&args.ca_file, None, &[]).map_err(at("--ca-file"))?;
-    match &credential {
-        Credential::Token(path) => {
-            let read = std::fs::read_to_string(path);
-            read.map_err(|source| TlsError::Read {
-                path: path.clone(),
-                source,
-            })
-            .map_err(at("--token-file"))?;
-        }
-        Credential::Certificate(files) => {
-            client::client_config(&args.ca_file, Some(files), &[]).map_err(at("--client-cert-file"))?;
-        }
-    }
-    let server_name = client::server_name(&args.webhook_server_name).map_err(at("--webhook-server-name"))?;
-    Ok(Access {
-        server_name,
-        ca_file: args.ca_file.clone(),
-        credential,
-    })
 }
 
 async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {

@@ -9,10 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use headroom_kit::log::chain;
 use rustix::{
     fs::{Mode, fchmod},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
 };
+use tracing::warn;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -61,6 +63,14 @@ pub enum SocketError {
 }
 
 impl Socket {
+    /// Listens where the flag says: nowhere if it is empty. A socket that cannot be had is told of and done without, for
+    /// measuring matters more than being asked about it.
+    pub fn open(path: &Path) -> Option<Self> {
+        let bound = (!path.as_os_str().is_empty()).then(|| Self::bind(path))?;
+        let tell = |error| warn!(error = %chain(&error), "--debug-socket: there is none until the agent is restarted");
+        bound.map_err(tell).ok()
+    }
+
     /// Listens at a path; only the owner of this process may connect. What an agent that was killed has left there is
     /// removed first.
     ///
@@ -144,6 +154,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.sock");
         (folder, path)
+    }
+
+    #[test]
+    fn there_is_no_socket_where_none_is_wanted_or_none_can_be_had() {
+        assert!(Socket::open(Path::new("")).is_none());
+        assert!(Socket::open(Path::new("/nonexistent/agent.sock")).is_none());
+        let (_folder, path) = place();
+        let _socket = Socket::open(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! What the flags say about hint servers, checked at the start.
+
+use headroom_kit::tls::{TlsError, client};
+
+use super::StartError;
+use crate::{
+    args::{Args, Credential},
+    publish::Access,
+};
+
+/// Checks what the flags say about hint servers, so that a mistake shows at once and not at the first connect.
+pub(super) fn access(args: &Args) -> Result<Access, StartError> {
+    let at = |flag| move |source| StartError::Flag { flag, source };
+    let credential = args.credential();
+    client::client_config(&args.ca_file, None, &[]).map_err(at("--ca-file"))?;
+    match &credential {
+        Credential::Token(path) => {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|source| TlsError::Read {
+                path: path.clone(),
+                source,
+            })
+            .map_err(at("--token-file"))?;
+        }
+        Credential::Certificate(files) => {
+            client::client_config(&args.ca_file, Some(files), &[]).map_err(at("--client-cert-file"))?;
+        }
+    }
+    let server_name = client::server_name(&args.webhook_server_name).map_err(at("--webhook-server-name"))?;
+    Ok(Access {
+        server_name,
+        ca_file: args.ca_file.clone(),
+        credential,
+    })
+}
