@@ -97,6 +97,9 @@ pub struct ProgramStatus {
     pub runs: u64,
     /// Time in those runs.
     pub run_time_ns: u64,
+    /// End of what the kernel's verifier said when it refused a program, at most 4 KiB; absent where it refused none.
+    #[serde(default)]
+    pub verifier_log: Option<String>,
 }
 
 /// Measurements of one second.
@@ -226,7 +229,7 @@ impl ProgramStatus {
             health,
             flavour,
             reason,
-            verifier_log: _,
+            verifier_log,
         } = verdict;
         let flavour = flavour.map(|flavour| match flavour {
             Flavour::Typed => "typed",
@@ -239,6 +242,7 @@ impl ProgramStatus {
             reason: reason.clone(),
             runs: 0,
             run_time_ns: 0,
+            verifier_log: verifier_log.clone(),
         }
     }
 }

@@ -65,6 +65,7 @@ fn program(program: ProgramStatus) -> wire::AgentProgram {
         reason,
         runs,
         run_time_ns,
+        verifier_log,
     } = program;
     wire::AgentProgram {
         hook,
@@ -73,6 +74,7 @@ fn program(program: ProgramStatus) -> wire::AgentProgram {
         reason: reason.unwrap_or_default(),
         runs,
         run_time_ns,
+        verifier_log: verifier_log.unwrap_or_default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an agent says, as tables for people and JSON for machines.
 
 mod json;
+mod refusals;
 
 use headroom_domain::{ratio::Cents, resource::Resource};
 use headroom_proto::v1alpha1::{
@@ -102,7 +103,7 @@ pub fn status(status: &AgentStatus) -> String {
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
         } else {
-            table(&PROGRAMS, &["RUNS", "NS/RUN"], programs.iter().map(program))
+            table(&PROGRAMS, &["RUNS", "NS/RUN"], programs.iter().map(program)) + &refusals::told(programs)
         },
         if streams.is_empty() {
             "no hint server is known\n".to_owned()
@@ -285,6 +286,7 @@ fn program(program: &AgentProgram) -> [String; 6] {
         reason,
         runs,
         run_time_ns,
+        verifier_log: _,
     } = program;
     let mean = run_time_ns.checked_div(*runs);
     [

@@ -137,6 +137,7 @@ fn program(program: &AgentProgram) -> Value {
         reason,
         runs,
         run_time_ns,
+        verifier_log,
     } = program;
     json!({
         "hook": hook,
@@ -145,6 +146,7 @@ fn program(program: &AgentProgram) -> Value {
         "reason": known(reason),
         "runs": runs,
         "run_time_ns": run_time_ns,
+        "verifier_log": known(verifier_log),
     })
 }
 

@@ -84,6 +84,7 @@ fn program(hook: &str, health: &str, flavour: &str, reason: &str, runs: u64) -> 
         reason: reason.to_owned(),
         runs,
         run_time_ns: runs * 120,
+        verifier_log: String::new(),
     }
 }
 
@@ -165,6 +166,34 @@ fn the_status_of_an_agent() {
     10.0.0.1:9444  open     yes          6  accepted  -
     10.0.0.2:9444  waiting  -            -  -         cannot connect: connection refused
     ");
+}
+
+#[test]
+fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
+    let log: Vec<String> = (1..=20).map(|line| format!("line {line}")).collect();
+    let refused = |hook: &str| AgentProgram {
+        verifier_log: log.join("\n"),
+        ..program(hook, "failed", "", "load: refused by the verifier", 0)
+    };
+    let agent = AgentStatus {
+        programs: vec![
+            refused("sched_wakeup"),
+            refused("sched_switch"),
+            program("cgroup_mkdir", "ok", "typed", "", 0),
+        ],
+        ..agent()
+    };
+    let text = status(&agent);
+    let said = "the kernel's verifier refused the program for sched_wakeup, sched_switch; the end of its log (-o json has \
+                more):\n  line 13\n";
+    assert!(text.contains(said), "{text}");
+    assert!(
+        text.contains("  line 20\n\nSERVER") && !text.contains("line 12\n"),
+        "{text}"
+    );
+    let programs = &status_json(&agent)["programs"];
+    assert_eq!(programs[0]["verifier_log"], log.join("\n"));
+    assert_eq!(programs[2]["verifier_log"], json!(null));
 }
 
 #[test]

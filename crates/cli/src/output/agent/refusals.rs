@@ -1,0 +1,29 @@
+//! What the kernel's verifier said of the programs that it refused: a sentence and the end of its log.
+
+use headroom_proto::v1alpha1::AgentProgram;
+
+/// Lines of a log that a table has room for; the verdict is among the last.
+const LINES: usize = 8;
+
+/// A part for each program that was refused; programs of which the same was said share one. Empty if none was.
+pub(super) fn told(programs: &[AgentProgram]) -> String {
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for program in programs.iter().filter(|program| !program.verifier_log.is_empty()) {
+        let (log, hook) = (program.verifier_log.as_str(), program.hook.as_str());
+        match parts.iter_mut().find(|(known, _)| *known == log) {
+            Some((_, hooks)) => hooks.push(hook),
+            None => parts.push((log, vec![hook])),
+        }
+    }
+    parts.into_iter().map(|(log, hooks)| part(log, &hooks)).collect()
+}
+
+fn part(log: &str, hooks: &[&str]) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+    format!(
+        "\nthe kernel's verifier refused the program for {}; the end of its log (-o json has more):\n  {}\n",
+        hooks.join(", "),
+        last.join("\n  ")
+    )
+}
