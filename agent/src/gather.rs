@@ -21,7 +21,7 @@ pub use self::{
     kernel::Standing,
     pods::PodFrame,
     reading::Reading,
-    shed::{HOT_SWITCHES, Shed},
+    shed::{Limits, Shed},
     watch::Watch,
 };
 use crate::{
@@ -87,8 +87,8 @@ pub struct Gatherer {
     pub probe: Option<Probe>,
     /// What notices that they count no more.
     pub watch: Watch,
-    /// Switches a second on one CPU above which sampling is shed.
-    pub hot_switches: u64,
+    /// When sampling is shed.
+    pub limits: Limits,
     /// Does the kernel count runs?
     pub has_program_stats: bool,
     /// Files of the machine.
@@ -126,7 +126,7 @@ impl Gatherer {
         let keeper = self
             .probe
             .take()
-            .map(|probe| Keeper::new(probe, watch, self.hot_switches));
+            .map(|probe| Keeper::new(probe, watch, self.limits));
         let pods = pods::Reader::new(&self.timing);
         let held = held::Watcher::new(self.timing.memory_sample);
         let complaints = Complaints::default();

@@ -29,7 +29,15 @@ pub static HOOKS: Gauge<1> = Gauge::new(
     "headroom_agent_hooks",
     Unit::Count,
     &["health"],
-    "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all on procfs alone.",
+    "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all where none was tried.",
+);
+
+/// Programs that were given new links.
+pub static RELINKS: Counter = Counter::new(
+    "headroom_agent_relinks_total",
+    Unit::Count,
+    &[],
+    "Times the kernel programs stopped counting and were linked anew; where that does not help, the mode is PROC.",
 );
 
 /// Busy CPUs of the node.
@@ -268,6 +276,7 @@ pub static ACKS: Counter<1> = Counter::new(
 pub static METRICS: &[&Metric] = &[
     MODE.metric(),
     HOOKS.metric(),
+    RELINKS.metric(),
     CPU_BUSY.metric(),
     CPU_STEAL.metric(),
     CPU_DEMAND.metric(),

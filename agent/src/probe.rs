@@ -2,6 +2,7 @@
 //!
 //! Nothing is pinned. The links live in [`Probe`] and nowhere else: dropping it, or dying, detaches everything.
 
+mod attach;
 #[cfg(feature = "bench")]
 pub mod bench;
 mod error;
@@ -16,8 +17,8 @@ use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 use aya::{
     Btf, Ebpf, EbpfLoader,
     programs::{
-        BtfTracePoint, Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint,
-        RawTracePointRunOptions, TestRun as _, links::FdLink,
+        Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint, RawTracePointRunOptions,
+        TestRun as _, links::FdLink,
     },
     sys::{Stats, enable_stats, is_program_supported},
 };
@@ -28,7 +29,7 @@ use tracing::warn;
 
 use self::verdict::Refusal;
 pub use self::{
-    error::ProbeError,
+    error::{ProbeError, Refused},
     events::{KernelEvents, Rare},
     log::LogDrain,
     maps::KernelMaps,
@@ -88,6 +89,9 @@ pub struct Probe {
     /// One for each hook that is attached now.
     links: Vec<(Hook, FdLink)>,
     ebpf: Ebpf,
+    /// What became of each hook when the programs were loaded.
+    loaded: Vec<Verdict>,
+    /// What has become of it since.
     verdicts: Vec<Verdict>,
     attached_ns: u64,
     maps: Option<KernelMaps>,
@@ -168,24 +172,25 @@ impl Probe {
             None
         };
         let attached_ns = clock::monotonic_ns();
-        let mut links = Vec::new();
-        let verdicts = Hook::ALL
-            .iter()
-            .zip(shapes)
-            .map(|(hook, shape)| match shape {
-                Ok(()) => attach(&mut ebpf, *hook, btf.as_ref(), &mut links),
-                Err(error) => Verdict::refused(*hook, Refusal::unsupported(error.to_string())),
-            })
-            .collect::<Vec<_>>();
-        if verdicts
-            .iter()
-            .any(|verdict| verdict.hook == Hook::SchedSwitch && verdict.health != Health::Ok)
-        {
-            return Err(ProbeError::Refused { verdicts });
+        let (mut links, mut verdicts) = (Vec::new(), Vec::new());
+        for (hook, shape) in Hook::ALL.into_iter().zip(shapes) {
+            let (verdict, link) = match shape {
+                Ok(()) => attach::attach(&mut ebpf, hook, btf.as_ref()),
+                Err(error) => (
+                    Verdict::refused(hook, Refusal::unsupported(error.to_string())),
+                    None,
+                ),
+            };
+            links.extend(link.map(|link| (hook, link)));
+            verdicts.push(verdict);
+        }
+        if !links.iter().any(|(hook, _)| *hook == Hook::SchedSwitch) {
+            return Err(ProbeError::refused(&verdicts));
         }
         Ok(Self {
             links,
             ebpf,
+            loaded: verdicts.clone(),
             verdicts,
             attached_ns,
             maps: Some(maps),
@@ -195,7 +200,8 @@ impl Probe {
         })
     }
 
-    /// What became of each hook; `sched_switch` last, and always [`Health::Ok`].
+    /// What became of each hook, `sched_switch` last: [`Health::Ok`], unless it could not be attached again. A hook that
+    /// was detached on purpose is as it was before.
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
     }
@@ -239,19 +245,28 @@ impl Probe {
     /// finds one missed. A link is made from the program that is loaded already, so this needs no capability.
     ///
     /// # Errors
-    /// The first refusal of the kernel; the other programs are attached all the same.
-    pub fn attach(&mut self) -> Result<(), ProgramError> {
-        let mut first_error = Ok(());
-        for (hook, flavour) in attached(&self.verdicts) {
-            if self.is_attached(hook) {
+    /// That of the last hook that was refused, which its verdict tells, too; the other programs are attached all the same.
+    pub fn attach(&mut self) -> Result<(), Refused> {
+        let mut result = Ok(());
+        for (loaded, verdict) in self.loaded.iter().zip(&mut self.verdicts) {
+            let hook = loaded.hook;
+            let is_attached = self.links.iter().any(|(linked, _)| *linked == hook);
+            let Some(flavour) = loaded.flavour.filter(|_| !is_attached) else {
                 continue;
-            }
-            match link(&mut self.ebpf, hook, flavour) {
-                Ok(link) => self.links.push((hook, link)),
-                Err(error) => first_error = first_error.and(Err(error)),
+            };
+            match attach::link(&mut self.ebpf, hook, flavour) {
+                Ok(link) => {
+                    self.links.push((hook, link));
+                    verdict.clone_from(loaded);
+                }
+                Err(error) => {
+                    let reason = Refusal::from(error).reason;
+                    *verdict = loaded.lost(&reason);
+                    result = Err(Refused { hook, reason });
+                }
             }
         }
-        first_error
+        result
     }
 
     /// Is the program of this hook attached now?
@@ -283,7 +298,7 @@ impl Probe {
     /// # Errors
     /// When the kernel refuses information on a program.
     pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
-        attached(&self.verdicts)
+        attached(&self.loaded)
             .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
             .map(|(hook, program)| Ok(Runs::of(hook, &information(program)?)))
             .collect()
@@ -338,59 +353,4 @@ fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {
 fn attached(verdicts: &[Verdict]) -> impl Iterator<Item = (Hook, Flavour)> {
     let flavoured = |verdict: &Verdict| Some((verdict.hook, verdict.flavour?));
     verdicts.iter().filter_map(flavoured)
-}
-
-fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>, links: &mut Vec<(Hook, FdLink)>) -> Verdict {
-    let typed = match btf {
-        Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {
-            Ok(link) => {
-                links.push((hook, link));
-                return Verdict::attached(hook, Flavour::Typed, None);
-            }
-            Err(error) => Some(Refusal::from(error)),
-        },
-        None => None,
-    };
-    match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
-        Ok(link) => {
-            links.push((hook, link));
-            Verdict::attached(hook, Flavour::Raw, typed)
-        }
-        Err(error) => Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),
-    }
-}
-
-fn load_typed(ebpf: &mut Ebpf, hook: Hook, btf: &Btf) -> Result<(), ProgramError> {
-    let program: &mut BtfTracePoint = program_mut(ebpf, hook, Flavour::Typed)?.try_into()?;
-    program.load(hook.tracepoint(), btf)
-}
-
-fn load_raw(ebpf: &mut Ebpf, hook: Hook) -> Result<(), ProgramError> {
-    let program: &mut RawTracePoint = program_mut(ebpf, hook, Flavour::Raw)?.try_into()?;
-    program.load()
-}
-
-/// Attaches a loaded program until the link is dropped.
-fn link(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<FdLink, ProgramError> {
-    let program = program_mut(ebpf, hook, flavour)?;
-    let link = match flavour {
-        Flavour::Typed => {
-            let program: &mut BtfTracePoint = program.try_into()?;
-            let id = program.attach()?;
-            program.take_link(id)?.into()
-        }
-        Flavour::Raw => {
-            let program: &mut RawTracePoint = program.try_into()?;
-            let id = program.attach(hook.tracepoint())?;
-            program.take_link(id)?.into()
-        }
-    };
-    Ok(link)
-}
-
-fn program_mut(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<&mut Program, ProgramError> {
-    let name = hook.program(flavour);
-    ebpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName {
-        name: name.to_owned(),
-    })
 }

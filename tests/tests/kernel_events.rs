@@ -22,7 +22,7 @@ use e2e::{
     seccomp::{self, Command as Bpf},
 };
 use headroom_agent::{
-    gather::{Gatherer, HOT_SWITCHES, POLL, Sample, Shed, Standing, Watch},
+    gather::{Gatherer, Limits, POLL, Sample, Shed, Standing, Watch},
     probe::{Health, Hook, KernelEvents, Options, Probe, Rare},
     sample::{Origin, Sampler, clock::Clocks, procfs::Procfs, ring},
 };
@@ -130,7 +130,10 @@ fn gatherer(mut probe: Probe) -> Gatherer {
         sampler: Sampler::new(Box::new(source), files.clone(), 4, Clocks::read()).unwrap(),
         probe: Some(probe),
         watch: Watch::new(Duration::from_secs(1), Duration::from_secs(60)),
-        hot_switches: as_many(HOT_SWITCHES),
+        limits: Limits {
+            hot_switches: as_many(Limits::HOT_SWITCHES),
+            ..Limits::of(&Profile::Demo.timing())
+        },
         has_program_stats: false,
         files,
         cgroup_root: PathBuf::from("/nonexistent"),
@@ -197,6 +200,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
     let again = Standing::Counting {
         shed: Shed::Nothing,
         relinked: 1,
+        verdicts: None,
     };
     assert_eq!(samples.last().unwrap().standing, Some(again));
 }
@@ -252,18 +256,23 @@ fn fork_storm_leaves_every_number_possible() {
 }
 
 #[test]
-fn sampling_is_shed_while_switches_come_too_fast() {
+fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let is_over = AtomicBool::new(false);
-    let counting = |shed| Some(Standing::Counting { shed, relinked: 0 });
+    let counting = |shed| Some(Standing::counting(shed));
     let samples = thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                ping_pong::round(cpu, 500 * MS).unwrap();
+                ping_pong::round(cpu, 100 * MS).unwrap();
             }
         });
-        let is_last = |sample: &Sample| sample.standing == counting(Shed::WakeUps);
+        let is_last = |sample: &Sample| {
+            if sample.standing == counting(Shed::WakeUps) {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            is_over.load(Ordering::Relaxed) && sample.standing == counting(Shed::Nothing)
+        };
         let ended = catch_unwind(AssertUnwindSafe(|| {
             samples_until(gatherer(attach(&Options::default())), true, is_last)
         }));
@@ -272,7 +281,9 @@ fn sampling_is_shed_while_switches_come_too_fast() {
     });
     let mut steps: Vec<_> = samples.into_iter().map(|sample| sample.standing).collect();
     steps.dedup();
-    let expected = [Shed::Nothing, Shed::To64, Shed::To512, Shed::WakeUps].map(counting);
+    let way = [Shed::Nothing, Shed::To64, Shed::To512, Shed::WakeUps];
+    let back = way.iter().rev().skip(1);
+    let expected: Vec<_> = way.iter().chain(back).map(|shed| counting(*shed)).collect();
     assert_eq!(steps, expected);
 }
 

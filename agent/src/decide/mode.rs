@@ -99,8 +99,22 @@ impl Senses {
     /// Takes in how the kernel programs stand.
     pub(super) fn take(&mut self, standing: &Standing) {
         match standing {
-            Standing::Counting { shed, relinked: _ } => self.shed = *shed,
+            Standing::Counting {
+                shed,
+                relinked: _,
+                verdicts,
+            } => {
+                self.shed = *shed;
+                if let Some(verdicts) = verdicts {
+                    self.verdicts = verdicts.to_vec();
+                }
+            }
             Standing::Lost(reason) => {
+                for verdict in &mut self.verdicts {
+                    if verdict.health == Health::Ok {
+                        *verdict = verdict.lost(reason);
+                    }
+                }
                 self.origin = Origin::Procfs;
                 self.obstacle = Some(reason.as_ref().to_owned());
                 self.shed = Shed::Nothing;
@@ -169,6 +183,7 @@ mod tests {
     use headroom_domain::policy::Policy;
 
     use super::*;
+    use crate::probe::Flavour;
 
     fn view(cpu: u64, memory: u64) -> View {
         let policy = Policy::default();
@@ -219,6 +234,57 @@ mod tests {
             sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
         assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
+    }
+
+    #[test]
+    fn programs_that_are_lost_have_failed_and_say_why() {
+        let ok = |hook| Verdict {
+            hook,
+            health: Health::Ok,
+            flavour: Some(Flavour::Typed),
+            reason: None,
+            verifier_log: None,
+        };
+        let mut senses = Senses {
+            origin: Origin::Ebpf,
+            verdicts: vec![
+                Verdict {
+                    health: Health::Unsupported,
+                    flavour: None,
+                    reason: Some("not there".to_owned()),
+                    ..ok(Hook::CpuhpExit)
+                },
+                ok(Hook::SchedWakeup),
+                ok(Hook::SchedSwitch),
+            ],
+            obstacle: None,
+            shed: Shed::Nothing,
+        };
+        let said = |senses: &Senses| -> Vec<_> {
+            let verdicts = senses.verdicts.iter();
+            verdicts
+                .map(|verdict| (verdict.health, verdict.flavour, verdict.reason.clone()))
+                .collect()
+        };
+        let all = said(&senses);
+        let mut one_lost = senses.verdicts.clone();
+        one_lost[1] = one_lost[1].lost("refused");
+        senses.take(&Standing::Counting {
+            shed: Shed::Nothing,
+            relinked: 1,
+            verdicts: Some(one_lost.into()),
+        });
+        assert!(!senses.sees_waits(), "the brake goes by something else then");
+        let (sight, sentence) = senses.mode(None);
+        assert_eq!(sight, Sight::Full);
+        assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
+
+        senses.take(&Standing::Lost("they fell silent".into()));
+        let failed = |why: &str| (Health::Failed, None, Some(why.to_owned()));
+        assert_eq!(
+            said(&senses),
+            [all[0].clone(), failed("refused"), failed("they fell silent")]
+        );
     }
 
     #[test]

@@ -11,10 +11,7 @@ use crate::{
 impl Decider {
     /// Says when the kernel programs stand otherwise than before, and what follows.
     pub(super) fn take_standing(&mut self, standing: &Standing) {
-        let calm = Standing::Counting {
-            shed: Shed::Nothing,
-            relinked: 0,
-        };
+        let calm = Standing::counting(Shed::Nothing);
         let before = self.seen.standing.replace(standing.clone()).unwrap_or(calm);
         if before == *standing {
             return;

@@ -472,7 +472,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
         let status = decider.status();
         (status.mode, status.source, status.mode_sentence)
     };
-    let shed = |shed| Standing::Counting { shed, relinked: 0 };
+    let shed = Standing::counting;
     run(&mut decider, shed(Shed::Nothing));
     let (mode, source, _) = run(&mut decider, shed(Shed::Nothing));
     assert_eq!((mode.as_str(), source.as_str()), ("FULL", "ebpf"));
@@ -519,10 +519,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
     let coverage = |later: Standing| {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
-        let first = Standing::Counting {
-            shed: Shed::Nothing,
-            relinked: 0,
-        };
+        let first = Standing::counting(Shed::Nothing);
         for quarter in 4..40 {
             let standing = if quarter < 22 { &first } else { &later };
             decider.take(Sample {
@@ -532,7 +529,13 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         }
         decider.estimator.coverage_ppm(Resource::Cpu)
     };
-    let counting = |shed, relinked| coverage(Standing::Counting { shed, relinked });
+    let counting = |shed, relinked| {
+        coverage(Standing::Counting {
+            shed,
+            relinked,
+            verdicts: None,
+        })
+    };
     let all = counting(Shed::Nothing, 0);
     assert_eq!(counting(Shed::To64, 0), all);
     assert_eq!(all - counting(Shed::Nothing, 1), 1_000_000 / 20);

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use headroom_kit::log::chain;
 use tracing::warn;
 
 use super::{
-    shed::{Shed, Shedder},
+    shed::{Limits, Shed, Shedder},
     watch::Watch,
 };
 use crate::{
-    probe::{Hook, KernelEvents, LogDrain, Probe, Rare, Runs},
+    metrics::RELINKS,
+    probe::{Hook, KernelEvents, LogDrain, Probe, Rare, Refused, Runs, Verdict},
     sample::{Poll, SampleError, Sampler, clock::Clocks, procstat},
 };
 
@@ -27,6 +27,8 @@ pub enum Standing {
         shed: Shed,
         /// How often they were linked anew: what happened just before went uncounted.
         relinked: u32,
+        /// What has become of each hook, once one could not be attached again; `None` while it is as at the start.
+        verdicts: Option<Arc<[Verdict]>>,
     },
     /// They are given up, for this reason; procfs is the source.
     Lost(Arc<str>),
@@ -43,9 +45,20 @@ pub(super) struct Keeper {
     relinked: u32,
     /// When they were last linked anew.
     relinked_ns: Option<u64>,
+    /// What has become of each hook, once one could not be attached again.
+    verdicts: Option<Arc<[Verdict]>>,
 }
 
 impl Standing {
+    /// Programs that count, with so much given up, as they were attached at the start.
+    pub const fn counting(shed: Shed) -> Self {
+        Self::Counting {
+            shed,
+            relinked: 0,
+            verdicts: None,
+        }
+    }
+
     /// How often the programs were linked anew; `None` once they are lost.
     pub const fn relinked(&self) -> Option<u32> {
         match self {
@@ -56,15 +69,16 @@ impl Standing {
 }
 
 impl Keeper {
-    pub(super) fn new(mut probe: Probe, watch: Watch, hot_switches: u64) -> Self {
+    pub(super) fn new(mut probe: Probe, watch: Watch, limits: Limits) -> Self {
         Self {
             events: probe.take_events(),
             log: probe.take_log(),
             probe,
-            shedder: Shedder::new(hot_switches),
+            shedder: Shedder::new(limits),
             watch,
             relinked: 0,
             relinked_ns: None,
+            verdicts: None,
         }
     }
 
@@ -102,18 +116,28 @@ impl Keeper {
     }
 
     /// How the programs stand now.
-    pub(super) const fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> Standing {
         Standing::Counting {
             shed: self.shedder.level(),
             relinked: self.relinked,
+            verdicts: self.verdicts.clone(),
         }
+    }
+
+    /// Attaches what is not attached, and notes what has become of each hook.
+    fn attach(&mut self) -> Result<(), Refused> {
+        let attached = self.probe.attach();
+        if attached.is_err() || self.verdicts.is_some() {
+            self.verdicts = Some(self.probe.verdicts().into());
+        }
+        attached
     }
 
     fn shed(&mut self, level: Shed, sampler: &mut Sampler) {
         if level == Shed::WakeUps {
             self.probe.detach_from(&Hook::WAKE_UPS);
-        } else if let Err(error) = self.probe.attach() {
-            warn!(error = %chain(&error), "wake-ups cannot be listened to again yet");
+        } else if let Err(refused) = self.attach() {
+            warn!(error = %refused, "wake-ups cannot be listened to again yet");
             self.shedder.stay(Shed::WakeUps);
             return;
         }
@@ -125,30 +149,29 @@ impl Keeper {
         let is_recent = |then: u64| now_ns.saturating_sub(then) < RELINKED_FOR_NS;
         if self.relinked_ns.is_some_and(is_recent) {
             return Some(format!(
-                "{why}, although they were attached anew before; restart the agent"
+                "{why}, although they were attached anew before; find out who takes them away, and restart the agent"
             ));
         }
         self.relinked_ns = Some(now_ns);
         self.relinked = self.relinked.saturating_add(1);
         self.watch.begin_anew();
         self.probe.detach();
-        let attached = self.probe.attach();
+        let attached = self.attach();
         if self.shedder.level() == Shed::WakeUps {
             self.probe.detach_from(&Hook::WAKE_UPS);
         }
-        match attached {
-            Err(error) if !self.probe.is_attached(Hook::SchedSwitch) => Some(format!(
-                "{why}, and they cannot be attached anew: {}; restart the agent",
-                chain(&error)
-            )),
-            Err(error) => {
-                warn!(reason = why, error = %chain(&error), "some of the kernel programs are attached anew");
-                None
-            }
-            Ok(()) => {
-                warn!(reason = why, "the kernel programs are attached anew");
-                None
-            }
+        let Err(refused) = attached else {
+            RELINKS.with([]).increment(1);
+            warn!(reason = why, "the kernel programs are attached anew");
+            return None;
+        };
+        if !self.probe.is_attached(Hook::SchedSwitch) {
+            return Some(format!(
+                "{why}, and they cannot be attached anew: {refused}; restart the agent"
+            ));
         }
+        RELINKS.with([]).increment(1);
+        warn!(reason = why, error = %refused, "some of the kernel programs are attached anew");
+        None
     }
 }

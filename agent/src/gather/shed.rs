@@ -1,16 +1,25 @@
 //! Self-limiting: where switches come too fast, fewer waits are sampled, and in the end none that begin with a wake-up.
 //! See agent.md, section 1.8.
 
+use std::time::Duration;
+
+use headroom_domain::estimate::Timing;
+
+use super::nanoseconds;
 use crate::sample::ring::SAMPLING_SHIFT;
 
-/// Switches a second on one CPU above which it is hot.
-pub const HOT_SWITCHES: u64 = 70_000;
-/// Below this share of those every CPU is calm, in percent, so that shedding does not swing.
-const CALM_PERCENT: u64 = 70;
-/// A CPU is hot for so long before more is shed.
-const HOT_FOR_NS: u64 = 10_000_000_000;
-/// All are calm for so long before less is shed.
-const CALM_FOR_NS: u64 = 60_000_000_000;
+/// From when on sampling is shed, and from when on it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Switches a second on one CPU above which it is hot.
+    pub hot_switches: u64,
+    /// Below this share of those every CPU is calm, in percent, so that shedding does not swing.
+    pub calm_percent: u64,
+    /// A CPU is hot for so long before more is shed.
+    pub hot_for: Duration,
+    /// All are calm for so long before less is shed.
+    pub calm_for: Duration,
+}
 
 /// How much of the sampling is given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,22 +53,36 @@ impl Shed {
     }
 }
 
-/// Decides how much to shed from how fast switches come.
+/// Decides how much to shed from how fast switches come, and holds what it has decided.
 #[derive(Debug)]
 pub(super) struct Shedder {
-    /// Switches a second on one CPU above which it is hot.
-    hot_switches: u64,
+    limits: Limits,
     level: Shed,
     /// Since when a CPU has been hot, or all calm, without interruption.
     hot_since_ns: Option<u64>,
     calm_since_ns: Option<u64>,
 }
 
-impl Shedder {
-    /// Nothing is shed yet; a CPU with more switches a second than these is hot.
-    pub(super) const fn new(hot_switches: u64) -> Self {
+impl Limits {
+    /// Switches a second on one CPU above which it is hot, whatever the timing.
+    pub const HOT_SWITCHES: u64 = 70_000;
+
+    /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production.
+    pub const fn of(timing: &Timing) -> Self {
         Self {
-            hot_switches,
+            hot_switches: Self::HOT_SWITCHES,
+            calm_percent: 70,
+            hot_for: timing.brake_period,
+            calm_for: timing.brake_period.saturating_mul(6),
+        }
+    }
+}
+
+impl Shedder {
+    /// Nothing is shed yet.
+    pub(super) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
             level: Shed::Nothing,
             hot_since_ns: None,
             calm_since_ns: None,
@@ -85,11 +108,17 @@ impl Shedder {
             }
             now_ns.saturating_sub(*since.get_or_insert(now_ns)) >= needed_ns
         };
-        let is_hot = switches_per_s > self.hot_switches;
-        let is_calm = switches_per_s.saturating_mul(100) < self.hot_switches.saturating_mul(CALM_PERCENT);
-        let step = if lasts(&mut self.hot_since_ns, is_hot, HOT_FOR_NS) {
+        let Limits {
+            hot_switches,
+            calm_percent,
+            hot_for,
+            calm_for,
+        } = self.limits;
+        let is_hot = switches_per_s > hot_switches;
+        let is_calm = switches_per_s.saturating_mul(100) < hot_switches.saturating_mul(calm_percent);
+        let step = if lasts(&mut self.hot_since_ns, is_hot, nanoseconds(hot_for)) {
             1
-        } else if lasts(&mut self.calm_since_ns, is_calm, CALM_FOR_NS) {
+        } else if lasts(&mut self.calm_since_ns, is_calm, nanoseconds(calm_for)) {
             -1
         } else {
             return None;
@@ -102,13 +131,15 @@ impl Shedder {
 
 #[cfg(test)]
 mod tests {
+    use headroom_domain::estimate::Profile;
+
     use super::*;
 
     const QUARTER_NS: u64 = 250_000_000;
 
     /// The levels taken, and after how many seconds each, of so many seconds at each rate.
     fn levels(stretches: &[(u64, u64)]) -> Vec<(u64, Shed)> {
-        let mut shedder = Shedder::new(HOT_SWITCHES);
+        let mut shedder = Shedder::new(Limits::of(&Profile::Production.timing()));
         let rates = stretches
             .iter()
             .flat_map(|(seconds, rate)| (0..seconds * 4).map(|_| *rate));
@@ -142,6 +173,19 @@ mod tests {
                 (141, Shed::Nothing)
             ]
         );
+    }
+
+    #[test]
+    fn a_level_that_could_not_be_left_is_tried_to_be_left_again() {
+        let mut shedder = Shedder::new(Limits::of(&Profile::Production.timing()));
+        shedder.stay(Shed::WakeUps);
+        let calm = |shedder: &mut Shedder, from: u64| {
+            (from..from + 300).find_map(|quarter| shedder.take(0, quarter * QUARTER_NS))
+        };
+        assert_eq!(calm(&mut shedder, 0), Some(Shed::To512));
+        shedder.stay(Shed::WakeUps);
+        assert_eq!(shedder.level(), Shed::WakeUps);
+        assert_eq!(calm(&mut shedder, 300), Some(Shed::To512));
     }
 
     #[test]

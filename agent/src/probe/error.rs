@@ -2,7 +2,7 @@
 
 use aya::{EbpfError, maps::MapError, sys::SyscallError};
 
-use super::Verdict;
+use super::{Health, Hook, Verdict};
 use crate::btf::BtfError;
 
 /// Why there is no kernel source.
@@ -52,7 +52,28 @@ pub enum ProbeError {
     },
 }
 
+/// A program that is loaded could not be attached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", .hook.tracepoint())]
+pub struct Refused {
+    /// Where.
+    pub hook: Hook,
+    /// Why.
+    pub reason: String,
+}
+
 impl ProbeError {
+    /// There is no program at `sched_switch`, so the others are detached again.
+    pub(super) fn refused(verdicts: &[Verdict]) -> Self {
+        let now = |verdict: &Verdict| match verdict.health {
+            Health::Ok => verdict.lost("detached again: nothing is counted without sched_switch"),
+            Health::Unsupported | Health::Failed => verdict.clone(),
+        };
+        Self::Refused {
+            verdicts: verdicts.iter().map(now).collect(),
+        }
+    }
+
     /// What became of each hook, as far as loading got; the whole cause is the error's own text.
     pub fn verdicts(&self) -> &[Verdict] {
         match self {

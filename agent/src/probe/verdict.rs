@@ -151,6 +151,19 @@ impl Hook {
         }
     }
 
+    /// Do its programs read fields of a task, at offsets that the agent has looked up?
+    pub const fn reads_tasks(self) -> bool {
+        match self {
+            Self::SchedSwitch | Self::SchedWakeup | Self::SchedWakeupNew | Self::MarkVictim => true,
+            Self::ReclaimBegin
+            | Self::ReclaimEnd
+            | Self::CgroupMkdir
+            | Self::CgroupRmdir
+            | Self::CpuhpEnter
+            | Self::CpuhpExit => false,
+        }
+    }
+
     /// Positions of the arguments that our programs take for a `struct task_struct *`.
     pub(super) const fn task_arguments(self) -> &'static [usize] {
         match self {
@@ -207,9 +220,36 @@ impl Verdict {
             verifier_log,
         }
     }
+
+    /// The same of a hook whose program is attached no longer, for this reason.
+    pub fn lost(&self, reason: &str) -> Self {
+        Self {
+            hook: self.hook,
+            health: Health::Failed,
+            flavour: None,
+            reason: Some(reason.to_owned()),
+            verifier_log: self.verifier_log.clone(),
+        }
+    }
 }
 
 impl Refusal {
+    /// Would the raw twin read what the verifier has refused to the typed program? It says something whenever it has
+    /// looked at a program.
+    pub(super) const fn forbids_twin(&self, hook: Hook) -> bool {
+        self.verifier_log.is_some() && hook.reads_tasks()
+    }
+
+    /// Says that there is no twin, and what to do.
+    pub(super) fn without_twin(self) -> Self {
+        let reason = format!(
+            "{}; its raw twin would read the same offsets unchecked and is not used: please report the verifier's log, \
+             which /status and `kubectl headroom agent status` show",
+            self.reason
+        );
+        Self { reason, ..self }
+    }
+
     pub(super) fn unsupported(reason: impl Into<String>) -> Self {
         Self {
             health: Health::Unsupported,
@@ -340,6 +380,36 @@ mod tests {
             refused.reason.contains("refused by the verifier"),
             "{}",
             refused.reason
+        );
+    }
+
+    #[test]
+    fn raw_twin_stands_in_only_where_the_verifier_has_not_refused_what_it_would_read() {
+        let refused = Refusal {
+            verifier_log: Some("cannot access ptr member stack".to_owned()),
+            ..refusal_of(&system(Errno::ACCESS), "load", true)
+        };
+        let unknown = refusal_of(&system(Errno::INVAL), "load", false);
+        for hook in Hook::ALL {
+            assert_eq!(refused.forbids_twin(hook), hook.reads_tasks(), "{hook:?}");
+            assert!(!unknown.forbids_twin(hook), "{hook:?}");
+            // Whatever takes a task looks into it.
+            assert!(hook.reads_tasks() || hook.task_arguments().is_empty(), "{hook:?}");
+        }
+        let reason = refused.without_twin().reason;
+        assert!(
+            reason.contains("refused by the verifier") && reason.contains("unchecked"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_hook_that_was_lost_has_no_flavour_and_says_why() {
+        let was = Verdict::attached(Hook::SchedWakeup, Flavour::Typed, None);
+        let lost = was.lost("they fell silent");
+        assert_eq!(
+            (lost.hook, lost.health, lost.flavour, lost.reason.as_deref()),
+            (Hook::SchedWakeup, Health::Failed, None, Some("they fell silent"))
         );
     }
 

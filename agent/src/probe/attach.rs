@@ -1,0 +1,69 @@
+//! Chooses a program for a hook, loads it and attaches it: the typed one, else its raw twin.
+//!
+//! The verifier checks the loads of a typed program against the kernel's own types; a raw twin reads the same offsets by a
+//! helper that nobody checks. So a twin stands in where typed programs are not to be had, and never where the verifier has
+//! looked at one and said no: it may have found that an offset is wrong, and an offset is not guessed. Its refusals cannot
+//! be told apart by more than their wording, which is not stable, so each of them counts as that.
+
+use aya::{
+    Btf, Ebpf,
+    programs::{BtfTracePoint, Program, ProgramError, RawTracePoint, links::FdLink},
+};
+
+use super::verdict::{Flavour, Hook, Refusal, Verdict};
+
+/// What became of a hook, and the link while there is one.
+pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (Verdict, Option<FdLink>) {
+    let typed = match btf {
+        Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {
+            Ok(link) => return (Verdict::attached(hook, Flavour::Typed, None), Some(link)),
+            Err(error) => Some(Refusal::from(error)),
+        },
+        None => None,
+    };
+    if let Some(refusal) = typed.as_ref().filter(|refusal| refusal.forbids_twin(hook)) {
+        return (Verdict::refused(hook, refusal.clone().without_twin()), None);
+    }
+    match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
+        Ok(link) => (Verdict::attached(hook, Flavour::Raw, typed), Some(link)),
+        Err(error) => (
+            Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),
+            None,
+        ),
+    }
+}
+
+fn load_typed(ebpf: &mut Ebpf, hook: Hook, btf: &Btf) -> Result<(), ProgramError> {
+    let program: &mut BtfTracePoint = program_mut(ebpf, hook, Flavour::Typed)?.try_into()?;
+    program.load(hook.tracepoint(), btf)
+}
+
+fn load_raw(ebpf: &mut Ebpf, hook: Hook) -> Result<(), ProgramError> {
+    let program: &mut RawTracePoint = program_mut(ebpf, hook, Flavour::Raw)?.try_into()?;
+    program.load()
+}
+
+/// Attaches a loaded program until the link is dropped.
+pub(super) fn link(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<FdLink, ProgramError> {
+    let program = program_mut(ebpf, hook, flavour)?;
+    let link = match flavour {
+        Flavour::Typed => {
+            let program: &mut BtfTracePoint = program.try_into()?;
+            let id = program.attach()?;
+            program.take_link(id)?.into()
+        }
+        Flavour::Raw => {
+            let program: &mut RawTracePoint = program.try_into()?;
+            let id = program.attach(hook.tracepoint())?;
+            program.take_link(id)?.into()
+        }
+    };
+    Ok(link)
+}
+
+fn program_mut(ebpf: &mut Ebpf, hook: Hook, flavour: Flavour) -> Result<&mut Program, ProgramError> {
+    let name = hook.program(flavour);
+    ebpf.program_mut(name).ok_or_else(|| ProgramError::InvalidName {
+        name: name.to_owned(),
+    })
+}
