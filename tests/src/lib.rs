@@ -10,6 +10,7 @@
 )]
 
 pub mod admission;
+pub mod agent;
 pub mod balancer;
 pub mod cgroup;
 pub mod confined;

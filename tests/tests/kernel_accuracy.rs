@@ -18,23 +18,16 @@ use std::{
 };
 
 use e2e::{
+    agent::{Node, Running},
     cgroup::Limited,
     cpu_load::Loop,
-    hint_server::{HintServer, this_machine},
     kernel::{Meter, Stretch},
     pace::as_long,
-    stand::programs,
 };
 use headroom_agent::{sample::Window, status::Measured};
 use headroom_agent_ebpf::ring::WINDOW_NS;
-use headroom_domain::estimate::Profile;
-use tempfile::TempDir;
 use tokio::{sync::Mutex, time::sleep};
-use xtask::{
-    headroom::agent::{Agent, Options},
-    process::Process,
-    thread::last_cpu,
-};
+use xtask::{process::Process, thread::last_cpu};
 
 const MS: Duration = Duration::from_millis(1);
 /// Stretches of one share of the CPU, and how many are wanted of the length of each.
@@ -170,35 +163,16 @@ fn burst_of_20_ms_is_seen_in_windows_and_blocks_and_not_in_the_mean_of_a_second(
 
 /// An agent that measures this machine, with brake periods of a second.
 struct Measuring {
-    agent: Agent,
-    _server: HintServer,
-    folder: TempDir,
+    agent: Running,
+    node: Node,
 }
 
 impl Measuring {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().expect("folder");
-        let server = HintServer::start(
-            ([127, 0, 0, 1], 0).into(),
-            &folder.path().join("tls"),
-            this_machine(),
-        )
-        .await;
-        let options = Options {
-            program: programs().await.agent,
-            folder: folder.path().to_owned(),
-            node: "n1".to_owned(),
-            token: "token".to_owned(),
-            servers: vec![server.address],
-            ca: server.ca.clone(),
-            timing: Profile::Demo,
-            source: "ebpf".to_owned(),
-            flags: Vec::new(),
-        };
+        let node = Node::start().await;
         Self {
-            agent: Agent::spawn(&options).expect("start the agent"),
-            _server: server,
-            folder,
+            agent: node.agent("ebpf").await,
+            node,
         }
     }
 
@@ -251,7 +225,7 @@ async fn quotas_are_no_saturation_and_crowds_are() {
     quotas.dedup();
     for percent in quotas {
         let quota = Limited::cpu("headroom-quota", percent);
-        let crowd = spinners(4 * cpus, Some(&quota.procs()), measuring.folder.path());
+        let crowd = spinners(4 * cpus, Some(&quota.procs()), measuring.node.folder.path());
         // Others may take a fifth of the machine meanwhile.
         let seen = measuring.measure(percent * 10 + cpus as u64 * 200).await;
         drop(crowd);
@@ -266,7 +240,7 @@ async fn quotas_are_no_saturation_and_crowds_are() {
             "quota of {percent} %: nobody cried wolf: {seen:#?}"
         );
     }
-    let crowd = spinners(16 * cpus, None, measuring.folder.path());
+    let crowd = spinners(16 * cpus, None, measuring.node.folder.path());
     let seen = measuring.measure(u64::MAX).await;
     drop(crowd);
     let (sigma8, p99_us) = (

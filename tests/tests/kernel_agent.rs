@@ -1,7 +1,6 @@
 //! The real `headroom-agent` process with less than it would like: two capabilities are enough, and whatever else is
 //! missing is said, once, everywhere, with what to do.
 #![forbid(unsafe_code)]
-#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use headroom_agent::status::Status;
 use headroom_proto::v1alpha1::Mode;
 use rustix::{io::Errno, process::Signal};
 use tokio::time::{Instant, sleep};
-use xtask::headroom::get;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
@@ -33,6 +31,7 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
             .is_some_and(|measured| measured.until_ns > seen && measured.switches_per_s > 0)
     };
     confined
+        .agent
         .status_until("switches of a later second", counts_on)
         .await;
 }
@@ -107,9 +106,7 @@ async fn where_nothing_may_be_attached_it_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_frame() {
     let mut confined = Confined::start(&TWO_CAPABILITIES).await;
-    confined
-        .status_until("FULL", |status| status.mode == "FULL")
-        .await;
+    confined.agent.mode_until("FULL").await;
     let before = counters(&confined).await;
     confined.agent.process.signal(Signal::STOP).expect("stop it");
     sleep(Duration::from_secs(3)).await;
@@ -131,16 +128,11 @@ async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_f
 
 /// Windows lost and frames voided so far.
 async fn counters(confined: &Confined) -> [u64; 2] {
-    let (_, metrics) = get(confined.agent.admin, "/metrics").await.expect("metrics");
-    let metrics = String::from_utf8_lossy(&metrics).into_owned();
-    let series = [
-        "headroom_agent_lost_windows_total",
-        r#"headroom_agent_frames_total{result="void"}"#,
-    ];
-    series.map(|series| {
-        let values = metrics
-            .lines()
-            .filter_map(|line| line.strip_prefix(series)?.trim().parse::<u64>().ok());
-        values.sum()
-    })
+    let agent = &confined.agent;
+    [
+        agent.counted("headroom_agent_lost_windows_total").await,
+        agent
+            .counted(r#"headroom_agent_frames_total{result="void"}"#)
+            .await,
+    ]
 }

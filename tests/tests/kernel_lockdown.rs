@@ -34,7 +34,10 @@ async fn agent_on_a_locked_down_kernel_misses_nothing_since_typed_programs_read_
             .measured
             .is_some_and(|measured| measured.switches_per_s > 0 && measured.cpu_busy_milli > 0)
     };
-    confined.status_until("a second with switches", counts).await;
+    confined
+        .agent
+        .status_until("a second with switches", counts)
+        .await;
 }
 
 #[test]

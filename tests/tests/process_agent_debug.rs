@@ -10,122 +10,38 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    net::SocketAddr,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
 use e2e::{
-    hint_server::{HintServer, this_machine},
-    stand::programs,
+    agent::{Node, Running},
+    hint_server::this_machine,
 };
-use headroom_domain::estimate::Profile;
+use headroom_agent::status::Status;
 use headroom_proto::v1alpha1::{PodRequest, Pods, Qos};
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
-use xtask::headroom::agent::{Agent, Options};
-
-/// How long something that must happen may take.
-const HAPPENS_WITHIN: Duration = Duration::from_secs(30);
-
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+use tokio::time::Instant;
 
 /// A pod without a cgroup.
 const POD: &str = "00000000-0000-4000-8002-000000000001";
 
-/// An agent with a debug socket, and a server that it reports to.
-struct Stand {
-    folder: TempDir,
-    server: HintServer,
-    socket: PathBuf,
-    cli: PathBuf,
-}
-
-impl Stand {
-    async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("folder");
-        let pod = PodRequest {
-            uid: POD.to_owned(),
-            cpu_milli: 250,
-            memory_bytes: 1 << 30,
-            qos: Qos::Burstable.into(),
-            deleting: false,
-        };
-        let pods = Pods {
-            pods: vec![pod],
-            ..this_machine()
-        };
-        let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), pods).await;
-        Self {
-            socket: folder.path().join("agent.sock"),
-            folder,
-            server,
-            cli: programs().await.cli,
-        }
-    }
-
-    async fn agent(&self, source: &str) -> Agent {
-        let options = Options {
-            program: programs().await.agent,
-            folder: self.folder.path().to_owned(),
-            node: "n1".to_owned(),
-            token: "token".to_owned(),
-            servers: vec![self.server.address],
-            ca: self.server.ca.clone(),
-            timing: Profile::Demo,
-            source: source.to_owned(),
-            flags: vec!["--debug-socket".to_owned(), self.socket.display().to_string()],
-        };
-        Agent::spawn(&options).expect("start the agent")
-    }
-
-    /// A question to the agent, without a kubeconfig.
-    fn command(&self, question: &[&str]) -> Command {
-        let mut command = Command::new(&self.cli);
-        command
-            .env_clear()
-            .args(["agent", "--socket"])
-            .arg(&self.socket)
-            .args(question);
-        command
-    }
-
-    fn ask(&self, question: &[&str]) -> Result<String, String> {
-        let output = self.command(question).output().expect("run the CLI");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        if output.status.success() {
-            Ok(text(output.stdout))
-        } else {
-            Err(text(output.stderr))
-        }
-    }
-
-    fn json(&self, question: &str) -> Result<Value, String> {
-        let answer = self.ask(&[question, "-o", "json"])?;
-        serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
-    }
-
-    /// Asks until the answer is as wanted.
-    async fn until(&self, question: &str, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + HAPPENS_WITHIN;
-        loop {
-            let answer = self.json(question);
-            if let Ok(answer) = &answer
-                && is_it(answer)
-            {
-                return answer.clone();
-            }
-            assert!(
-                Instant::now() < deadline,
-                "not in {HAPPENS_WITHIN:?}: {what}; {answer:?}"
-            );
-            sleep(Duration::from_millis(100)).await;
-        }
-    }
+/// A node whose server tells of the pod.
+async fn node() -> Node {
+    let pod = PodRequest {
+        uid: POD.to_owned(),
+        cpu_milli: 250,
+        memory_bytes: 1 << 30,
+        qos: Qos::Burstable.into(),
+        deleting: false,
+    };
+    Node::with_pods(Pods {
+        pods: vec![pod],
+        ..this_machine()
+    })
+    .await
 }
 
 fn signal<'a>(signals: &'a Value, name: &str) -> &'a Value {
@@ -145,18 +61,12 @@ fn observations(histograms: &Value, metric: &str) -> u64 {
         .sum()
 }
 
-/// Ends an agent and waits for its end.
-async fn end(mut agent: Agent) {
-    let ended = tokio::task::spawn_blocking(move || agent.process.stop()).await;
-    ended.expect("join").expect("its end");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_question_is_answered_from_the_kernel_programs() {
-    let stand = Stand::new().await;
-    let agent = stand.agent("ebpf").await;
-    let status = stand
-        .until("status", "FULL, and an answer to a report", |status| {
+    let node = node().await;
+    let agent = node.agent("ebpf").await;
+    let status = node
+        .json_until("status", "FULL, and an answer to a report", |status| {
             status["mode"] == "FULL" && status["streams"][0]["last_ack"]["verdict"] == "accepted"
         })
         .await;
@@ -176,15 +86,15 @@ async fn every_question_is_answered_from_the_kernel_programs() {
         .collect();
     assert_eq!(shown, names);
 
-    let signals = stand
-        .until("signals", "switches", |signals| {
+    let signals = node
+        .json_until("signals", "switches", |signals| {
             signal(signals, "switches")["value"].as_u64() > Some(0)
         })
         .await;
     for name in ["cpu-busy", "sigma8", "run-queue-p99", "memory-available"] {
         assert_eq!(signal(&signals, name)["health"], "ok", "{signals:#}");
     }
-    let pods = stand.json("pods").expect("pods");
+    let pods = node.json("pods").expect("pods");
     let told = pods
         .as_array()
         .expect("pods")
@@ -195,8 +105,8 @@ async fn every_question_is_answered_from_the_kernel_programs() {
         (&told["request"]["cpu_milli"], &told["used"]),
         (&250.into(), &Value::Null)
     );
-    let histograms = stand
-        .until("histogram", "waits and blocks", |histograms| {
+    let histograms = node
+        .json_until("histogram", "waits and blocks", |histograms| {
             observations(histograms, "headroom_agent_runq_wait_seconds") > 0
                 && observations(histograms, "headroom_agent_cpu_block_use_ratio") > 10
         })
@@ -210,19 +120,19 @@ async fn every_question_is_answered_from_the_kernel_programs() {
         "{windows} windows in {blocks} blocks of 16"
     );
     for question in ["status", "signals", "pods", "histogram"] {
-        let table = stand.ask(&[question]).expect("a table");
+        let table = node.ask(&[question]).expect("a table");
         assert!(table.lines().count() > 1 && !table.contains('\x1b'), "{table}");
     }
-    end(agent).await;
-    assert!(!stand.socket.exists(), "the socket goes with the agent");
+    agent.end().await;
+    assert!(!node.socket().exists(), "the socket goes with the agent");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn procfs_says_which_signals_are_missing_and_why() {
-    let stand = Stand::new().await;
-    let _agent = stand.agent("procfs").await;
-    let signals = stand
-        .until("signals", "a measurement", |signals| {
+    let node = node().await;
+    let _agent = node.agent("procfs").await;
+    let signals = node
+        .json_until("signals", "a measurement", |signals| {
             signal(signals, "cpu-busy")["value"].is_u64()
         })
         .await;
@@ -234,12 +144,11 @@ async fn procfs_says_which_signals_are_missing_and_why() {
     let missing = sigma8["missing"].as_str().unwrap_or_default();
     assert!(missing.ends_with("--source procfs"), "{missing}");
     assert_eq!(signal(&signals, "cpu-busy")["source"], "/proc/stat");
-    let histograms = stand.json("histogram").expect("histograms");
+    let histograms = node.json("histogram").expect("histograms");
     assert_eq!(observations(&histograms, "headroom_agent_runq_wait_seconds"), 0);
-    stand
-        .until("status", "PROC", |status| status["mode"] == "PROC")
+    node.json_until("status", "PROC", |status| status["mode"] == "PROC")
         .await;
-    let status = stand.ask(&["status"]).expect("status");
+    let status = node.ask(&["status"]).expect("status");
     assert!(
         status.contains("--source procfs") && status.contains("no kernel programs"),
         "{status}"
@@ -248,10 +157,10 @@ async fn procfs_says_which_signals_are_missing_and_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_goes_on_until_the_agent_ends() {
-    let stand = Stand::new().await;
-    let agent = stand.agent("procfs").await;
-    stand.until("status", "an answer", |_| true).await;
-    let mut watch = stand
+    let node = node().await;
+    let agent = node.agent("procfs").await;
+    node.json_until("status", "an answer", |_| true).await;
+    let mut watch = node
         .command(&["watch", "-o", "json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -270,7 +179,7 @@ async fn a_watch_goes_on_until_the_agent_ends() {
         "{seen:?} came in {:?}, though a status comes at most once a second",
         began.elapsed()
     );
-    end(agent).await;
+    agent.end().await;
     lines.for_each(drop);
     let told = watch.wait_with_output().expect("its end");
     assert_eq!(told.status.code(), Some(1));
@@ -280,52 +189,34 @@ async fn a_watch_goes_on_until_the_agent_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_agent_leaves_is_explained_and_taken_over() {
-    let stand = Stand::new().await;
-    let nobody = stand.ask(&["status"]).expect_err("there is no agent");
+    let node = node().await;
+    let nobody = node.ask(&["status"]).expect_err("there is no agent");
     assert!(nobody.contains("--debug-socket"), "{nobody}");
 
-    let mut agent = stand.agent("procfs").await;
-    stand.until("status", "an answer", |_| true).await;
-    let mode = fs::metadata(&stand.socket)
+    let mut agent = node.agent("procfs").await;
+    node.json_until("status", "an answer", |_| true).await;
+    let mode = fs::metadata(node.socket())
         .expect("the socket")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    let inode = fs::metadata(&stand.socket).expect("the socket").ino();
+    let inode = fs::metadata(node.socket()).expect("the socket").ino();
 
     // A second agent with the same socket measures without.
-    let second = stand.agent("procfs").await;
-    let deadline = Instant::now() + HAPPENS_WITHIN;
-    loop {
-        let log = read(second.process.log());
-        if log.contains("--debug-socket") && log.contains("second agent") && second.status().await.is_ok() {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{log}");
-        sleep(Duration::from_millis(50)).await;
-    }
+    let mut second = node.agent("procfs").await;
+    let is_told = async |second: &Running, _: &Status| {
+        let log = second.log();
+        log.contains("--debug-socket") && log.contains("second agent")
+    };
+    second.until("it says so", is_told).await;
     drop(second);
-    assert_eq!(fs::metadata(&stand.socket).expect("the socket").ino(), inode);
-    stand.json("status").expect("the first goes on");
+    assert_eq!(fs::metadata(node.socket()).expect("the socket").ino(), inode);
+    node.json("status").expect("the first goes on");
 
     agent.process.signal(Signal::KILL).expect("kill");
-    ended_log(&mut agent).await;
-    let dead = stand.ask(&["status"]).expect_err("it was killed");
+    agent.ended_log().await;
+    let dead = node.ask(&["status"]).expect_err("it was killed");
     assert!(dead.contains("nobody listens at"), "{dead}");
-    let _next = stand.agent("procfs").await;
-    stand.until("status", "an answer of the next", |_| true).await;
-}
-
-/// What an agent that ends by itself has logged.
-async fn ended_log(agent: &mut Agent) -> String {
-    let deadline = Instant::now() + HAPPENS_WITHIN;
-    while agent.process.check().is_ok() {
-        assert!(Instant::now() < deadline, "it runs on");
-        sleep(Duration::from_millis(50)).await;
-    }
-    read(agent.process.log())
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).expect("a log")
+    let _next = node.agent("procfs").await;
+    node.json_until("status", "an answer of the next", |_| true).await;
 }

@@ -1,0 +1,268 @@
+//! The real agent of a node without a cluster, and the server it reports to: one way to start it, to ask it, to end it.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
+
+use headroom_agent::status::Status;
+use headroom_domain::estimate::Profile;
+use headroom_proto::v1alpha1::Pods;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
+use xtask::headroom::{
+    agent::{Agent, Options},
+    get,
+};
+
+use crate::{
+    hint_server::{HintServer, this_machine},
+    pace::happens_within,
+    stand::programs,
+};
+
+/// Some free port of this machine.
+pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// How often an agent is asked again.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// A node that agents can be started on.
+#[derive(Debug)]
+pub struct Node {
+    /// Folder of everything that belongs to it; the server's certificate is in `tls`.
+    pub folder: TempDir,
+    /// The server that agents report to unless they are told otherwise.
+    pub server: HintServer,
+    cli: PathBuf,
+}
+
+/// A running agent; ended when dropped. Derefs to its process and its admin port.
+#[derive(Debug)]
+pub struct Running(Agent);
+
+impl Node {
+    /// A node of this machine's capacity without pods.
+    pub async fn start() -> Self {
+        Self::with_pods(this_machine()).await
+    }
+
+    /// A node of which agents are told this.
+    pub async fn with_pods(pods: Pods) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), pods).await;
+        let cli = programs().await.cli;
+        Self { folder, server, cli }
+    }
+
+    /// Starts another server for it, with the same certificate.
+    pub async fn another_server(&self, address: SocketAddr) -> HintServer {
+        HintServer::start(address, &self.folder.path().join("tls"), this_machine()).await
+    }
+
+    /// The socket of its agents.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("agent.sock")
+    }
+
+    /// Starts an agent on this source, with compressed durations.
+    pub async fn agent(&self, source: &str) -> Running {
+        self.agent_with(|options| source.clone_into(&mut options.source))
+            .await
+    }
+
+    /// Starts an agent, whose source is `auto` and whose durations are compressed unless the options are changed.
+    pub async fn agent_with(&self, change: impl FnOnce(&mut Options)) -> Running {
+        let options = self.options(change).await;
+        Running(Agent::spawn(&options).expect("start the agent"))
+    }
+
+    /// As [`Self::agent_with`], by a program with its arguments, which takes the agent's own behind them. The kernel is not
+    /// asked to count runs.
+    pub async fn agent_under(&self, confiner: &[&str], change: impl FnOnce(&mut Options)) -> Running {
+        let options = self.options(change).await;
+        Running(Agent::spawn_under(confiner, &options).expect("start the agent"))
+    }
+
+    /// A question of `kubectl headroom agent` to its agent, without a kubeconfig.
+    pub fn command(&self, question: &[&str]) -> Command {
+        let mut command = Command::new(&self.cli);
+        command
+            .env_clear()
+            .args(["agent", "--socket"])
+            .arg(self.socket())
+            .args(question);
+        command
+    }
+
+    /// What the CLI answers, or says on its standard error.
+    ///
+    /// # Errors
+    /// It could not be answered.
+    pub fn ask(&self, question: &[&str]) -> Result<String, String> {
+        let output = self.command(question).output().expect("run the CLI");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        if output.status.success() {
+            Ok(text(output.stdout))
+        } else {
+            Err(text(output.stderr))
+        }
+    }
+
+    /// What the CLI answers as JSON.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn json(&self, question: &str) -> Result<Value, String> {
+        let answer = self.ask(&[question, "-o", "json"])?;
+        serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
+    }
+
+    /// Asks the CLI until the answer is as wanted.
+    pub async fn json_until(&self, question: &str, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + happens_within();
+        loop {
+            match self.json(question) {
+                Ok(answer) if is_it(&answer) => return answer,
+                answer => {
+                    assert!(
+                        Instant::now() < deadline,
+                        "not in {:?}: {what}; {answer:?}",
+                        happens_within()
+                    );
+                    sleep(ASK_EVERY).await;
+                }
+            }
+        }
+    }
+
+    async fn options(&self, change: impl FnOnce(&mut Options)) -> Options {
+        let mut options = Options {
+            program: programs().await.agent,
+            folder: self.folder.path().to_owned(),
+            node: "n1".to_owned(),
+            token: "first".to_owned(),
+            servers: vec![self.server.address],
+            ca: self.server.ca.clone(),
+            timing: Profile::Demo,
+            source: "auto".to_owned(),
+            flags: Vec::new(),
+        };
+        change(&mut options);
+        options
+            .flags
+            .push(format!("--debug-socket={}", self.socket().display()));
+        options
+    }
+}
+
+impl Running {
+    /// The first status that is as wanted.
+    pub async fn status_until(&mut self, what: &str, is_it: impl Fn(&Status) -> bool) -> Status {
+        let deadline = Instant::now() + happens_within();
+        loop {
+            if let Some(status) = self.status_before(deadline, what).await
+                && is_it(&status)
+            {
+                return status;
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+
+    /// The first status by which the agent is as wanted, its log and metrics included.
+    pub async fn until(&mut self, what: &str, is_it: impl AsyncFn(&Self, &Status) -> bool) -> Status {
+        let deadline = Instant::now() + happens_within();
+        loop {
+            if let Some(status) = self.status_before(deadline, what).await
+                && is_it(self, &status).await
+            {
+                return status;
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+
+    /// Its status, if it answers.
+    async fn status_before(&mut self, deadline: Instant, what: &str) -> Option<Status> {
+        self.process.check().expect("the agent goes on");
+        let status = self.status().await;
+        assert!(
+            Instant::now() < deadline,
+            "not in {:?}: {what}; {status:?}; {}",
+            happens_within(),
+            self.log()
+        );
+        status.ok()
+    }
+
+    /// What it has logged when it has ended by itself.
+    pub async fn ended_log(&mut self) -> String {
+        let deadline = Instant::now() + happens_within();
+        while self.process.check().is_ok() {
+            assert!(Instant::now() < deadline, "it runs on: {}", self.log());
+            sleep(ASK_EVERY).await;
+        }
+        self.log()
+    }
+
+    /// The first status of this mode.
+    pub async fn mode_until(&mut self, mode: &str) -> Status {
+        self.status_until(mode, |status| status.mode == mode).await
+    }
+
+    /// All its metrics.
+    pub async fn metrics(&self) -> String {
+        let (_, page) = get(self.admin, "/metrics").await.expect("metrics");
+        String::from_utf8_lossy(&page).into_owned()
+    }
+
+    /// The value of a series, as it is spelled in metrics; 0 where it is not there.
+    pub async fn counted(&self, series: &str) -> u64 {
+        let metrics = self.metrics().await;
+        let values = metrics.lines().filter_map(|line| line.strip_prefix(series));
+        let values = values.filter_map(|value| value.strip_prefix(' '));
+        values.map(|value| value.parse::<u64>().expect("a count")).sum()
+    }
+
+    /// All it has logged, and the agents before it in its folder.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.process.log()).expect("a log")
+    }
+
+    /// Warnings in its log that contain this.
+    pub fn warnings(&self, part: &str) -> usize {
+        let log = self.log();
+        let lines = log.lines();
+        lines
+            .filter(|line| line.contains("WARN") && line.contains(part))
+            .count()
+    }
+
+    /// Ends it with SIGTERM; the code it ended with.
+    pub async fn end(self) -> Option<i32> {
+        let Self(mut agent) = self;
+        let ended = spawn_blocking(move || agent.process.stop()).await;
+        ended.expect("join").expect("its end").code()
+    }
+}
+
+impl std::ops::Deref for Running {
+    type Target = Agent;
+
+    fn deref(&self) -> &Agent {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Agent {
+        &mut self.0
+    }
+}
