@@ -19,8 +19,12 @@ pub mod detour;
 pub mod etcd;
 pub mod floor;
 pub mod foreign;
+pub mod held;
 pub mod hint_server;
+#[cfg(target_arch = "x86_64")]
+pub mod intruder;
 pub mod kernel;
+pub mod kernel_types;
 pub mod pace;
 pub mod pod_tree;
 pub mod prometheus;

@@ -48,6 +48,11 @@ impl Command {
 
 /// Refuses these commands to this thread and to all that it starts, threads and processes, for good.
 pub fn deny(commands: &[Command], with: Errno) {
+    apply_filter(&program(commands, with)).expect("anyone may deny himself something");
+}
+
+/// What the kernel asks about each call from then on.
+pub fn program(commands: &[Command], with: Errno) -> BpfProgram {
     let rule = |command: &Command| {
         let is_it = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, *command as u64);
         SeccompRule::new(vec![is_it.expect("a condition")]).expect("a rule")
@@ -56,6 +61,5 @@ pub fn deny(commands: &[Command], with: Errno) {
     let refused = SeccompAction::Errno(with.raw_os_error().unsigned_abs());
     let arch = ARCH.try_into().expect("an architecture that seccomp knows");
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).expect("a filter");
-    let program: BpfProgram = filter.try_into().expect("a small program");
-    apply_filter(&program).expect("anyone may deny himself something");
+    filter.try_into().expect("a small program")
 }

@@ -1,0 +1,254 @@
+//! What a process holds, part by part: memory by what it is mapped for, descriptors by what they are, and the kernel's
+//! memory behind its maps and programs.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+/// Amounts of parts, by name.
+pub type Parts = BTreeMap<&'static str, u64>;
+
+/// What a process holds at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Resident memory in KiB, page by page and not by the kernel's counters, which are a little late.
+    pub memory_kib: Parts,
+    /// Descriptors.
+    pub descriptors: Parts,
+    /// Kernel memory in KiB of the maps and programs behind those.
+    pub kernel_kib: Parts,
+    /// Resident memory in KiB by the kernel's counters: what people look at.
+    pub counted_kib: u64,
+}
+
+impl Held {
+    /// What this process holds now.
+    pub fn of(pid: u32) -> Self {
+        let status = fs::read_to_string(process(pid).join("status")).expect("its status");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let (mut descriptors, mut kernel_kib) = (Parts::new(), Parts::new());
+        for Descriptor { target, info, .. } in descriptors_of(pid) {
+            *descriptors.entry(kind(&target, &info)).or_default() += 1;
+            if let Some(bytes) = field(&info, "memlock:") {
+                let bytes: u64 = bytes.parse().expect("bytes");
+                *kernel_kib.entry(kind(&target, &info)).or_default() += bytes / 1024;
+            }
+        }
+        let smaps = fs::read_to_string(process(pid).join("smaps")).expect("its mappings");
+        Self {
+            memory_kib: resident_parts(&smaps),
+            descriptors,
+            kernel_kib,
+            counted_kib: resident.and_then(kib).expect("resident memory"),
+        }
+    }
+
+    /// All of its resident memory in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        self.memory_kib.values().sum()
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            memory_kib,
+            descriptors,
+            kernel_kib,
+            counted_kib,
+        } = self;
+        write!(
+            f,
+            "memory in KiB {memory_kib:?}, by the kernel's counters {counted_kib}; descriptors {descriptors:?}; kernel \
+             memory in KiB {kernel_kib:?}"
+        )
+    }
+}
+
+/// By how much each part has grown; a part that shrank is not named.
+pub fn growth(before: &Parts, after: &Parts) -> Parts {
+    let more = |(part, now): (&&'static str, &u64)| {
+        let grown = now.saturating_sub(before.get(part).copied().unwrap_or(0));
+        (grown > 0).then_some((*part, grown))
+    };
+    after.iter().filter_map(more).collect()
+}
+
+/// The least that each part has grown by in every one of these: what leaks grows each time, what is only moved does not.
+pub fn least(growths: &[Parts]) -> Parts {
+    let mut growths = growths.iter();
+    let mut least = growths.next().cloned().unwrap_or_default();
+    for growth in growths {
+        least.retain(|part, amount| match growth.get(part) {
+            Some(other) => {
+                *amount = (*amount).min(*other);
+                true
+            }
+            None => false,
+        });
+    }
+    least
+}
+
+/// One descriptor of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its number.
+    pub number: i32,
+    /// What it leads to.
+    pub target: PathBuf,
+    /// What the kernel tells of it, line by line.
+    pub info: String,
+}
+
+/// The descriptors of a process. One that is closed meanwhile is left out.
+pub fn descriptors_of(pid: u32) -> Vec<Descriptor> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(process(pid).join("fd")).expect("its files") {
+        let path = entry.expect("a file").path();
+        let name = path.file_name().expect("a number").to_owned();
+        let info = fs::read_to_string(process(pid).join("fdinfo").join(&name));
+        if let (Ok(target), Ok(info)) = (fs::read_link(&path), info) {
+            found.push(Descriptor {
+                number: name.to_string_lossy().parse().expect("a number"),
+                target,
+                info,
+            });
+        }
+    }
+    found
+}
+
+/// The links of a process to tracepoints: the tracepoint, and the descriptor.
+pub fn links_of(pid: u32) -> Vec<(String, i32)> {
+    let link = |descriptor: &Descriptor| {
+        field(&descriptor.info, "link_id:")?;
+        let tracepoint = field(&descriptor.info, "tp_name:").unwrap_or_default();
+        Some((tracepoint.to_owned(), descriptor.number))
+    };
+    descriptors_of(pid).iter().filter_map(link).collect()
+}
+
+/// The kernel's numbers of the maps of a process.
+pub fn maps_of(pid: u32) -> Vec<u32> {
+    let map = |descriptor: &Descriptor| field(&descriptor.info, "map_id:")?.parse().ok();
+    descriptors_of(pid).iter().filter_map(map).collect()
+}
+
+fn process(pid: u32) -> PathBuf {
+    Path::new("/proc").join(pid.to_string())
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
+}
+
+fn kib(field: &str) -> Option<u64> {
+    field.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+fn kind(target: &Path, info: &str) -> &'static str {
+    let target = target.to_string_lossy();
+    // A link names its program, too.
+    if field(info, "link_id:").is_some() {
+        "links"
+    } else if field(info, "prog_id:").is_some() {
+        "programs"
+    } else if field(info, "map_id:").is_some() {
+        "maps"
+    } else if target.starts_with("socket:") {
+        "sockets"
+    } else if target.starts_with("anon_inode:") {
+        "events"
+    } else {
+        "files"
+    }
+}
+
+/// Resident memory by what it is mapped for.
+fn resident_parts(smaps: &str) -> Parts {
+    let (mut parts, mut part) = (Parts::new(), "");
+    for line in smaps.lines() {
+        if let Some(resident) = line.strip_prefix("Rss:") {
+            *parts.entry(part).or_default() += kib(resident).expect("a size");
+        } else if let Some(name) = mapping(line) {
+            part = match name {
+                "[heap]" => "heap",
+                "[stack]" => "stack",
+                "" => "anonymous",
+                name if name.starts_with("[anon") => "anonymous",
+                name if name.contains("bpf") => "bpf buffers",
+                name if name.starts_with('[') => "kernel's pages",
+                _ => "program and libraries",
+            };
+        }
+    }
+    parts
+}
+
+/// The name of a mapping, if the line begins one: addresses, rights, offset, device, inode, and the name.
+fn mapping(line: &str) -> Option<&str> {
+    let (addresses, rest) = line.split_once(' ')?;
+    let (from, to) = addresses.split_once('-')?;
+    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hexadecimal(from) || !is_hexadecimal(to) {
+        return None;
+    }
+    Some(rest.splitn(5, ' ').nth(4).unwrap_or_default().trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+55e0-55e9 r-xp 00000000 fe:00 42                 /usr/bin/headroom-agent
+Rss:                 100 kB
+Pss:                  50 kB
+60a0-60b0 rw-p 00000000 00:00 0                  [heap]
+Rss:                  36 kB
+7f00-7f10 rw-p 00000000 00:00 0 
+Rss:                   8 kB
+7f20-7f30 rw-s 00000000 00:10 1                  anon_inode:bpf-map
+Rss:                   4 kB
+7f40-7f50 rw-p 00000000 00:00 0                  [anon: stack]
+Rss:                  12 kB
+VmFlags: rd wr
+";
+
+    #[test]
+    fn memory_is_told_apart_by_what_it_is_mapped_for() {
+        let expected = [
+            ("program and libraries", 100),
+            ("heap", 36),
+            ("anonymous", 20),
+            ("bpf buffers", 4),
+        ];
+        assert_eq!(resident_parts(SMAPS), Parts::from(expected));
+    }
+
+    #[test]
+    fn only_what_grows_each_time_is_left_over() {
+        let before = Parts::from([("heap", 10), ("anonymous", 10)]);
+        let first = growth(
+            &before,
+            &Parts::from([("heap", 50), ("anonymous", 14), ("files", 1)]),
+        );
+        assert_eq!(first, Parts::from([("heap", 40), ("anonymous", 4), ("files", 1)]));
+        let second = growth(&before, &Parts::from([("heap", 9), ("anonymous", 30)]));
+        assert_eq!(least(&[first, second]), Parts::from([("anonymous", 4)]));
+        assert_eq!(least(&[]), Parts::new());
+    }
+
+    #[test]
+    fn this_process_holds_memory_and_files() {
+        let held = Held::of(std::process::id());
+        assert!(held.resident_kib() > 0 && held.counted_kib > 0, "{held}");
+        assert!(held.descriptors.values().sum::<u64>() > 0, "{held}");
+        assert_eq!(links_of(std::process::id()), []);
+    }
+}
