@@ -15,6 +15,8 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
+use crate::eviction::Eviction;
+
 /// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";
 
@@ -103,6 +105,14 @@ pub struct Args {
     /// Whether what came of earlier ratios calibrates the margin; off and on again forgets what it came to
     #[arg(long, env = "HEADROOM_OCM", value_enum, default_value_t)]
     pub ocm: Ocm,
+    /// The kubelet's hard eviction threshold of memory, as in its `evictionHard`: a quantity or a percentage
+    #[arg(
+        long,
+        env = "HEADROOM_EVICTION_HARD_MEMORY",
+        value_name = "THRESHOLD",
+        default_value_t
+    )]
+    pub eviction_hard_memory: Eviction,
     /// Folder for what a restart must not forget, for this agent alone; without it the estimator begins anew
     #[arg(long, env = "HEADROOM_CHECKPOINT", value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
@@ -372,6 +382,7 @@ mod tests {
     fn wrong_values_are_named() {
         for (flags, reason) in [
             ("--publish-fanout 0", "0 is not in 1..=16"),
+            ("--eviction-hard-memory 101%", "\"101%\" is neither a quantity"),
             ("--timing fast", "invalid value 'fast'"),
             ("--source kprobe", "invalid value 'kprobe'"),
             ("--webhook-addr a:b", "\"a:b\" is not a host or host:port"),

@@ -11,7 +11,10 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
-use crate::args::{Args, MOST_SERVERS, Ocm, ServerAddress, Source};
+use crate::{
+    args::{Args, MOST_SERVERS, Ocm, ServerAddress, Source},
+    eviction::Eviction,
+};
 
 /// What the file may say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -22,6 +25,7 @@ pub struct File {
     webhook_addr: Option<Servers>,
     source: Option<Source>,
     ocm: Option<Ocm>,
+    eviction_hard_memory: Option<Eviction>,
     program_stats: Option<bool>,
 }
 
@@ -48,6 +52,8 @@ pub struct Settings {
     pub source: Source,
     /// Do outcomes calibrate the margin?
     pub ocm: Ocm,
+    /// Where does the kubelet evict pods?
+    pub eviction_hard_memory: Eviction,
     /// Does the kernel count the runs of our programs?
     pub program_stats: bool,
 }
@@ -92,6 +98,7 @@ impl Settings {
             webhook_addr,
             source,
             ocm,
+            eviction_hard_memory,
             program_stats,
         } = file;
         Self {
@@ -108,6 +115,11 @@ impl Settings {
             ),
             source: args.over("source", source.as_ref(), &args.source),
             ocm: args.over("ocm", ocm.as_ref(), &args.ocm),
+            eviction_hard_memory: args.over(
+                "eviction_hard_memory",
+                eviction_hard_memory.as_ref(),
+                &args.eviction_hard_memory,
+            ),
             program_stats: args.over("program_stats", program_stats.as_ref(), &args.program_stats),
         }
     }
@@ -120,10 +132,15 @@ impl Settings {
             webhook_addr: _,
             ocm: _,
             source,
+            eviction_hard_memory,
             program_stats,
         } = self;
         let changes = [
             ("source", *source != next.source),
+            (
+                "evictionHardMemory",
+                *eviction_hard_memory != next.eviction_hard_memory,
+            ),
             ("programStats", *program_stats != next.program_stats),
         ];
         changes

@@ -15,6 +15,7 @@ mod noted;
 mod period;
 mod report;
 mod saturation;
+mod scarcity;
 mod shown;
 mod standing;
 mod tally;
@@ -44,6 +45,7 @@ use self::{
 };
 use crate::{
     args::Ocm,
+    eviction::Eviction,
     gather::{Held, MemoryUse, PodFrame, Sample, Standing},
     metrics,
     probe::{Rare, Runs},
@@ -70,6 +72,7 @@ pub struct Decider {
     senses: Senses,
     estimator: Estimator,
     ocm: Ocm,
+    eviction: Eviction,
     frames: Frames,
     period: Period,
     herald: Herald,
@@ -131,6 +134,7 @@ impl Decider {
             senses,
             estimator: Estimator::new(timing),
             ocm: Ocm::On,
+            eviction: Eviction::default(),
             frames: Frames::new(timing, poll),
             period: Period::new(timing.brake_period, poll),
             herald: Herald::new(timing),
@@ -225,6 +229,7 @@ impl Decider {
             self.take_poll(&poll);
         }
         if let Some(judged) = judged {
+            let judged = self.with_scarcity(judged);
             self.estimator
                 .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
             self.seen.judged = Some(judged);

@@ -5,7 +5,7 @@
 //! sample       counters and files, four times a second          gather   the thread that reads them
 //! privilege    what it may do: nothing any more
 //! decide       samples and directives -> estimates -> reports   publish  reports up, directives down
-//! checkpoint   what a restart must not forget
+//! checkpoint   what a restart must not forget                eviction where the kubelet evicts pods
 //! signals      every signal and what is lost without it         debug    what people on the node ask
 //! ```
 
@@ -15,6 +15,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod debug;
 pub mod decide;
+pub mod eviction;
 pub mod gather;
 pub mod metrics;
 pub mod privilege;

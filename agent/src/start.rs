@@ -113,7 +113,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
         cgroup_root: args.cgroup_root.clone(),
         timing,
     };
-    let decider = Decider::new(identity, senses, timing, POLL);
+    let mut decider = Decider::new(identity, senses, timing, POLL);
+    decider.set_eviction(settings.eviction_hard_memory);
     let (decider, store) = remember(decider, &args, settings.ocm);
     // One thread is enough for four samples a second and a few streams, and keeps the agent small.
     let runtime = runtime::Builder::new_current_thread()

@@ -129,6 +129,8 @@ pub struct Measured {
     pub mem_used_bytes: u64,
     /// Memory that could be had without swapping.
     pub mem_available_bytes: u64,
+    /// Memory available above the kubelet's hard eviction threshold when it was least in the last brake period.
+    pub mem_spare_bytes: Option<u64>,
     /// Working set of all pods; 0 without kubepods.
     pub working_set_bytes: u64,
     /// Time in direct reclaim for the whole machine, in the last brake period; 0 from procfs.

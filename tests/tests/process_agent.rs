@@ -174,6 +174,39 @@ async fn a_node_object_about_another_machine_blinds_it() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelet_that_is_about_to_evict_stops_memory() {
+    let mut node = Node::start().await;
+    let _agent = node
+        .agent_with(|options| {
+            "procfs".clone_into(&mut options.source);
+            // There is never more above all memory.
+            options.flags.push("--eviction-hard-memory=100%".to_owned());
+        })
+        .await;
+    assert_eq!(stopped(&mut node.server).await[0], "memory-available");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_said_to_be_short_of_memory_stops_it() {
+    let pods = Pods {
+        memory_pressure: true,
+        ..this_machine()
+    };
+    let mut node = Node::with_pods(pods).await;
+    let _agent = node.agent("procfs").await;
+    assert_eq!(stopped(&mut node.server).await[0], "memory-pressure");
+}
+
+/// The reasons of the first report in which memory is stopped, and the CPU held for that.
+async fn stopped(server: &mut HintServer) -> Vec<String> {
+    let is_stopped =
+        |heard: &Heard| heard.report.resources[1].brake == 3 && heard.report.mode() != Mode::Blind;
+    let report = server.report_until("memory is stopped", is_stopped).await.report;
+    assert!(report.resources[0].brake >= 1, "{report:?}");
+    report.resources[1].reasons.clone()
+}
+
 /// What the agent says of that pod: milli-cores that it holds for itself.
 fn held(heard: &Heard, uid: &str) -> Option<u64> {
     let trust = heard.report.trust.iter().find(|trust| trust.pod_uid == uid)?;

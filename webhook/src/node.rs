@@ -36,6 +36,8 @@ pub struct Node {
     pub state: State,
     /// The mode that its annotation asks for; `None` also where that is no mode.
     pub mode: Option<Mode>,
+    /// True while its condition `MemoryPressure` is: its kubelet reclaims memory by evicting pods.
+    pub has_memory_pressure: bool,
 }
 
 /// How fast nodes are asked to be decided anew, all together.

@@ -26,11 +26,13 @@ fn the_example_of_the_manual_says_something_of_every_key() {
         webhook_addr: Some(Servers(webhook_addr)),
         source: Some(Source::Auto),
         ocm: Some(Ocm::On),
+        eviction_hard_memory: Some(eviction),
         program_stats: Some(false),
     } = read(&format!("#{example}")).unwrap()
     else {
         panic!("a key is missing in {example}");
     };
+    assert_eq!(eviction, Eviction::default());
     assert_eq!(log_filter.to_string(), "info,headroom_agent=debug");
     assert_eq!(
         webhook_addr[0].to_string(),
@@ -74,6 +76,10 @@ fn what_cannot_be_meant_is_refused_with_its_path() {
         ("logFilter: inof", "logFilter: log filter \"inof\""),
         ("source: kprobe", "source: unknown variant `kprobe`"),
         ("ocm: maybe", "ocm: unknown variant `maybe`"),
+        (
+            "evictionHardMemory: 5 %",
+            "evictionHardMemory: \"5 %\" is neither a quantity",
+        ),
         ("programStats: 1", "programStats: "),
     ] {
         let refusal = read(text).unwrap_err().to_string();
@@ -90,8 +96,10 @@ fn what_needs_a_restart_is_named() {
         [""; 0]
     );
     assert_eq!(
-        known.waiting(&settings("source: procfs\nprogramStats: true\n")),
-        ["source", "programStats"]
+        known.waiting(&settings(
+            "source: procfs\nevictionHardMemory: 5%\nprogramStats: true\n"
+        )),
+        ["source", "evictionHardMemory", "programStats"]
     );
     let flags = Settings::of(&args("--source procfs"), &read("source: ebpf\n").unwrap());
     assert_eq!(flags.source, Source::Procfs, "a flag hides what the file says");

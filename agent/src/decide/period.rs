@@ -24,6 +24,8 @@ pub(super) struct Judged {
     pub(super) runq_p50_us: u64,
     pub(super) runq_p99_us: u64,
     pub(super) psi_cpu_some_ppm: u32,
+    /// The least memory that was available to pods, in bytes; `None` if it was not read.
+    pub(super) least_available: Option<u64>,
 }
 
 /// The period that is under way.
@@ -37,6 +39,7 @@ pub(super) struct Period {
     tally: Tally,
     waits: Waits,
     saturation: Saturation,
+    least_available: Option<u64>,
 }
 
 /// Counters at the beginning of a period.
@@ -58,6 +61,7 @@ impl Period {
             tally: Tally::default(),
             waits: Waits::default(),
             saturation: Saturation::default(),
+            least_available: None,
         }
     }
 
@@ -71,6 +75,13 @@ impl Period {
             self.tally.add(&Tally::of(poll));
             self.waits.add(&poll.counts.waits);
             self.saturation.take(&poll.counts.windows, poll.cpus);
+        }
+        if let Some(memory) = &sample.memory {
+            let available = memory.node.available_to_pods();
+            self.least_available = Some(
+                self.least_available
+                    .map_or(available, |least| least.min(available)),
+            );
         }
         let now = Began {
             at_ns: sample.at.monotonic_ns,
@@ -128,6 +139,7 @@ impl Period {
             runq_p50_us: waits.percentile_us(500_000),
             runq_p99_us,
             psi_cpu_some_ppm,
+            least_available: self.least_available.take(),
         }
     }
 }

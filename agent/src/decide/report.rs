@@ -236,6 +236,7 @@ impl Decider {
             lost_windows: last.lost_windows,
             mem_used_bytes: *memory_bytes,
             mem_available_bytes: noted.memory.map_or(0, |memory| memory.node.available),
+            mem_spare_bytes: self.spare_bytes(),
             working_set_bytes: noted.memory.map_or(0, |memory| memory.working_set),
             direct_reclaim_ms: pressure.direct_reclaim_ms,
             refault_mb_s: pressure.refault_mb_s,

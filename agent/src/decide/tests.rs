@@ -65,6 +65,7 @@ fn pods(generation: u64) -> Directive {
     Directive::Pods(NodeView {
         node_uid: "u1".into(),
         view,
+        has_memory_pressure: false,
     })
 }
 
@@ -408,6 +409,81 @@ fn an_oom_kill_stops_the_node_at_the_next_sample() {
         (hint.resources.cpu.brake, hint.signals.oom_kills),
         (Brake::Hold, 1)
     );
+}
+
+/// A brake period in which for a moment no more was available than so many bytes, out of [`MEMORY`].
+fn period_with(decider: &mut Decider, available: u64) {
+    for quarter in 201..=205 {
+        let mut sample = sample(quarter, 400);
+        if quarter == 203 {
+            sample.memory.as_mut().unwrap().node.available = available;
+        }
+        decider.take(sample);
+    }
+}
+
+#[test]
+fn memory_brakes_before_the_kubelet_evicts() {
+    const MIB: u64 = 1 << 20;
+    // A is 7 GiB, the kubelet evicts below 100 MiB: 5, 3 and 1 % of A above that.
+    for (available, expected) in [
+        (459 * MIB, Brake::Off),
+        (458 * MIB, Brake::Hold),
+        (316 * MIB, Brake::Hold),
+        (315 * MIB, Brake::Shed),
+        (172 * MIB, Brake::Shed),
+        (171 * MIB, Brake::Stop),
+    ] {
+        let mut decider = told();
+        run(&mut decider, 10..50, 400);
+        period_with(&mut decider, available);
+        let memory = decider.report().unwrap().resources.memory;
+        assert_eq!(memory.brake, expected, "{} MiB", available / MIB);
+        if expected > Brake::Off {
+            assert_eq!(memory.reasons[0], "memory-available");
+        }
+        let spare = decider.status().measured.unwrap().mem_spare_bytes;
+        assert_eq!(spare, Some(available - 100 * MIB));
+    }
+}
+
+#[test]
+fn the_threshold_is_the_one_that_the_agent_is_told() {
+    let mut decider = told();
+    decider.set_eviction(Eviction::Ppm(750_000));
+    run(&mut decider, 10..12, 400);
+    let memory = decider.report().unwrap().resources.memory;
+    assert_eq!(
+        (memory.brake, memory.reasons[0].as_str()),
+        (Brake::Stop, "memory-available")
+    );
+}
+
+#[test]
+fn the_kubelets_own_word_stops_memory_in_the_next_period_and_for_its_time() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let pressed = |generation, has_memory_pressure| match pods(generation) {
+        Directive::Pods(view) => Directive::Pods(NodeView {
+            has_memory_pressure,
+            ..view
+        }),
+        other @ Directive::Policy { .. } => other,
+    };
+    decider.direct(pressed(2, true));
+    run(&mut decider, 50..51, 400);
+    let hint = decider.report().unwrap();
+    assert_eq!(
+        (hint.resources.memory.brake, hint.resources.cpu.brake),
+        (Brake::Stop, Brake::Hold)
+    );
+    assert_eq!(hint.resources.memory.reasons[0], "memory-pressure");
+    decider.direct(pressed(2, false));
+    // The demo lets go of a stop after six seconds.
+    run(&mut decider, 51..56, 400);
+    assert_eq!(decider.estimates().memory.brake, Brake::Stop);
+    run(&mut decider, 56..58, 400);
+    assert_eq!(decider.estimates().memory.brake, Brake::Off);
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn pods() -> wire::Pods {
         capacity: amounts,
         raw_allocatable: amounts,
         pods: vec![],
+        memory_pressure: false,
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Meminfo {
     pub hugetlb: u64,
     /// Swapped out, and not also in memory.
     pub swapped: u64,
+    /// What the kubelet takes for used: anonymous pages and page cache, without its inactive part; `None` where the
+    /// kernel does not tell all of that.
+    pub kubelet_used: Option<u64>,
 }
 
 /// Counters of `/proc/vmstat` since boot. Those a kernel does not have are 0 for ever.
@@ -89,13 +92,36 @@ impl Meminfo {
         let swapped = optional("SwapTotal")?
             .saturating_sub(optional("SwapFree")?)
             .saturating_sub(optional("SwapCached")?);
+        let kept = |anon: u64, cached: u64, buffers: u64, inactive: u64| {
+            let cache = cached.saturating_add(buffers).saturating_sub(inactive);
+            anon.saturating_add(cache)
+        };
+        let kubelet_used = match (
+            field("AnonPages")?,
+            field("Cached")?,
+            field("Buffers")?,
+            field("Inactive(file)")?,
+        ) {
+            (Some(anon), Some(cached), Some(buffers), Some(inactive)) => {
+                Some(kept(anon, cached, buffers, inactive))
+            }
+            (_, _, _, _) => None,
+        };
         Ok(Self {
             total: required("MemTotal")?,
             available: required("MemAvailable")?,
             active_file: required("Active(file)")?,
             hugetlb: field("Hugetlb")?.unwrap_or(default_pool),
             swapped,
+            kubelet_used,
         })
+    }
+
+    /// What is available before the kernel is out of memory or the kubelet, which counts active page cache as used, evicts:
+    /// the lesser of the two.
+    pub fn available_to_pods(&self) -> u64 {
+        let by_kubelet = self.kubelet_used.map(|used| self.total.saturating_sub(used));
+        by_kubelet.map_or(self.available, |spare| spare.min(self.available))
     }
 
     /// C: memory pods can be given, without the huge page pools.
@@ -206,6 +232,7 @@ impl MemoryCounters {
             limit_ooms: ooms.own,
             node_ooms: if is_node_oom { killed } else { 0 },
             has_global_reclaim,
+            ..MemoryPressure::default()
         }
     }
 }

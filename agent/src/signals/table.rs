@@ -256,6 +256,16 @@ pub static SIGNALS: &[Signal] = &[
         ..FILE
     },
     Signal {
+        name: "memory-spare",
+        about: "memory available above the kubelet's hard eviction threshold, the least in the last brake period",
+        unit: Unit::Bytes,
+        files: "/proc/meminfo",
+        cost: MEMINFO_COST,
+        missing: "memory brakes only when it is short already",
+        value: |readings| readings.measured.as_ref()?.mem_spare_bytes,
+        ..FILE
+    },
+    Signal {
         name: "memory-used",
         about: "memory in real use, half of the active page cache included",
         unit: Unit::Bytes,

@@ -24,7 +24,10 @@ fn refused(hook: Hook, health: Health) -> Verdict {
 
 fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: Lacking) -> Vec<SignalStatus> {
     status(&Readings {
-        measured: Some(Measured::default()),
+        measured: Some(Measured {
+            mem_spare_bytes: Some(3),
+            ..Measured::default()
+        }),
         pods: Some((1, 2)),
         senses,
         failing,

@@ -54,6 +54,7 @@ impl Changeable {
             ocm,
             // Only with a restart.
             source: _,
+            eviction_hard_memory: _,
             program_stats: _,
         } = settings;
         self.levels.set(log_filter);

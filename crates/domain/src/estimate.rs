@@ -27,7 +27,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    brake::{Brakes, CpuPressure, MemoryPressure, Pressure},
+    brake::{Brakes, CpuPressure, MEMORY_PRESSURE, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
     history::{History, Peak},
     outcome::{LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome},

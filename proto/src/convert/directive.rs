@@ -113,6 +113,8 @@ pub struct NodeView {
     pub node_uid: String,
     /// The view, with the Node object's capacity and the default policy's bounds until a policy came.
     pub view: View,
+    /// True while the Node's condition `MemoryPressure` is.
+    pub has_memory_pressure: bool,
 }
 
 impl TryFrom<wire::Pods> for NodeView {
@@ -125,6 +127,7 @@ impl TryFrom<wire::Pods> for NodeView {
             capacity,
             raw_allocatable,
             pods,
+            memory_pressure,
         } = message;
         if pods.len() > MOST_PODS {
             return Err(WireError::new(
@@ -159,6 +162,7 @@ impl TryFrom<wire::Pods> for NodeView {
         Ok(Self {
             node_uid: name("node_uid", node_uid)?,
             view,
+            has_memory_pressure: memory_pressure,
         })
     }
 }

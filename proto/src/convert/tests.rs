@@ -129,17 +129,22 @@ fn pods() -> wire::Pods {
             qos: wire::Qos::Burstable.into(),
             deleting: true,
         }],
+        memory_pressure: true,
     }
 }
 
 #[test]
 fn a_directive_becomes_a_view() {
-    let NodeView { node_uid, view } = pods().try_into().unwrap();
+    let NodeView {
+        node_uid,
+        view,
+        has_memory_pressure,
+    } = pods().try_into().unwrap();
     assert_eq!(
         (node_uid.as_str(), view.generation, view.raw.cpu),
         ("u1", 3, 1900)
     );
-    assert!(view.pods["p1"].is_deleting);
+    assert!(view.pods["p1"].is_deleting && has_memory_pressure);
 }
 
 #[test]

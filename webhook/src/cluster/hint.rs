@@ -16,9 +16,13 @@ use crate::{hints::directive, node::Node, pods::Bound};
 /// A larger difference than this between the machine that a hint speaks of and the Node, in percent, is one.
 const CAPACITY_TOLERANCE: u64 = 2;
 
-/// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, and held where
-/// its agent did not know all of this.
+/// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
+/// agent did not know all of this, and braked while its kubelet says that memory is under pressure.
 pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut found: Found) -> Found {
+    let stored = cluster.nodes.get(node);
+    if found.origin != Origin::Nudge && stored.as_ref().is_some_and(|node| node.has_memory_pressure) {
+        found.note = found.note.under_memory_pressure();
+    }
     match (found.origin, hint) {
         // Whoever wrote it has done this.
         (Origin::Nudge, _) | (Origin::Stream, None) => {}
@@ -29,7 +33,6 @@ pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut
         }
         (Origin::Stream, Some(hint)) => {
             found.note.excl = exclusive(cluster, hint);
-            let stored = cluster.nodes.get(node);
             if hint.pods_generation < cluster.pods.changed_at(node) {
                 found.caution = Some(Caution::OlderPods);
                 if let Some(ratios) = stored.and_then(|node| departed(cluster, &node, hint)) {

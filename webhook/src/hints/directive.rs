@@ -50,6 +50,7 @@ pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
                 },
             )
             .collect(),
+        memory_pressure: node.has_memory_pressure,
     };
     Some((message, changed_at))
 }

@@ -42,6 +42,8 @@ pub struct Status {
 pub struct Condition {
     /// Its type.
     pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
     /// When it was last reported, as written: markers repeat the very text.
     pub last_heartbeat_time: Option<String>,
 }
@@ -62,6 +64,9 @@ impl From<Object> for Node {
         let mut annotations = metadata.annotations.unwrap_or_default();
         let mode = annotations.get(names::MODE).and_then(|text| text.parse().ok());
         let mut annotation = |key| annotations.remove(key);
+        let has_memory_pressure = conditions
+            .iter()
+            .any(|condition| condition.r#type == "MemoryPressure" && condition.status == "True");
         Self {
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
@@ -84,6 +89,7 @@ impl From<Object> for Node {
                 },
             },
             mode,
+            has_memory_pressure,
         }
     }
 }
@@ -152,6 +158,7 @@ mod tests {
             labels,
             state,
             mode,
+            has_memory_pressure,
         } = node(&json!({names::RATIO: "{\"cpu\":1.5}", names::MODE: "auto", "other": "x"}));
         assert_eq!(
             (name.as_str(), uid.as_str(), version, mode),
@@ -167,6 +174,26 @@ mod tests {
         assert_eq!(state.ready_heartbeat.as_deref(), Some("2026-11-20T00:00:01Z"));
         assert_eq!(state.annotations.ratio.as_deref(), Some("{\"cpu\":1.5}"));
         assert_eq!(state.annotations.marker, None);
+        assert!(!has_memory_pressure, "it is not said to be");
+    }
+
+    #[test]
+    fn the_kubelet_says_that_memory_is_under_pressure() {
+        let with = |status: &str| {
+            let object: Object = serde_json::from_value(json!({
+                "metadata": {"name": "n1"},
+                "status": {"conditions": [
+                    {"type": "DiskPressure", "status": "True"},
+                    {"type": "MemoryPressure", "status": status},
+                ]},
+            }))
+            .unwrap();
+            Node::from(object).has_memory_pressure
+        };
+        assert_eq!(
+            [with("True"), with("False"), with("Unknown")],
+            [true, false, false]
+        );
     }
 
     #[test]

@@ -33,6 +33,32 @@ fn real_use_leaves_out_cache_and_huge_pages_and_adds_swap() {
 }
 
 #[test]
+fn the_kubelet_counts_active_page_cache_as_used() {
+    let told = format!("{MEMINFO}AnonPages: 2000000 kB\nCached: 9000000 kB\nInactive(file): 7000000 kB\n");
+    let meminfo = Meminfo::parse(&told).unwrap();
+    assert_eq!(
+        meminfo.kubelet_used,
+        Some((2_000_000 + 9_000_000 + 35_356 - 7_000_000) * KIB)
+    );
+    let by_kubelet = 24_684_096 - 4_035_356;
+    assert_eq!(
+        meminfo.available_to_pods(),
+        by_kubelet * KIB,
+        "less than MemAvailable"
+    );
+    let plenty = Meminfo {
+        kubelet_used: Some(0),
+        ..meminfo
+    };
+    assert_eq!(plenty.available_to_pods(), 23_467_352 * KIB);
+    let older = Meminfo::parse(MEMINFO).unwrap();
+    assert_eq!(
+        (older.kubelet_used, older.available_to_pods()),
+        (None, 23_467_352 * KIB)
+    );
+}
+
+#[test]
 fn kernel_that_does_not_sum_up_huge_pages_has_its_default_pool_counted() {
     let old = MEMINFO.replace("Hugetlb:", "Hugetlb_not_yet:");
     assert_eq!(Meminfo::parse(&old).unwrap().hugetlb, 4 * 2_048 * KIB);

@@ -48,6 +48,18 @@ pub struct MemoryPressure {
     pub node_ooms: u64,
     /// True if pages were reclaimed for the whole machine.
     pub has_global_reclaim: bool,
+    /// Available memory above the kubelet's hard eviction threshold, see [`spare_ppm`]; `None` if that is not known.
+    pub spare_ppm: Option<u32>,
+    /// True while the Node's condition `MemoryPressure` is.
+    pub is_told_of_pressure: bool,
+}
+
+/// Available memory above the kubelet's hard eviction threshold, as a share of raw allocatable (A), in ppm; all in bytes.
+/// 0 at the threshold and below, `None` where A is 0.
+pub fn spare_ppm(available: u64, threshold: u64, raw: u64) -> Option<u32> {
+    let spare = u128::from(available.saturating_sub(threshold)) * 1_000_000;
+    let ppm = spare.checked_div(u128::from(raw))?;
+    Some(u32::try_from(ppm).unwrap_or(u32::MAX))
 }
 
 /// What one brake period showed.
@@ -58,6 +70,9 @@ pub struct Pressure {
     /// Memory.
     pub memory: MemoryPressure,
 }
+
+/// The reason code of the Node's condition `MemoryPressure`.
+pub const MEMORY_PRESSURE: &str = "memory-pressure";
 
 /// A level and the code of the signal that called for it.
 type Call = (Brake, &'static str);
@@ -231,24 +246,31 @@ fn memory_call(pressure: &MemoryPressure) -> Call {
         limit_ooms,
         node_ooms,
         has_global_reclaim,
+        spare_ppm,
+        is_told_of_pressure,
     } = *pressure;
     // A pod at its own limit must not brake the node.
     let is_of_node = has_global_reclaim || limit_hits > 0;
+    let is_spare_below = |ppm| spare_ppm.is_some_and(|spare| spare < ppm);
     strongest(&[
         (node_ooms > 0, Brake::Stop, "oom"),
         (limit_ooms > 0, Brake::Stop, "kubepods-oom"),
         (is_of_node && full_ppm >= 50_000, Brake::Stop, "memory-psi-full"),
         (direct_reclaim_ms >= 1000, Brake::Stop, "direct-reclaim"),
+        (is_told_of_pressure, Brake::Stop, MEMORY_PRESSURE),
+        (is_spare_below(10_000), Brake::Stop, "memory-available"),
         (is_of_node && full_ppm >= 10_000, Brake::Shed, "memory-psi-full"),
         (is_of_node && some_ppm >= 50_000, Brake::Shed, "memory-psi-some"),
         (direct_reclaim_ms >= 100, Brake::Shed, "direct-reclaim"),
         (is_of_node && refault_mb_s >= 200, Brake::Shed, "refaults"),
         (is_of_node && swap_out_mb_s >= 100, Brake::Shed, "swap-out"),
+        (is_spare_below(30_000), Brake::Shed, "memory-available"),
         (is_of_node && some_ppm >= 10_000, Brake::Hold, "memory-psi-some"),
         (direct_reclaim_ms > 0, Brake::Hold, "direct-reclaim"),
         (is_of_node && refault_mb_s >= 50, Brake::Hold, "refaults"),
         (is_of_node && swap_out_mb_s >= 10, Brake::Hold, "swap-out"),
         (limit_hits > 0, Brake::Hold, "kubepods-limit"),
+        (is_spare_below(50_000), Brake::Hold, "memory-available"),
     ])
 }
 
@@ -308,6 +330,51 @@ mod tests {
             ..pod_at_limit
         };
         assert_eq!(memory_call(&of_node).0, Brake::Shed);
+    }
+
+    #[rstest]
+    // A of 100,000 and a threshold of 1,000.
+    #[case(6_000, Brake::Off, "")]
+    #[case(5_999, Brake::Hold, "memory-available")]
+    #[case(4_000, Brake::Hold, "memory-available")]
+    #[case(3_999, Brake::Shed, "memory-available")]
+    #[case(2_000, Brake::Shed, "memory-available")]
+    #[case(1_999, Brake::Stop, "memory-available")]
+    #[case(999, Brake::Stop, "memory-available")]
+    fn memory_brakes_before_the_kubelet_evicts(
+        #[case] available: u64,
+        #[case] expected: Brake,
+        #[case] reason: &str,
+    ) {
+        let scarce = MemoryPressure {
+            spare_ppm: spare_ppm(available, 1_000, 100_000),
+            ..MemoryPressure::default()
+        };
+        assert_eq!(memory_call(&scarce), (expected, reason));
+    }
+
+    #[test]
+    fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
+        let told = MemoryPressure {
+            spare_ppm: Some(1_000_000),
+            is_told_of_pressure: true,
+            ..MemoryPressure::default()
+        };
+        assert_eq!(memory_call(&told), (Brake::Stop, "memory-pressure"));
+    }
+
+    #[rstest]
+    #[case::plenty(u64::MAX, 0, 1, Some(u32::MAX))]
+    #[case::cut_off(1, 0, 3, Some(333_333))]
+    #[case::below(99, 100, 1_000, Some(0))]
+    #[case::without_allocatable(5, 0, 0, None)]
+    fn what_is_spare_is_a_share_of_allocatable(
+        #[case] available: u64,
+        #[case] threshold: u64,
+        #[case] raw: u64,
+        #[case] expected: Option<u32>,
+    ) {
+        assert_eq!(spare_ppm(available, threshold, raw), expected);
     }
 
     #[test]

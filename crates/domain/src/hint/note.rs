@@ -5,12 +5,14 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{Brake, NodeHint};
-use crate::{ratio::Cents, resource::PerResource};
+use crate::{estimate::MEMORY_PRESSURE, ratio::Cents, resource::PerResource};
 
 /// The layout version that is written and read.
 const VERSION: u32 = 1;
 /// The annotation's size limit, in bytes.
 const LONGEST: usize = 1024;
+/// Most reason codes.
+const MOST_REASONS: usize = 8;
 
 /// One resource of a [`Note`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +88,7 @@ impl Note {
         });
         let mut why: Vec<String> = Vec::new();
         for reason in resources.cpu.reasons.iter().chain(&resources.memory.reasons) {
-            if !why.contains(reason) && why.len() < 8 && reason.len() <= 40 {
+            if !why.contains(reason) && why.len() < MOST_REASONS && reason.len() <= 40 {
                 why.push(reason.clone());
             }
         }
@@ -116,6 +118,19 @@ impl Note {
     #[must_use]
     pub fn with_ratios(mut self, ratios: &PerResource<Cents>) -> Self {
         (self.cpu.published, self.memory.published) = (ratios.cpu.0, ratios.memory.0);
+        self
+    }
+
+    /// The same, braked as while the Node's condition `MemoryPressure` is true: memory is stopped and CPU held, whatever
+    /// the agent says of either. See agent.md, section 2.4.
+    #[must_use]
+    pub fn under_memory_pressure(mut self) -> Self {
+        let at_least = |part: &mut NoteResource, brake: Brake| part.brake = part.brake.max(brake.level());
+        at_least(&mut self.memory, Brake::Stop);
+        at_least(&mut self.cpu, Brake::Hold);
+        self.why.retain(|reason| reason != MEMORY_PRESSURE);
+        self.why.truncate(MOST_REASONS - 1);
+        self.why.insert(0, MEMORY_PRESSURE.to_owned());
         self
     }
 
@@ -199,6 +214,14 @@ mod tests {
     }
 
     #[test]
+    fn memory_pressure_stops_memory_and_holds_the_cpu_and_is_said_once() {
+        let note = Note::of(&hint("n1", 7)).under_memory_pressure();
+        assert_eq!((note.memory.brake, note.cpu.brake), (3, 1));
+        assert_eq!(note.why, ["memory-pressure", "slack"]);
+        assert_eq!(note.clone().under_memory_pressure(), note);
+    }
+
+    #[test]
     fn another_version_or_an_unknown_key_is_not_used() {
         let text = Note::of(&hint("n1", 7)).to_string();
         assert!(text.replace("\"v\":1", "\"v\":2").parse::<Note>().is_err());
@@ -225,6 +248,6 @@ mod tests {
             resource.predicted_peak = u64::MAX;
             resource.reasons = (0..20).map(|i| format!("{i:040}")).collect();
         }
-        assert!(Note::of(&long).to_string().len() <= LONGEST);
+        assert!(Note::of(&long).under_memory_pressure().to_string().len() <= LONGEST);
     }
 }

@@ -163,5 +163,6 @@ pub fn this_machine() -> Result<Pods> {
         capacity: Some(amounts),
         raw_allocatable: Some(amounts),
         pods: Vec::new(),
+        memory_pressure: false,
     })
 }

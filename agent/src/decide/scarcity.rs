@@ -1,0 +1,39 @@
+//! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See agent.md, section 2.4.
+
+use headroom_domain::estimate::spare_ppm;
+
+use super::{Decider, period::Judged};
+use crate::eviction::Eviction;
+
+impl Decider {
+    /// Says where the kubelet of this node evicts pods.
+    pub const fn set_eviction(&mut self, eviction: Eviction) {
+        self.eviction = eviction;
+    }
+
+    /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.
+    pub(super) fn spare_bytes(&self) -> Option<u64> {
+        let available = self.seen.judged.as_ref()?.least_available?;
+        Some(available.saturating_sub(self.threshold()?))
+    }
+
+    /// What a period showed, with what only the servers and flags tell: without raw allocatable there is no row to judge.
+    pub(super) fn with_scarcity(&self, mut judged: Judged) -> Judged {
+        let memory = &mut judged.pressure.memory;
+        let Some(pods) = &self.told.pods else {
+            return judged;
+        };
+        memory.is_told_of_pressure = pods.has_memory_pressure;
+        memory.spare_ppm = judged
+            .least_available
+            .zip(self.threshold())
+            .and_then(|(available, threshold)| spare_ppm(available, threshold, pods.view.raw.memory));
+        judged
+    }
+
+    /// The kubelet's threshold on this machine, in bytes.
+    fn threshold(&self) -> Option<u64> {
+        let memory = self.machine.memory?;
+        Some(self.eviction.bytes(memory.total))
+    }
+}
