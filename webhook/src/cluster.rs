@@ -164,4 +164,6 @@ impl endpoint::Nodes for Cluster {
 }
 
 #[cfg(test)]
+mod days;
+#[cfg(test)]
 pub(crate) mod tests;

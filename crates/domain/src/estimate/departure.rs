@@ -30,8 +30,10 @@ pub fn after_departures(
             };
             sum.saturating_add(trusted(*requests.get(resource), ppm))
         });
+        // Above its target a ratio only covers what was bound; what is bound now, the server knows better.
+        let published = part.published.min(part.target);
         if warm >= part.warm_requests {
-            return part.published;
+            return published;
         }
         let slack = slack(&Inputs {
             resource,
@@ -52,7 +54,7 @@ pub fn after_departures(
             *policy.bounds.get(resource),
             false,
         );
-        part.published.min(target.cents)
+        published.min(target.cents)
     })
 }
 
@@ -98,6 +100,21 @@ mod tests {
             _ => 1_000,
         };
         PerResource { cpu, memory: 0 }
+    }
+
+    #[test]
+    fn what_only_covered_what_was_bound_goes_with_it() {
+        let mut hint = row_1();
+        hint.resources.cpu.target = Cents(107);
+        let raw = PerResource {
+            cpu: 31_500,
+            memory: 1 << 30,
+        };
+        let stays = |uid: &str| (uid != "young").then(|| requests(uid));
+        assert_eq!(
+            after_departures(&hint, &raw, &Policy::default(), stays).cpu,
+            Cents(107)
+        );
     }
 
     #[rstest]

@@ -1,0 +1,191 @@
+//! The agent: the real estimator, told and heard over the wire.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use headroom_domain::{
+    estimate::{
+        Boot, CpuPressure, Estimate, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile,
+        Snapshot, Timing, View,
+    },
+    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    resource::PerResource,
+};
+use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
+
+use super::{
+    Trouble,
+    world::{NAME, UID},
+};
+
+/// Frames of a day.
+const DAY: u32 = 24;
+
+/// The agent of the node.
+pub(super) struct Agent {
+    estimator: Estimator,
+    /// C: what the machine has.
+    capacity: PerResource<u64>,
+    generation: Option<u64>,
+    is_told_of_pressure: bool,
+    seq: u64,
+    boot: u64,
+    saved: Option<Snapshot>,
+}
+
+/// Production, but that a day has fewer frames.
+fn timing() -> Timing {
+    Timing {
+        ring_frames: DAY,
+        trust_from: 2,
+        trust_full: DAY,
+        ..Profile::Production.timing()
+    }
+}
+
+impl Agent {
+    /// An agent that knows nothing.
+    pub(super) fn new(capacity: PerResource<u64>) -> Self {
+        Self {
+            estimator: Estimator::new(timing()),
+            capacity,
+            generation: None,
+            is_told_of_pressure: false,
+            seq: 0,
+            boot: 0,
+            saved: None,
+        }
+    }
+
+    /// Starts again, `frame` being under way; what was told is forgotten.
+    pub(super) fn start_again(&mut self, is_known: bool, is_other_boot: bool, frame: u64, now: Duration) {
+        self.boot += u64::from(is_other_boot);
+        let boot = if is_other_boot {
+            Boot::Other {
+                gap: Some(Duration::from_secs(60)),
+            }
+        } else {
+            Boot::Same
+        };
+        self.estimator = match self.saved.clone().filter(|_| is_known) {
+            Some(saved) => Estimator::resume(timing(), saved, Lapse { frame, now, boot }).expect("our own"),
+            None => Estimator::new(timing()),
+        };
+        (self.generation, self.is_told_of_pressure) = (None, false);
+    }
+
+    /// Is told of pods and policy by a replica; the one that has seen most is followed.
+    pub(super) fn direct(&mut self, pods: wire::Pods, policy: &wire::Policy) {
+        if self.generation.is_some_and(|known| pods.generation < known) {
+            return;
+        }
+        self.generation = Some(pods.generation);
+        let NodeView {
+            node_uid: _,
+            view,
+            has_memory_pressure,
+        } = pods.try_into().expect("a view");
+        self.is_told_of_pressure = has_memory_pressure;
+        let (bounds, target_ppm) = agent_policy(policy).expect("a policy");
+        self.estimator.set_view(View {
+            capacity: self.capacity,
+            bounds,
+            target_ppm,
+            ..view
+        });
+    }
+
+    /// A frame ended; what it measured is saved.
+    pub(super) fn end_frame(
+        &mut self,
+        index: u64,
+        peak: PerResource<u64>,
+        pods: BTreeMap<String, PodUse>,
+        now: Duration,
+    ) {
+        self.estimator.end_frame(&Frame {
+            index,
+            is_valid: true,
+            peak,
+            pods,
+            ..Frame::default()
+        });
+        self.saved = Some(self.estimator.snapshot(now));
+    }
+
+    /// A brake period ended.
+    pub(super) fn end_period(&mut self, trouble: Option<Trouble>, now: Duration) {
+        let mut memory = MemoryPressure {
+            is_told_of_pressure: self.is_told_of_pressure,
+            ..MemoryPressure::default()
+        };
+        let (mut sigma8_ppm, mut runq_p99_us) = (0, 0);
+        match trouble {
+            Some(Trouble::Cpu(level)) => {
+                sigma8_ppm = [0, 20_000, 100_000, 300_000][usize::from(level)];
+                runq_p99_us = 90_000;
+            }
+            Some(Trouble::Memory(level)) => {
+                memory.spare_ppm = Some([1_000_000, 49_999, 29_999, 9_999][usize::from(level)]);
+            }
+            Some(Trouble::Oom) => memory.node_ooms = 1,
+            None => {}
+        }
+        let cpu = CpuPressure::Windows {
+            sigma8_ppm,
+            runq_p99_us,
+        };
+        self.estimator.end_brake_period(&Pressure { cpu, memory }, now);
+    }
+
+    /// What it reports now, as it comes out of the wire; nothing before it was told of the node.
+    pub(super) fn report(&mut self, is_primary: bool) -> Option<NodeHint> {
+        let generation = self.generation?;
+        self.seq += 1;
+        let trust = self.estimator.trust().into_iter().map(|trust| PodTrust {
+            uid: trust.uid,
+            cpu_ppm: trust.ppm.cpu,
+            memory_ppm: trust.ppm.memory,
+            exclusive_cpus_milli: 0,
+        });
+        let is_blind = self
+            .estimator
+            .coverage_ppm(headroom_domain::resource::Resource::Cpu)
+            == 0;
+        let hint = NodeHint {
+            node: NAME.to_owned(),
+            node_uid: UID.to_owned(),
+            boot_id: format!("boot-{}", self.boot),
+            seq: self.seq,
+            is_primary,
+            pods_generation: generation,
+            sight: if is_blind { Sight::Blind } else { Sight::Full },
+            timing: Profile::Production,
+            is_draining: false,
+            resources: self.estimator.estimates().map(|_, estimate| told(estimate)),
+            trust: trust.collect(),
+            signals: Signals::default(),
+        };
+        Some(wire::HintReport::from(&hint).try_into().expect("a hint"))
+    }
+}
+
+fn told(estimate: &Estimate) -> ResourceHint {
+    ResourceHint {
+        capacity: estimate.capacity,
+        usage: 0,
+        peak: estimate.slack.peak,
+        peak_age_frames: estimate.peak.map_or(0, |peak| peak.frames_ago),
+        predicted_peak: estimate.slack.predicted_peak,
+        warm_requests: estimate.slack.warm_requests,
+        published: estimate.published,
+        target: estimate.target,
+        coverage_ppm: estimate.coverage_ppm,
+        margin_ppm: estimate.margin_ppm,
+        brake: estimate.brake,
+        reasons: estimate
+            .reasons
+            .iter()
+            .map(|reason| (*reason).to_owned())
+            .collect(),
+    }
+}
