@@ -1,6 +1,7 @@
 //! All that this replica knows, in memory, and what follows from it for a node.
 
 mod hint;
+mod trial;
 
 use std::{sync::Arc, time::Duration};
 

@@ -6,6 +6,7 @@ pub mod metrics;
 pub mod nudge;
 pub mod object;
 pub mod sweep;
+pub mod usage;
 pub mod watch;
 
 use std::{collections::BTreeMap, time::Duration};

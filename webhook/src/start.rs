@@ -45,7 +45,7 @@ use crate::{
         conflicts, metrics as node_metrics,
         nudge::{self, Nudger, Restorer, Toucher},
         sweep::Sweeper,
-        watch,
+        usage, watch,
     },
     pods, policies, registration,
     router::{self, Router},
@@ -128,7 +128,10 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     };
     let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("clock", async move { clock.keep(stop).await });
+    supervisor.spawn("clock", {
+        let stop = stop.clone();
+        async move { clock.keep(stop).await }
+    });
     follow(
         &client,
         &args.config_namespace,
@@ -137,12 +140,11 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &mut supervisor,
     )
     .await;
-    let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("conflicts", conflicts::detect(Arc::clone(&cluster), stop));
-    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("conflicts", conflicts::detect(Arc::clone(&cluster), stop.clone()));
+    let asked = usage::follow(client.clone(), Arc::clone(&cluster), stop.clone());
+    supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
-    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop));
-    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
     let gates = args.feature_gates.clone();
     supervisor.spawn("registration", registration::follow(client.clone(), gates, stop));
     lead(&args, &client, &cluster, &mut supervisor);

@@ -3,12 +3,14 @@
 mod life;
 mod note;
 mod table;
+mod trial;
 
 use std::fmt;
 
 pub use life::{Asked, Caution, Found, Origin, Standing};
 pub use note::{Note, NoteError, NoteResource};
 pub use table::{Table, Verdict};
+pub use trial::{ByKubelet, Contradiction, Trial};
 
 use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
 

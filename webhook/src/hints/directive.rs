@@ -18,7 +18,11 @@ use crate::{
 pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {
     let node = cluster.nodes.get(node)?;
     let InForce { policy, .. } = cluster.policy(&node)?;
-    Some(wire::Policy::of(&policy, profiles))
+    let quarantine = cluster.quarantine(&node.name);
+    Some(wire::Policy {
+        quarantine: quarantine.map_or_else(String::new, |found| found.about().to_owned()),
+        ..wire::Policy::of(&policy, profiles)
+    })
 }
 
 /// The pods of a node, with its capacity and raw allocatable, and the generation of their last change; `None` while

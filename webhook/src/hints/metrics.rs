@@ -42,6 +42,22 @@ pub static TOKEN_REVIEWS: Counter<1> = Counter::new(
     "Tokens checked, by result: good, bad, failed (no answer from the API server) or cached (good before).",
 );
 
+/// Nodes whose reports were found to contradict something.
+pub static QUARANTINES: Counter<1> = Counter::new(
+    "headroom_webhook_quarantines_total",
+    Unit::Count,
+    &["reason"],
+    "Nodes that came into quarantine, by what their reports contradict: capacity, memory-pressure, use or earlier-boot.",
+);
+
+/// Answers of metrics.k8s.io.
+pub static USE_READS: Counter<1> = Counter::new(
+    "headroom_webhook_use_reads_total",
+    Unit::Count,
+    &["result"],
+    "Times that metrics.k8s.io was asked what nodes use, by result: read, absent (not served, or not allowed to us) or failed.",
+);
+
 /// Every metric of this room.
 pub static METRICS: &[&Metric] = &[
     REPORTS.metric(),
@@ -49,4 +65,6 @@ pub static METRICS: &[&Metric] = &[
     STREAMS.metric(),
     STREAM_ENDS.metric(),
     TOKEN_REVIEWS.metric(),
+    QUARANTINES.metric(),
+    USE_READS.metric(),
 ];

@@ -252,6 +252,7 @@ impl Session {
         let is_primary = hint.is_primary;
         let verdict = cluster.hints.offer(hint, now);
         if verdict == Verdict::Accepted {
+            cluster.try_report(&self.agent.node);
             self.nudge(is_primary);
             self.shared.cluster.changes.ring(&self.agent.node, Urgency::Usual);
         }

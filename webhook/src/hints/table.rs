@@ -1,17 +1,28 @@
 //! The hint table as a shared handle.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use headroom_domain::hint::{Asked, Found, NodeHint, Table, Verdict};
+use headroom_domain::{
+    hint::{Asked, ByKubelet, Contradiction, Found, NodeHint, Table, Trial, Verdict},
+    resource::PerResource,
+};
 
-/// The newest hint of each node, shared by streams, admission and the debug service.
+/// A report of a live stream that is older than this says nothing of now.
+const RECENT: Duration = Duration::from_secs(60);
+
+/// The newest hint of each node and what speaks against it, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
 pub struct Hints {
     table: Mutex<Table>,
+    trials: Mutex<HashMap<String, Trial>>,
 }
+
+/// What a node's reports were found to contradict, before a look and after it.
+pub type Change = (Option<Contradiction>, Option<Contradiction>);
 
 impl Hints {
     /// Takes a hint in, if it is newer than the one held.
@@ -42,6 +53,52 @@ impl Hints {
     /// Forgets a node that is gone.
     pub fn forget(&self, node: &str) {
         self.lock().remove(node);
+        self.trials().remove(node);
+    }
+
+    /// Compares the newest report of a node with what the Node says.
+    pub fn try_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> Change {
+        let Some((hint, _)) = self.get(node, now) else {
+            return (None, None);
+        };
+        self.look(node, now, |trial| trial.report(&hint, kubelet, now))
+    }
+
+    /// Compares the newest report of a node, if it is recent, with what its kubelet says is used, in milli-cores and bytes.
+    pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> Change {
+        match self.get(node, now) {
+            Some((hint, age)) if age <= RECENT => {
+                self.look(node, now, |trial| trial.compare(&hint, used, now))
+            }
+            Some(_) | None => (None, None),
+        }
+    }
+
+    /// What a node's reports contradict, if anything: nothing of it is amplified then.
+    pub fn quarantine(&self, node: &str, now: Duration) -> Option<Contradiction> {
+        self.trials().get(node)?.verdict(now)
+    }
+
+    /// Nodes with a hint.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// True if no node has a hint.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn look(&self, node: &str, now: Duration, look: impl FnOnce(&mut Trial)) -> Change {
+        let mut trials = self.trials();
+        let trial = trials.entry(node.to_owned()).or_default();
+        let before = trial.verdict(now);
+        look(trial);
+        (before, trial.verdict(now))
+    }
+
+    fn trials(&self) -> MutexGuard<'_, HashMap<String, Trial>> {
+        self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

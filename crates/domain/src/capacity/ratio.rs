@@ -113,10 +113,14 @@ fn from_hint(resource: Resource, found: &Found, policy: &Policy, given: &Given<'
     };
     if let Some(caution) = found.caution {
         cents = cents.min(last);
+        if matches!(caution, Caution::Quarantined(_)) {
+            cents = cents.min(Cents::ONE);
+        }
         why.push(match caution {
             Caution::OlderPods => Why::OlderPods,
             Caution::OtherCapacity => Why::OtherCapacity,
             Caution::NoFloor => Why::NoFloor,
+            Caution::Quarantined(contradiction) => Why::of(contradiction),
         });
     }
     if found.note.mode == Sight::Blind.name() {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Rule;
+use crate::hint::Contradiction;
 
 /// A reason in a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +34,14 @@ pub enum Why {
     OtherCapacity,
     /// The floor policy is not in force: hints may lower, not raise.
     NoFloor,
+    /// In quarantine: the agent goes on speaking of another machine than the kubelet.
+    QuarantinedCapacity,
+    /// In quarantine: the agent does not brake memory although the kubelet is short of it.
+    QuarantinedPressure,
+    /// In quarantine: the agent says that far less is used than the kubelet says.
+    QuarantinedUse,
+    /// In quarantine: the agent reported from a boot that had ended.
+    QuarantinedBoot,
     /// The agent sees nothing: at most 1.00.
     Blind,
     /// The agent has only procfs, whose word counts up to a limit.
@@ -61,7 +70,7 @@ pub enum Why {
 
 impl Why {
     /// All reasons.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::Absent,
         Self::Unmanaged,
         Self::Restored,
@@ -75,6 +84,10 @@ impl Why {
         Self::OlderPods,
         Self::OtherCapacity,
         Self::NoFloor,
+        Self::QuarantinedCapacity,
+        Self::QuarantinedPressure,
+        Self::QuarantinedUse,
+        Self::QuarantinedBoot,
         Self::Blind,
         Self::ProcfsOnly,
         Self::ClampedMax,
@@ -88,6 +101,23 @@ impl Why {
         Self::AboveCapacity,
         Self::PolicyUnknown,
     ];
+
+    /// The reason of a quarantine.
+    pub const fn of(contradiction: Contradiction) -> Self {
+        match contradiction {
+            Contradiction::Capacity => Self::QuarantinedCapacity,
+            Contradiction::MemoryPressure => Self::QuarantinedPressure,
+            Contradiction::Use => Self::QuarantinedUse,
+            Contradiction::EarlierBoot => Self::QuarantinedBoot,
+        }
+    }
+
+    /// The contradiction behind a quarantine, where it is the reason of one.
+    pub fn contradiction(self) -> Option<Contradiction> {
+        Contradiction::ALL
+            .into_iter()
+            .find(|contradiction| Self::of(*contradiction) == self)
+    }
 
     /// The code in logs, metrics, annotations and `explain`.
     pub const fn code(self) -> &'static str {
@@ -105,6 +135,10 @@ impl Why {
             Self::OlderPods => "older-pods",
             Self::OtherCapacity => "other-capacity",
             Self::NoFloor => "no-floor",
+            Self::QuarantinedCapacity => "quarantined-capacity",
+            Self::QuarantinedPressure => "quarantined-memory-pressure",
+            Self::QuarantinedUse => "quarantined-use",
+            Self::QuarantinedBoot => "quarantined-earlier-boot",
             Self::Blind => "blind",
             Self::ProcfsOnly => "procfs-only",
             Self::ClampedMax => "clamped-max",
@@ -143,6 +177,18 @@ impl Why {
             Self::OtherCapacity => {
                 "the hint speaks of another capacity than the Node has: it may lower, not raise"
             }
+            Self::QuarantinedCapacity => {
+                "in quarantine, at most 1.00: the agent goes on speaking of another machine than the kubelet"
+            }
+            Self::QuarantinedPressure => {
+                "in quarantine, at most 1.00: the agent finds memory to spare, the kubelet is short of it"
+            }
+            Self::QuarantinedUse => {
+                "in quarantine, at most 1.00: the agent says that far less is used than the kubelet says"
+            }
+            Self::QuarantinedBoot => {
+                "in quarantine, at most 1.00: the agent reported from a boot that had ended"
+            }
             Self::Blind => "the agent sees nothing: at most 1.00",
             Self::ProcfsOnly => "the agent has procfs only: its word counts up to 1.50",
             Self::ClampedMax => "the upper bound holds it down",
@@ -175,6 +221,10 @@ impl Why {
             | Self::Slewed
             | Self::OlderPods
             | Self::OtherCapacity
+            | Self::QuarantinedCapacity
+            | Self::QuarantinedPressure
+            | Self::QuarantinedUse
+            | Self::QuarantinedBoot
             | Self::Blind
             | Self::ProcfsOnly
             | Self::ClampedMax

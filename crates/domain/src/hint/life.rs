@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Note;
+use super::{Contradiction, Note};
 use crate::{estimate::STEP, ratio::Cents, resource::PerResource};
 
 /// Up to this age the report of a live stream is fresh.
@@ -41,7 +41,7 @@ pub enum Origin {
     Nudge,
 }
 
-/// Why a hint that is fresh may not raise.
+/// Why a hint that is fresh may not raise, or not even stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caution {
     /// It was computed before the node's pods last changed.
@@ -50,6 +50,8 @@ pub enum Caution {
     OtherCapacity,
     /// The API server does not keep the floor.
     NoFloor,
+    /// What its agent reports cannot be: it counts as 1.00 at most.
+    Quarantined(Contradiction),
 }
 
 /// What counts for a node.

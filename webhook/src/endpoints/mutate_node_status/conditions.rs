@@ -6,7 +6,7 @@
 
 use headroom_domain::{
     capacity::{Decision, Outcome, Why},
-    hint::{Brake, Found, Note, Origin},
+    hint::{Brake, Contradiction, Found, Note, Origin},
     names,
     policy::Mode,
     resource::Resource,
@@ -96,7 +96,9 @@ fn braked(decision: &Decision, note: Option<&Note>) -> Said {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
         let Outcome { why, .. } = decision.outcomes.get(resource);
         let brake = note.map(|note| note.resources().get(resource).brake());
+        let quarantine = why.iter().find_map(|why| why.contradiction());
         let (word, means) = match brake {
+            _ if quarantine.is_some() => ("Quarantined", quarantined(quarantine?)),
             Some(Brake::Hold) => ("Hold", "is not raised"),
             Some(Brake::Shed) => ("Shed", "is lowered step by step"),
             Some(Brake::Stop) => ("Stop", "is not amplified"),
@@ -119,6 +121,21 @@ fn braked(decision: &Decision, note: Option<&Note>) -> Said {
         kind: names::BRAKED,
         complaint: joined(complaints),
         fine: "NotBraked",
+    }
+}
+
+const fn quarantined(contradiction: Contradiction) -> &'static str {
+    match contradiction {
+        Contradiction::Capacity => {
+            "is not amplified, for its agent speaks of another machine than its kubelet"
+        }
+        Contradiction::MemoryPressure => {
+            "is not amplified, for its agent finds memory to spare and its kubelet is short of it"
+        }
+        Contradiction::Use => {
+            "is not amplified, for its agent says that far less is used than its kubelet says"
+        }
+        Contradiction::EarlierBoot => "is not amplified, for its agent reported from a boot that had ended",
     }
 }
 
@@ -238,6 +255,8 @@ mod tests {
         Some(("CpuStop", "cpu is not amplified; what is bound stays covered")))]
     #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorRequests],
         Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; what is bound stays covered")))]
+    #[case::in_quarantine(Brake::Stop, Brake::Off, &[Why::QuarantinedUse, Why::Braked],
+        Some(("CpuQuarantined", "cpu is not amplified, for its agent says that far less is used than its kubelet says")))]
     #[case::blind_with_room(Brake::Off, Brake::Off, &[Why::Blind], None)]
     fn a_brake_is_said_with_what_it_means(
         #[case] cpu: Brake,

@@ -2,7 +2,7 @@
 //! of it when another replica, another mode or another Node takes over.
 
 use super::*;
-use crate::hint::{Brake, Caution, Origin, Sight};
+use crate::hint::{Brake, Caution, Contradiction, Origin, Sight};
 
 /// A fresh hint that may raise by 5 cents.
 fn due(cents: u32) -> Found {
@@ -79,6 +79,28 @@ fn a_hint_that_is_not_of_the_node_as_it_is_may_lower_and_not_raise(
     assert_eq!(applied(&node), 150);
     assert!(reasons.contains(&why), "{reasons:?}");
     assert_eq!(applied(&auto(&cautious(120), &node).0), 120);
+}
+
+#[rstest]
+fn a_hint_that_cannot_be_counts_as_one_at_most(
+    #[values(
+        Contradiction::Capacity,
+        Contradiction::MemoryPressure,
+        Contradiction::Use,
+        Contradiction::EarlierBoot
+    )]
+    contradiction: Contradiction,
+) {
+    let quarantined = |cents| Found {
+        caution: Some(Caution::Quarantined(contradiction)),
+        ..due(cents)
+    };
+    let (node, reasons) = auto(&quarantined(155), &amplified());
+    assert_eq!(applied(&node), 100);
+    let told = reasons.last().unwrap();
+    assert_eq!(told.contradiction(), Some(contradiction));
+    assert!(told.code().starts_with("quarantined-"), "{told}");
+    assert_eq!(applied(&auto(&quarantined(155), &node).0), 100);
 }
 
 #[test]

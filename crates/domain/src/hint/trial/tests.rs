@@ -1,0 +1,217 @@
+//! Reports that contradict their kubelet or each other, and honest ones that seem to.
+
+use rstest::rstest;
+
+use super::*;
+use crate::hint::tests::hint;
+
+const GIB: u64 = 1 << 30;
+
+const fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A machine with 32 CPUs and 64 GiB, of which 30 and 60 are handed out.
+fn kubelet() -> ByKubelet {
+    ByKubelet {
+        capacity: PerResource {
+            cpu: Some(32_000),
+            memory: Some(64 * GIB),
+        },
+        raw: PerResource {
+            cpu: Some(30_000),
+            memory: Some(60 * GIB),
+        },
+        has_memory_pressure: false,
+    }
+}
+
+fn report() -> NodeHint {
+    let mut report = hint("n1", 1);
+    report.resources.memory.capacity = 64 * GIB;
+    report
+}
+
+/// The verdict after reports every 15 seconds from `from` to `to`.
+fn verdict(
+    trial: &mut Trial,
+    report: &NodeHint,
+    kubelet: &ByKubelet,
+    seconds: std::ops::RangeInclusive<u64>,
+) -> Option<Contradiction> {
+    let last = *seconds.end();
+    for second in seconds.step_by(15) {
+        trial.report(report, kubelet, at(second));
+    }
+    trial.verdict(at(last))
+}
+
+#[rstest]
+#[case::the_same(|_: &mut NodeHint, _: &mut ByKubelet| {}, None)]
+#[case::fewer_cpus(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 31_000, Some(Contradiction::Capacity))]
+#[case::within_tolerance(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 31_500, None)]
+#[case::more_memory(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.memory.capacity = 66 * GIB, Some(Contradiction::Capacity))]
+#[case::huge_pages_left_out(|report: &mut NodeHint, kubelet: &mut ByKubelet| {
+    report.resources.memory.capacity = 40 * GIB;
+    kubelet.raw.memory = Some(38 * GIB);
+}, None)]
+#[case::less_than_is_handed_out(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.memory.capacity = 40 * GIB, Some(Contradiction::Capacity))]
+#[case::nothing_known(|report: &mut NodeHint, kubelet: &mut ByKubelet| {
+    report.resources.cpu.capacity = 1;
+    *kubelet = ByKubelet::default();
+}, None)]
+#[case::nothing_said(|report: &mut NodeHint, _: &mut ByKubelet| {
+    (report.resources.cpu.capacity, report.resources.memory.capacity) = (0, 0);
+}, None)]
+#[case::blind(|report: &mut NodeHint, _: &mut ByKubelet| {
+    report.sight = Sight::Blind;
+    report.resources.cpu.capacity = 1;
+}, None)]
+#[case::short_of_memory(|_: &mut NodeHint, kubelet: &mut ByKubelet| kubelet.has_memory_pressure = true, Some(Contradiction::MemoryPressure))]
+#[case::short_of_memory_and_braked(|report: &mut NodeHint, kubelet: &mut ByKubelet| {
+    kubelet.has_memory_pressure = true;
+    report.resources.memory.brake = Brake::Stop;
+}, None)]
+fn what_the_node_says_is_compared(
+    #[case] change: fn(&mut NodeHint, &mut ByKubelet),
+    #[case] expected: Option<Contradiction>,
+) {
+    let (mut report, mut kubelet) = (report(), kubelet());
+    change(&mut report, &mut kubelet);
+    let mut trial = Trial::default();
+    assert_eq!(
+        verdict(&mut trial, &report, &kubelet, 0..=59),
+        None,
+        "it may not have heard yet"
+    );
+    assert_eq!(verdict(&mut trial, &report, &kubelet, 60..=75), expected);
+    let honest = self::report();
+    assert_eq!(
+        verdict(&mut trial, &honest, &self::kubelet(), 90..=90),
+        None,
+        "it ends by itself"
+    );
+}
+
+#[test]
+fn one_honest_report_between_begins_the_time_anew() {
+    let mut trial = Trial::default();
+    let mut other = report();
+    other.resources.cpu.capacity = 8_000;
+    assert_eq!(verdict(&mut trial, &other, &kubelet(), 0..=45), None);
+    assert_eq!(verdict(&mut trial, &report(), &kubelet(), 60..=60), None);
+    assert_eq!(verdict(&mut trial, &other, &kubelet(), 75..=120), None);
+    assert_eq!(
+        verdict(&mut trial, &other, &kubelet(), 135..=150),
+        Some(Contradiction::Capacity)
+    );
+}
+
+#[test]
+fn a_boot_that_had_ended_is_not_believed_for_ten_minutes() {
+    let mut trial = Trial::default();
+    let of_boot = |boot: &str| NodeHint {
+        boot_id: boot.to_owned(),
+        ..report()
+    };
+    assert_eq!(verdict(&mut trial, &of_boot("one"), &kubelet(), 0..=30), None);
+    assert_eq!(verdict(&mut trial, &of_boot("two"), &kubelet(), 45..=60), None);
+    assert_eq!(
+        verdict(&mut trial, &of_boot("one"), &kubelet(), 75..=75),
+        Some(Contradiction::EarlierBoot)
+    );
+    assert_eq!(trial.verdict(at(674)), Some(Contradiction::EarlierBoot));
+    assert_eq!(verdict(&mut trial, &of_boot("one"), &kubelet(), 675..=675), None);
+    for boot in 0..1000 {
+        trial.report(&of_boot(&boot.to_string()), &kubelet(), at(700));
+    }
+    assert!(trial.boots.len() <= MOST_BOOTS);
+}
+
+/// Figures once a minute: what the agent says of CPU and memory, and the kubelet. The minutes with a verdict.
+fn compared(figures: impl IntoIterator<Item = ((u64, u64), (u64, u64))>) -> Vec<usize> {
+    let mut trial = Trial::default();
+    let mut found = Vec::new();
+    for (minute, (said, used)) in figures.into_iter().enumerate() {
+        let now = Duration::from_secs(60 * u64::try_from(minute).unwrap());
+        let mut report = report();
+        (report.resources.cpu.usage, report.resources.memory.usage) = said;
+        let used = PerResource {
+            cpu: used.0,
+            memory: used.1,
+        };
+        trial.compare(&report, used, now);
+        if trial.verdict(now) == Some(Contradiction::Use) {
+            found.push(minute);
+        }
+    }
+    found
+}
+
+#[test]
+fn use_far_below_the_kubelets_is_found_after_two_frames_and_ends_when_three_figures_agree() {
+    let lie = ((6_900, 30 * GIB), (10_000, 30 * GIB));
+    let truth = ((7_000, 30 * GIB), (10_000, 30 * GIB));
+    assert_eq!(compared([lie; 12]), [0; 0]);
+    assert_eq!(compared([lie; 15]), [12, 13, 14]);
+    let ended = compared(std::iter::repeat_n(lie, 14).chain([truth; 3]));
+    assert_eq!(ended, [12, 13, 14, 15]);
+    assert_eq!(compared([truth; 40]), [0; 0]);
+}
+
+#[rstest]
+#[case::page_cache(((5_000, 12 * GIB), (5_000, 30 * GIB)), false)]
+#[case::memory_that_is_not_told_of(((5_000, 10 * GIB), (5_000, 30 * GIB)), true)]
+#[case::next_to_nothing(((100, GIB), (3_199, 6 * GIB)), false)]
+#[case::a_tenth(((100, GIB), (3_200, GIB)), true)]
+fn figures_are_compared_where_they_mean_something(
+    #[case] figure: ((u64, u64), (u64, u64)),
+    #[case] is_found: bool,
+) {
+    assert_eq!(!compared([figure; 20]).is_empty(), is_found);
+}
+
+#[test]
+fn an_honest_mean_of_the_last_frame_is_never_found_to_lie_however_the_load_jumps() {
+    // The agent's figure is the mean of the last whole frame of five minutes, the kubelet's that of this minute.
+    let load = |minute: u64| [2_000_u64, 30_000][usize::from((minute / 17) % 2 == 1)];
+    let said = |minute: u64| {
+        let frame = (minute / 5).saturating_sub(1) * 5;
+        (frame..frame + 5).map(load).sum::<u64>() / 5
+    };
+    let memory = 30 * GIB;
+    let figures = (5..500).map(|minute| ((said(minute), memory), (load(minute), memory)));
+    assert_eq!(compared(figures), [0; 0]);
+}
+
+#[test]
+fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
+    let mut trial = Trial::default();
+    for minute in 0..20 {
+        let mut report = report();
+        report.resources.cpu.usage = 10_000;
+        report.signals.steal_ppm = 300_000;
+        let used = PerResource {
+            cpu: 20_000,
+            memory: 0,
+        };
+        trial.compare(&report, used, at(60 * minute));
+        assert_eq!(trial.verdict(at(60 * minute)), None);
+    }
+}
+
+#[test]
+fn without_further_figures_nothing_is_held_against_the_node() {
+    let mut trial = Trial::default();
+    let used = PerResource {
+        cpu: 20_000,
+        memory: 0,
+    };
+    for minute in 0..20 {
+        trial.compare(&report(), used, at(60 * minute));
+    }
+    assert_eq!(trial.verdict(at(60 * 24)), Some(Contradiction::Use));
+    assert_eq!(trial.verdict(at(60 * 25)), None);
+    trial.compare(&report(), used, at(60 * 25));
+    assert_eq!(trial.verdict(at(60 * 25)), None, "two frames have to go by again");
+}

@@ -1,0 +1,176 @@
+//! What an agent reports beside what its kubelet says: whose node is in quarantine.
+
+use headroom_domain::{
+    hint::{ByKubelet, Contradiction},
+    resource::PerResource,
+};
+use tracing::{info, warn};
+
+use super::Cluster;
+use crate::{
+    changes::Urgency,
+    hints::{directive, metrics::QUARANTINES, table::Change},
+};
+
+impl Cluster {
+    /// Compares the report of a node that has just come with what the Node says.
+    pub fn try_report(&self, node: &str) {
+        let Some(object) = self.nodes.get(node) else {
+            return;
+        };
+        let kubelet = ByKubelet {
+            capacity: directive::capacity(&object),
+            raw: directive::raw(&object),
+            has_memory_pressure: object.has_memory_pressure,
+        };
+        self.tell(node, self.hints.try_report(node, &kubelet, self.now()));
+    }
+
+    /// Compares the last report of a node with what its kubelet says is used, in milli-cores and bytes.
+    pub fn try_use(&self, node: &str, used: PerResource<u64>) {
+        self.tell(node, self.hints.try_use(node, used, self.now()));
+    }
+
+    /// What the reports of a node contradict, if anything.
+    pub fn quarantine(&self, node: &str) -> Option<Contradiction> {
+        self.hints.quarantine(node, self.now())
+    }
+
+    fn tell(&self, node: &str, change: Change) {
+        match change {
+            (before, after) if before == after => return,
+            (_, Some(contradiction)) => {
+                QUARANTINES.with([contradiction.name()]).increment(1);
+                warn!(
+                    node,
+                    reason = contradiction.name(),
+                    "quarantine: {}",
+                    contradiction.about()
+                );
+            }
+            (_, None) => info!(node, "the quarantine is over: reports agree again"),
+        }
+        self.changes.ring(node, Urgency::AtOnce);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headroom_domain::{capacity::Why, estimate::Profile, hint::NodeHint};
+    use serde_json::{Value, json};
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::{
+        cluster::tests::{amplified, cluster, published},
+        informer::Store as _,
+    };
+
+    /// A Node that is amplified to 1.25, of 4 CPUs and 8Gi, with that status of its condition MemoryPressure.
+    fn node(memory_pressure: &str) -> Value {
+        let mut node = amplified(1, "5", 125);
+        node["status"]["conditions"] = json!([
+            {"type": "MemoryPressure", "status": memory_pressure},
+            {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-20T00:00:00Z"},
+        ]);
+        node
+    }
+
+    /// A report of a machine with so many milli-cores, every 15 seconds for as long; what the last comes to.
+    async fn reported(
+        cluster: &Cluster,
+        seqs: std::ops::RangeInclusive<u64>,
+        cpu_milli: u64,
+    ) -> (u64, Vec<Why>) {
+        for seq in seqs {
+            let mut hint = published(seq, 125);
+            hint.pods_generation = 1;
+            hint.resources.cpu.capacity = cpu_milli;
+            hint.resources.cpu.usage = 100;
+            hint.resources.memory.capacity = 8 << 30;
+            report(cluster, hint).await;
+        }
+        let node = cluster.nodes.get("n1").unwrap();
+        let cpu = cluster.preview(&node, cluster.now()).0.outcomes.cpu;
+        (cpu.result.unwrap(), cpu.why)
+    }
+
+    async fn report(cluster: &Cluster, hint: NodeHint) {
+        advance(Duration::from_secs(15)).await;
+        cluster.hints.offer(hint, cluster.now());
+        cluster.try_report("n1");
+    }
+
+    fn told(cluster: &Cluster) -> String {
+        directive::policy(cluster, "n1", &Profile::ALL)
+            .unwrap()
+            .quarantine
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_goes_on_speaking_of_another_machine_is_not_believed_until_it_agrees() {
+        let cluster = cluster([node("False")], []);
+        let (result, why) = reported(&cluster, 1..=4, 8_000).await;
+        assert_eq!((result, why.last()), (5_000, Some(&Why::OtherCapacity)));
+        assert_eq!(told(&cluster), "");
+        let mut changes = cluster.changes.follow("n1");
+        changes.mark_unchanged();
+        let (result, why) = reported(&cluster, 5..=5, 8_000).await;
+        assert_eq!((result, why.last()), (4_000, Some(&Why::QuarantinedCapacity)));
+        assert!(told(&cluster).contains("another machine"), "{}", told(&cluster));
+        assert!(changes.has_changed().unwrap(), "whoever nudges looks at once");
+        let (result, why) = reported(&cluster, 6..=6, 4_000).await;
+        assert_eq!((result, why), (5_000, vec![Why::Hint]));
+        assert_eq!(told(&cluster), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_pressure_stops_memory_at_once_and_an_agent_that_denies_it_all() {
+        let cluster = cluster([node("False")], []);
+        reported(&cluster, 1..=2, 4_000).await;
+        let mut pressed = node("True");
+        pressed["metadata"]["resourceVersion"] = "2".into();
+        cluster.nodes.apply(serde_json::from_value(pressed).unwrap());
+        let node = cluster.nodes.get("n1").unwrap();
+        let (decision, found) = cluster.preview(&node, cluster.now());
+        let note = found.unwrap().note;
+        assert_eq!(
+            (note.memory.brake, note.cpu.brake, note.why[0].as_str()),
+            (3, 1, "memory-pressure")
+        );
+        assert_eq!(
+            decision.outcomes.cpu.result,
+            Some(5_000),
+            "what was handed out of CPU stays"
+        );
+        assert!(decision.outcomes.memory.why.contains(&Why::Braked));
+        let (result, why) = reported(&cluster, 3..=7, 4_000).await;
+        assert_eq!(result, 4_000);
+        assert!(why.contains(&Why::QuarantinedPressure), "{why:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn use_is_compared_with_reports_that_are_recent_and_forgotten_with_the_node() {
+        let cluster = cluster([node("False")], []);
+        let used = PerResource {
+            cpu: 3_000,
+            memory: 0,
+        };
+        for minute in 0..20 {
+            let (_, why) = reported(&cluster, minute * 4 + 1..=minute * 4 + 4, 4_000).await;
+            cluster.try_use("n1", used);
+            assert_eq!(
+                why.contains(&Why::QuarantinedUse),
+                minute > 12,
+                "minute {minute}: {why:?}"
+            );
+        }
+        assert_eq!(cluster.quarantine("n1"), Some(Contradiction::Use));
+        cluster.hints.forget("n1");
+        assert_eq!(cluster.quarantine("n1"), None);
+        cluster.try_use("n1", used);
+        assert_eq!(cluster.quarantine("n1"), None, "nobody has reported");
+    }
+}
