@@ -34,7 +34,7 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, Resource, ResourceExt as _, api::PostParams};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use xtask::{
     cluster::{Cluster, Options},
@@ -410,6 +410,34 @@ fn the_checks_come_with_their_component_alone() {
         binding.metadata.labels = None;
     }
     assert_eq!((policies, bindings), (vec![policy], vec![binding]));
+}
+
+#[test]
+fn the_right_to_read_what_kubelets_say_is_used_comes_with_its_component_alone() {
+    let mut installation = Installation::render();
+    let of_ours = |installation: &Installation| -> Vec<Value> {
+        let objects = installation.objects.iter();
+        let of_ours = |object: &&Value| object["metadata"]["name"] == "headroom-webhook-kubelet-use";
+        objects.filter(of_ours).cloned().collect()
+    };
+    assert_eq!(of_ours(&installation), [Value::Null; 0]);
+    let before = installation.objects.len();
+    installation.add_component("kubelet-use");
+    let added = of_ours(&installation);
+    assert_eq!((added.len(), installation.objects.len()), (2, before + 2));
+    for object in added {
+        if object["kind"] == "ClusterRole" {
+            let rules = json!([{"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}]);
+            assert_eq!(object["rules"], rules);
+        } else {
+            let subject = &object["subjects"][0];
+            let account = (subject["namespace"].as_str(), subject["name"].as_str());
+            assert_eq!(
+                account,
+                (Some(names::NAMESPACE), Some(names::WEBHOOK_SERVICE_ACCOUNT))
+            );
+        }
+    }
 }
 
 #[test]
