@@ -113,9 +113,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
         cgroup_root: args.cgroup_root.clone(),
         timing,
     };
-    let mut decider = Decider::new(identity, senses, timing, POLL);
-    decider.set_eviction(settings.eviction_hard_memory);
-    let (decider, store) = remember(decider, &args, settings.ocm);
+    let decider = Decider::new(identity, senses, timing, POLL);
+    let (decider, store) = remember(decider, &args, &settings);
     // One thread is enough for four samples a second and a few streams, and keeps the agent small.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -138,7 +137,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
 
 /// Goes on from the last checkpoint, if there is one, and says where the next go. A folder that cannot be had costs
 /// memory, not the start.
-fn remember(mut decider: Decider, args: &Args, ocm: Ocm) -> (Decider, Option<Store>) {
+fn remember(mut decider: Decider, args: &Args, settings: &Settings) -> (Decider, Option<Store>) {
     let tell =
         |error| warn!(error = %chain(&error), "--checkpoint: nothing is saved until the agent is restarted");
     let open = |folder| Store::open(folder).map_err(tell).ok();
@@ -149,7 +148,7 @@ fn remember(mut decider: Decider, args: &Args, ocm: Ocm) -> (Decider, Option<Sto
             decider.resume(record, Clocks::read(), checkpoint::wall())
         });
     }
-    decider.calibrate(ocm);
+    decider.adopt(settings);
     (decider, store)
 }
 

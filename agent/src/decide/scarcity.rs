@@ -3,12 +3,13 @@
 use headroom_domain::estimate::spare_ppm;
 
 use super::{Decider, period::Judged};
-use crate::eviction::Eviction;
+use crate::config::Settings;
 
 impl Decider {
-    /// Says where the kubelet of this node evicts pods.
-    pub const fn set_eviction(&mut self, eviction: Eviction) {
-        self.eviction = eviction;
+    /// Takes what the settings say of deciding.
+    pub fn adopt(&mut self, settings: &Settings) {
+        self.eviction = settings.eviction_hard_memory;
+        self.calibrate(settings.ocm);
     }
 
     /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.

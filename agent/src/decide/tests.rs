@@ -450,7 +450,7 @@ fn memory_brakes_before_the_kubelet_evicts() {
 #[test]
 fn the_threshold_is_the_one_that_the_agent_is_told() {
     let mut decider = told();
-    decider.set_eviction(Eviction::Ppm(750_000));
+    decider.eviction = Eviction::Ppm(750_000);
     run(&mut decider, 10..12, 400);
     let memory = decider.report().unwrap().resources.memory;
     assert_eq!(

@@ -4,14 +4,17 @@
 //! more or less, and use what they please; brakes fire; streams break, replicas die, start anew or hear nothing, the agent
 //! starts again with and without its checkpoint. The estimator, the conversions of the wire, the stores, the hint table and
 //! the rules of capacity are the real ones; kernel, API server, kubelet and scheduler are modelled. What must hold is told
-//! apart from how it is decided: see [`world`].
+//! apart from how it is decided: see [`check`].
 //!
 //! `HEADROOM_DAYS` sets the number of runs, `HEADROOM_SEED` where the series begins; a failure prints the seed and the
 //! shortest row of steps that still fails.
 
 mod agent;
+mod check;
+mod object;
 mod replica;
 mod world;
+mod write;
 
 use std::{env, thread};
 

@@ -14,7 +14,7 @@ use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
 
 use super::{
     Trouble,
-    world::{NAME, UID},
+    object::{NAME, UID},
 };
 
 /// Frames of a day.

@@ -12,7 +12,7 @@ use headroom_domain::{
 use headroom_proto::v1alpha1 as wire;
 use serde_json::json;
 
-use super::world::{NAME, Stored, UID};
+use super::object::{NAME, Stored, UID};
 use crate::{
     clock::Clock,
     cluster::{Cluster, tests::settings},

@@ -1,0 +1,108 @@
+//! What must hold, told apart from how it is decided.
+//!
+//! What holds at every moment:
+//! - a pod is bound only where it fits into what is published, and what is published covers all that is bound as soon as
+//!   whoever decides has heard of it;
+//! - nothing outside the bounds is published, but for what is bound.
+//!
+//! And when everybody has heard of everything and the agent reports:
+//! - no more is published than the agent says;
+//! - what is published and free was measured: T - P - (R - Rw), with the agent's last numbers and without trust in pods that
+//!   are leaving (agent.md, section 2.7, I1);
+//! - nothing is left to do.
+
+use headroom_domain::{hint::NodeHint, resource::Resource};
+
+use super::world::{Checked, World};
+
+/// theta, in ppm.
+const THETA: u64 = 900_000;
+
+impl World {
+    /// What is published covers what is bound, and is otherwise within bounds.
+    pub(super) fn check_written(&self, resource: Resource, bound: u64, before: u64) -> Checked {
+        let published = self.stored.allocatable(resource);
+        let raw = *self.raw.get(resource);
+        let bounds = self.run.bounds.get(resource);
+        let least = raw * u64::from(bounds.min.0) / 100;
+        let most = (raw * u64::from(bounds.max.0) / 100).max(covering(bound, raw));
+        if published < bound {
+            return Err(format!(
+                "{resource}: {published} published from {before}, {bound} are bound"
+            ));
+        }
+        if !(least..=most).contains(&published) {
+            return Err(format!(
+                "{resource}: {published} published, outside {least}..{most}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Where everybody has heard of everything and the agent reports, nothing is published that it has not measured.
+    pub(super) fn check_all(&self) -> Checked {
+        let Some((hint, at)) = &self.reported else {
+            return Ok(());
+        };
+        let is_fresh = self.now - at <= 60;
+        let all_hear = self
+            .replicas
+            .iter()
+            .zip(self.streams)
+            .all(|(replica, is_open)| !replica.is_deaf() && is_open);
+        if !is_fresh || !all_hear {
+            return Ok(());
+        }
+        let bound = self.bound();
+        for resource in Resource::ALL {
+            let (bound, raw) = (*bound.get(resource), *self.raw.get(resource));
+            let published = self.stored.allocatable(resource);
+            let part = hint.resources.get(resource);
+            let most = (raw * u64::from(part.published.0) / 100).max(covering(bound, raw));
+            if published < bound || published > most {
+                return Err(format!(
+                    "{resource}: {published} published, outside {bound}..{most} by {part:?}"
+                ));
+            }
+            let free = i128::from(published) - i128::from(bound);
+            let room = self.room(resource, hint);
+            if published > raw.max(covering(bound, raw)) && free > room {
+                return Err(format!("{resource}: {free} free, {room} measured; {part:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// T - P - (R - Rw) by the agent's numbers, without trust in pods that are leaving or gone. Trust comes in ppm, rounded
+    /// down: up to one more.
+    fn room(&self, resource: Resource, hint: &NodeHint) -> i128 {
+        let part = hint.resources.get(resource);
+        let raw = *self.raw.get(resource);
+        let safe = match resource {
+            Resource::Cpu => (self.capacity.cpu * THETA / 1_000_000).min(raw),
+            Resource::Memory => raw * (THETA / 1_000) / 1_000,
+        };
+        let warm: u64 = hint
+            .trust
+            .iter()
+            .filter_map(|trust| {
+                let pod = self.pods.get(&trust.uid).filter(|pod| pod.gone_at.is_none())?;
+                let ppm = match resource {
+                    Resource::Cpu => trust.cpu_ppm,
+                    Resource::Memory => trust.memory_ppm,
+                };
+                let request = *pod.requests.get(resource);
+                let trusted = u128::from(request) * (u128::from(ppm) + 1) / 1_000_000 + 1;
+                Some(u64::try_from(trusted).expect("small").min(request))
+            })
+            .sum();
+        let warm = warm.min(part.warm_requests);
+        i128::from(safe) - i128::from(part.predicted_peak) + i128::from(warm)
+            - i128::from(*self.bound().get(resource))
+    }
+}
+
+/// The least whole cents of `raw` that cover what is bound.
+fn covering(bound: u64, raw: u64) -> u64 {
+    (raw * (bound * 100).div_ceil(raw) / 100).max(bound)
+}

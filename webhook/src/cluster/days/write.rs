@@ -1,0 +1,113 @@
+//! Who writes the status, and what becomes of it: kubelet, nudges and sweeps, admission, and what is stored.
+
+use headroom_domain::{
+    capacity::{State, Writer},
+    resource::{PerResource, Resource},
+};
+
+use super::{
+    object::{quantities, store},
+    replica::Replica,
+    world::{Checked, PERIOD, World},
+};
+
+/// Rounds of nudges and sweeps after which nothing may be due any more.
+const ROUNDS: usize = 12;
+
+impl World {
+    pub(super) fn start_anew(&mut self, replica: usize) {
+        let version = self.stored.version;
+        let bound = self
+            .pods
+            .iter()
+            .map(|(uid, pod)| pod.object(uid, version))
+            .collect();
+        self.replicas[replica] = Replica::new(&self.run.bounds, &self.stored, bound);
+    }
+
+    /// First what a replica does that the agent has told nothing new, then what follows from its next report, and then
+    /// pods come.
+    pub(super) fn follow_up(&mut self) -> Checked {
+        self.act()?;
+        self.talk();
+        self.act()?;
+        self.schedule()?;
+        self.talk();
+        self.act()
+    }
+
+    /// Nudges by the primary's replica and sweeps by a leader until nothing is due.
+    fn act(&mut self) -> Checked {
+        for _ in 0..ROUNDS {
+            let primary = self.streams.iter().position(|is_open| *is_open);
+            let nudge = primary.and_then(|replica| self.replicas[replica].nudge());
+            // A deaf leader's touch is bound to a version that is not stored any more.
+            let is_swept = !self.replicas[0].is_deaf() && self.replicas[0].finds_fault();
+            if nudge.is_none() && !is_swept {
+                return self.check_all();
+            }
+            let version = self.stored.version;
+            let new = self.stored.state.clone();
+            if let Some(note) = nudge {
+                let mut new = new.clone();
+                new.annotations.hint = Some(note.clone());
+                self.write(Writer::Other, new, Some(&note))?;
+            }
+            if is_swept {
+                self.write(Writer::Other, self.stored.state.clone(), None)?;
+            }
+            let is_deaf = self.replicas.iter().any(Replica::is_deaf);
+            if version == self.stored.version && is_deaf {
+                return Ok(());
+            }
+        }
+        if self.replicas.iter().any(Replica::is_deaf) {
+            return Ok(());
+        }
+        Err(format!(
+            "after {ROUNDS} rounds something is still due: {:#?}",
+            self.stored.state
+        ))
+    }
+
+    /// The kubelet writes what it finds.
+    pub(super) fn sync(&mut self) -> Checked {
+        self.wait(PERIOD);
+        let new = State {
+            allocatable: quantities(self.raw),
+            capacity: quantities(self.capacity),
+            ready_heartbeat: Some(self.now.to_string()),
+            ..self.stored.state.clone()
+        };
+        self.write(Writer::Kubelet, new, None)?;
+        self.follow_up()
+    }
+
+    /// A write of the status goes through admission and is stored.
+    fn write(&mut self, writer: Writer, mut new: State, nudged: Option<&str>) -> Checked {
+        let replica = &self.replicas[self.route];
+        let decision = replica.decide(&self.stored, (writer, &new), nudged);
+        let known = replica.bound();
+        let is_deaf = replica.is_deaf();
+        store(&mut new, &decision);
+        let again = replica.decide(&self.stored, (writer, &new), nudged);
+        let mut twice = new.clone();
+        store(&mut twice, &again);
+        if twice != new {
+            return Err(format!("decided again, {new:?} becomes {twice:?}"));
+        }
+        let before = PerResource::from_fn(|resource| self.stored.allocatable(resource));
+        if new != self.stored.state {
+            self.stored.version += 1;
+            self.stored.state = new;
+        }
+        for replica in &mut self.replicas {
+            replica.hear(&self.stored);
+        }
+        let bound = if is_deaf { known } else { self.bound() };
+        for resource in Resource::ALL {
+            self.check_written(resource, *bound.get(resource), *before.get(resource))?;
+        }
+        Ok(())
+    }
+}
