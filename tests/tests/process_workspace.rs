@@ -17,22 +17,27 @@ const KERNEL: &str = "headroom-agent-ebpf";
 const CLI: &str = "kubectl-headroom";
 const DOMAIN: &str = "headroom-domain";
 const KIT: &str = "headroom-kit";
+const PLOT: &str = "headroom-plot";
 const PROTO: &str = "headroom-proto";
 const WEBHOOK: &str = "headroom-webhook";
 const XTASK: &str = "xtask";
 const TESTS: &str = "e2e";
 
 /// Each member with the members that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 9] = [
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
     (DOMAIN, &[]),
     (PROTO, &[DOMAIN]),
     (KIT, &[DOMAIN]),
+    (PLOT, &[]),
     (KERNEL, &[]),
     (AGENT, &[DOMAIN, PROTO, KIT, KERNEL]),
     (WEBHOOK, &[DOMAIN, PROTO, KIT]),
-    (CLI, &[DOMAIN, PROTO, KIT]),
-    (XTASK, &[DOMAIN, PROTO, KIT, KERNEL, AGENT, WEBHOOK, CLI]),
-    (TESTS, &[DOMAIN, PROTO, KIT, KERNEL, AGENT, WEBHOOK, CLI, XTASK]),
+    (CLI, &[DOMAIN, PROTO, KIT, PLOT]),
+    (XTASK, &[DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI]),
+    (
+        TESTS,
+        &[DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI, XTASK],
+    ),
 ];
 /// What the pure rules are made of besides the standard library.
 const DOMAIN_USES: [&str; 3] = ["serde", "serde_json", "thiserror"];

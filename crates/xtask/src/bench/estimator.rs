@@ -11,7 +11,6 @@ mod frontier;
 mod node;
 mod open;
 mod page;
-mod plot;
 mod policy;
 mod random;
 mod real;

@@ -1,25 +1,18 @@
 //! The report as one HTML file that needs nothing else: tables, and the plots a capacity engineer asks for.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
+use headroom_plot::{Page, Plot, Series, Shape, table};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     frontier::FrontierRow,
-    plot::{Plot, Series, Shape, escaped},
     policy::{KINDS, OURS, RAW},
     report::Row,
     scene::{Points, Scene},
     study::Findings,
 };
-
-/// How the page looks; dark where the reader prefers that.
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
-table{border-collapse:collapse;font-size:13px}td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ccc}\
-td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:#222}\
-.grid{stroke:#ddd;fill:none}.series{fill:none;stroke-width:1.8}div{overflow-x:auto}\
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}svg{fill:#ddd}.grid{stroke:#444}}";
 
 /// What is shown of one load.
 #[derive(Debug, Clone)]
@@ -39,34 +32,23 @@ pub(super) struct Section {
 /// The page.
 pub(super) fn html(parameters: &impl Serialize, sections: &[Section]) -> String {
     let parameters = serde_json::to_value(parameters).unwrap_or_default();
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Headroom: bench estimator</title>\n<style>{STYLE}</style>\n\
-         <h1>What each policy makes of the same pods</h1>\n<p>Simulated nodes that refill from an endless backlog. F is the 99th \
-         percentile of a node's demand within five minutes, C its capacity, A what it has allocatable without amplification. Only \
-         differences to raw mean anything.</p>\n<p><code>{}</code></p>\n",
-        escaped(&parameters.to_string())
+    let mut page = Page::new("Headroom: bench estimator");
+    page.heading("What each policy makes of the same pods");
+    page.text(
+        "Simulated nodes that refill from an endless backlog. F is the 99th percentile of a node's demand within five minutes, \
+         C its capacity, A what it has allocatable without amplification. Only differences to raw mean anything.",
     );
+    page.code(&parameters.to_string());
     for section in sections {
-        page.push_str(&section.html());
+        section.add_to(&mut page);
     }
-    page.push_str("<h2>The policies</h2>\n<dl>\n");
-    for kind in KINDS {
-        push(
-            &mut page,
-            format_args!(
-                "<dt><code>{}</code><dd>{}
-",
-                kind.name,
-                escaped(kind.about)
-            ),
-        );
-    }
-    page.push_str("</dl>\n</html>\n");
-    page
+    page.section("The policies");
+    page.terms(KINDS.iter().map(|kind| (kind.name, kind.about)));
+    page.finish()
 }
 
 impl Section {
-    fn html(&self) -> String {
+    fn add_to(&self, page: &mut Page) {
         let Findings {
             policies,
             open_loop,
@@ -74,34 +56,27 @@ impl Section {
             dominance,
             ratio_shares,
         } = &self.findings;
-        let mut html = format!("<h2>{}</h2>\n", escaped(&self.title));
-        let mut add = |title: &str, body: String| {
-            push(
-                &mut html,
-                format_args!("<h3>{}</h3>\n<div>{body}</div>\n", escaped(title)),
-            );
-        };
-        add("Requests against violations", risk(policies, frontier).svg());
-        add("All policies in the closed loop", table(policies));
-        add(
+        page.section(&self.title);
+        page.figure("Requests against violations", &risk(policies, frontier).svg());
+        page.figure("All policies in the closed loop", &by_policy(policies));
+        page.figure(
             "Beside ours at equal capacity, beside the oracle at equal risk",
-            table(dominance),
+            &by_policy(dominance),
         );
-        add(
+        page.figure(
             "Predictions on places that are raw's (open loop)",
-            table(open_loop),
+            &by_policy(open_loop),
         );
-        add("A node's last day under ours", day(&self.day).svg());
-        add("Ratios: share of frames up to each", ratios(ratio_shares).svg());
-        add(
+        page.figure("A node's last day under ours", &day(&self.day).svg());
+        page.figure("Ratios: share of frames up to each", &ratios(ratio_shares).svg());
+        page.figure(
             "Reaction to a step of load, at noon, that ends at midnight",
-            day(&self.step).svg(),
+            &day(&self.step).svg(),
         );
-        add(
+        page.figure(
             "Margin on the predicted peak, by node",
-            margins(&self.margins).svg(),
+            &margins(&self.margins).svg(),
         );
-        html
     }
 }
 
@@ -122,6 +97,8 @@ fn risk(policies: &[Row], frontier: &[FrontierRow]) -> Plot {
     Plot {
         x: "requests per allocatable",
         y: "frames with F > C, %",
+        step: None,
+        with: None,
         series,
     }
 }
@@ -137,6 +114,8 @@ fn day(scene: &Scene) -> Plot {
     Plot {
         x: "hours",
         y: "CPUs, or as many times 4 GiB",
+        step: Some(if demand.len() > 288 { 6.0 } else { 3.0 }),
+        with: None,
         series: vec![
             Series::new("demand F", Shape::Line, demand.clone()),
             Series::new("P and untrusted requests", Shape::Steps, predicted.clone()),
@@ -161,6 +140,8 @@ fn ratios(shares: &BTreeMap<&'static str, Vec<f64>>) -> Plot {
     Plot {
         x: "ratio",
         y: "frames, %",
+        step: None,
+        with: None,
         series: moving
             .filter_map(|kind| {
                 Some(Series::new(
@@ -178,6 +159,8 @@ fn margins(margins: &[Points]) -> Plot {
     Plot {
         x: "days",
         y: "margin, %",
+        step: None,
+        with: None,
         series: series
             .map(|(number, points): (u32, &Points)| {
                 Series::new(format!("{OURS}, node {number}"), Shape::Steps, points.clone())
@@ -187,36 +170,24 @@ fn margins(margins: &[Points]) -> Plot {
 }
 
 /// Rows of one type as a table.
-fn table(rows: &[impl Serialize]) -> String {
+fn by_policy(rows: &[impl Serialize]) -> String {
     let rows: Vec<Value> = rows
         .iter()
         .filter_map(|row| serde_json::to_value(row).ok())
         .collect();
-    let mut columns: Vec<&String> = rows
+    let mut columns: Vec<&str> = rows
         .first()
         .and_then(Value::as_object)
         .into_iter()
-        .flat_map(|row| row.keys())
+        .flat_map(|row| row.keys().map(String::as_str))
         .collect();
-    columns.retain(|name| !["name", "source", "resource"].contains(&name.as_str()));
-    let mut table = "<table><tr><th>policy".to_owned();
-    for name in &columns {
-        push(&mut table, format_args!("<th>{}", escaped(name)));
-    }
-    for row in &rows {
-        let text = |name: &str| row.get(name).map_or_else(String::new, shown);
-        push(&mut table, format_args!("\n<tr><td>{}", text("name")));
-        for name in &columns {
-            push(&mut table, format_args!("<td>{}", text(name)));
-        }
-    }
-    table.push_str("\n</table>");
-    table
-}
-
-/// Adds text. Writing to a string does not fail.
-fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
-    page.write_fmt(text).ok();
+    columns.retain(|name| !["name", "source", "resource"].contains(name));
+    let cells = |row: &Value| {
+        let cell = |name: &&str| row.get(name).map_or_else(String::new, shown);
+        ["name"].iter().chain(&columns).map(cell).collect()
+    };
+    let named = ["policy"].into_iter().chain(columns.iter().copied());
+    table(named, rows.iter().map(cells))
 }
 
 fn shown(value: &Value) -> String {
@@ -224,10 +195,10 @@ fn shown(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
-        Value::String(text) => escaped(text),
+        Value::String(text) => text.clone(),
         Value::Number(number) => number
             .as_f64()
             .map_or_else(String::new, |number| format!("{number:.2}")),
-        Value::Array(_) | Value::Object(_) => escaped(&value.to_string()),
+        Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }

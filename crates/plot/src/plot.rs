@@ -1,25 +1,19 @@
 //! A plot as SVG: axes with round numbers, lines, steps and points, a legend.
 
-use std::fmt::Write as _;
+use crate::{COLOURS, WIDTH, axis::Axis, escaped, line, shortened};
 
-/// Size of a plot, and of the room for axes around its field.
-const WIDTH: f64 = 860.0;
+/// Height of a plot, and the room for axes and legend around its field.
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
-/// About as many ticks as an axis gets.
-const TICKS: f64 = 8.0;
-/// Colours of series in turn, told apart by people who see few as well.
-const COLOURS: [&str; 12] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a3d9a", "#7f7f7f", "#b15928",
-    "#1b7837", "#762a83", "#000000",
-];
+/// Most characters of a name in the legend; all of them are in its title.
+const NAME: usize = 25;
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub enum Shape {
     /// From point to point.
     Line,
     /// Level from each point to the next.
@@ -30,39 +24,33 @@ pub(super) enum Shape {
 
 /// Points with a name.
 #[derive(Debug, Clone)]
-pub(super) struct Series {
+pub struct Series {
     /// Its name in the legend.
-    pub(super) name: String,
+    pub name: String,
     /// How it is drawn.
-    pub(super) shape: Shape,
+    pub shape: Shape,
     /// The points.
-    pub(super) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A plot.
 #[derive(Debug, Clone)]
-pub(super) struct Plot {
+pub struct Plot {
     /// What the horizontal axis counts.
-    pub(super) x: &'static str,
+    pub x: &'static str,
     /// What the vertical axis counts.
-    pub(super) y: &'static str,
+    pub y: &'static str,
+    /// Distance of the ticks of the horizontal axis, where round numbers are not decimal ones, as with hours.
+    pub step: Option<f64>,
+    /// A value that the vertical axis reaches in any case, as 0 where amounts are compared.
+    pub with: Option<f64>,
     /// The series.
-    pub(super) series: Vec<Series>,
-}
-
-/// An axis: its range, and where its pixels begin and end.
-#[derive(Debug, Clone, Copy)]
-struct Axis {
-    least: f64,
-    most: f64,
-    step: f64,
-    from: f64,
-    to: f64,
+    pub series: Vec<Series>,
 }
 
 impl Series {
     /// A series.
-    pub(super) fn new(name: impl Into<String>, shape: Shape, points: Vec<(f64, f64)>) -> Self {
+    pub fn new(name: impl Into<String>, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.into(),
             shape,
@@ -71,71 +59,25 @@ impl Series {
     }
 }
 
-impl Axis {
-    /// An axis over all values, from and to round numbers.
-    fn over(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
-        let (least, most) = values
-            .filter(|value| value.is_finite())
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
-                (least.min(value), most.max(value))
-            });
-        let (least, most) = if least < most {
-            (least, most)
-        } else if least.is_finite() {
-            (least, least + 1.0)
-        } else {
-            (0.0, 1.0)
-        };
-        let rough = (most - least) / TICKS;
-        let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .map(|part| part * power)
-            .into_iter()
-            .find(|&step| step >= rough)
-            .unwrap_or(rough);
-        Self {
-            least: (least / step).floor() * step,
-            most: (most / step).ceil() * step,
-            step,
-            from,
-            to,
-        }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        self.from + (value - self.least) / (self.most - self.least) * (self.to - self.from)
-    }
-
-    fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..=40_u32)
-            .map(|number| self.least + f64::from(number) * self.step)
-            .take_while(|tick| *tick <= self.most + self.step / 2.0)
-    }
-
-    fn label(&self, tick: f64) -> String {
-        if self.step >= 1.0 {
-            format!("{tick:.0}")
-        } else if self.step >= 0.1 {
-            format!("{tick:.1}")
-        } else {
-            format!("{tick:.2}")
-        }
-    }
-}
-
 impl Plot {
     /// The plot as an `svg` element.
-    pub(super) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let x = Axis::over(points().map(|point| point.0), LEFT, WIDTH - RIGHT);
-        let y = Axis::over(points().map(|point| point.1), HEIGHT - BOTTOM, TOP);
+        let x = Axis::over(points().map(|point| point.0), self.step, LEFT, WIDTH - RIGHT);
+        let y = Axis::over(
+            points().map(|point| point.1).chain(self.with),
+            None,
+            HEIGHT - BOTTOM,
+            TOP,
+        );
         let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n");
         self.axes(&mut svg, x, y);
         for (at, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate() {
             series.draw(&mut svg, x, y, colour);
             let row = TOP + 16.0 * (f64::from(u32::try_from(at).unwrap_or_default()) + 0.5);
             let column = WIDTH - RIGHT + 14.0;
-            let name = escaped(&series.name);
+            let name = escaped(&shortened(&series.name, NAME));
+            let title = escaped(&series.name);
             line(
                 &mut svg,
                 format_args!(
@@ -145,7 +87,10 @@ impl Plot {
             );
             line(
                 &mut svg,
-                format_args!("<text x=\"{:.1}\" y=\"{row:.1}\">{name}</text>", column + 18.0),
+                format_args!(
+                    "<text x=\"{:.1}\" y=\"{row:.1}\"><title>{title}</title>{name}</text>",
+                    column + 18.0
+                ),
             );
         }
         svg.push_str("</svg>\n");
@@ -236,48 +181,24 @@ impl Series {
     }
 }
 
-/// Adds a line of text.
-fn line(svg: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
-    writeln!(svg, "{text}").ok();
-}
-
-/// Text with what means something to HTML replaced.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn axes_end_at_round_numbers_around_all_values() {
-        let axis = Axis::over([0.93, 2.13].into_iter(), 0.0, 100.0);
-        assert!(
-            (axis.least - 0.8).abs() < 1e-9
-                && (axis.most - 2.2).abs() < 1e-9
-                && (axis.step - 0.2).abs() < 1e-9
-        );
-        assert_eq!(
-            axis.ticks()
-                .map(|tick| axis.label(tick))
-                .collect::<Vec<_>>()
-                .join(" "),
-            "0.8 1.0 1.2 1.4 1.6 1.8 2.0 2.2"
-        );
-        assert!((axis.at(1.5) - 50.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn nothing_and_one_value_have_axes_too() {
-        for values in [&[][..], &[7.0], &[f64::NAN]] {
-            let axis = Axis::over(values.iter().copied(), 0.0, 100.0);
-            assert!(axis.least < axis.most && axis.ticks().count() > 1);
-        }
+    fn an_axis_reaches_what_it_is_told_to() {
+        let svg = |with| {
+            let series = vec![Series::new("a", Shape::Line, vec![(0.0, 40.0), (1.0, 50.0)])];
+            Plot {
+                x: "hours",
+                y: "CPUs",
+                step: None,
+                with,
+                series,
+            }
+            .svg()
+        };
+        assert!(!svg(None).contains(">0</text>") && svg(Some(0.0)).contains(">0</text>"));
     }
 
     #[test]
@@ -285,6 +206,8 @@ mod tests {
         let plot = Plot {
             x: "hours",
             y: "CPUs",
+            step: None,
+            with: None,
             series: vec![
                 Series::new("a < b", Shape::Steps, vec![(0.0, 0.0), (1.0, 10.0)]),
                 Series::new("c", Shape::Dots, vec![(0.5, 5.0)]),

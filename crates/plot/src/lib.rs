@@ -1,0 +1,67 @@
+//! Plots as SVG, and the page they stand on: one HTML file that needs nothing else, with the same bytes for the same
+//! numbers.
+//!
+//! ```
+//! use headroom_plot::{Page, Plot, Series, Shape};
+//!
+//! let use_of_day = Series::new("use", Shape::Line, vec![(0.0, 3.5), (12.0, 7.0), (24.0, 3.0)]);
+//! let mut page = Page::new("A node's day");
+//! page.figure("Demand", &Plot { x: "hours", y: "CPUs", step: Some(3.0), with: None, series: vec![use_of_day] }.svg());
+//! assert!(page.finish().contains("<svg"));
+//! ```
+#![forbid(unsafe_code)]
+
+mod axis;
+mod bars;
+mod page;
+mod plot;
+
+use std::fmt::{Arguments, Write as _};
+
+pub use self::{
+    bars::{Bars, Row},
+    page::{Page, table},
+    plot::{Plot, Series, Shape},
+};
+
+/// Width of every picture, in its own units; a page scales it.
+const WIDTH: f64 = 860.0;
+/// Colours of series in turn, told apart by people who see few as well.
+const COLOURS: [&str; 12] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a3d9a", "#7f7f7f", "#b15928",
+    "#1b7837", "#762a83", "#000000",
+];
+
+/// Text with what means something to HTML replaced.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// `text` if it has at most `most` characters, else as many of them with an ellipsis for the last one.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+/// Adds a line of text.
+fn line(text: &mut String, line: Arguments<'_>) {
+    // Writing to a string does not fail.
+    writeln!(text, "{line}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_at_characters() {
+        assert_eq!(shortened("größe", 5), "größe");
+        assert_eq!(shortened("größer", 5), "größ…");
+    }
+}
