@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use headroom_domain::{ratio::Cents, resource::Resource};
 use serde_json::{Value, json};
 
-use super::table::table;
+use super::table::{
+    Column::{self, Number, Text},
+    table,
+};
 use crate::{
     advise::{
         Advice, CAVEATS,
@@ -14,30 +17,18 @@ use crate::{
     amount::{percent, short},
 };
 
-const COLUMNS: [&str; 11] = [
-    "POOL",
-    "NODES",
-    "RESOURCE",
-    "P5",
-    "P50",
-    "P95",
-    "ALLOCATABLE",
-    "GAINED",
-    "MISSED",
-    "SATURATED",
-    "FILLED",
-];
-/// Columns of numbers.
-const RIGHT: [&str; 9] = [
-    "NODES",
-    "P5",
-    "P50",
-    "P95",
-    "ALLOCATABLE",
-    "GAINED",
-    "MISSED",
-    "SATURATED",
-    "FILLED",
+const COLUMNS: [Column; 11] = [
+    Text("POOL"),
+    Number("NODES"),
+    Text("RESOURCE"),
+    Number("P5"),
+    Number("P50"),
+    Number("P95"),
+    Number("ALLOCATABLE"),
+    Number("GAINED"),
+    Number("MISSED"),
+    Number("SATURATED"),
+    Number("FILLED"),
 ];
 
 impl Advice {
@@ -51,7 +42,7 @@ impl Advice {
         let mut text = if rows.is_empty() {
             "There is no more than a day of measurements: nothing would have been given yet.\n".to_owned()
         } else {
-            table(&COLUMNS, &RIGHT, rows.into_iter())
+            table(&COLUMNS, rows.into_iter())
         };
         text.push_str(&self.needs());
         text.push_str(

@@ -12,57 +12,74 @@ use headroom_proto::v1alpha1::{
 pub use self::json::{
     histogram as histogram_json, pod as pod_json, signal as signal_json, status as status_json,
 };
-use super::{reasons, table::table};
+use super::{
+    reasons,
+    table::{
+        Column::{self, Number, Text},
+        table,
+    },
+};
 use crate::amount::{duration, percent, short};
 
 /// Width of the longest bar of a histogram.
 const BAR: u64 = 30;
 
-const RESOURCES: [&str; 14] = [
-    "RESOURCE",
-    "CAPACITY",
-    "RAW",
-    "SAFE",
-    "P0",
-    "P",
-    "RW",
-    "BOUND",
-    "SLACK",
-    "TARGET",
-    "PUBLISHED",
-    "COVERAGE",
-    "BRAKE",
-    "REASONS",
+const RESOURCES: [Column; 14] = [
+    Text("RESOURCE"),
+    Number("CAPACITY"),
+    Number("RAW"),
+    Number("SAFE"),
+    Number("P0"),
+    Number("P"),
+    Number("RW"),
+    Number("BOUND"),
+    Number("SLACK"),
+    Number("TARGET"),
+    Number("PUBLISHED"),
+    Number("COVERAGE"),
+    Number("BRAKE"),
+    Text("REASONS"),
 ];
-/// Columns of `RESOURCES` with numbers.
-const AMOUNTS: [&str; 12] = [
-    "CAPACITY",
-    "RAW",
-    "SAFE",
-    "P0",
-    "P",
-    "RW",
-    "BOUND",
-    "SLACK",
-    "TARGET",
-    "PUBLISHED",
-    "COVERAGE",
-    "BRAKE",
+const PROGRAMS: [Column; 6] = [
+    Text("HOOK"),
+    Text("HEALTH"),
+    Text("FLAVOUR"),
+    Number("RUNS"),
+    Number("NS/RUN"),
+    Text("REASON"),
 ];
-const PROGRAMS: [&str; 6] = ["HOOK", "HEALTH", "FLAVOUR", "RUNS", "NS/RUN", "REASON"];
-const STREAMS: [&str; 6] = ["SERVER", "STATE", "PRIMARY", "ACKED", "VERDICT", "PROBLEM"];
-const SIGNALS: [&str; 5] = ["SIGNAL", "VALUE", "HEALTH", "SOURCE", "MISSING"];
-const PODS: [&str; 8] = [
-    "POD",
-    "CPU",
-    "REQUEST",
-    "MEMORY",
-    "REQUEST",
-    "TRUST",
-    "EXCLUSIVE",
-    "STATE",
+const STREAMS: [Column; 6] = [
+    Text("SERVER"),
+    Text("STATE"),
+    Text("PRIMARY"),
+    Number("ACKED"),
+    Text("VERDICT"),
+    Text("PROBLEM"),
 ];
-const BUCKETS: [&str; 5] = ["UP TO", "COUNT", "SHARE", "SO FAR", ""];
+const SIGNALS: [Column; 5] = [
+    Text("SIGNAL"),
+    Number("VALUE"),
+    Text("HEALTH"),
+    Text("SOURCE"),
+    Text("MISSING"),
+];
+const PODS: [Column; 8] = [
+    Text("POD"),
+    Number("CPU"),
+    Number("REQUEST"),
+    Number("MEMORY"),
+    Number("REQUEST"),
+    Number("TRUST"),
+    Number("EXCLUSIVE"),
+    Text("STATE"),
+];
+const BUCKETS: [Column; 5] = [
+    Number("UP TO"),
+    Number("COUNT"),
+    Number("SHARE"),
+    Number("SO FAR"),
+    Text(""),
+];
 
 /// Mode, derivation, programs and streams of an agent.
 pub fn status(status: &AgentStatus) -> String {
@@ -99,16 +116,16 @@ pub fn status(status: &AgentStatus) -> String {
          report {seq} of boot {boot_id}, pods of generation {generation}\n\
          pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
          {}\n{}\n{}",
-        table(&RESOURCES, &AMOUNTS, resources.iter().map(resource)),
+        table(&RESOURCES, resources.iter().map(resource)),
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
         } else {
-            table(&PROGRAMS, &["RUNS", "NS/RUN"], programs.iter().map(program)) + &refusals::told(programs)
+            table(&PROGRAMS, programs.iter().map(program)) + &refusals::told(programs)
         },
         if streams.is_empty() {
             "no hint server is known\n".to_owned()
         } else {
-            table(&STREAMS, &["ACKED"], streams.iter().map(stream))
+            table(&STREAMS, streams.iter().map(stream))
         },
     )
 }
@@ -132,7 +149,7 @@ pub fn signals(signals: &[AgentSignal]) -> String {
             or_dash(missing),
         ]
     });
-    table(&SIGNALS, &["VALUE"], rows)
+    table(&SIGNALS, rows)
 }
 
 /// What pods use and request.
@@ -173,7 +190,7 @@ pub fn pods(pods: &[AgentPod]) -> String {
             state.to_owned(),
         ]
     });
-    table(&PODS, &["CPU", "REQUEST", "MEMORY", "TRUST", "EXCLUSIVE"], rows)
+    table(&PODS, rows)
 }
 
 /// Distributions, each with its shares and bars.
@@ -207,7 +224,7 @@ fn histogram(histogram: &AgentHistogram) -> String {
             "#".repeat(bar),
         ]
     });
-    let rows = table(&BUCKETS, &["UP TO", "COUNT", "SHARE", "SO FAR"], rows);
+    let rows = table(&BUCKETS, rows);
     format!("{about}\n({metric}, since the agent was started)\n{rows}")
 }
 

@@ -7,50 +7,67 @@ use headroom_domain::{
     resource::Resource,
 };
 
+use self::Column::{Number, Text};
 use super::reasons;
 use crate::{
     amount::{age, percent, short},
     view::{Hint, Node, brake, source, standing},
 };
 
+/// A column by its title: texts begin at its left, numbers end at its right.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Column {
+    Text(&'static str),
+    Number(&'static str),
+}
+
 /// Columns of the table of nodes. No cell has a blank in it.
-const TOP: [&str; 13] = [
-    "NODE",
-    "MODE",
-    "SOURCE",
-    "RESOURCE",
-    "USED",
-    "PEAK",
-    "RATIO",
-    "RAW",
-    "ALLOCATABLE",
-    "BOUND",
-    "FREE",
-    "BRAKE",
-    "AGE",
+const TOP: [Column; 13] = [
+    Text("NODE"),
+    Text("MODE"),
+    Text("SOURCE"),
+    Text("RESOURCE"),
+    Number("USED"),
+    Number("PEAK"),
+    Number("RATIO"),
+    Number("RAW"),
+    Number("ALLOCATABLE"),
+    Number("BOUND"),
+    Number("FREE"),
+    Text("BRAKE"),
+    Text("AGE"),
 ];
 /// Columns of `TOP` that belong to the node, not to a resource: shown in its first row only.
 const OF_NODE: [usize; 4] = [0, 1, 2, 12];
 
 /// Columns of the table of reports.
-const HINTS: [&str; 16] = [
-    "NODE",
-    "SEQ",
-    "AGE",
-    "SIGHT",
-    "TIMING",
-    "GENERATION",
-    "RESOURCE",
-    "CAPACITY",
-    "USAGE",
-    "P0",
-    "P",
-    "RW",
-    "PUBLISHED",
-    "TARGET",
-    "COVERAGE",
-    "REASONS",
+const HINTS: [Column; 16] = [
+    Text("NODE"),
+    Number("SEQ"),
+    Text("AGE"),
+    Text("SIGHT"),
+    Text("TIMING"),
+    Number("GENERATION"),
+    Text("RESOURCE"),
+    Number("CAPACITY"),
+    Number("USAGE"),
+    Number("P0"),
+    Number("P"),
+    Number("RW"),
+    Number("PUBLISHED"),
+    Number("TARGET"),
+    Number("COVERAGE"),
+    Text("REASONS"),
 ];
+
+impl Column {
+    /// Its title.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Text(title) | Self::Number(title) => title,
+        }
+    }
+}
 
 /// The table of nodes: what they use, how far they are amplified, what brakes them.
 pub fn top(nodes: &[Node]) -> String {
@@ -67,11 +84,7 @@ pub fn top(nodes: &[Node]) -> String {
             cells
         })
     });
-    let mut text = table(
-        &TOP,
-        &["USED", "PEAK", "RATIO", "RAW", "ALLOCATABLE", "BOUND", "FREE"],
-        rows,
-    );
+    let mut text = table(&TOP, rows);
     // It is one floor for all nodes.
     if let Some(trouble) = nodes.iter().find_map(|node| node.floor_trouble.as_ref()) {
         text.extend([trouble, "\n"]);
@@ -85,7 +98,7 @@ pub fn lines(node: &Node) -> String {
         let pairs: Vec<String> = TOP
             .iter()
             .zip(cells(node, resource))
-            .map(|(column, cell)| format!("{}={cell}", column.to_lowercase()))
+            .map(|(column, cell)| format!("{}={cell}", column.title().to_lowercase()))
             .collect();
         pairs.join(" ") + "\n"
     };
@@ -121,19 +134,7 @@ pub fn hints(nodes: &[Node]) -> String {
                 ]
             })
         });
-    let right = [
-        "SEQ",
-        "GENERATION",
-        "CAPACITY",
-        "USAGE",
-        "P0",
-        "P",
-        "RW",
-        "PUBLISHED",
-        "TARGET",
-        "COVERAGE",
-    ];
-    table(&HINTS, &right, rows)
+    table(&HINTS, rows)
 }
 
 fn cells(node: &Node, resource: Resource) -> [String; 13] {
@@ -187,22 +188,23 @@ pub(super) fn hint_age(hint: &Hint) -> String {
     }
 }
 
+/// A table of these columns.
 pub(super) fn table<const N: usize>(
-    columns: &[&str; N],
-    right: &[&str],
+    columns: &[Column; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .force_no_tty()
-        .set_header(*columns)
+        .set_header(columns.map(Column::title))
         .add_rows(rows);
-    for (column, name) in table.column_iter_mut().zip(columns) {
+    for (column, kind) in table.column_iter_mut().zip(columns) {
         column.set_padding((0, 2));
-        if right.contains(name) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        column.set_cell_alignment(match kind {
+            Text(_) => CellAlignment::Left,
+            Number(_) => CellAlignment::Right,
+        });
     }
     table.trim_fmt() + "\n"
 }
