@@ -8,6 +8,7 @@
 //! most that these numbers allow, see [`CAVEATS`].
 
 pub mod advice;
+pub mod course;
 pub mod error;
 pub mod past;
 pub mod query;

@@ -9,6 +9,7 @@ use headroom_domain::{
 
 use super::{
     Order,
+    course::Course,
     replay::{Node, Policy, Tally},
     span::Span,
 };
@@ -43,6 +44,8 @@ pub struct Group {
     pub nodes: usize,
     /// Figures, where there is more than a day of measurements.
     pub figures: PerResource<Option<Figures>>,
+    /// The same over time.
+    pub course: PerResource<Course>,
 }
 
 /// Figures of one resource. CPU counts in milli-cores, memory in bytes.
@@ -118,11 +121,19 @@ impl Group {
             let tallies: Vec<&Tally> = nodes.iter().map(|node| node.tally(resource)).collect();
             Figures::of(&tallies)
         };
+        let course = |resource| {
+            let tallies: Vec<(&str, &Tally)> = nodes
+                .iter()
+                .map(|node| (node.name(), node.tally(resource)))
+                .collect();
+            Course::of(&tallies)
+        };
         Self {
             name,
             pool,
             nodes: nodes.len(),
             figures: PerResource::from_fn(figures),
+            course: PerResource::from_fn(course),
         }
     }
 }

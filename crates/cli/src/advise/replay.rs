@@ -9,7 +9,10 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::past::{Moment, PodMoment};
+use super::{
+    course::Record,
+    past::{Moment, PodMoment},
+};
 
 /// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, agent.md 2.5.
 const DECISION_FRAMES: u64 = 12;
@@ -73,6 +76,8 @@ pub struct Tally {
     pub judged: u64,
     /// Those of them after which the pods that were there used more than was predicted.
     pub missed: u64,
+    /// Frame by frame, for plots.
+    pub record: Record,
     decisions: VecDeque<Decision>,
 }
 
@@ -203,13 +208,10 @@ impl Node {
             };
             let tally = self.tally.get_mut(resource);
             if frame.is_valid {
-                tally.count(
-                    given.get(resource),
-                    needed.get(resource),
-                    *frame.peak.get(resource),
-                    limit,
-                );
-                tally.look_back(frame.index, *frame.peak.get(resource), &pods);
+                let (given, peak) = (given.get(resource), *frame.peak.get(resource));
+                tally.count(given, needed.get(resource), peak, limit);
+                tally.record.take(frame.index, peak, given);
+                tally.look_back(frame.index, peak, &pods);
             }
             tally.decide(frame.index, given.get(resource));
         }

@@ -61,6 +61,9 @@ pub struct AdviseArgs {
     /// Directory in which to save the answers, for --from.
     #[arg(long, env = "HEADROOM_SAVE", value_name = "DIR", conflicts_with = "from")]
     pub save: Option<PathBuf>,
+    /// Write a page with plots to this file, too; it needs nothing else.
+    #[arg(long, env = "HEADROOM_HTML", value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Share of capacity that predicted use may reach, in percent.
     #[arg(long, env = "HEADROOM_THETA", value_name = "PERCENT", default_value_t = 90, value_parser = RangedU64ValueParser::<u32>::new().range(10..=100))]
     pub theta: u32,

@@ -43,7 +43,14 @@ pub(crate) async fn advise<W: Write>(
     match output {
         Format::Table => screen.print(&advice.text()),
         Format::Json => screen.print(&format!("{}\n", advice.json())),
+    }?;
+    if let Some(file) = &args.html {
+        fs::write(file, advice.html()).map_err(|source| advise::Error::Write {
+            path: file.clone(),
+            source,
+        })?;
     }
+    Ok(())
 }
 
 fn order(args: &AdviseArgs) -> Order {

@@ -1,5 +1,7 @@
 //! Advice as a table for people and as JSON for machines.
 
+mod page;
+
 use std::fmt::Write as _;
 
 use headroom_domain::{ratio::Cents, resource::Resource};

@@ -1,0 +1,200 @@
+//! How figures go over time, for plots: hour by hour, and a node's last day frame by frame.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, VecDeque},
+};
+
+use headroom_domain::estimate::Estimate;
+
+use super::{replay::Tally, span::FRAME_S};
+
+/// Frames of an hour and of a day.
+const HOUR_FRAMES: u64 = 12;
+const DAY_FRAMES: usize = 288;
+
+/// One frame of one resource of a node; CPU in milli-cores, memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Its start, in seconds since 1970.
+    pub at_s: u64,
+    /// The highest use in it.
+    pub demand: u64,
+    /// P: the highest use that was predicted at its end.
+    pub predicted: u64,
+    /// C.
+    pub capacity: u64,
+    /// A: what was advertised.
+    pub raw: u64,
+    /// What would have been.
+    pub advised: u64,
+    /// R: requests of the pods that were there.
+    pub bound: u64,
+}
+
+/// An hour of one or more nodes: means over its frames, sums over nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hour {
+    /// Its start, in seconds since 1970.
+    pub at_s: u64,
+    /// Raw allocatable.
+    pub raw: u64,
+    /// What the ratio adds to it.
+    pub gained: u64,
+}
+
+/// A day of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Day {
+    /// The node.
+    pub node: String,
+    /// Its frames, oldest first; those without a valid measurement are missing.
+    pub frames: Vec<Moment>,
+}
+
+/// How the figures of one or more nodes go over time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Course {
+    /// The ratio in cents in each frame of each node, ascending.
+    pub ratios: Vec<u32>,
+    /// The hours, oldest first; those without a frame are missing.
+    pub hours: Vec<Hour>,
+    /// The last day of the node that came closest to its capacity, or furthest beyond it, in its last day.
+    pub day: Option<Day>,
+}
+
+/// What is kept of a node while it is replayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    hours: BTreeMap<u64, Sum>,
+    last: VecDeque<Moment>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    frames: u64,
+    raw: u128,
+    gained: u128,
+}
+
+impl Record {
+    /// Takes a frame in: what it used, and what was made of it.
+    pub fn take(&mut self, frame: u64, demand: u64, given: &Estimate) {
+        let share = u128::from(given.raw) * u128::from(given.published.0) / 100;
+        let advised = u64::try_from(share).unwrap_or(u64::MAX);
+        let hour = self.hours.entry(frame / HOUR_FRAMES).or_default();
+        hour.frames += 1;
+        hour.raw += u128::from(given.raw);
+        hour.gained += u128::from(advised.saturating_sub(given.raw));
+        self.last.push_back(Moment {
+            at_s: frame.saturating_mul(FRAME_S),
+            demand,
+            predicted: given.slack.predicted_peak,
+            capacity: given.capacity,
+            raw: given.raw,
+            advised,
+            bound: given.slack.bound,
+        });
+        while self.last.len() > DAY_FRAMES {
+            self.last.pop_front();
+        }
+    }
+
+    /// The highest use of the last day as a share of capacity, in ppm.
+    fn fullest_ppm(&self) -> u128 {
+        let shares = self
+            .last
+            .iter()
+            .map(|moment| u128::from(moment.demand) * 1_000_000 / u128::from(moment.capacity.max(1)));
+        shares.max().unwrap_or_default()
+    }
+}
+
+impl Course {
+    /// The course of nodes together, each by its name.
+    pub fn of(nodes: &[(&str, &Tally)]) -> Self {
+        let given = nodes.iter().flat_map(|(_, tally)| &tally.given);
+        let mut ratios: Vec<u32> = given.copied().collect();
+        ratios.sort_unstable();
+        let mut hours: BTreeMap<u64, Hour> = BTreeMap::new();
+        for (hour, sum) in nodes.iter().flat_map(|(_, tally)| &tally.record.hours) {
+            let all = hours.entry(*hour).or_insert(Hour {
+                at_s: hour * HOUR_FRAMES * FRAME_S,
+                raw: 0,
+                gained: 0,
+            });
+            let mean = |total: u128| u64::try_from(total / u128::from(sum.frames.max(1))).unwrap_or(u64::MAX);
+            all.raw = all.raw.saturating_add(mean(sum.raw));
+            all.gained = all.gained.saturating_add(mean(sum.gained));
+        }
+        let fullest = nodes
+            .iter()
+            .map(|(name, tally)| (*name, &tally.record))
+            .filter(|(_, record)| !record.last.is_empty())
+            .max_by_key(|(name, record)| (record.fullest_ppm(), Reverse(*name)));
+        Self {
+            ratios,
+            hours: hours.into_values().collect(),
+            day: fullest.map(|(name, record)| Day {
+                node: name.to_owned(),
+                frames: record.last.iter().copied().collect(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::{
+        estimate::{Estimator, Profile},
+        ratio::Cents,
+    };
+
+    use super::*;
+
+    /// 32 cores of which 30 are allocatable.
+    fn estimate(cents: u32) -> Estimate {
+        let mut estimate = Estimator::new(Profile::Production.timing()).estimates().cpu;
+        (estimate.capacity, estimate.raw, estimate.published) = (32_000, 30_000, Cents(cents));
+        estimate
+    }
+
+    fn tally(frames: std::ops::Range<u64>, demand: u64, cents: u32) -> Tally {
+        let mut tally = Tally::default();
+        for frame in frames {
+            tally.given.push(cents);
+            tally.record.take(frame, demand, &estimate(cents));
+        }
+        tally
+    }
+
+    #[test]
+    fn hours_are_means_over_frames_and_sums_over_nodes() {
+        let (whole, half) = (tally(0..24, 1, 120), tally(0..6, 1, 140));
+        let course = Course::of(&[("a", &whole), ("b", &half)]);
+        let hour = |at_s, raw, gained| Hour { at_s, raw, gained };
+        assert_eq!(course.hours, [hour(0, 60_000, 18_000), hour(3600, 30_000, 6000)]);
+        assert_eq!(
+            (course.ratios.len(), course.ratios[23], course.ratios[24]),
+            (30, 120, 140)
+        );
+    }
+
+    #[test]
+    fn the_day_is_the_last_one_of_the_fullest_node() {
+        let (quiet, full, as_full) = (
+            tally(0..400, 10_000, 150),
+            tally(0..400, 40_000, 90),
+            tally(0..10, 40_000, 100),
+        );
+        let day = Course::of(&[("b", &full), ("a", &quiet), ("c", &as_full)])
+            .day
+            .unwrap();
+        assert_eq!((day.node.as_str(), day.frames.len()), ("b", 288));
+        assert_eq!(
+            (day.frames[0].at_s, day.frames[0].advised, day.frames[0].demand),
+            (112 * 300, 27_000, 40_000)
+        );
+        assert_eq!(Course::of(&[("a", &Tally::default())]).day, None);
+    }
+}
