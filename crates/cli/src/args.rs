@@ -162,8 +162,8 @@ averages hide, and would have given less.
 Examples:
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
 
-  # Through the API server
-  kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14
+  # Through the API server, with plots: takes the right to get services/proxy
+  kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --html advice.html
 
   # Again, with other bounds, without the server
   kubectl headroom advise --prometheus http://127.0.0.1:9090 --save past

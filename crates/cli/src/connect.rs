@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::{
     Api, Client, Config,
-    client::{Body, ConfigExt as _},
+    client::{Body, ConfigExt as _, retry::RetryPolicy},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use tonic::{
@@ -17,7 +17,7 @@ use tonic::{
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
 };
-use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
+use tower::{BoxError, Layer as _, ServiceExt as _, retry::RetryLayer, service_fn};
 
 use crate::{
     args::{Address, ConnectArgs},
@@ -75,7 +75,7 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
     };
     let ca = match (ca_file, &config) {
         (Some(path), _) => read(path)?,
-        (None, Some(config)) => ca_bundle(Client::try_from(config.clone())).await?,
+        (None, Some(config)) => ca_bundle(client(config.clone())).await?,
         (None, None) => return Err(Error::NoCaBundle),
     };
     let bearer = match (token_file, &config) {
@@ -100,10 +100,26 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
 /// A kubeconfig that cannot be used.
 pub async fn api(args: &ConnectArgs) -> Result<Client, Error> {
     let config = cluster(args.kubeconfig.as_deref(), args.context.clone()).await?;
-    Client::try_from(config).map_err(|source| Error::Cluster {
+    client(config).map_err(|source| Error::Cluster {
         attempt: "make a client of the API server",
         reason: Box::new(source),
     })
+}
+
+/// A client that asks a busy server again, for some seconds: by itself the library does so for minutes, and says nothing.
+///
+/// # Errors
+/// A configuration that cannot be used.
+pub(crate) fn client(mut config: Config) -> kube::Result<Client> {
+    config.default_retry = false;
+    let namespace = config.default_namespace.clone();
+    let again = RetryLayer::new(RetryPolicy::default());
+    let once = Client::try_from(config)?;
+    let send = service_fn(move |request| {
+        let once = once.clone();
+        async move { once.send(request).await.map_err(BoxError::from) }
+    });
+    Ok(Client::new(again.layer(send), namespace))
 }
 
 impl Connection {
@@ -283,6 +299,11 @@ async fn credential(config: &Config) -> Result<Bearer, Error> {
 mod tests {
     use std::io::Write as _;
 
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
     use super::*;
 
     fn file(content: &str) -> tempfile::NamedTempFile {
@@ -342,6 +363,29 @@ mod tests {
     async fn the_ca_is_the_one_that_the_cluster_trusts() {
         assert_eq!(from_cluster(r#"{"caBundle":"cGVt"}"#).await.unwrap(), b"pem");
         assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle)));
+    }
+
+    #[tokio::test]
+    async fn a_busy_server_is_asked_four_times() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let busy = tokio::spawn(async move {
+            let answer = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            for asked in 1.. {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 4096];
+                assert!(stream.read(&mut request).await.unwrap() > 0);
+                stream.write_all(answer).await.unwrap();
+                if asked == 4 {
+                    return;
+                }
+            }
+        });
+        let client = client(Config::new(url.parse().unwrap())).unwrap();
+        let request = http::Request::get("/").body(Body::empty()).unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.status(), http::StatusCode::SERVICE_UNAVAILABLE);
+        busy.await.unwrap();
     }
 
     #[test]

@@ -23,6 +23,16 @@ pub enum Error {
         /// The beginning of what it says.
         text: String,
     },
+    /// The API server does not pass the query on: no right to, no such Service, nobody behind it.
+    #[error("{query}: the API server answers {status}: {message}")]
+    ApiServer {
+        /// The query.
+        query: String,
+        /// The HTTP status.
+        status: http::StatusCode,
+        /// What it says.
+        message: String,
+    },
     /// The answer is not one of Prometheus' HTTP API.
     #[error("{query}: not an answer of Prometheus' HTTP API")]
     Answer {

@@ -8,6 +8,7 @@ use std::{
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
+use serde::Deserialize;
 
 use super::{
     error::Error,
@@ -40,6 +41,13 @@ pub struct Server {
     pub step_s: u64,
     /// Where its answers are saved too.
     pub save: Option<PathBuf>,
+}
+
+/// What the API server says where it does not pass a request on.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    kind: String,
+    message: String,
 }
 
 impl Server {
@@ -92,13 +100,29 @@ impl Server {
         if is_prometheus {
             Ok(bytes.to_vec())
         } else {
-            let text = String::from_utf8_lossy(&bytes);
-            Err(Error::Status {
-                query: query.name.to_owned(),
-                status,
-                text: text.trim().chars().take(SHOWN).collect(),
-            })
+            Err(useless(query, status, &bytes))
         }
+    }
+}
+
+/// The error that an answer without a result is: the API server's own where it refuses or cannot pass the request on.
+fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> Error {
+    let query = query.name.to_owned();
+    match serde_json::from_slice(bytes) {
+        Ok(Refusal { kind, message }) if kind == "Status" => Error::ApiServer {
+            query,
+            status,
+            message,
+        },
+        Ok(_) | Err(_) => Error::Status {
+            query,
+            status,
+            text: String::from_utf8_lossy(bytes)
+                .trim()
+                .chars()
+                .take(SHOWN)
+                .collect(),
+        },
     }
 }
 
@@ -159,6 +183,23 @@ mod tests {
 
     fn query(name: &str) -> &'static Query {
         QUERIES.iter().find(|query| query.name == name).unwrap()
+    }
+
+    #[test]
+    fn an_answer_without_a_result_says_who_refuses() {
+        let error = |bytes: &[u8]| useless(query("node-cpu"), StatusCode::FORBIDDEN, bytes).to_string();
+        assert_eq!(
+            error(br#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"services \"p\" is forbidden","code":403}"#),
+            "node-cpu: the API server answers 403 Forbidden: services \"p\" is forbidden"
+        );
+        assert_eq!(
+            error(b" who are you? \n"),
+            "node-cpu: the server answers 403 Forbidden: who are you?"
+        );
+        assert_eq!(
+            error(br#"{"kind":"Other","message":"no"}"#),
+            "node-cpu: the server answers 403 Forbidden: {\"kind\":\"Other\",\"message\":\"no\"}"
+        );
     }
 
     #[test]

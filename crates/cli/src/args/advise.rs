@@ -15,7 +15,8 @@ pub struct AdviseArgs {
     /// A Prometheus server: its base URL.
     #[arg(long, env = "HEADROOM_PROMETHEUS", value_name = "URL", group = "past", value_parser = server)]
     pub prometheus: Option<Uri>,
-    /// A Prometheus server inside the cluster, asked through the API server: NAMESPACE/SERVICE:PORT.
+    /// A Prometheus server inside the cluster, asked through the API server: NAMESPACE/SERVICE, and :PORT, a number or
+    /// a name, where its port has a name.
     #[arg(
         long,
         env = "HEADROOM_PROMETHEUS_SERVICE",
@@ -90,12 +91,13 @@ impl AdviseArgs {
 pub struct Service {
     namespace: String,
     name: String,
-    port: u16,
+    /// Number or name; without one, the Service's port that has no name.
+    port: Option<String>,
 }
 
-/// The text is not `NAMESPACE/SERVICE:PORT`.
+/// The text is not `NAMESPACE/SERVICE[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not NAMESPACE/SERVICE:PORT, as in monitoring/prometheus:9090")]
+#[error("not NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT, as in monitoring/prometheus:9090")]
 pub struct ServiceError;
 
 impl Service {
@@ -106,7 +108,8 @@ impl Service {
             name,
             port,
         } = self;
-        format!("/api/v1/namespaces/{namespace}/services/{name}:{port}/proxy")
+        let port = port.as_ref().map_or_else(String::new, |port| format!(":{port}"));
+        format!("/api/v1/namespaces/{namespace}/services/{name}{port}/proxy")
     }
 }
 
@@ -120,14 +123,20 @@ impl FromStr for Service {
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         };
+        // A name of digits alone is a number, and has to be one of a port.
+        let is_port = |text: &str| {
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            is_label(text) && (!is_number || text.parse::<u16>().is_ok_and(|port| port != 0))
+        };
         let (namespace, rest) = text.split_once('/').ok_or(ServiceError)?;
-        let (name, port) = rest.split_once(':').ok_or(ServiceError)?;
-        let port = port.parse().map_err(|_not_a_port| ServiceError)?;
-        if is_label(namespace) && is_label(name) && port != 0 {
+        let (name, port) = rest
+            .split_once(':')
+            .map_or((rest, None), |(name, port)| (name, Some(port)));
+        if is_label(namespace) && is_label(name) && port.is_none_or(is_port) {
             Ok(Self {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
-                port,
+                port: port.map(str::to_owned),
             })
         } else {
             Err(ServiceError)
@@ -142,7 +151,8 @@ impl fmt::Display for Service {
             name,
             port,
         } = self;
-        write!(f, "{namespace}/{name}:{port}")
+        write!(f, "{namespace}/{name}")?;
+        port.as_ref().map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 
@@ -242,7 +252,30 @@ mod tests {
             service.proxy_path(),
             "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy"
         );
-        for bad in ["a", "a/b", "a/b:c", "/b:1", "a/:1", "a/b:0", "a/b/c:1", "a/B:1"] {
+        for (text, path) in [
+            ("a/b:web", "/api/v1/namespaces/a/services/b:web/proxy"),
+            ("a/b", "/api/v1/namespaces/a/services/b/proxy"),
+        ] {
+            let service: Service = text.parse().unwrap();
+            assert_eq!(
+                (service.to_string(), service.proxy_path()),
+                (text.to_owned(), path.to_owned())
+            );
+        }
+        for bad in [
+            "a",
+            "a/",
+            "/b",
+            "/b:1",
+            "a/:1",
+            "a/b:",
+            "a/b:0",
+            "a/b:65536",
+            "a/b:c:1",
+            "a/b/c:1",
+            "a/B:1",
+            "a/b:%2f",
+        ] {
             assert_eq!(bad.parse::<Service>(), Err(ServiceError), "{bad}");
         }
     }

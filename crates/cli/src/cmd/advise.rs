@@ -8,7 +8,7 @@ use std::{
 };
 
 use headroom_domain::{policy::Bounds, resource::PerResource};
-use kube::{Client, Config};
+use kube::Config;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use crate::{
@@ -94,7 +94,7 @@ async fn source(connect: &ConnectArgs, args: &AdviseArgs) -> Result<Source, Erro
                 .prometheus_token_file
                 .as_ref()
                 .map(|path| path.display().to_string());
-            let client = Client::try_from(config).map_err(|source| Error::Cluster {
+            let client = connect::client(config).map_err(|source| Error::Cluster {
                 attempt: "make a client of the Prometheus server",
                 reason: Box::new(source),
             })?;
