@@ -26,6 +26,7 @@ pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
 pub mod pace;
+pub mod past;
 pub mod pod_tree;
 pub mod prometheus;
 pub mod remembered;

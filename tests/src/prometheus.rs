@@ -1,9 +1,10 @@
-//! A real Prometheus server over a past that a test has written for it.
+//! A real Prometheus server over a past that a test, or the simulator, has written for it.
 
 use std::{
     fmt::Write as _,
     fs,
     net::{Ipv4Addr, TcpListener},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -21,6 +22,8 @@ pub struct Samples(String);
 pub struct Prometheus {
     /// Where it answers.
     pub url: String,
+    /// Its port.
+    pub port: u16,
     _process: Process,
     _folder: TempDir,
 }
@@ -37,10 +40,25 @@ impl Samples {
 impl Prometheus {
     /// A server that remembers the samples.
     pub async fn over(samples: Samples) -> Self {
-        let programs = prometheus::find().expect("Prometheus; cargo xtask setup gets it");
+        Self::over_at(samples, Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same for a server that listens at this address of the machine.
+    pub async fn over_at(samples: Samples, address: Ipv4Addr) -> Self {
         let folder = tempfile::tempdir().expect("folder");
-        let (text, blocks) = (folder.path().join("samples"), folder.path().join("blocks"));
+        let text = folder.path().join("samples");
         fs::write(&text, samples.0 + "# EOF\n").expect("write samples");
+        Self::import(folder, &text, address).await
+    }
+
+    /// A server that remembers the samples in a file of OpenMetrics text.
+    pub async fn over_file(text: &Path) -> Self {
+        Self::import(tempfile::tempdir().expect("folder"), text, Ipv4Addr::LOCALHOST).await
+    }
+
+    async fn import(folder: TempDir, text: &Path, address: Ipv4Addr) -> Self {
+        let programs = prometheus::find().expect("Prometheus; cargo xtask setup gets it");
+        let blocks = folder.path().join("blocks");
         let import = Command::new(&programs.tool)
             // One block for all of it: the text is read anew for each.
             .args([
@@ -49,30 +67,35 @@ impl Prometheus {
                 "--max-block-duration=8640h",
                 "openmetrics",
             ])
-            .args([&text, &blocks])
+            .args([text, &blocks])
             .output()
             .expect("run promtool");
         assert!(import.status.success(), "{import:?}");
+        Self::start(&programs.server, folder, &blocks, address).await
+    }
+
+    async fn start(program: &Path, folder: TempDir, blocks: &Path, address: Ipv4Addr) -> Self {
         fs::write(folder.path().join("prometheus.yml"), "").expect("write configuration");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        let port = TcpListener::bind((address, 0))
             .and_then(|listener| listener.local_addr())
             .expect("a free port")
             .port();
-        let mut server = Command::new(&programs.server);
+        let mut server = Command::new(program);
         server
             .current_dir(folder.path())
             .arg("--config.file=prometheus.yml")
             .arg(format!("--storage.tsdb.path={}", blocks.display()))
             .arg("--storage.tsdb.retention.time=100y")
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"));
+            .arg(format!("--web.listen-address={address}:{port}"));
         let log = folder.path().join("log");
         let mut process = Process::spawn("prometheus", &server, &log, Duration::ZERO).expect("start it");
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+        while TcpStream::connect((address, port)).await.is_err() {
             process.check().expect("it runs");
             sleep(Duration::from_millis(50)).await;
         }
         Self {
-            url: format!("http://127.0.0.1:{port}"),
+            url: format!("http://{address}:{port}"),
+            port,
             _process: process,
             _folder: folder,
         }

@@ -148,7 +148,11 @@ impl Node {
         let size = PerResource { cpu, memory };
         let frame = self.frame(moment, &size);
         for (estimator, min) in [(&mut self.given, None), (&mut self.needed, Some(LOWEST))] {
-            estimator.set_view(view(moment, &size, &self.policy, min));
+            let view = view(moment, &size, &self.policy, min);
+            // Servers tell an agent of changes alone, and each view interrupts a rise.
+            if estimator.view() != Some(&view) {
+                estimator.set_view(view);
+            }
             estimator.end_frame(&frame);
         }
         self.births.retain(|pod, _| moment.pods.contains_key(pod));
@@ -268,7 +272,7 @@ fn used(pod: &PodMoment) -> PerResource<u64> {
 fn view(moment: &Moment, size: &PerResource<Size>, policy: &Policy, min: Option<Cents>) -> View {
     let requested = moment.pods.iter().filter(|(_, pod)| pod.has_request());
     View {
-        generation: moment.index,
+        generation: 0,
         capacity: size.map(|_, size| size.capacity),
         raw: size.map(|_, size| size.raw),
         pods: requested

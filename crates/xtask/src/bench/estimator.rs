@@ -11,6 +11,7 @@ mod frontier;
 mod node;
 mod open;
 mod page;
+mod past;
 mod policy;
 mod random;
 mod real;
@@ -29,6 +30,7 @@ use headroom_agent::args::Ocm;
 use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
 use serde::Serialize;
 
+pub use self::past::FROM_S as PAST_FROM_S;
 use self::{
     args::{Loops, Seeds},
     frontier::{DominanceRow, FrontierRow},
@@ -91,6 +93,10 @@ pub struct Estimator {
     /// Write a report with plots to this file, the frontier included.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the synthetic nodes of the first seed under raw Kubernetes to this file, as a Prometheus server would have scraped
+    /// them, and add to the report what ours makes of them.
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    openmetrics: Option<PathBuf>,
 }
 
 /// The figures of all policies.
@@ -104,6 +110,8 @@ pub struct Report {
     frontier: Vec<FrontierRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dominance: Vec<DominanceRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<past::Row>,
 }
 
 impl Estimator {
@@ -124,11 +132,15 @@ impl Estimator {
             open_loop: Vec::new(),
             frontier: Vec::new(),
             dominance: Vec::new(),
+            past: Vec::new(),
         };
         let mut sections = Vec::new();
         for load in loads {
             let study = self.study(load);
             let findings = study.findings()?;
+            if let Some(file) = &self.openmetrics {
+                report.past = study.past(file)?;
+            }
             if self.html.is_some() {
                 sections.push(study.section(findings.clone())?);
             }

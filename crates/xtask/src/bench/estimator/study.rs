@@ -1,6 +1,6 @@
 //! One load under all policies: the closed loop, the open one, and the frontier.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs::File, io::BufWriter, path::Path};
 
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::Resource;
@@ -12,6 +12,7 @@ use super::{
     frontier::{self, DominanceRow, FrontierRow},
     open::{OpenRow, Predictions},
     page::Section,
+    past,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
     report::{Outcome, Row},
     scene,
@@ -134,6 +135,29 @@ impl<'a> Study<'a> {
                 .collect(),
             step: scene::step(self.settings),
         })
+    }
+
+    /// Writes what a Prometheus server would have scraped of the first seed's nodes under raw Kubernetes, and says what ours
+    /// makes of means of frames, and of use that varies within them.
+    ///
+    /// # Errors
+    /// If the load cannot be made or the file cannot be written.
+    pub(super) fn past(&self, file: &Path) -> Result<Vec<past::Row>> {
+        let seed = self.seeds.first().copied().unwrap_or_default();
+        self.tell(seed, "the past as it would have been scraped");
+        let source = self.source(seed)?;
+        let level = Run {
+            cv: 0.0,
+            ..self.run(source.as_ref(), self.settings)
+        };
+        let cannot = || format!("cannot write {}", file.display());
+        let mut writer = BufWriter::new(File::create(file).with_context(cannot)?);
+        past::write(&level, &mut writer).with_context(cannot)?;
+        let mut rows = past::rows(&level);
+        if self.cv > 0.0 {
+            rows.extend(past::rows(&self.run(source.as_ref(), self.settings)));
+        }
+        Ok(rows)
     }
 
     /// Runs everything.

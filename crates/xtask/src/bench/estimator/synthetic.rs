@@ -53,6 +53,12 @@ struct Burst {
     factor: f64,
 }
 
+/// Mean use per request of the services of a node.
+pub(super) fn mean_use(node: u32) -> f64 {
+    let turn = usize::try_from(node).unwrap_or_default() % MEANS.len();
+    MEANS.get(turn).copied().unwrap_or_default()
+}
+
 impl Synthetic {
     /// A load for that many nodes and frames.
     ///

@@ -1,0 +1,245 @@
+//! The simulated nodes under raw Kubernetes as a Prometheus server would have scraped them, and what our estimator makes of the
+//! very same use: what `kubectl headroom advise` has to find out.
+//!
+//! Samples are OpenMetrics text for `promtool tsdb create-blocks-from openmetrics`. Counters are those of cAdvisor, the rest is
+//! of kube-state-metrics; memory stands still. Within a frame use is level, as the simulator has means of frames alone.
+
+use std::{collections::BTreeMap, io::Write};
+
+use anyhow::Result;
+use headroom_domain::ratio::Cents;
+use serde::Serialize;
+
+use super::{
+    closed::Run,
+    node::Node,
+    policy::{Measured, Policy as _, RAW_KIND},
+    real::{long, real},
+    source::DAY,
+    synthetic::mean_use,
+};
+
+/// When the simulated past begins, in seconds since 1970: the start of a day.
+pub const FROM_S: u64 = 1_699_488_000;
+const FRAME_S: u64 = 300;
+/// Seconds into a frame at which nodes, pods, and what kube-state-metrics tells of both are scraped.
+const NODES_AT: [u64; 5] = [30, 90, 150, 210, 270];
+const PODS_AT: [u64; 2] = [75, 225];
+const STATE_AT: u64 = 150;
+/// Bytes of a node that are there, allocatable and in use.
+const MEMORY: (u64, u64, u64) = (128 << 30, 120 << 30, 24 << 30);
+/// Frames between two decisions that are judged.
+const DECISION: usize = 12;
+
+/// What ours would have given a pool of nodes from the second day on.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Row {
+    /// The pool: nodes whose services use as much of their requests.
+    pool: String,
+    /// Its nodes.
+    nodes: usize,
+    /// Coefficient of variation of a pod's use within a frame that the estimator saw: none is what averages show.
+    cv: f64,
+    /// Frames of all nodes.
+    frames: usize,
+    ratio_p5_cents: u32,
+    ratio_p50_cents: u32,
+    ratio_p95_cents: u32,
+    /// What the ratio adds to raw allocatable.
+    gained_ppm: u64,
+    /// Frames with F above capacity.
+    saturated_ppm: u64,
+    /// The same had the room been taken by pods that use as much of their requests.
+    would_saturate_ppm: u64,
+    /// Hourly decisions that a whole day followed.
+    judged: u64,
+    /// Those after which the pods then present used more than was predicted.
+    missed_ppm: u64,
+}
+
+/// What is counted of the nodes of a pool.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    nodes: usize,
+    ratios: Vec<u32>,
+    raw: u64,
+    gained: u64,
+    saturated: u64,
+    would_saturate: u64,
+    judged: u64,
+    missed: u64,
+}
+
+/// One node's samples.
+struct Scrapes<'w, W> {
+    to: &'w mut W,
+    node: String,
+    pool: String,
+    /// Milli-core seconds of the node before the frame.
+    used: u64,
+    /// The same of each pod.
+    of_pods: BTreeMap<String, u64>,
+}
+
+/// The pool of a node.
+fn pool(node: u32) -> String {
+    format!("use-{:.0}", 100.0 * mean_use(node))
+}
+
+/// Writes the past of all nodes.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn write<W: Write>(run: &Run<'_>, to: &mut W) -> Result<()> {
+    for number in 0..run.nodes {
+        let mut scrapes = Scrapes {
+            node: format!("sim-{number}"),
+            pool: pool(number),
+            used: 0,
+            of_pods: BTreeMap::new(),
+            to: &mut *to,
+        };
+        let mut result = Ok(());
+        run.play(number, (RAW_KIND.build)(&run.settings).as_mut(), |node, _, _| {
+            if result.is_ok() {
+                result = scrapes.frame(node);
+            }
+        });
+        result?;
+    }
+    writeln!(to, "# EOF")?;
+    Ok(to.flush()?)
+}
+
+/// What ours makes of it, by pool.
+pub(super) fn rows(run: &Run<'_>) -> Vec<Row> {
+    let mut pools: BTreeMap<String, Tally> = BTreeMap::new();
+    for number in 0..run.nodes {
+        let tally = pools.entry(pool(number)).or_default();
+        tally.nodes += 1;
+        let mut ours = Measured::new(&run.settings);
+        run.play(number, (RAW_KIND.build)(&run.settings).as_mut(), |node, _, _| {
+            ours.allocatable(node);
+            ours.end_frame(node);
+            if node.now >= DAY {
+                tally.take(node, &ours, run.frames);
+            }
+        });
+    }
+    let row = |(pool, tally): (String, Tally)| tally.row(pool, run.cv);
+    pools.into_iter().map(row).collect()
+}
+
+impl<W: Write> Scrapes<'_, W> {
+    /// The samples of a frame.
+    fn frame(&mut self, node: &Node) -> Result<()> {
+        let start = FROM_S + node.index() * FRAME_S;
+        let (name, used) = (self.node.clone(), node.used(node.now));
+        for at in NODES_AT {
+            let labels = format!("id=\"/\",node=\"{name}\"");
+            self.counter(&labels, self.used + used * at, start + at)?;
+        }
+        self.used += used * FRAME_S;
+        self.node_state(node, start + STATE_AT)?;
+        for pod in node.pods() {
+            let Some(used) = pod.used(node.now) else { continue };
+            let of_pod = format!("namespace=\"sim\",pod=\"{name}-{}\"", pod.uid);
+            let labels = format!("{of_pod},node=\"{name}\",container=\"main\"");
+            let before = self.of_pods.get(&pod.uid).copied().unwrap_or(0);
+            for at in PODS_AT {
+                self.counter(&labels, before + used * at, start + at)?;
+            }
+            self.of_pods.insert(pod.uid.clone(), before + used * FRAME_S);
+            let at = start + STATE_AT;
+            let request = real(pod.request) / 1000.0;
+            writeln!(
+                self.to,
+                "kube_pod_container_resource_requests{{{labels},resource=\"cpu\"}} {request} {at}"
+            )?;
+            writeln!(
+                self.to,
+                "kube_pod_status_phase{{{of_pod},phase=\"Running\"}} 1 {at}"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn counter(&mut self, labels: &str, milli_seconds: u64, at: u64) -> Result<()> {
+        let seconds = real(milli_seconds) / 1000.0;
+        Ok(writeln!(
+            self.to,
+            "container_cpu_usage_seconds_total{{{labels}}} {seconds} {at}"
+        )?)
+    }
+
+    fn node_state(&mut self, node: &Node, at: u64) -> Result<()> {
+        let Self {
+            to, node: name, pool, ..
+        } = self;
+        let (capacity, allocatable, used) = MEMORY;
+        let cores = |milli: u64| real(milli) / 1000.0;
+        writeln!(
+            to,
+            "container_memory_working_set_bytes{{id=\"/\",node=\"{name}\"}} {used} {at}"
+        )?;
+        for (series, cpu, memory) in [
+            ("capacity", node.machine.capacity, capacity),
+            ("allocatable", node.machine.raw, allocatable),
+        ] {
+            let series = format!("kube_node_status_{series}{{node=\"{name}\",resource=");
+            writeln!(to, "{series}\"cpu\"}} {} {at}", cores(cpu))?;
+            writeln!(to, "{series}\"memory\"}} {memory} {at}")?;
+        }
+        Ok(writeln!(
+            to,
+            "kube_node_labels{{node=\"{name}\",label_pool=\"{pool}\"}} 1 {at}"
+        )?)
+    }
+}
+
+impl Tally {
+    /// Takes in the frame that has just run.
+    fn take(&mut self, node: &Node, ours: &Measured, frames: usize) {
+        let estimate = ours.estimate();
+        let Cents(cents) = estimate.published;
+        let (raw, capacity) = (node.machine.raw, node.machine.capacity);
+        let gained = raw * u64::from(cents.saturating_sub(Cents::ONE.0)) / 100;
+        let (peak, bound) = (node.peak(node.now), node.bound().max(1));
+        self.ratios.push(cents);
+        self.raw += raw;
+        self.gained += gained;
+        self.saturated += u64::from(peak > capacity);
+        self.would_saturate += u64::from(peak * (bound + gained) / bound > capacity);
+        if node.now.is_multiple_of(DECISION) && estimate.published > Cents::ONE && node.now + DAY < frames {
+            let most = (node.now + 1..=node.now + DAY)
+                .map(|frame| node.peak(frame))
+                .max();
+            self.judged += 1;
+            self.missed += u64::from(most.unwrap_or(0) > estimate.slack.predicted_peak);
+        }
+    }
+
+    fn row(mut self, pool: String, cv: f64) -> Row {
+        self.ratios.sort_unstable();
+        let percentile = |percent: usize| {
+            let rank = (self.ratios.len() * percent).div_ceil(100).max(1);
+            self.ratios.get(rank - 1).copied().unwrap_or_default()
+        };
+        let ppm = |part: u64, whole: u64| part * 1_000_000 / whole.max(1);
+        let frames = long(self.ratios.len());
+        Row {
+            pool,
+            nodes: self.nodes,
+            cv,
+            frames: self.ratios.len(),
+            ratio_p5_cents: percentile(5),
+            ratio_p50_cents: percentile(50),
+            ratio_p95_cents: percentile(95),
+            gained_ppm: ppm(self.gained, self.raw),
+            saturated_ppm: ppm(self.saturated, frames),
+            would_saturate_ppm: ppm(self.would_saturate, frames),
+            judged: self.judged,
+            missed_ppm: ppm(self.missed, self.judged),
+        }
+    }
+}
