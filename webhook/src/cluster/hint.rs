@@ -41,10 +41,11 @@ pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut
             } else if stored.is_some_and(|node| is_of_another_machine(&node, hint)) {
                 found.caution = Some(Caution::OtherCapacity);
             }
-            if let Some(contradiction) = cluster.quarantine(node) {
-                found.caution = Some(Caution::Quarantined(contradiction));
-            }
         }
+    }
+    // A nudge says how far, not why.
+    if let Some(contradiction) = cluster.quarantine(node) {
+        found.caution = Some(Caution::Quarantined(contradiction));
     }
     found
 }

@@ -58,14 +58,20 @@ impl Cluster {
 mod tests {
     use std::time::Duration;
 
-    use headroom_domain::{capacity::Why, estimate::Profile, hint::NodeHint};
+    use headroom_domain::{
+        capacity::Why,
+        estimate::Profile,
+        hint::{Asked, Caution, NodeHint, Origin},
+    };
     use serde_json::{Value, json};
     use tokio::time::advance;
 
     use super::*;
     use crate::{
         cluster::tests::{amplified, cluster, published},
+        endpoint,
         informer::Store as _,
+        node::nudge,
     };
 
     /// A Node that is amplified to 1.25, of 4 CPUs and 8Gi, with that status of its condition MemoryPressure.
@@ -121,6 +127,18 @@ mod tests {
         assert_eq!((result, why.last()), (4_000, Some(&Why::QuarantinedCapacity)));
         assert!(told(&cluster).contains("another machine"), "{}", told(&cluster));
         assert!(changes.has_changed().unwrap(), "whoever nudges looks at once");
+        let nudge = nudge::due(&cluster, &cluster.nodes.get("n1").unwrap())
+            .nudge
+            .unwrap();
+        let node = cluster.nodes.get("n1").unwrap();
+        let asked = Asked {
+            nudged: Some(&nudge.note),
+            ..node.asked()
+        };
+        let found = endpoint::Nodes::hint(&cluster, &asked).unwrap();
+        assert_eq!(found.origin, Origin::Nudge);
+        let why = Caution::Quarantined(Contradiction::Capacity);
+        assert_eq!(found.caution, Some(why), "the write of a nudge says why, too");
         let (result, why) = reported(&cluster, 6..=6, 4_000).await;
         assert_eq!((result, why), (5_000, vec![Why::Hint]));
         assert_eq!(told(&cluster), "");
