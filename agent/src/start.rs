@@ -38,7 +38,7 @@ use crate::{
     checkpoint::{self, Store},
     config::{self, File, Settings},
     debug::{Debug, PodsAsked, Socket},
-    decide::{Decider, Identity},
+    decide::{Decider, Identity, Senses},
     gather::{Gatherer, Limits, POLL, Watch},
     metrics, privilege,
     probe::{self, Probe},
@@ -83,7 +83,6 @@ pub fn run(args: Args) -> Result<(), StartError> {
     let exporter = Catalogue::new(&[metrics::METRICS])?.install()?;
     let access = access(&args)?;
     let socket = Socket::open(&args.debug_socket);
-    let timing = args.timing.timing();
     info!(node = args.node_name, timing = %args.timing, "starting");
     if args.timing == Profile::Demo {
         warn!("durations are compressed to be shown; hint servers refuse such reports unless told otherwise");
@@ -93,27 +92,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
         node: args.node_name.clone(),
         boot_id: files.boot_id().map_err(StartError::Boot)?,
     };
-    let options = probe::Options {
-        program_stats: settings.program_stats,
-        ..probe::Options::default()
-    };
-    let Opened {
-        sampler,
-        mut probe,
-        senses,
-    } = sense::open(settings.source, &options, files.clone())?;
-    privilege::give_up(|| probe.as_mut().is_none_or(Probe::can_count));
-    let gatherer = Gatherer {
-        sampler,
-        probe,
-        watch: Watch::default(),
-        limits: Limits::of(&timing),
-        has_program_stats: settings.program_stats,
-        files,
-        cgroup_root: args.cgroup_root.clone(),
-        timing,
-    };
-    let decider = Decider::new(identity, senses, timing, POLL);
+    let (gatherer, senses) = sense(&args, &settings, files)?;
+    let decider = Decider::new(identity, senses, args.timing.timing(), POLL);
     let (decider, store) = remember(decider, &args, &settings);
     // One thread is enough for four samples a second and a few streams, and keeps the agent small.
     let runtime = runtime::Builder::new_current_thread()
@@ -133,6 +113,32 @@ pub fn run(args: Args) -> Result<(), StartError> {
             levels,
         },
     ))
+}
+
+/// Opens the source of CPU counters, and gives up what that took.
+fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, Senses), StartError> {
+    let options = probe::Options {
+        program_stats: settings.program_stats,
+        ..probe::Options::default()
+    };
+    let Opened {
+        sampler,
+        mut probe,
+        senses,
+    } = sense::open(settings.source, &options, files.clone())?;
+    privilege::give_up(|| probe.as_mut().is_none_or(Probe::can_count));
+    let timing = args.timing.timing();
+    let gatherer = Gatherer {
+        sampler,
+        probe,
+        watch: Watch::default(),
+        limits: Limits::of(&timing),
+        has_program_stats: settings.program_stats,
+        files,
+        cgroup_root: args.cgroup_root.clone(),
+        timing,
+    };
+    Ok((gatherer, senses))
 }
 
 /// Goes on from the last checkpoint, if there is one, and says where the next go. A folder that cannot be had costs
