@@ -1,4 +1,4 @@
-//! Loads on one known CPU: threads that burn a known share of it, and a process that never leaves it.
+//! Loads: threads that burn a known share of one CPU, a process that never leaves one, and crowds that never rest.
 
 use std::{
     path::Path,
@@ -109,4 +109,16 @@ pub fn real_time_spinner(cpu: u32, folder: &Path) -> Process {
         .args(["--fifo", "1", "taskset", "--cpu-list", &cpu.to_string()])
         .args(["sh", "-c", "while :; do :; done"]);
     Process::spawn("spinner", &command, &folder.join("spinner.log"), Duration::ZERO).expect("start a spinner")
+}
+
+/// Processes that never rest, in a cgroup or where this one is; they end when dropped.
+pub fn spinners(count: usize, procs: Option<&Path>, folder: &Path) -> Vec<Process> {
+    let procs = procs.unwrap_or(Path::new("/dev/null")).display();
+    let spinner = |number: usize| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo $$ > {procs}; while :; do :; done")]);
+        let log = folder.join(format!("spinner-{number}.log"));
+        Process::spawn("spinner", &command, &log, Duration::ZERO).expect("start a spinner")
+    };
+    (0..count).map(spinner).collect()
 }

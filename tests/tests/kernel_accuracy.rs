@@ -10,24 +10,21 @@
 )]
 
 use std::{
-    fs,
-    path::Path,
-    process::Command,
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
 use e2e::{
     agent::{Node, Running},
     cgroup::Limited,
-    cpu_load::Loop,
+    cpu_load::{Loop, spinners},
     kernel::{Meter, Stretch},
     pace::as_long,
 };
 use headroom_agent::{sample::Window, status::Measured};
 use headroom_agent_ebpf::ring::WINDOW_NS;
 use tokio::{sync::Mutex, time::sleep};
-use xtask::{process::Process, thread::last_cpu};
+use xtask::thread::last_cpu;
 
 const MS: Duration = Duration::from_millis(1);
 /// Stretches of one share of the CPU, and how many are wanted of the length of each.
@@ -198,18 +195,6 @@ impl Measuring {
         }
         seen
     }
-}
-
-/// Processes that never rest, in a cgroup or where this one is; they end when dropped.
-fn spinners(count: usize, procs: Option<&Path>, folder: &Path) -> Vec<Process> {
-    let procs = procs.unwrap_or(Path::new("/dev/null")).display();
-    let spinner = |number: usize| {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("echo $$ > {procs}; while :; do :; done")]);
-        let log = folder.join(format!("spinner-{number}.log"));
-        Process::spawn("spinner", &command, &log, Duration::ZERO).expect("start a spinner")
-    };
-    (0..count).map(spinner).collect()
 }
 
 fn mean(seen: &[Measured], of: impl Fn(&Measured) -> u64) -> u64 {

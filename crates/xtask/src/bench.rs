@@ -2,6 +2,7 @@
 
 pub mod agent_overhead;
 mod audit;
+pub mod brake_reaction;
 pub mod criterion;
 pub mod estimator;
 pub mod node_harm;
@@ -48,6 +49,8 @@ enum Name {
     NodeStorm(node_storm::NodeStorm),
     /// A node in modes off, static and auto under the same load: latency, kills, leases, pods turned away. Needs root.
     NodeHarm(node_harm::NodeHarm),
+    /// How soon a brake halves free capacity in etcd, with durations as in production: saturation, OOM kill. Needs root.
+    BrakeReaction(brake_reaction::BrakeReaction),
 }
 
 impl Bench {
@@ -70,6 +73,10 @@ impl Bench {
             }
             Name::NodeHarm(harm) => {
                 let report = Runtime::new()?.block_on(harm.run())?;
+                (serde_json::to_value(&report)?, report.criteria())
+            }
+            Name::BrakeReaction(reaction) => {
+                let report = Runtime::new()?.block_on(reaction.run())?;
                 (serde_json::to_value(&report)?, report.criteria())
             }
         };

@@ -37,6 +37,8 @@ pub struct Programs {
     pub webhook: PathBuf,
     /// `kubectl-headroom`.
     pub cli: PathBuf,
+    /// This very program, which is also the loads of pods.
+    pub xtask: PathBuf,
 }
 
 impl Programs {
@@ -61,6 +63,7 @@ impl Programs {
             agent: folder.join("headroom-agent"),
             webhook: folder.join("headroom-webhook"),
             cli: folder.join("kubectl-headroom"),
+            xtask: folder.join("xtask"),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The processes behind pods of nodes that run no containers: one per pod, in a cgroup laid out as the kubelet lays it
 //! out.
 
+pub mod apart;
 pub mod cpu_use;
 pub mod deployment;
 pub mod load;
@@ -9,11 +10,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
     io::{self, ErrorKind, Read as _, Write as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
 
 use self::load::Load;
 
@@ -54,6 +57,22 @@ impl Process {
         let status = self.0.wait().context("waiting for a process's end")?;
         ensure!(status.success(), "a process of a pod ended with {status}");
         Ok(text)
+    }
+
+    /// Has the kernel killed it?
+    ///
+    /// # Errors
+    /// If the kernel cannot say, or it ended in another way.
+    pub fn is_killed(&mut self) -> Result<bool> {
+        let Some(status) = self.0.try_wait().context("waiting for a process's end")? else {
+            return Ok(false);
+        };
+        let killed = Some(Signal::KILL.as_raw());
+        ensure!(
+            status.signal() == killed,
+            "a process of a pod ended with {status}"
+        );
+        Ok(true)
     }
 }
 
@@ -137,28 +156,11 @@ impl Workload {
     /// # Errors
     /// If it cannot be started or put there.
     pub fn spawn(&self, uid: &str, arguments: &[String]) -> Result<Process> {
-        let mut child = Command::new(env::current_exe()?)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("starting a process of a pod")?;
-        let input = child.stdin.take();
-        let mut process = Process(child);
-        for hierarchy in &self.hierarchies {
-            let cgroup = pod_cgroup(hierarchy, uid);
-            fs::create_dir_all(&cgroup).with_context(|| format!("creating {}", cgroup.display()))?;
-            let file = cgroup.join("cgroup.procs");
-            fs::write(&file, process.0.id().to_string())
-                .with_context(|| format!("writing {}", file.display()))?;
-        }
-        let mut input = input.context("a process without standard input")?;
-        input
-            .write_all(b"go\n")
-            .context("a process of a pod ended at once")?;
-        // The pipe stays open: its end is the process's end.
-        process.0.stdin = Some(input);
-        Ok(process)
+        let cgroups = self
+            .hierarchies
+            .iter()
+            .map(|hierarchy| pod_cgroup(hierarchy, uid));
+        spawn_in(&env::current_exe()?, arguments, cgroups)
     }
 }
 
@@ -170,6 +172,35 @@ impl Drop for Workload {
             remove_tree(&hierarchy.join(KUBEPODS));
         }
     }
+}
+
+/// Starts this program with these arguments in these cgroups, which are made where they are not there, and says go.
+fn spawn_in(
+    program: &Path,
+    arguments: &[String],
+    cgroups: impl IntoIterator<Item = PathBuf>,
+) -> Result<Process> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting a process of a pod")?;
+    let input = child.stdin.take();
+    let mut process = Process(child);
+    for cgroup in cgroups {
+        fs::create_dir_all(&cgroup).with_context(|| format!("creating {}", cgroup.display()))?;
+        let file = cgroup.join("cgroup.procs");
+        fs::write(&file, process.0.id().to_string())
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    let mut input = input.context("a process without standard input")?;
+    input
+        .write_all(b"go\n")
+        .context("a process of a pod ended at once")?;
+    // The pipe stays open: its end is the process's end.
+    process.0.stdin = Some(input);
+    Ok(process)
 }
 
 /// Waits until this process, started by [`Workload::spawn`], is where it belongs.

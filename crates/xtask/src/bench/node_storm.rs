@@ -272,8 +272,11 @@ mod tests {
     fn revision(node: &str, second: i64) -> Revision {
         Revision {
             at: at(second),
+            told: std::time::Instant::now(),
             node: node.to_owned(),
             cpu_milli: 6_000,
+            memory_bytes: 0,
+            seq: None,
             heartbeat: at(second),
             is_ready: true,
         }

@@ -3,12 +3,17 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{self, Duration},
 };
 
 use anyhow::{Result, bail, ensure};
 use futures::{StreamExt as _, pin_mut};
-use headroom_domain::{capacity::amount, resource::Resource};
+use headroom_domain::{
+    capacity::amount,
+    hint::Note,
+    names,
+    resource::{PerResource, Resource},
+};
 use k8s_openapi::{
     api::core::v1::{Node, NodeCondition},
     jiff::Timestamp,
@@ -30,10 +35,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct Revision {
     /// When we were told, by this machine's clock.
     pub(super) at: Timestamp,
+    /// The same, by a clock that nobody sets.
+    pub(super) told: time::Instant,
     /// The Node.
     pub(super) node: String,
     /// Allocatable CPU in milli-cores.
     pub(super) cpu_milli: u64,
+    /// Allocatable memory in bytes; 0 where the Node does not say.
+    pub(super) memory_bytes: u64,
+    /// Number of the agent's report behind its hint annotation, if it has one.
+    pub(super) seq: Option<u64>,
     /// `lastHeartbeatTime` of the Ready condition.
     pub(super) heartbeat: Timestamp,
     /// True if the Node is Ready.
@@ -63,14 +74,30 @@ impl Revision {
             .iter()
             .flatten()
             .find(|condition| condition.type_ == "Ready")?;
-        let cpu = status.allocatable.as_ref()?.get(Resource::Cpu.name())?;
+        let allocatable = |resource: Resource| {
+            let quantity = status.allocatable.as_ref()?.get(resource.name())?;
+            amount(resource, &quantity.0.parse().ok()?)
+        };
+        let note = node.annotations().get(names::HINT);
+        let note = note.and_then(|text| text.parse::<Note>().ok());
         Some(Self {
             at: Timestamp::now(),
+            told: time::Instant::now(),
             node: node.name_any(),
-            cpu_milli: amount(Resource::Cpu, &cpu.0.parse().ok()?)?,
+            cpu_milli: allocatable(Resource::Cpu)?,
+            memory_bytes: allocatable(Resource::Memory).unwrap_or(0),
+            seq: note.map(|note| note.seq),
             heartbeat: ready.last_heartbeat_time.as_ref()?.0,
             is_ready: ready.status == "True",
         })
+    }
+
+    /// Allocatable, in milli-cores and bytes.
+    pub(super) const fn allocatable(&self) -> PerResource<u64> {
+        PerResource {
+            cpu: self.cpu_milli,
+            memory: self.memory_bytes,
+        }
     }
 }
 
@@ -91,6 +118,33 @@ impl Revisions {
             .iter()
             .filter(|revision| (from..until).contains(&revision.at));
         told.cloned().collect()
+    }
+
+    /// The first revision of a Node since a time that satisfies a condition, waiting for it.
+    ///
+    /// # Errors
+    /// If there is none in time.
+    pub(super) async fn first(
+        &self,
+        node: &str,
+        since: time::Instant,
+        within: Duration,
+        is_it: impl Fn(&Revision) -> bool,
+    ) -> Result<Revision> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(revision) = self.find(|told| told.node == node && told.told >= since && is_it(told)) {
+                return Ok(revision);
+            }
+            if Instant::now() > deadline {
+                let latest = self.latest().remove(node);
+                bail!(
+                    "not within {} s; the last of {node}: {latest:?}",
+                    within.as_secs()
+                );
+            }
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// The latest revision of each Node.
@@ -126,6 +180,10 @@ impl Revisions {
         let lists = self.lock().lists;
         ensure!(lists == 1, "the watch of Nodes began {lists} times");
         Ok(())
+    }
+
+    fn find(&self, is_it: impl Fn(&Revision) -> bool) -> Option<Revision> {
+        self.lock().all.iter().find(|revision| is_it(revision)).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
