@@ -45,8 +45,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(40);
 const PRESSED_WITHIN: Duration = Duration::from_millis(20_500);
 /// How often one looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often something is tried that others may spoil.
-const TRIES: u32 = 6;
+/// How long something may be tried that others may spoil.
+const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
 /// Most of a second that may be stolen, in percent of the machine, for it to say anything.
 const MOST_STOLEN: u64 = 10;
 /// Limit of a pod or of all pods, and what its process wants.
@@ -110,11 +110,11 @@ impl Braking {
         Some((status.measured?, part))
     }
 
-    /// What it shows in the time in which a whole period begins and ends.
-    async fn observe(&mut self, resource: Resource) -> Seen {
+    /// What it shows in the time in which a whole period begins and ends, or until a brake is as strong as that.
+    async fn observe(&mut self, resource: Resource, until: Brake) -> Seen {
         let mut seen = Seen::default();
         let end = Instant::now() + TWO_PERIODS;
-        while Instant::now() < end {
+        while Instant::now() < end && seen.brake < until.level() {
             if let Some((measured, part)) = self.look(resource).await {
                 seen.brake = seen.brake.max(part.brake);
                 let last = seen.seconds.last().map_or(0, |last| last.until_ns);
@@ -173,13 +173,13 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
     let mut quotas = vec![20, 100, (cpus() as u64 - 1) * 100];
     quotas.dedup();
     for percent in quotas {
-        let mut tries = 0..TRIES;
+        let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
         loop {
-            assert!(tries.next().is_some(), "others load the machine at each try");
+            assert!(Instant::now() < deadline, "others load the machine all the time");
             let mut braking = Braking::start(tree.mount()).await;
             let quota = Limited::cpu("headroom-brakes", percent);
             let crowd = spinners(4 * cpus(), Some(&quota.procs()), braking.folder.path());
-            let seen = braking.observe(Cpu).await;
+            let seen = braking.observe(Cpu, Brake::Shed).await;
             drop(crowd);
             let busy = seen.most(|second| second.cpu_busy_milli);
             let pressure = seen.most(|second| second.psi_cpu_some_ppm.into());
@@ -205,9 +205,9 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
         (Brake::Shed, as_long(SHED_WITHIN)),
         (Brake::Stop, as_long(STOP_WITHIN)),
     ];
-    let mut tries = 0..TRIES;
+    let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
     loop {
-        assert!(tries.next().is_some(), "much time was stolen at each try");
+        assert!(Instant::now() < deadline, "much time is stolen all the time");
         let mut braking = Braking::start(tree.mount()).await;
         let began = Instant::now();
         let crowd = spinners(16 * cpus(), None, braking.folder.path());
@@ -228,22 +228,24 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
 async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_do() {
     let _machine = MACHINE.lock().await;
     let scanned = || Procfs::default().vmstat().expect("vmstat").scanned;
-    let mut tries = 0..TRIES;
+    let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
     loop {
         assert!(
-            tries.next().is_some(),
-            "the machine is short of memory at each try"
+            Instant::now() < deadline,
+            "the machine is short of memory or of time all the time"
         );
         let (tree, pod) = tree("memory");
         let container = format!("{pod}/container");
         tree.limit_memory(&pod, LIMIT_MIB);
         let mut braking = Braking::start(tree.mount()).await;
         let file = braking.folder.path().join("file");
-        std::fs::write(&file, vec![1; WANTED_MIB << 20]).expect("a file");
         let before = scanned();
-        // Reads all the time what does not fit, and one beside it is killed for want of memory.
+        // Writes what does not fit, so that it is the pod's, and reads it all the time; one beside it is killed for want of
+        // memory.
         let reader = || {
-            let script = format!("while :; do cat {} > /dev/null; done", file.display());
+            let (file, bytes) = (file.display(), WANTED_MIB << 20);
+            let script =
+                format!("head -c {bytes} /dev/zero > {file}; while :; do cat {file} > /dev/null; done");
             let mut reader = tree.script(&container, &script);
             reader.begin();
             reader
@@ -252,7 +254,7 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
         let mut hog = tree.hog(&container, WANTED_MIB);
         hog.begin();
         hog.await_kill();
-        let seen = braking.observe(Memory).await;
+        let seen = braking.observe(Memory, Brake::Hold).await;
         drop(reading);
         let pressure = seen.most(|second| second.psi_mem_some_ppm.into());
         let refaults = seen.most(|second| second.refault_mb_s);
@@ -264,10 +266,10 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
             assert!(scanned() > before, "{seen:#?}");
             continue;
         }
-        assert!(
-            pressure >= 10_000 || refaults >= 50,
-            "nobody cried wolf: {seen:#?}"
-        );
+        if pressure < 10_000 && refaults < 50 {
+            // Others left it too little time to read.
+            continue;
+        }
 
         tree.limit_memory("kubepods", LIMIT_MIB);
         tree.limit_memory(&pod, 1024);

@@ -3,9 +3,10 @@
 //!
 //! Each run has a node of its own, with this machine's CPUs and memory, a pod that requests all of it, and an agent that
 //! remembers a quiet day: [`past`] says how that is come by. Free is allocatable less what is bound. The CPUs are saturated by
-//! sixteen spinning tasks for each, which share them with agent, webhook, API server and etcd on equal terms, so that all
-//! are slower than on a machine of their own. The clock starts before the load does, which is not later than the
-//! first contended window, and stops when a watch tells of the revision.
+//! sixteen spinning tasks for each, in the cgroup of that pod, with the weight that the kubelet gives it; the agent is in that
+//! of a pod with its own small request. Webhook, API server and etcd are beside kubepods on the same CPUs, where
+//! others would have machines of their own. The clock starts before the load does, which is not later than the first
+//! contended window, and stops when a watch tells of the revision.
 
 mod field;
 mod past;

@@ -1,5 +1,5 @@
-//! Pods' cgroups below folders of our own in the real hierarchies, apart from those of any kubelet: they may have limits,
-//! and an agent that is told of them takes them for all that there are.
+//! Pods' cgroups as the kubelet makes them, below folders of our own in the real hierarchies, apart from those of any
+//! kubelet: an agent that is told of them takes them for all that there are.
 
 use std::{
     fs,
@@ -10,16 +10,12 @@ use std::{
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-use super::{KUBEPODS, Process, ROOT, load::Load, pod_cgroup, remove_tree, spawn_in};
-
-/// The v1 hierarchies that an agent accounts CPU and memory in. That of shares is not among them: pods get what CPU time
-/// any other task gets.
-const V1: [&str; 2] = ["cpuacct", "memory"];
+use super::{BURSTABLE, KUBEPODS, Process, ROOT, V1, load::Load, pod_cgroup, remove_tree, spawn_in};
 
 /// The cgroups; removed when dropped, after the processes in them.
 #[derive(Debug)]
 pub struct Apart {
-    /// Our folder in each hierarchy; that of memory is the last.
+    /// Our folder in each hierarchy: the first has CPU time, the last memory.
     roots: Vec<PathBuf>,
     mount: PathBuf,
     is_v1: bool,
@@ -29,11 +25,12 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Makes kubepods below folders of that name, without a limit. `program` is `xtask`.
+    /// Makes kubepods below folders of that name, with the weight of all that is allocatable on the node. `program` is
+    /// `xtask`.
     ///
     /// # Errors
     /// If a folder cannot be made: only root may make cgroups.
-    pub fn new(name: &str, program: &Path) -> Result<Self> {
+    pub fn new(name: &str, program: &Path, allocatable_milli: u64) -> Result<Self> {
         let own = format!("headroom-{name}-{}", std::process::id());
         let links = tempfile::tempdir().context("make a folder")?;
         let root = Path::new(ROOT);
@@ -60,9 +57,13 @@ impl Apart {
             program: program.to_owned(),
             _links: links,
         };
-        for folder in &apart.roots {
-            apart.make(folder)?;
-            apart.make(&folder.join(KUBEPODS))?;
+        for root in &apart.roots {
+            for folder in [root, &root.join(KUBEPODS), &root.join(BURSTABLE)] {
+                apart.make(folder)?;
+            }
+            // Ours stands where kubepods would.
+            apart.weigh(root, allocatable_milli)?;
+            apart.weigh(&root.join(KUBEPODS), allocatable_milli)?;
         }
         Ok(apart)
     }
@@ -83,8 +84,31 @@ impl Apart {
             "memory.max"
         };
         let memory = self.roots.last().context("no hierarchy")?;
-        let file = memory.join(KUBEPODS).join(name);
-        fs::write(&file, bytes.to_string()).with_context(|| format!("write {}", file.display()))
+        write(&memory.join(KUBEPODS).join(name), bytes)
+    }
+
+    /// Makes a pod's cgroup, with the weight of its CPU request.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_pod(&self, uid: &str, request_milli: u64) -> Result<()> {
+        for root in &self.roots {
+            let cgroup = pod_cgroup(root, uid);
+            self.make(&cgroup)?;
+            self.weigh(&cgroup, request_milli)?;
+        }
+        Ok(())
+    }
+
+    /// Moves a process into a pod's cgroup.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn join(&self, uid: &str, pid: u32) -> Result<()> {
+        for root in &self.roots {
+            write(&pod_cgroup(root, uid).join("cgroup.procs"), pid.into())?;
+        }
+        Ok(())
     }
 
     /// Starts a load in a pod's cgroup.
@@ -97,14 +121,34 @@ impl Apart {
     }
 
     fn make(&self, folder: &Path) -> Result<()> {
-        let above = folder.parent().context("a cgroup is below a root")?;
         if !self.is_v1 {
-            // Version 2 hands controllers down level by level; pods and containers need none of their own.
+            // Version 2 hands controllers down level by level.
+            let above = folder.parent().context("a cgroup is below a root")?;
             let file = above.join("cgroup.subtree_control");
-            fs::write(&file, "+memory").with_context(|| format!("write {}", file.display()))?;
+            fs::write(&file, "+cpu +memory").with_context(|| format!("write {}", file.display()))?;
+        }
+        if folder.is_dir() {
+            // Two controllers of version 1 can share a hierarchy.
+            return Ok(());
         }
         fs::create_dir(folder)
             .with_context(|| format!("make {} (only root may make cgroups)", folder.display()))
+    }
+
+    /// Gives a cgroup its weight by the kubelet's formulas, in hierarchies that have weights.
+    fn weigh(&self, cgroup: &Path, milli: u64) -> Result<()> {
+        let shares = (milli * 1024 / 1000).clamp(2, 262_144);
+        let (name, weight) = if self.is_v1 {
+            ("cpu.shares", shares)
+        } else {
+            ("cpu.weight", 1 + (shares - 2) * 9999 / 262_142)
+        };
+        let file = cgroup.join(name);
+        if file.exists() {
+            write(&file, weight)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -114,4 +158,8 @@ impl Drop for Apart {
             remove_tree(root);
         }
     }
+}
+
+fn write(file: &Path, number: u64) -> Result<()> {
+    fs::write(file, number.to_string()).with_context(|| format!("write {}", file.display()))
 }

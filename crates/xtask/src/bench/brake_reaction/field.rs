@@ -50,8 +50,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const RESERVED_CPU_PERCENT: u32 = 5;
 const RESERVED_MEMORY: u64 = 512 << 20;
 /// The limit of all pods together, and what the process takes that is killed at it.
-const LIMIT_MIB: usize = 64;
+const LIMIT_MIB: usize = 256;
 const TAKEN_MIB: usize = 2 * LIMIT_MIB;
+/// The agent's own pod, and the CPU that it requests as it is deployed.
+const AGENT_POD: &str = "8c7a5d0e-0000-4000-8000-00000000a9e7";
+const AGENT_MILLI: u64 = 20;
 
 /// What all runs share, in the order in which it ends.
 pub(super) struct Field {
@@ -194,8 +197,10 @@ impl Field {
     async fn start_agent(&self, remembered: Remembered) -> Result<Stand> {
         let nodes = self.nodes();
         let node = nodes.get(&remembered.node).await.context("read the node")?;
-        let apart = Apart::new(&remembered.node, &self.programs.xtask)?;
+        let apart = Apart::new(&remembered.node, &self.programs.xtask, remembered.raw.cpu)?;
         apart.limit_memory(u64::try_from(LIMIT_MIB << 20)?)?;
+        apart.add_pod(&remembered.pod, remembered.raw.cpu)?;
+        apart.add_pod(AGENT_POD, AGENT_MILLI)?;
         let memory: PathBuf = self.cluster.dir().join(format!("{}.day", remembered.node));
         remembered.save(&memory)?;
         let note = json!({"metadata": {"annotations": {names::HINT: remembered.note()?}}});
@@ -222,6 +227,7 @@ impl Field {
                 ],
             },
         )?;
+        apart.join(AGENT_POD, agent.process.pid())?;
         Ok(Stand {
             agent,
             began,
