@@ -279,9 +279,8 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
             let now = braking.look(Memory).await;
             if let Some((_, part)) = now.as_ref().filter(|(_, part)| part.brake > 0) {
                 println!(
-                    "all pods at their limit: L{} for {:?} after {:?}",
+                    "all pods at their limit: L{} after {:?}",
                     part.brake,
-                    part.reasons,
                     began.elapsed()
                 );
                 return;

@@ -1,23 +1,18 @@
 //! Control plane and webhook of the bench, and one run on them: a node, its agent, and the loads.
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use headroom_agent::{sample::clock::Clocks, status::Status};
+use headroom_agent::sample::clock::Clocks;
 use headroom_domain::{
-    capacity::amount,
     estimate::Profile,
     names,
     resource::{PerResource, Resource},
 };
-use k8s_openapi::{
-    api::core::v1::{Node, Pod},
-    apimachinery::pkg::api::resource::Quantity,
-};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -27,8 +22,9 @@ use tokio::time::sleep;
 
 use super::{
     Run, SPINNERS,
-    past::{self, EARLIER, RATIO, Remembered},
+    past::{self, EARLIER, Remembered},
     period,
+    said::{amounts, amplified, is_braked, is_settled},
 };
 use crate::{
     bench::revisions::{Revision, Revisions},
@@ -44,6 +40,8 @@ use crate::{
 
 /// How long anything may take that ends by itself.
 const LIMIT: Duration = Duration::from_secs(60);
+/// By then an agent has judged its first period.
+const FIRST_JUDGED: Duration = Duration::from_secs(11);
 /// How often one looks, before it counts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What a node holds back for the system: CPU in percent of the machine's, and memory.
@@ -115,24 +113,28 @@ impl Field {
         })
     }
 
-    /// One run, with the load at that time of the agent's periods.
-    pub(super) async fn run(&mut self, number: u16, phase: Duration) -> Result<Run> {
-        let remembered = self.start_node(&format!("braked-{number}")).await?;
+    /// One run, with the load at that time of the agent's periods; `None` if the CPUs were contended before it came. Names
+    /// differ.
+    pub(super) async fn run(&mut self, name: &str, phase: Duration) -> Result<Option<Run>> {
+        let remembered = self.start_node(name).await?;
         let mut stand = self.start_agent(remembered).await?;
-        self.until_amplified(&mut stand).await?;
-        let saturation = self.saturate(&stand, phase).await?;
-        let oom = self.kill(&stand).await?;
+        let run = if self.until_amplified(&mut stand).await? && self.is_calm_until(&stand, phase).await? {
+            let saturation = self.saturate(&stand).await?;
+            let oom = self.kill(&stand).await?;
+            Some(Run {
+                phase_s: phase.as_secs_f64(),
+                saturation_s: saturation.all.as_secs_f64(),
+                saturation_publish_s: saturation.publish.as_secs_f64(),
+                oom_s: oom.all.as_secs_f64(),
+                oom_publish_s: oom.publish.as_secs_f64(),
+            })
+        } else {
+            None
+        };
         self.check(&mut stand)?;
-        let name = stand.remembered.node.clone();
         drop(stand);
-        self.remove_node(&name).await?;
-        Ok(Run {
-            phase_s: phase.as_secs_f64(),
-            saturation_s: saturation.all.as_secs_f64(),
-            saturation_publish_s: saturation.publish.as_secs_f64(),
-            oom_s: oom.all.as_secs_f64(),
-            oom_publish_s: oom.publish.as_secs_f64(),
-        })
+        self.remove_node(name).await?;
+        Ok(run)
     }
 
     /// Starts a node with a pod that requests all of it.
@@ -236,8 +238,9 @@ impl Field {
         })
     }
 
-    /// Waits until the agent says what it remembers, the webhook has taken that, and etcd has it.
-    async fn until_amplified(&mut self, stand: &mut Stand) -> Result<()> {
+    /// Waits until the agent says what it remembers, the webhook has taken that, and etcd has it; false if a brake came
+    /// first.
+    async fn until_amplified(&mut self, stand: &mut Stand) -> Result<bool> {
         let Remembered { node, raw, .. } = stand.remembered.clone();
         let expected = amplified(&raw);
         let deadline = Instant::now() + LIMIT;
@@ -247,7 +250,10 @@ impl Field {
             let latest = self.revisions.latest();
             let stored = latest.get(&node).map(Revision::allocatable);
             if status.as_ref().is_ok_and(is_settled) && stored == Some(expected) {
-                return Ok(());
+                return Ok(true);
+            }
+            if status.as_ref().is_ok_and(is_braked) {
+                return Ok(false);
             }
             if Instant::now() > deadline {
                 let log = crate::process::tail(stand.agent.process.log(), 20);
@@ -257,13 +263,20 @@ impl Field {
         }
     }
 
-    /// Saturates the CPUs until free CPU is halved.
-    async fn saturate(&self, stand: &Stand, phase: Duration) -> Result<Reaction> {
+    /// Waits for that time of a period after the agent's first; true if no brake has come by then, so that others did not
+    /// contend for the CPUs in a fiftieth of the period before.
+    async fn is_calm_until(&self, stand: &Stand, phase: Duration) -> Result<bool> {
         let mut start = stand.began + phase;
-        while start < Instant::now() {
+        while start < Instant::now().max(stand.began + FIRST_JUDGED) {
             start += period();
         }
         sleep(start.saturating_duration_since(Instant::now())).await;
+        let status = stand.agent.status().await?;
+        Ok(is_settled(&status) && !is_braked(&status))
+    }
+
+    /// Saturates the CPUs until free CPU is halved.
+    async fn saturate(&self, stand: &Stand) -> Result<Reaction> {
         let cpus = usize::try_from(stand.remembered.capacity.cpu / 1000)?;
         let spinners = Load {
             milli: 1000,
@@ -351,38 +364,4 @@ impl Moment {
             boottime_ns: Clocks::read().boottime_ns,
         }
     }
-}
-
-/// Allocatable at the ratios of the quiet day.
-fn amplified(raw: &PerResource<u64>) -> PerResource<u64> {
-    raw.map(|resource, raw| raw * RATIO.get(resource) / 100)
-}
-
-/// Does the agent see all, with the ratios of the quiet day in force and no brake, and has it been heard?
-fn is_settled(status: &Status) -> bool {
-    let is_free = |resource: Resource| {
-        status
-            .resource(resource)
-            .is_some_and(|part| part.brake == 0 && u64::from(part.published_cents) == *RATIO.get(resource))
-    };
-    let is_heard = status.streams.iter().any(|stream| {
-        stream
-            .last_ack
-            .as_ref()
-            .is_some_and(|ack| ack.verdict == "accepted")
-    });
-    status.mode == "FULL" && Resource::ALL.into_iter().all(is_free) && is_heard
-}
-
-/// Both resources of a list of a Node's.
-fn amounts(list: &BTreeMap<String, Quantity>) -> Result<PerResource<u64>> {
-    let of = |resource: Resource| {
-        let text = &list.get(resource.name())?.0;
-        amount(resource, &text.parse().ok()?)
-    };
-    let missing = || format!("cpu and memory of {list:?}");
-    Ok(PerResource {
-        cpu: of(Resource::Cpu).with_context(missing)?,
-        memory: of(Resource::Memory).with_context(missing)?,
-    })
 }

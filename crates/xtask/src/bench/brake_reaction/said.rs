@@ -1,0 +1,51 @@
+//! What a node of the bench and its agent say: how much is allocatable, and whether a run can begin.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use headroom_agent::status::Status;
+use headroom_domain::{
+    capacity::amount,
+    resource::{PerResource, Resource},
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::past::RATIO;
+
+/// Allocatable at the ratios of the quiet day.
+pub(super) fn amplified(raw: &PerResource<u64>) -> PerResource<u64> {
+    raw.map(|resource, raw| raw * RATIO.get(resource) / 100)
+}
+
+/// Is a brake on, however weak? That of a fresh agent stays for minutes.
+pub(super) fn is_braked(status: &Status) -> bool {
+    status.resources.iter().any(|part| part.brake > 0)
+}
+
+/// Does the agent see all, with the ratios of the quiet day in force, and has it been heard?
+pub(super) fn is_settled(status: &Status) -> bool {
+    let is_free = |resource: Resource| {
+        let part = status.resource(resource);
+        part.is_some_and(|part| u64::from(part.published_cents) == *RATIO.get(resource))
+    };
+    let is_heard = status.streams.iter().any(|stream| {
+        stream
+            .last_ack
+            .as_ref()
+            .is_some_and(|ack| ack.verdict == "accepted")
+    });
+    status.mode == "FULL" && Resource::ALL.into_iter().all(is_free) && is_heard
+}
+
+/// Both resources of a list of a Node's.
+pub(super) fn amounts(list: &BTreeMap<String, Quantity>) -> Result<PerResource<u64>> {
+    let of = |resource: Resource| {
+        let text = &list.get(resource.name())?.0;
+        amount(resource, &text.parse().ok()?)
+    };
+    let missing = || format!("cpu and memory of {list:?}");
+    Ok(PerResource {
+        cpu: of(Resource::Cpu).with_context(missing)?,
+        memory: of(Resource::Memory).with_context(missing)?,
+    })
+}
