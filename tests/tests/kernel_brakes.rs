@@ -12,12 +12,11 @@
 use std::{path::Path, thread, time::Duration};
 
 use e2e::{
+    agent::{Node, Running},
     cgroup::Limited,
     cpu_load::spinners,
-    hint_server::{HintServer, this_machine},
-    pace::{as_long, happens_within},
+    pace::as_long,
     pod_tree::PodTree,
-    stand::programs,
 };
 use headroom_agent::{
     sample::procfs::Procfs,
@@ -28,12 +27,10 @@ use headroom_domain::{
     hint::Brake,
     resource::Resource::{self, Cpu, Memory},
 };
-use tempfile::TempDir;
 use tokio::{
     sync::Mutex,
     time::{Instant, sleep},
 };
-use xtask::headroom::agent::{Agent, Options};
 
 const UID: &str = "0b1c7a52-3f4e-4d6b-9a1e-2c3d4e5f6a7b";
 /// In so long a period begins and ends, and another one ends.
@@ -58,9 +55,8 @@ static MACHINE: Mutex<()> = Mutex::const_new(());
 
 /// An agent as it is installed, but for the cgroups that it looks at.
 struct Braking {
-    agent: Agent,
-    _server: HintServer,
-    folder: TempDir,
+    agent: Running,
+    node: Node,
 }
 
 /// What an agent showed for a while.
@@ -75,31 +71,18 @@ struct Seen {
 impl Braking {
     /// Starts it and waits until it has measured a second.
     async fn start(cgroup_root: &Path) -> Self {
-        let folder = tempfile::tempdir().expect("folder");
-        let tls = folder.path().join("tls");
-        let server = HintServer::start(([127, 0, 0, 1], 0).into(), &tls, this_machine()).await;
-        let options = Options {
-            program: programs().await.agent,
-            folder: folder.path().to_owned(),
-            node: "n1".to_owned(),
-            token: "token".to_owned(),
-            servers: vec![server.address],
-            ca: server.ca.clone(),
-            timing: Profile::Production,
-            source: "ebpf".to_owned(),
-            flags: vec![format!("--cgroup-root={}", cgroup_root.display())],
-        };
-        let mut braking = Self {
-            agent: Agent::spawn(&options).expect("start the agent"),
-            _server: server,
-            folder,
-        };
-        let deadline = Instant::now() + happens_within();
-        while braking.look(Cpu).await.is_none() {
-            assert!(Instant::now() < deadline, "nothing measured");
-            sleep(LOOK_EVERY).await;
-        }
-        braking
+        let node = Node::start().await;
+        let mut agent = node
+            .agent_with(|options| {
+                options.timing = Profile::Production;
+                "ebpf".clone_into(&mut options.source);
+                options.flags = vec![format!("--cgroup-root={}", cgroup_root.display())];
+            })
+            .await;
+        agent
+            .status_until("a second was measured", |status| status.measured.is_some())
+            .await;
+        Self { agent, node }
     }
 
     /// The last second, and what is said of a resource.
@@ -178,7 +161,7 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
             assert!(Instant::now() < deadline, "others load the machine all the time");
             let mut braking = Braking::start(tree.mount()).await;
             let quota = Limited::cpu("headroom-brakes", percent);
-            let crowd = spinners(4 * cpus(), Some(&quota.procs()), braking.folder.path());
+            let crowd = spinners(4 * cpus(), Some(&quota.procs()), braking.node.folder.path());
             let seen = braking.observe(Cpu, Brake::Shed).await;
             drop(crowd);
             let busy = seen.most(|second| second.cpu_busy_milli);
@@ -210,7 +193,7 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
         assert!(Instant::now() < deadline, "much time is stolen all the time");
         let mut braking = Braking::start(tree.mount()).await;
         let began = Instant::now();
-        let crowd = spinners(16 * cpus(), None, braking.folder.path());
+        let crowd = spinners(16 * cpus(), None, braking.node.folder.path());
         let (reached, stolen_milli) = braking.reach(began, levels).await;
         drop(crowd);
         println!("L2 and L3 after {reached:?}; {stolen_milli} milli-cores stolen at most");
@@ -238,7 +221,7 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
         let container = format!("{pod}/container");
         tree.limit_memory(&pod, LIMIT_MIB);
         let mut braking = Braking::start(tree.mount()).await;
-        let file = braking.folder.path().join("file");
+        let file = braking.node.folder.path().join("file");
         let before = scanned();
         // Writes what does not fit, so that it is the pod's, and reads it all the time; one beside it is killed for want of
         // memory.
