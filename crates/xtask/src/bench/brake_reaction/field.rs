@@ -24,7 +24,7 @@ use super::{
     Run, SPINNERS,
     past::{self, EARLIER, Remembered},
     period,
-    said::{amounts, amplified, is_braked, is_settled},
+    said::{amounts, amplified, is_calm, is_settled, is_shed},
 };
 use crate::{
     bench::revisions::{Revision, Revisions},
@@ -42,6 +42,8 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(60);
 /// By then an agent has judged its first period.
 const FIRST_JUDGED: Duration = Duration::from_secs(11);
+/// How many periods an agent may wait for a calm one.
+const PERIODS: u32 = 6;
 /// How often one looks, before it counts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What a node holds back for the system: CPU in percent of the machine's, and memory.
@@ -252,7 +254,7 @@ impl Field {
             if status.as_ref().is_ok_and(is_settled) && stored == Some(expected) {
                 return Ok(true);
             }
-            if status.as_ref().is_ok_and(is_braked) {
+            if status.as_ref().is_ok_and(is_shed) {
                 return Ok(false);
             }
             if Instant::now() > deadline {
@@ -263,16 +265,25 @@ impl Field {
         }
     }
 
-    /// Waits for that time of a period after the agent's first; true if no brake has come by then, so that others did not
-    /// contend for the CPUs in a fiftieth of the period before.
+    /// Waits for that time of a period after the agent's first, until others hardly contended for the CPUs in the period
+    /// before; false if they always do, or have free capacity halved.
     async fn is_calm_until(&self, stand: &Stand, phase: Duration) -> Result<bool> {
         let mut start = stand.began + phase;
         while start < Instant::now().max(stand.began + FIRST_JUDGED) {
             start += period();
         }
-        sleep(start.saturating_duration_since(Instant::now())).await;
-        let status = stand.agent.status().await?;
-        Ok(is_settled(&status) && !is_braked(&status))
+        for _ in 0..PERIODS {
+            sleep(start.saturating_duration_since(Instant::now())).await;
+            let status = stand.agent.status().await?;
+            if is_shed(&status) {
+                return Ok(false);
+            }
+            if is_settled(&status) && is_calm(&status) {
+                return Ok(true);
+            }
+            start += period();
+        }
+        Ok(false)
     }
 
     /// Saturates the CPUs until free CPU is halved.

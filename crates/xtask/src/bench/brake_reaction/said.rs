@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use headroom_agent::status::Status;
 use headroom_domain::{
     capacity::amount,
+    hint::Brake,
     resource::{PerResource, Resource},
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -17,9 +18,20 @@ pub(super) fn amplified(raw: &PerResource<u64>) -> PerResource<u64> {
     raw.map(|resource, raw| raw * RATIO.get(resource) / 100)
 }
 
-/// Is a brake on, however weak? That of a fresh agent stays for minutes.
-pub(super) fn is_braked(status: &Status) -> bool {
-    status.resources.iter().any(|part| part.brake > 0)
+/// The most windows of a period, in ppm, in which others may have contended for the CPUs: half of what L2 takes. Starting
+/// node and agent contends a little, too.
+const CALM_PPM: u32 = 50_000;
+
+/// Has a brake taken free capacity already? It stays for minutes.
+pub(super) fn is_shed(status: &Status) -> bool {
+    let shed = Brake::Shed.level();
+    status.resources.iter().any(|part| part.brake >= shed)
+}
+
+/// Was the last period calm?
+pub(super) fn is_calm(status: &Status) -> bool {
+    let measured = status.measured.as_ref();
+    measured.is_some_and(|measured| measured.sigma8_ppm <= CALM_PPM)
 }
 
 /// Does the agent see all, with the ratios of the quiet day in force, and has it been heard?
