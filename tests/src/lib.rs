@@ -11,6 +11,7 @@
 
 pub mod admission;
 pub mod agent;
+pub mod alone;
 pub mod balancer;
 pub mod cgroup;
 pub mod confined;

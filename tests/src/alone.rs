@@ -1,0 +1,59 @@
+//! A CPU that is left alone: all tasks that may be moved stay on the others until they are let back.
+//!
+//! Some kernels run threads of their own of which the tracepoint of switches tells nobody, such as DAMON's for five
+//! milliseconds a second: what is measured beside them says nothing.
+
+use std::{fs, path::Path};
+
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
+
+/// Keeps others away from a CPU; dropped, it lets them back.
+#[derive(Debug)]
+pub struct Alone {
+    moved: Vec<(Pid, CpuSet)>,
+}
+
+impl Alone {
+    /// Moves all tasks off `cpu` that may run elsewhere and let themselves be moved; threads that the kernel has for each
+    /// CPU do not. Tasks that come later may run there.
+    pub fn on(cpu: u32) -> Self {
+        let tasks = numbers(Path::new("/proc"))
+            .flat_map(|process| numbers(&Path::new("/proc").join(process.to_string()).join("task")));
+        Self {
+            moved: tasks
+                .filter_map(|task| moved_off(Pid::from_raw(task)?, cpu))
+                .collect(),
+        }
+    }
+}
+
+/// The entries of a folder whose names are numbers; none if it is gone.
+fn numbers(folder: &Path) -> impl Iterator<Item = i32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Moves a task off a CPU; where it could run before.
+fn moved_off(task: Pid, cpu: u32) -> Option<(Pid, CpuSet)> {
+    let before = sched_getaffinity(Some(task)).ok()?;
+    let mut elsewhere = before;
+    elsewhere.unset(cpu as usize);
+    let is_only_there = !before.is_set(cpu as usize) || elsewhere.count() == 0;
+    if is_only_there {
+        return None;
+    }
+    sched_setaffinity(Some(task), &elsewhere).ok()?;
+    Some((task, before))
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        for (task, before) in &self.moved {
+            // Whoever has ended needs no place.
+            let _ended = sched_setaffinity(Some(*task), before);
+        }
+    }
+}
