@@ -37,7 +37,7 @@ pub static RELINKS: Counter = Counter::new(
     "headroom_agent_relinks_total",
     Unit::Count,
     &[],
-    "Times the kernel programs stopped counting and were linked anew; where that does not help, the mode is PROC.",
+    "Times the kernel programs lost a link or stopped counting and were linked anew; where that does not help, the mode is PROC.",
 );
 
 /// Busy CPUs of the node.

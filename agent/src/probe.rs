@@ -8,6 +8,7 @@ pub mod bench;
 mod error;
 mod events;
 mod heap;
+mod links;
 mod log;
 mod maps;
 mod verdict;
@@ -18,7 +19,7 @@ use aya::{
     Btf, Ebpf, EbpfLoader,
     programs::{
         Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint, RawTracePointRunOptions,
-        TestRun as _, links::FdLink,
+        TestRun as _,
     },
     sys::{Stats, enable_stats, is_program_supported},
 };
@@ -27,7 +28,7 @@ use headroom_kit::log::chain;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tracing::warn;
 
-use self::verdict::Refusal;
+use self::{links::HookLink, verdict::Refusal};
 pub use self::{
     error::{ProbeError, Refused},
     events::{KernelEvents, Rare},
@@ -87,7 +88,7 @@ pub struct Runs {
 #[derive(Debug)]
 pub struct Probe {
     /// One for each hook that is attached now.
-    links: Vec<(Hook, FdLink)>,
+    links: Vec<HookLink>,
     ebpf: Ebpf,
     /// What became of each hook when the programs were loaded.
     loaded: Vec<Verdict>,
@@ -181,10 +182,10 @@ impl Probe {
                     None,
                 ),
             };
-            links.extend(link.map(|link| (hook, link)));
+            links.extend(link.map(|link| HookLink::new(hook, link)));
             verdicts.push(verdict);
         }
-        if !links.iter().any(|(hook, _)| *hook == Hook::SchedSwitch) {
+        if !links.iter().any(|link| link.hook == Hook::SchedSwitch) {
             return Err(ProbeError::refused(&verdicts));
         }
         Ok(Self {
@@ -238,7 +239,7 @@ impl Probe {
 
     /// Detaches the programs of these hooks alone.
     pub fn detach_from(&mut self, hooks: &[Hook]) {
-        self.links.retain(|(hook, _)| !hooks.contains(hook));
+        self.links.retain(|link| !hooks.contains(&link.hook));
     }
 
     /// Attaches again what was detached. What happened between is missing from the counters, and each CPU's next switch
@@ -250,13 +251,13 @@ impl Probe {
         let mut result = Ok(());
         for (loaded, verdict) in self.loaded.iter().zip(&mut self.verdicts) {
             let hook = loaded.hook;
-            let is_attached = self.links.iter().any(|(linked, _)| *linked == hook);
+            let is_attached = self.links.iter().any(|link| link.hook == hook);
             let Some(flavour) = loaded.flavour.filter(|_| !is_attached) else {
                 continue;
             };
             match attach::link(&mut self.ebpf, hook, flavour) {
                 Ok(link) => {
-                    self.links.push((hook, link));
+                    self.links.push(HookLink::new(hook, link));
                     verdict.clone_from(loaded);
                 }
                 Err(error) => {
@@ -269,9 +270,14 @@ impl Probe {
         result
     }
 
+    /// The first hook whose link somebody else has taken away; its program is called no more.
+    pub fn lost_link(&self) -> Option<Hook> {
+        self.links.iter().find(|link| link.is_gone()).map(|link| link.hook)
+    }
+
     /// Is the program of this hook attached now?
     pub fn is_attached(&self, hook: Hook) -> bool {
-        self.links.iter().any(|(linked, _)| *linked == hook)
+        self.links.iter().any(|link| link.hook == hook)
     }
 
     /// Runs a program once for the calling thread, as if its event had happened with these arguments (at most twelve,

@@ -32,11 +32,13 @@ const SET_FILTER: u64 = 1;
 /// Nothing the agent reads or writes: its standard input, which is `/dev/null`.
 const NOTHING: u64 = 0;
 
-/// Closes all of the agent's links: its programs stay loaded and are called no more. How many there were.
+/// Closes the agent's links to these tracepoints: their programs stay loaded and are called no more. How many there were.
 ///
 /// The descriptors lead to nothing then, as if the links behind them had been destroyed, and stay the agent's to close.
-pub fn take_links(pid: u32) -> usize {
-    let links = links_of(pid);
+pub fn take_links(pid: u32, is_meant: impl Fn(&str) -> bool) -> usize {
+    let mut links = links_of(pid);
+    let all = links.len();
+    links.retain(|(tracepoint, _)| is_meant(tracepoint));
     let stopped = Stopped::stop(pid);
     for (tracepoint, link) in &links {
         let number = u64::try_from(*link).expect("a descriptor");
@@ -44,7 +46,7 @@ pub fn take_links(pid: u32) -> usize {
         assert_eq!(result, i64::from(*link), "{tracepoint}");
     }
     drop(stopped);
-    assert_eq!(links_of(pid), [], "all are gone");
+    assert_eq!(links_of(pid).len(), all - links.len(), "they are gone");
     links.len()
 }
 

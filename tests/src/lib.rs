@@ -26,6 +26,7 @@ pub mod hint_server;
 pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
+pub mod metrics_server;
 pub mod pace;
 pub mod past;
 pub mod pod_tree;

@@ -16,6 +16,8 @@ pub enum Command {
     MapCreate = 0,
     /// Load a program.
     ProgramLoad = 5,
+    /// Ask what a descriptor leads to.
+    ObjectInfo = 15,
     /// Attach to a tracepoint.
     RawTracepointOpen = 17,
     /// Attach to anything else.
@@ -23,9 +25,10 @@ pub enum Command {
 }
 
 impl Command {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::MapCreate,
         Self::ProgramLoad,
+        Self::ObjectInfo,
         Self::RawTracepointOpen,
         Self::LinkCreate,
     ];
@@ -35,6 +38,7 @@ impl Command {
         match self {
             Self::MapCreate => "map-create",
             Self::ProgramLoad => "program-load",
+            Self::ObjectInfo => "object-info",
             Self::RawTracepointOpen => "raw-tracepoint-open",
             Self::LinkCreate => "link-create",
         }

@@ -1,11 +1,13 @@
 //! Kubelet and agent contradict each other: on a real API server, with real reviews, nothing is amplified on the word of an
-//! agent that goes on speaking of another machine, and memory pressure is obeyed whatever an agent says.
+//! agent that goes on speaking of another machine, memory pressure is obeyed whatever an agent says, and what kubelets say
+//! is used is read where another server has it.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use e2e::{
+    metrics_server::MetricsServer,
     scripted_agent::{ScriptedAgent, hint},
     stand::{AUTO, Stand, allocatable, annotation, count, ready},
 };
@@ -14,11 +16,14 @@ use headroom_domain::{
     names,
     ratio::Cents,
 };
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use kube::ResourceExt as _;
-use serde_json::json;
+use k8s_openapi::api::{
+    core::v1::{Node, NodeCondition},
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use xtask::headroom::webhook::Webhook;
+use xtask::{headroom::webhook::Webhook, workspace};
 
 /// A contradiction counts after a minute.
 const FOUND_WITHIN: Duration = Duration::from_secs(120);
@@ -76,10 +81,32 @@ impl Site {
         }
     }
 
+    /// How often it has asked what nodes use with this result.
+    async fn use_reads(&self, result: &str) -> u64 {
+        let metric = format!("headroom_webhook_use_reads_total{{result=\"{result}\"}}");
+        count(&self.webhook, &metric).await
+    }
+
     async fn quarantines(&self) -> u64 {
         let metric = "headroom_webhook_quarantines_total{reason=\"capacity\"}";
         count(&self.webhook, metric).await
     }
+}
+
+/// Gives the webhook the rights that component `kubelet-use` does.
+async fn add_component(client: &Client) {
+    let file = workspace::root().join("deploy/kustomize/components/kubelet-use/rbac.yaml");
+    let text = fs::read_to_string(file).expect("the component");
+    let [role, binding]: [Value; 2] = serde_saphyr::from_multiple(&text)
+        .expect("YAML")
+        .try_into()
+        .expect("two objects");
+    let role: ClusterRole = serde_json::from_value(role).expect("a role");
+    let binding: ClusterRoleBinding = serde_json::from_value(binding).expect("a binding");
+    let (roles, bindings) = (Api::all(client.clone()), Api::all(client.clone()));
+    let params = PostParams::default();
+    roles.create(&params, &role).await.expect("create the role");
+    bindings.create(&params, &binding).await.expect("create the binding");
 }
 
 fn note(node: &Node) -> Note {
@@ -143,4 +170,23 @@ async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
     assert_eq!(note.why.first().map(String::as_str), Some("memory-pressure"));
     assert_eq!(braked(&node), Some(("True".to_owned(), "CpuHold".to_owned())));
     assert!(site.agent.pods_until(|pods| pods.memory_pressure).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_kubelets_say_is_used_is_read_through_the_api_server_with_the_components_rights() {
+    let mut site = Site::start().await;
+    let server = MetricsServer::start(site.stand.cluster.dir(), &[("n1", "100m", "1Gi")]).await;
+    server.register(&site.stand.client).await;
+    add_component(&site.stand.client).await;
+    let deadline = Instant::now() + FOUND_WITHIN;
+    while site.use_reads("read").await == 0 {
+        assert!(Instant::now() < deadline, "never read");
+        site.report(4_000).await;
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(
+        (site.use_reads("absent").await, site.use_reads("failed").await),
+        (0, 0)
+    );
+    assert_eq!(site.quarantines().await, 0);
 }

@@ -45,14 +45,11 @@ fn links(confined: &Confined) -> usize {
     links_of(confined.agent.process.pid()).len()
 }
 
-/// Takes its links away and waits until it has made new ones.
-async fn relinked(confined: &mut Confined) {
-    let pid = confined.agent.process.pid();
-    assert_eq!(intruder::take_links(pid), Hook::ALL.len());
-    confined
-        .agent
-        .status_until("no switches", |status| switches(status) == 0)
-        .await;
+/// Takes its links to these hooks away and waits until it has made new ones.
+async fn relinked(confined: &mut Confined, hooks: &[Hook]) {
+    let is_meant = |tracepoint: &str| hooks.iter().any(|hook| hook.tracepoint() == tracepoint);
+    let taken = intruder::take_links(confined.agent.process.pid(), is_meant);
+    assert_eq!(taken, hooks.len());
     confined
         .agent
         .until("new links", async |agent, status| {
@@ -92,7 +89,7 @@ async fn all_failed(confined: &Confined, status: &Status, words: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
     let mut confined = counting().await;
-    relinked(&mut confined).await;
+    relinked(&mut confined, &Hook::ALL).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
@@ -107,12 +104,20 @@ async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
+    let mut confined = counting().await;
+    relinked(&mut confined, &Hook::WAKE_UPS).await;
+    confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert_eq!(confined.agent.warnings("the kernel's link of the program for"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
     let mut confined = counting().await;
-    relinked(&mut confined).await;
-    intruder::take_links(confined.agent.process.pid());
+    relinked(&mut confined, &Hook::ALL).await;
+    intruder::take_links(confined.agent.process.pid(), |_| true);
     let words = [
-        "no context switch for 10 s",
+        "somebody took away the kernel's link of the program for",
         "although they were attached anew before",
         "restart the agent",
     ];
@@ -125,9 +130,14 @@ async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
 async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
     let mut confined = counting().await;
     let pid = confined.agent.process.pid();
-    let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
+    // Nor can it ask whether they are there: it learns it from the silence.
+    let commands = [
+        seccomp::Command::ObjectInfo,
+        seccomp::Command::RawTracepointOpen,
+        seccomp::Command::LinkCreate,
+    ];
     intruder::deny(pid, &commands, Errno::PERM);
-    intruder::take_links(pid);
+    intruder::take_links(pid, |_| true);
     let words = [
         "no context switch for 10 s",
         "cannot be attached anew",

@@ -226,9 +226,9 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
     Ok(store)
 }
 
-/// A client of the API server; nothing is asked of it yet.
+/// A client of the API server; nothing is asked of it yet. It asks once: callers try again, with what they know by then.
 async fn client(kubeconfig: Option<&Path>) -> Result<Client, StartError> {
-    let config = match kubeconfig {
+    let mut config = match kubeconfig {
         None => kube::Config::infer()
             .await
             .map_err(|error| StartError::Kube(error.into()))?,
@@ -240,6 +240,7 @@ async fn client(kubeconfig: Option<&Path>) -> Result<Client, StartError> {
                 .map_err(|error| StartError::Kube(error.into()))?
         }
     };
+    config.default_retry = false;
     Client::try_from(config).map_err(|error| StartError::Kube(error.into()))
 }
 

@@ -1,5 +1,5 @@
-//! Keeps the kernel programs at work: sheds when switches come too fast, links them anew when they stop counting, and
-//! gives them up for procfs when that does not help.
+//! Keeps the kernel programs at work: sheds when switches come too fast, links them anew when a link is gone or they stop
+//! counting, and gives them up for procfs when that does not help.
 
 use std::sync::Arc;
 
@@ -99,7 +99,11 @@ impl Keeper {
     /// then.
     pub(super) fn judge(&mut self, poll: &Poll, sampler: &mut Sampler) -> Option<Arc<str>> {
         let counts = &poll.counts;
-        if let Some(why) = self.watch.take(poll) {
+        let lost = self.probe.lost_link().map(|hook| {
+            let name = hook.tracepoint();
+            format!("somebody took away the kernel's link of the program for {name}")
+        });
+        if let Some(why) = lost.or_else(|| self.watch.take(poll)) {
             let reason = self.link_anew(&why, counts.until_ns)?;
             sampler.replace_source(Box::new(procstat::Source::new(Clocks::read().monotonic_ns)));
             return Some(reason.into());
