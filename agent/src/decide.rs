@@ -19,6 +19,7 @@ mod scarcity;
 mod shown;
 mod standing;
 mod tally;
+mod told;
 
 #[cfg(test)]
 mod fake;
@@ -28,7 +29,6 @@ use std::{collections::BTreeMap, mem, time::Duration};
 use headroom_domain::{
     estimate::{Estimate, Estimator, Profile, Timing, View},
     hint::{NodeHint, Sight},
-    policy::Bounds,
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
@@ -42,6 +42,7 @@ use self::{
     period::{Judged, Period},
     report::Herald,
     tally::Tally,
+    told::Told,
 };
 use crate::{
     args::Ocm,
@@ -86,13 +87,6 @@ pub struct Decider {
     is_view_stale: bool,
     saved: Saved,
     seen: Seen,
-}
-
-/// What the hint servers told.
-#[derive(Debug, Default)]
-struct Told {
-    pods: Option<NodeView>,
-    policy: Option<(PerResource<Bounds>, PerResource<u32>)>,
 }
 
 /// What the machine has.
@@ -152,23 +146,8 @@ impl Decider {
 
     /// Takes a directive; it lowers at once what it demands.
     pub fn direct(&mut self, directive: Directive) {
-        match directive {
-            Directive::Pods(pods) => {
-                let known = self
-                    .told
-                    .pods
-                    .as_ref()
-                    .filter(|known| known.node_uid == pods.node_uid);
-                // Replicas run apart; the one that has seen most is followed.
-                if known.is_some_and(|known| pods.view.generation < known.view.generation) {
-                    return;
-                }
-                if known.is_none() {
-                    info!(node_uid = pods.node_uid, "told about the node");
-                }
-                self.told.pods = Some(pods);
-            }
-            Directive::Policy { bounds, target_ppm } => self.told.policy = Some((bounds, target_ppm)),
+        if !self.told.take(directive, self.seen.at) {
+            return;
         }
         self.is_view_stale = true;
         self.look();

@@ -27,6 +27,7 @@ pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
 pub mod metrics_server;
+pub mod numbers;
 pub mod pace;
 pub mod past;
 pub mod pod_tree;

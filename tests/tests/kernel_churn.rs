@@ -1,4 +1,5 @@
-//! A million context switches and fifty thousand cgroups that come and go leave the agent as it was, part by part.
+//! A million context switches and fifty thousand cgroups that come and go leave the agent as it was, part by part, and its
+//! numbers are numbers all the while.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
@@ -8,6 +9,7 @@ use e2e::{
     agent::{Node, Running},
     held::{Held, Parts, growth, least},
     kernel::LOOK_EVERY,
+    numbers::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
 };
@@ -61,6 +63,7 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
         })
         .await;
     agent.mode_until("FULL").await;
+    let numbers = NumbersWatch::begin(agent.admin);
 
     // The first ones make room for those that follow.
     let pods = u32::try_from(as_many(CGROUPS)).expect("few") / tree.hierarchies() / ROUNDS;
@@ -88,6 +91,7 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
         growths.push(grown);
         before = after;
     }
+    numbers.end().await;
     let leaks: Parts = least(&growths)
         .into_iter()
         .filter(|(_, kib)| *kib > LEAK_KIB)
@@ -104,10 +108,13 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
 }
 
 fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) {
+    let (begin, pods) = (Instant::now(), uids.len());
     thread::scope(|scope| {
         scope.spawn(move || come_and_go(tree, uids));
         scope.spawn(move || switch(switches));
     });
+    let took = begin.elapsed();
+    println!("{pods} pods came and went, and {switches} switches were made, in {took:.1?}");
 }
 
 /// What the agent holds when it has forgotten the last pods, has taken back what it shed, and has no more descriptors of

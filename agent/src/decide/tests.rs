@@ -328,6 +328,22 @@ fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
 }
 
 #[test]
+fn a_view_that_nobody_confirms_outranks_others_for_ten_minutes() {
+    let mut decider = told();
+    run(&mut decider, 10..12, 400);
+    decider.direct(pods(9));
+    let followed = |decider: &mut Decider, frame: u64| {
+        run(decider, frame..frame + 1, 400);
+        decider.direct(pods(8));
+        decider.report().unwrap().pods_generation
+    };
+    assert_eq!(followed(&mut decider, 600), 9);
+    decider.direct(pods(9));
+    assert_eq!(followed(&mut decider, 1_199), 9, "it was confirmed meanwhile");
+    assert_eq!(followed(&mut decider, 1_202), 8);
+}
+
+#[test]
 fn a_pod_that_is_being_deleted_lowers_the_ratio_at_once() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);

@@ -1,0 +1,56 @@
+//! What the hint servers told: which of their views of the node is followed.
+
+use std::time::Duration;
+
+use headroom_domain::{policy::Bounds, resource::PerResource};
+use headroom_proto::NodeView;
+use tracing::{info, warn};
+
+use crate::{publish::Directive, sample::clock::Clocks};
+
+/// A view that no server has confirmed for so long outranks no older one: the server that sent it may be gone, and versions
+/// begin anew after an etcd is restored. A hint from an older view lowers only, at servers that know a newer one.
+const OUTRANKS_FOR: Duration = Duration::from_secs(600);
+
+/// What the hint servers told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) pods: Option<NodeView>,
+    pub(super) policy: Option<(PerResource<Bounds>, PerResource<u32>)>,
+    /// When a server last sent the view that is followed, or a newer one.
+    confirmed: Clocks,
+}
+
+impl Told {
+    /// Takes a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
+    /// seen most is followed, for ten minutes beyond its last word.
+    pub(super) fn take(&mut self, directive: Directive, at: Clocks) -> bool {
+        match directive {
+            Directive::Pods(pods) => return self.take_view(pods, at),
+            Directive::Policy { bounds, target_ppm } => self.policy = Some((bounds, target_ppm)),
+        }
+        true
+    }
+
+    fn take_view(&mut self, pods: NodeView, at: Clocks) -> bool {
+        let known = self.pods.as_ref().filter(|known| known.node_uid == pods.node_uid);
+        match known.map(|known| known.view.generation) {
+            None => info!(node_uid = pods.node_uid, "told about the node"),
+            Some(known) if pods.view.generation < known => {
+                let silent_ns = at.boottime_ns.saturating_sub(self.confirmed.boottime_ns);
+                if u128::from(silent_ns) < OUTRANKS_FOR.as_nanos() {
+                    return false;
+                }
+                warn!(
+                    generation = pods.view.generation,
+                    before = known,
+                    "following an older view of the node: no server has confirmed the newer one for {OUTRANKS_FOR:?}"
+                );
+            }
+            Some(_) => {}
+        }
+        self.pods = Some(pods);
+        self.confirmed = at;
+        true
+    }
+}
