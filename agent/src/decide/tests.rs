@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use headroom_domain::{
     estimate::{PodRequest, PodUse},
     hint::Brake,
-    policy::Policy,
+    policy::{Bounds, Policy},
     ratio::Cents,
 };
 
