@@ -18,8 +18,7 @@ use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 use aya::{
     Btf, Ebpf, EbpfLoader,
     programs::{
-        Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint, RawTracePointRunOptions,
-        TestRun as _,
+        Program, ProgramError, ProgramInfo, ProgramType, RawTracePoint, RawTracePointRunOptions, TestRun as _,
     },
     sys::{Stats, enable_stats, is_program_supported},
 };
@@ -28,7 +27,6 @@ use headroom_kit::log::chain;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tracing::warn;
 
-use self::{links::HookLink, verdict::Refusal};
 pub use self::{
     error::{ProbeError, Refused},
     events::{KernelEvents, Rare},
@@ -36,6 +34,7 @@ pub use self::{
     maps::KernelMaps,
     verdict::{Flavour, Health, Hook, Verdict},
 };
+use self::{links::HookLink, verdict::Refusal};
 use crate::{
     btf::{BtfError, Kernel, VMLINUX},
     sample::clock,
@@ -272,7 +271,10 @@ impl Probe {
 
     /// The first hook whose link somebody else has taken away; its program is called no more.
     pub fn lost_link(&self) -> Option<Hook> {
-        self.links.iter().find(|link| link.is_gone()).map(|link| link.hook)
+        self.links
+            .iter()
+            .find(|link| link.is_gone())
+            .map(|link| link.hook)
     }
 
     /// Is the program of this hook attached now?

@@ -18,8 +18,7 @@ use headroom_kit::{
 use http::{HeaderValue, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use k8s_openapi::{
-    ByteString, api::core::v1::Service,
-    kube_aggregator::pkg::apis::apiregistration::v1::APIService,
+    ByteString, api::core::v1::Service, kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};

@@ -106,7 +106,10 @@ async fn add_component(client: &Client) {
     let (roles, bindings) = (Api::all(client.clone()), Api::all(client.clone()));
     let params = PostParams::default();
     roles.create(&params, &role).await.expect("create the role");
-    bindings.create(&params, &binding).await.expect("create the binding");
+    bindings
+        .create(&params, &binding)
+        .await
+        .expect("create the binding");
 }
 
 fn note(node: &Node) -> Note {

@@ -24,4 +24,6 @@ for test in /tests/*; do
     "$test" "$@" || status=$?
 done
 echo "guest: tests ended with $status"
+# Settings of the console change once all of that is out; the machine would end before.
+stty -F /dev/ttyS0 -echo
 echo b > /proc/sysrq-trigger
