@@ -37,7 +37,7 @@ struct Peak {
 /// What histograms have in common.
 #[derive(Debug)]
 struct Shape {
-    /// Where buckets begin.
+    /// Where buckets begin, the last one at or beyond the most.
     starts: Vec<f64>,
     /// Frames after which a sample counts half.
     half_life: f64,
@@ -54,13 +54,9 @@ struct Histogram {
 
 impl Peak {
     fn new(settings: &Settings) -> Self {
-        let shape = match settings.resource {
-            Resource::Cpu => Shape::new(25.0, 1_024_000.0, 144.0, 0.95),
-            Resource::Memory => Shape::new(real(5 << 20), real(2 << 40), 288.0, 0.98),
-        };
         Self {
             settings: *settings,
-            shape,
+            shape: Shape::of(settings.resource),
             pods: HashMap::new(),
             all: Histogram::default(),
         }
@@ -116,13 +112,21 @@ impl Policy for Peak {
 }
 
 impl Shape {
+    /// As published: CPU in milli-cores, memory in bytes.
+    fn of(resource: Resource) -> Self {
+        match resource {
+            Resource::Cpu => Self::new(25.0, 1_024_000.0, 144.0, 0.95),
+            Resource::Memory => Self::new(real(5 << 20), real(2 << 40), 288.0, 0.98),
+        }
+    }
+
     fn new(first: f64, most: f64, half_life: f64, percentile: f64) -> Self {
         let mut starts = vec![0.0];
-        let (mut start, mut width) = (first, first);
+        let (mut start, mut width) = (0.0, first);
         while start < most {
+            start += width;
             starts.push(start);
             width *= GROWTH;
-            start += width;
         }
         Self {
             starts,
@@ -166,10 +170,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_grow_by_a_twentieth_up_to_the_most() {
-        let shape = Shape::new(25.0, 1_024_000.0, 144.0, 0.95);
-        assert_eq!(shape.starts.get(..4), Some(&[0.0, 25.0, 51.25, 78.8125][..]));
-        assert_eq!(shape.starts.len(), 157);
+    fn buckets_grow_by_a_twentieth_until_one_begins_beyond_the_most() {
+        let [cpu, memory] = [Resource::Cpu, Resource::Memory].map(|resource| Shape::of(resource).starts);
+        assert_eq!(cpu.get(..4), Some(&[0.0, 25.0, 51.25, 78.8125][..]));
+        assert_eq!((cpu.len(), memory.len()), (158, 205));
+        assert!(cpu[156] < 1_024_000.0 && cpu[157] >= 1_024_000.0);
     }
 
     #[test]
