@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     frontier::FrontierRow,
-    policy::{KINDS, OURS, RAW},
+    policy::{KINDS, RAW},
     report::Row,
-    scene::{Points, Scene},
+    scene::{Calibration, Points, Scene},
     study::Findings,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Section {
     /// A node's last day.
     pub(super) day: Scene,
     /// Margins of nodes.
-    pub(super) margins: Vec<Points>,
+    pub(super) calibrations: Vec<Calibration>,
     /// The reaction to a step of load.
     pub(super) step: Scene,
 }
@@ -74,8 +74,8 @@ impl Section {
             &day(&self.step).svg(),
         );
         page.figure(
-            "Margin on the predicted peak, by node",
-            &margins(&self.margins).svg(),
+            "OCM over time: M by node, of which up to 100 % is added to the peak",
+            &margins(&self.calibrations).svg(),
         );
     }
 }
@@ -107,6 +107,7 @@ fn day(scene: &Scene) -> Plot {
     let Scene {
         demand,
         predicted,
+        charged,
         allocatable,
         bound,
     } = scene;
@@ -118,7 +119,8 @@ fn day(scene: &Scene) -> Plot {
         with: None,
         series: vec![
             Series::new("demand F", Shape::Line, demand.clone()),
-            Series::new("P and untrusted requests", Shape::Steps, predicted.clone()),
+            Series::new("predicted peak P", Shape::Steps, predicted.clone()),
+            Series::new("P and untrusted requests", Shape::Steps, charged.clone()),
             Series::new("allocatable", Shape::Steps, allocatable.clone()),
             Series::new("bound requests R", Shape::Steps, bound.clone()),
             Series::new("capacity C", Shape::Line, span(32.0)),
@@ -154,18 +156,31 @@ fn ratios(shares: &BTreeMap<&'static str, Vec<f64>>) -> Plot {
     }
 }
 
-fn margins(margins: &[Points]) -> Plot {
-    let series = (1..).zip(margins);
+fn margins(calibrations: &[Calibration]) -> Plot {
+    let mut series: Vec<Series> = (1_u32..)
+        .zip(calibrations)
+        .map(|(number, seen)| {
+            let name = format!("M, node {number}");
+            Series::new(name, Shape::Steps, seen.accumulated.clone())
+        })
+        .collect();
+    let all = |turns: fn(&Calibration) -> &Points| calibrations.iter().flat_map(turns).copied().collect();
+    series.push(Series::new(
+        "amplification latched off",
+        Shape::Dots,
+        all(|seen| &seen.latched),
+    ));
+    series.push(Series::new(
+        "latch let go",
+        Shape::Dots,
+        all(|seen| &seen.released),
+    ));
     Plot {
         x: "days",
-        y: "margin, %",
+        y: "M, %",
         step: None,
-        with: None,
-        series: series
-            .map(|(number, points): (u32, &Points)| {
-                Series::new(format!("{OURS}, node {number}"), Shape::Steps, points.clone())
-            })
-            .collect(),
+        with: Some(0.0),
+        series,
     }
 }
 

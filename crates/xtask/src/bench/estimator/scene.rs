@@ -1,12 +1,14 @@
 //! What figures do not show: a node's day, the reaction to a step of load, the margin over time.
 
+use headroom_domain::estimate::Estimate;
+
 use super::{
     closed::Run,
     figures::DISCARDED,
     node::{Node, Pod},
     policy::{Measured, Policy as _, Settings},
     real::{long, real},
-    source::{DAY, per_cpu},
+    source::{DAY, HOUR, per_cpu},
 };
 
 /// A value at a time.
@@ -17,22 +19,33 @@ pub(super) type Points = Vec<(f64, f64)>;
 pub(super) struct Scene {
     /// F.
     pub(super) demand: Points,
-    /// P and, in full, requests that are not trusted yet.
+    /// P.
     pub(super) predicted: Points,
+    /// P and, in full, requests that are not trusted yet.
+    pub(super) charged: Points,
     /// What is advertised.
     pub(super) allocatable: Points,
     /// R.
     pub(super) bound: Points,
 }
 
+/// What outcomes make of the margin of one node (OCM, agent.md 2.5): M in percent, by day.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calibration {
+    /// M, beyond what is applied of it, too.
+    pub(super) accumulated: Points,
+    /// M as it latched amplification off.
+    pub(super) latched: Points,
+    /// M as the latch let go.
+    pub(super) released: Points,
+}
+
 impl Scene {
     fn take(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut Measured, unit: f64) {
         let push = |points: &mut Points, value: u64| points.push((time, real(value) / unit));
         push(&mut self.demand, node.peak(node.now));
-        push(
-            &mut self.predicted,
-            policy.predicted_peak(node).unwrap_or_default(),
-        );
+        push(&mut self.predicted, policy.estimate().slack.predicted_peak);
+        push(&mut self.charged, policy.predicted_peak(node).unwrap_or_default());
         push(&mut self.allocatable, allocatable);
         push(&mut self.bound, node.bound());
     }
@@ -55,16 +68,31 @@ pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
     scene
 }
 
-/// The margin on the predicted peak of a node in the closed loop, in percent, by day.
-pub(super) fn margin(run: &Run<'_>, node: u32) -> Points {
-    let mut points = Points::new();
+/// The margin of a node in the closed loop: M each hour, and each turn of the latch.
+pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
+    let mut seen = Calibration::default();
+    let mut was_latched = false;
     run.play(node, &mut Measured::new(&run.settings), |node, _, policy| {
-        if node.now.is_multiple_of(12) {
-            let percent = f64::from(policy.estimate().margin_ppm) / 10_000.0;
-            points.push((real(long(node.now)) / 288.0, percent));
+        let Estimate {
+            accumulator_ppm,
+            is_latched,
+            ..
+        } = policy.estimate();
+        let point = (
+            real(long(node.now)) / real(long(DAY)),
+            f64::from(accumulator_ppm) / 10_000.0,
+        );
+        match (was_latched, is_latched) {
+            (false, true) => seen.latched.push(point),
+            (true, false) => seen.released.push(point),
+            (false, false) | (true, true) => {}
+        }
+        was_latched = is_latched;
+        if node.now.is_multiple_of(HOUR) {
+            seen.accumulated.push(point);
         }
     });
-    points
+    seen
 }
 
 /// Twenty pods that ask for 1.5 CPUs each and use 0.3 of them, 0.6 from noon to midnight of the day after the third, and less
@@ -106,12 +134,11 @@ mod tests {
     use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
 
     use super::*;
-    use crate::bench::estimator::source::Machine;
+    use crate::bench::estimator::source::{Machine, Source, Workload};
 
-    #[test]
-    fn a_step_of_load_lowers_the_ratio_in_the_next_frame_and_for_a_day() {
+    fn settings() -> Settings {
         let resource = Resource::Cpu;
-        let settings = Settings {
+        Settings {
             resource,
             machine: Machine::of(resource),
             bounds: Bounds {
@@ -121,8 +148,74 @@ mod tests {
             theta_ppm: 900_000,
             is_calibrated: true,
             oracle_ppm: 1_000_000,
+        }
+    }
+
+    /// Pods that ask for five CPUs and use next to none, but for a frame every 47 hours, in which they use all of them: that
+    /// is forgotten for 23 hours before it comes again.
+    struct Relapse;
+
+    impl Source for Relapse {
+        fn request(&self, _node: u32, _number: u32) -> u64 {
+            5000
+        }
+
+        fn workload(&self, _node: u32, _number: u32, start: usize) -> Workload {
+            let usage = |frame: usize| {
+                if frame % (47 * HOUR) == 46 * HOUR {
+                    6000
+                } else {
+                    100
+                }
+            };
+            Workload {
+                limit: 6000,
+                usage: (start..8 * DAY).map(usage).collect(),
+            }
+        }
+    }
+
+    #[test]
+    fn the_margin_is_shown_beyond_what_is_applied_and_with_its_latch() {
+        let run = Run {
+            source: &Relapse,
+            nodes: 1,
+            frames: 8 * DAY,
+            cv: 0.0,
+            settings: settings(),
         };
-        let scene = step(settings);
+        let Calibration {
+            accumulated,
+            latched,
+            released,
+        } = calibration(&run, 0);
+        assert_eq!(accumulated.first(), Some(&(0.0, 10.0)));
+        let most = accumulated.iter().map(|point| point.1).fold(0.0, f64::max);
+        assert!(most > 100.0, "{most}");
+        assert_eq!(
+            (latched.len(), released.len()),
+            (1, 0),
+            "{latched:?} {released:?}"
+        );
+        assert!(latched[0].1 >= 100.0, "{latched:?}");
+        let before = accumulated.iter().filter(|point| point.0 < latched[0].0);
+        assert!(before.map(|point| point.1).fold(0.0, f64::max) < 100.0);
+    }
+
+    #[test]
+    fn the_peak_is_shown_and_what_is_charged_beside_it() {
+        let scene = step(settings());
+        assert_eq!(scene.predicted.len(), scene.charged.len());
+        let pairs = scene.predicted.iter().zip(&scene.charged);
+        assert!(pairs.clone().all(|(peak, charged)| peak.1 <= charged.1));
+        // 1.1 × (0.8 + 20 × 0.6 + 1.165 × 0.6 × sqrt(20)) CPUs after the step.
+        let after = scene.predicted.iter().find(|point| point.0 >= 13.0).unwrap().1;
+        assert!((after - 17.518).abs() < 0.01, "{after}");
+    }
+
+    #[test]
+    fn a_step_of_load_lowers_the_ratio_in_the_next_frame_and_for_a_day() {
+        let scene = step(settings());
         let at = |hour: f64| scene.allocatable.iter().find(|point| point.0 >= hour).unwrap().1;
         assert!(at(11.9) > 40.0, "{}", at(11.9));
         assert!(

@@ -130,8 +130,8 @@ impl<'a> Study<'a> {
             title: format!("{}, {}", self.load.name(), self.settings.resource),
             findings,
             day: scene::day(&run, 0),
-            margins: (0..self.nodes.min(MARGINS))
-                .map(|node| scene::margin(&run, node))
+            calibrations: (0..self.nodes.min(MARGINS))
+                .map(|node| scene::calibration(&run, node))
                 .collect(),
             step: scene::step(self.settings),
         })

@@ -127,8 +127,17 @@ fn traces_want_ten_days_a_folder_and_sets_that_are_there() {
     );
 }
 
+/// The names in the legend of the figure whose title begins like this.
+fn legend<'p>(page: &'p str, figure: &str) -> Vec<&'p str> {
+    let (_, from) = page.split_once(&format!("<h3>{figure}")).expect(figure);
+    let body = from.split("<h3>").next().unwrap();
+    let texts = body.lines().filter(|line| line.starts_with("<text"));
+    let names = texts.filter_map(|line| line.split_once("<title>")?.1.split_once("</title>"));
+    names.map(|(name, _)| name).collect()
+}
+
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn the_page_shows_what_it_promises_and_needs_nothing_from_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
     run(&format!(
@@ -137,6 +146,29 @@ fn the_page_needs_nothing_from_elsewhere() {
     ));
     let page = fs::read_to_string(&file).unwrap();
     assert_eq!(page.matches("<svg").count(), 5, "one for each plot");
+    let risk = [
+        "raw",
+        "headroom",
+        "oracle",
+        "headroom along theta",
+        "headroom-peak-rule along theta",
+        "oracle along theta",
+    ];
+    assert_eq!(legend(&page, "Requests against violations"), risk);
+    let day = [
+        "demand F",
+        "predicted peak P",
+        "P and untrusted requests",
+        "allocatable",
+        "bound requests R",
+        "capacity C",
+        "raw allocatable A",
+    ];
+    assert_eq!(legend(&page, "A node's last day under ours"), day);
+    assert_eq!(legend(&page, "Ratios"), ["headroom", "oracle"]);
+    assert_eq!(legend(&page, "Reaction to a step of load"), day);
+    let margin = ["M, node 1", "amplification latched off", "latch let go"];
+    assert_eq!(legend(&page, "OCM over time"), margin);
     for foreign in ["http", "src=", "href=", "@import", "<script", "NaN", "inf"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
