@@ -36,7 +36,7 @@ use self::{
     frontier::{DominanceRow, FrontierRow},
     open::OpenRow,
     policy::{Kind, RAW, Settings},
-    report::{Parameters, Row},
+    report::{Parameters, Row, VIOLATION},
     source::Machine,
     study::{Load, Study},
     trace::Set,
@@ -170,6 +170,7 @@ impl Estimator {
             ocm: self.ocm == Ocm::On,
             lo_cents: self.lo,
             hi_cents: self.hi,
+            violation: VIOLATION,
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     frontier::FrontierRow,
     policy::{KINDS, RAW},
-    report::Row,
+    report::{Row, VIOLATION},
     scene::{Calibration, Points, Scene},
     study::Findings,
 };
@@ -38,6 +38,7 @@ pub(super) fn html(parameters: &impl Serialize, sections: &[Section]) -> String 
         "Simulated nodes that refill from an endless backlog. F is the 99th percentile of a node's demand within five minutes, \
          C its capacity, A what it has allocatable without amplification. Only differences to raw mean anything.",
     );
+    page.text(&format!("A frame in violation: {VIOLATION}."));
     page.code(&parameters.to_string());
     for section in sections {
         section.add_to(&mut page);

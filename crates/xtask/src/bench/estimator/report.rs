@@ -10,6 +10,9 @@ use super::{
     source::GROUP,
 };
 
+/// What counts as a violation here (agent.md 3.3), and where else something else does (2.5).
+pub(super) const VIOLATION: &str = "F > C, of memory too; to OCM and advise memory is short from F > A on";
+
 /// What was run.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Parameters {
@@ -33,6 +36,8 @@ pub(super) struct Parameters {
     pub(super) lo_cents: u32,
     /// Highest ratio, in cents.
     pub(super) hi_cents: u32,
+    /// [`VIOLATION`].
+    pub(super) violation: &'static str,
 }
 
 /// What a policy came to in the closed loop.

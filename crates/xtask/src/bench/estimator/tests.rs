@@ -91,6 +91,8 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
         }
     }
     assert_eq!(report["policies"][0]["excess_pct"], 0.0);
+    let violation = report["parameters"]["violation"].as_str().unwrap();
+    assert!(violation.starts_with("F > C, of memory too"), "{violation}");
 }
 
 #[rstest]
