@@ -24,11 +24,28 @@ fn run(options: &str) -> Report {
 /// Two nodes for a week.
 const SMALL: &str = "--nodes 2 --days 7";
 
+/// The report and the page of two nodes, what is moved along theta included.
+fn bytes(options: &str) -> [String; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    let options = format!("--nodes 2 --days 4 {options} --html {}", file.display());
+    let report = serde_json::to_string(&run(&options)).unwrap();
+    for part in ["parameters", "policies", "open_loop", "frontier", "dominance"] {
+        assert!(report.contains(&format!("\"{part}\":")), "{part}");
+    }
+    [report, fs::read_to_string(file).unwrap()]
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let bytes = |seed: u32| serde_json::to_string(&run(&format!("{SMALL} --seed {seed}")).policies).unwrap();
-    assert_eq!(bytes(3), bytes(3));
-    assert_ne!(bytes(3), bytes(4));
+    let [report, page] = bytes("--seed 3");
+    let [report_again, page_again] = bytes("--seed 3");
+    // Not by `assert_eq`, which would print both pages.
+    assert!(report == report_again, "{report}\n{report_again}");
+    assert!(page == page_again, "the pages differ");
+    let few = |seed: u32| bytes(&format!("--seed {seed} --policy borg-default --policy oracle"));
+    let figures = |[report, _]: [String; 2]| report.split_once("\"policies\":").unwrap().1.to_owned();
+    assert_ne!(figures(few(3)), figures(few(4)));
 }
 
 #[test]
