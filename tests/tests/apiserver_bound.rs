@@ -1,13 +1,15 @@
-//! What is bound to a node holds its allocatable up, step by step as it goes; and CPUs that a pod holds for itself are
-//! not amplified. A real API server keeps pods and Node, told from every state in etcd.
+//! What is bound to a node holds its allocatable up, step by step as it goes; what a pod was trusted with goes when its
+//! deletion is announced; and CPUs that a pod holds for itself are not amplified. A real API server keeps pods and Node, told
+//! from every state in etcd.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
     etcd::{History, course},
     scripted_agent::{ScriptedAgent, hint},
-    stand::{AUTO, Stand, allocatable, ready},
+    stand::{AUTO, HAPPENS_WITHIN, Stand, allocatable, ready},
 };
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use headroom_domain::{
     hint::{Brake, NodeHint, PodTrust},
     names,
@@ -18,9 +20,10 @@ use headroom_proto::v1alpha1::Verdict;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 use xtask::headroom::webhook::Webhook;
 
 /// A node of 4 CPUs, amplified to 6 by the hint of its agent.
@@ -87,6 +90,25 @@ impl Amplified {
         let is_so = |node: &Node| allocatable(node, "cpu") == cpu;
         self.stand.node_until("n1", cpu, is_so).await
     }
+
+    /// The node's states after this one, as the API server tells them.
+    async fn watch(&self, after: &Node) -> BoxStream<'static, kube::Result<WatchEvent<Node>>> {
+        let params = WatchParams::default().fields("metadata.name=n1");
+        let version = after.resource_version().expect("a version");
+        let events = self.stand.nodes().watch(&params, &version).await;
+        events.expect("a watch").boxed()
+    }
+}
+
+/// Waits until a watch tells of this much CPU.
+async fn told_of(cpu: &str, events: &mut BoxStream<'static, kube::Result<WatchEvent<Node>>>) {
+    loop {
+        let event = events.try_next().await.expect("an event");
+        let event = event.expect("the watch goes on");
+        if matches!(event, WatchEvent::Modified(node) if allocatable(&node, "cpu") == cpu) {
+            return;
+        }
+    }
 }
 
 /// Status, reason and message of the condition that tells of brakes.
@@ -147,6 +169,44 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     full.report(4, 0, stop).await;
     let states = history.news_of("n1").await;
     assert_eq!(course(&states, Cpu), [6000, 5520, 4520, 4000], "{states:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pod_was_trusted_with_goes_when_its_deletion_is_announced_and_no_agent_says_so() {
+    let mut node = Amplified::start().await;
+    let mut trust = Vec::new();
+    for (name, cpu) in [("a", "2"), ("b", "1")] {
+        trust.push(PodTrust {
+            uid: node.bind(name, &json!({"requests": {"cpu": cpu}})).await,
+            cpu_ppm: 1_000_000,
+            memory_ppm: 0,
+            exclusive_cpus_milli: 0,
+        });
+    }
+    // Of 4 CPUs: 0.9 × 4 - 1.48 + 3 = 1.28 × 4, and without the CPU of the pod that leaves 1.03 × 4.
+    node.report(2, 2, |hint| {
+        hint.trust = trust;
+        let cpu = &mut hint.resources.cpu;
+        (cpu.published, cpu.target) = (Cents(128), Cents(128));
+        (cpu.capacity, cpu.predicted_peak, cpu.warm_requests) = (4000, 1480, 3000);
+        cpu.coverage_ppm = 1_000_000;
+    })
+    .await;
+    let amplified = node.until("5120m").await;
+    let mut history = History::follow(&node.stand.cluster).await;
+    let mut events = node.watch(&amplified).await;
+
+    // From here on the agent is silent. Its report would count as 1.00 five minutes later, long after the deadline.
+    let announced = Instant::now();
+    node.delete("b", 600).await;
+    let lowered = timeout(HAPPENS_WITHIN, told_of("4120m", &mut events)).await;
+    println!("lowered {:?} after the deletion was sent", announced.elapsed());
+    lowered.expect("lowered in time");
+
+    let leaving = node.pods().get("b").await.expect("it is still there");
+    assert!(leaving.metadata.deletion_timestamp.is_some(), "{leaving:#?}");
+    let states = history.news_of("n1").await;
+    assert_eq!(course(&states, Cpu), [5120, 4120], "{states:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
