@@ -49,7 +49,9 @@ struct Open {
     index: u64,
     demands: Vec<u64>,
     mean: Tally,
-    memory: Option<u64>,
+    /// The largest memory sample: U.
+    memory: u64,
+    memory_samples: u32,
     /// `None` if they could not be read.
     pods: Option<PodFrame>,
     suspended_ns: u64,
@@ -76,7 +78,8 @@ impl Frames {
     /// Takes a memory sample: U.
     pub(super) fn take_memory(&mut self, charged: u64) {
         if let Some(open) = &mut self.open {
-            open.memory = open.memory.max(Some(charged));
+            open.memory = open.memory.max(charged);
+            open.memory_samples = open.memory_samples.saturating_add(1);
         }
     }
 
@@ -148,6 +151,7 @@ impl Open {
             demands,
             mean,
             memory,
+            memory_samples,
             pods,
             suspended_ns: _,
             cpus: _,
@@ -161,12 +165,15 @@ impl Open {
             None => (BTreeMap::new(), there.clone()),
         };
         let seconds = u32::try_from(demands.len()).unwrap_or(u32::MAX);
+        // Each memory sample stands for the interval it is taken at.
+        let sampled = timing.memory_sample.saturating_mul(memory_samples);
+        let has_memory = sampled >= timing.second.saturating_mul(timing.valid_seconds);
         let frame = Frame {
             index,
-            is_valid: !is_void && seconds >= timing.valid_seconds && memory.is_some(),
+            is_valid: !is_void && seconds >= timing.valid_seconds && has_memory,
             peak: PerResource {
                 cpu: nearest_rank_p99(&demands),
-                memory: memory.unwrap_or(0),
+                memory,
             },
             pods: used,
             unmeasured,
@@ -243,6 +250,47 @@ mod tests {
             .last()
             .unwrap();
         assert!(!ended.frame.is_valid);
+    }
+
+    /// Is a production frame valid in which so many memory samples were taken, of 60 that were due?
+    fn is_valid_with(memory_samples: u32) -> bool {
+        let mut frames = Frames::new(Profile::Production.timing(), POLL);
+        let mut due = 0;
+        // One poll before the frame, so that its beginning is seen.
+        let ended = (2399..=3600).filter_map(|quarter| {
+            if quarter > 2400 && quarter % 20 == 0 {
+                due += 1;
+                if due <= memory_samples {
+                    frames.take_memory(1);
+                }
+            }
+            frames.take(&poll(quarter, 1))
+        });
+        let ended = ended.last().unwrap().frame;
+        assert_eq!((ended.index, due), (2, 60), "of the frame");
+        ended.is_valid
+    }
+
+    #[test]
+    fn a_frame_with_too_few_memory_samples_does_not_count() {
+        assert!(!is_valid_with(47), "235 of 300 seconds");
+        assert!(is_valid_with(48), "240 of 300 seconds");
+    }
+
+    #[test]
+    fn a_demonstration_wants_three_memory_samples_of_four() {
+        let ended = [2, 3].map(|samples| {
+            let mut frames = frames();
+            run(&mut frames, 4, &[1; 5]);
+            let ended = (9..=12).filter_map(|quarter| {
+                if quarter < 9 + samples {
+                    frames.take_memory(1);
+                }
+                frames.take(&poll(quarter, 1))
+            });
+            ended.last().map(|ended| ended.frame.is_valid)
+        });
+        assert_eq!(ended, [Some(false), Some(true)]);
     }
 
     #[test]

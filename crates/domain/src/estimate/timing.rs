@@ -95,7 +95,7 @@ pub struct Timing {
     pub second: Duration,
     /// Seconds in a frame.
     pub seconds_per_frame: u32,
-    /// Seconds with samples that make a frame valid.
+    /// Seconds with samples that make a frame valid; samples of memory must cover as many.
     pub valid_seconds: u32,
     /// N: frames in the ring.
     pub ring_frames: u32,
