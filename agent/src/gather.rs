@@ -57,7 +57,7 @@ pub struct Sample {
     pub memory_pressure: Option<MemoryCounters>,
     /// Memory in use; every [`Timing::memory_sample`].
     pub memory: Option<MemoryUse>,
-    /// What the pods used, once a frame, after its end.
+    /// What the pods used, once a frame, after its end; not of a frame in which nobody could look who was there.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
     pub held: Option<Vec<Held>>,
@@ -167,8 +167,11 @@ impl Loop {
         let memory_pressure = self.memory_pressure(rare);
         let memory = self.memory(at);
         let cgroup_changes = rare.map(|rare| rare.cgroup_changes);
-        let pods = self.pods.turn(at, self.kubepods.as_ref(), cgroup_changes);
-        let pods = self.complaints.note(pods, Reading::Pods).flatten();
+        let (pods, read) = self.pods.turn(at, self.kubepods.as_ref(), cgroup_changes);
+        // Until it could be looked again who is there, that it could not still stands.
+        if read.is_err() || self.pods.is_scanned() {
+            self.complaints.note(read, Reading::Pods);
+        }
         let held = self.held.turn(at, self.kubepods.as_ref());
         let held = self.complaints.note(held, Reading::Cpusets);
         let runs = self.runs();

@@ -25,7 +25,7 @@ const SCAN_EVERY: Duration = Duration::from_secs(5);
 pub struct PodFrame {
     /// Use by pod UID, of the pods that were read at least twice and still run.
     pub used: BTreeMap<String, PodUse>,
-    /// Pods that run and were read for the first time.
+    /// Pods that run and were read for the first time, or could not be read.
     pub unmeasured: BTreeSet<String>,
     /// Pods beyond the limit.
     pub untracked: usize,
@@ -42,7 +42,10 @@ pub(super) struct Reader {
     waiting: Vec<Pod>,
     /// Pods of this frame, read or waiting.
     known: BTreeSet<String>,
+    /// When the hierarchy was last looked through, or was tried to be.
     scanned_ns: u64,
+    /// Was it looked through in this frame?
+    is_scanned: bool,
     /// Cgroups created or removed, of all kinds, when the hierarchy was last looked through.
     changes: Option<u64>,
     before: BTreeMap<String, Reading>,
@@ -66,6 +69,7 @@ impl Reader {
             waiting: Vec::new(),
             known: BTreeSet::new(),
             scanned_ns: 0,
+            is_scanned: false,
             changes: None,
             before: BTreeMap::new(),
             now: BTreeMap::new(),
@@ -78,30 +82,44 @@ impl Reader {
         boottime_ns / self.frame_ns != self.frame
     }
 
+    /// Could it be looked who is there, in the frame that is being read?
+    pub(super) const fn is_scanned(&self) -> bool {
+        self.is_scanned
+    }
+
     /// Reads the pods that are due. At the first turn after a frame: what they used in it; then looks who is there.
     /// Looks again within the frame when `changes`, the number of cgroups created and removed so far, has grown; who
     /// does not know it sees new pods at the next frame.
+    ///
+    /// What cannot be read takes nothing from the rest: the first failure comes beside the frame that has ended. A pod
+    /// that could not be read is still there, and where nobody could look who is there, it is tried again. A frame in
+    /// which that never succeeded is `None`: nothing is known of its pods.
     pub(super) fn turn(
         &mut self,
         at: Clocks,
         kubepods: Option<&Kubepods>,
         changes: Option<u64>,
-    ) -> Result<Option<PodFrame>, SampleError> {
-        let mut ended = None;
-        if self.ends_frame(at.boottime_ns) {
+    ) -> (Option<PodFrame>, Result<(), SampleError>) {
+        let (mut ended, mut rest) = (None, Ok(()));
+        let is_first = self.ends_frame(at.boottime_ns);
+        if is_first {
             // Pods that the frame had no turn left for; a frame may end early when turns were missed.
-            self.read(usize::MAX, at, kubepods)?;
-            ended = Some(std::mem::take(&mut self.result));
+            rest = self.read(usize::MAX, at, kubepods);
+            let result = std::mem::take(&mut self.result);
+            ended = std::mem::take(&mut self.is_scanned).then_some(result);
             self.frame = at.boottime_ns / self.frame_ns;
             self.before = std::mem::take(&mut self.now);
             self.waiting.clear();
             self.known.clear();
-            self.scan(at, kubepods, changes)?;
-        } else if changes > self.changes && self.may_scan(at) {
-            self.scan(at, kubepods, changes)?;
         }
-        self.read(self.due(at.boottime_ns), at, kubepods)?;
-        Ok(ended)
+        let is_due = !self.is_scanned || changes > self.changes;
+        let scanned = if is_first || is_due && self.may_scan(at) {
+            self.scan(at, kubepods, changes)
+        } else {
+            Ok(())
+        };
+        let read = self.read(self.due(at.boottime_ns), at, kubepods);
+        (ended, rest.and(scanned).and(read))
     }
 
     fn may_scan(&self, at: Clocks) -> bool {
@@ -115,8 +133,9 @@ impl Reader {
         kubepods: Option<&Kubepods>,
         changes: Option<u64>,
     ) -> Result<(), SampleError> {
-        (self.scanned_ns, self.changes) = (at.monotonic_ns, changes);
+        self.scanned_ns = at.monotonic_ns;
         let scan = kubepods.map(Kubepods::scan).transpose()?.unwrap_or_default();
+        (self.is_scanned, self.changes) = (true, changes);
         (self.result.untracked, self.result.unreadable) = (scan.untracked, scan.unreadable);
         for pod in scan.pods {
             if self.known.insert(pod.uid.clone()) {
@@ -133,35 +152,43 @@ impl Reader {
         self.waiting.len().div_ceil(turns.max(1))
     }
 
+    /// Reads so many of the pods that wait. One that cannot be read has not left; the first failure is told.
     fn read(&mut self, count: usize, at: Clocks, kubepods: Option<&Kubepods>) -> Result<(), SampleError> {
         let Some(kubepods) = kubepods else {
             self.waiting.clear();
             return Ok(());
         };
+        let mut outcome = Ok(());
         for _ in 0..count {
-            let Some(pod) = self.waiting.pop() else {
-                return Ok(());
-            };
-            let (Some(cpu_ns), Some(memory)) = (kubepods.cpu_ns(&pod)?, kubepods.memory(&pod)?) else {
-                continue;
-            };
-            let now = Reading {
-                at_ns: at.monotonic_ns,
-                cpu_ns,
-                memory,
-            };
-            if let Some(before) = self.before.get(&pod.uid) {
-                let used = now.since(before);
-                // A cgroup may outlive its processes; it counts as gone then. Asked only where nothing ran.
-                if used.low.cpu == 0 && !kubepods.is_populated(&pod)? {
-                    continue;
-                }
-                self.result.used.insert(pod.uid.clone(), used);
-            } else {
-                self.result.unmeasured.insert(pod.uid.clone());
+            let Some(pod) = self.waiting.pop() else { break };
+            if let Err(error) = self.read_pod(&pod, at, kubepods) {
+                self.result.unmeasured.insert(pod.uid);
+                outcome = outcome.and(Err(error));
             }
-            self.now.insert(pod.uid, now);
         }
+        outcome
+    }
+
+    fn read_pod(&mut self, pod: &Pod, at: Clocks, kubepods: &Kubepods) -> Result<(), SampleError> {
+        let (Some(cpu_ns), Some(memory)) = (kubepods.cpu_ns(pod)?, kubepods.memory(pod)?) else {
+            return Ok(());
+        };
+        let now = Reading {
+            at_ns: at.monotonic_ns,
+            cpu_ns,
+            memory,
+        };
+        if let Some(before) = self.before.get(&pod.uid) {
+            let used = now.since(before);
+            // A cgroup may outlive its processes; it counts as gone then. Asked only where nothing ran.
+            if used.low.cpu == 0 && !kubepods.is_populated(pod)? {
+                return Ok(());
+            }
+            self.result.used.insert(pod.uid.clone(), used);
+        } else {
+            self.result.unmeasured.insert(pod.uid.clone());
+        }
+        self.now.insert(pod.uid.clone(), now);
         Ok(())
     }
 }
@@ -186,7 +213,7 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, os::unix::fs::symlink, path::Path};
 
     use headroom_domain::estimate::Profile;
 
@@ -223,30 +250,60 @@ mod tests {
         Reader::new(&Profile::Demo.timing())
     }
 
+    /// A turn in which everything can be read: the frame that it ends.
+    fn turn(reader: &mut Reader, quarter: u64, kubepods: &Kubepods) -> Option<PodFrame> {
+        turn_after(reader, quarter, kubepods, None)
+    }
+
+    /// The same after so many cgroups came and went.
+    fn turn_after(
+        reader: &mut Reader,
+        quarter: u64,
+        kubepods: &Kubepods,
+        changes: Option<u64>,
+    ) -> Option<PodFrame> {
+        let (ended, outcome) = reader.turn(at(quarter), Some(kubepods), changes);
+        outcome.unwrap();
+        ended
+    }
+
+    /// Has the hierarchy, which is a link to itself then, not be read any more; or lets it be read again.
+    fn set_readable(root: &Path, is_readable: bool) {
+        let (kubepods, aside) = (root.join("kubepods"), root.join("aside"));
+        if is_readable {
+            fs::remove_file(&kubepods).unwrap();
+            fs::rename(aside, kubepods).unwrap();
+        } else {
+            fs::rename(&kubepods, aside).unwrap();
+            symlink(&kubepods, &kubepods).unwrap();
+        }
+    }
+
     #[test]
     fn a_pod_is_reported_from_its_second_reading_on() {
         let (root, kubepods) = hierarchy();
         let mut reader = reader();
         write_pod(root.path(), "a", 1_000_000, 4000);
         assert_eq!(
-            reader.turn(at(4), Some(&kubepods), None).unwrap().unwrap(),
-            PodFrame::default()
+            turn(&mut reader, 4, &kubepods),
+            None,
+            "nobody looked in the frame before"
         );
         for quarter in 5..8 {
-            assert_eq!(reader.turn(at(quarter), Some(&kubepods), None).unwrap(), None);
+            assert_eq!(turn(&mut reader, quarter, &kubepods), None);
         }
         write_pod(root.path(), "a", 1_500_000, 3000);
         assert_eq!(
-            reader.turn(at(8), Some(&kubepods), None).unwrap().unwrap(),
+            turn(&mut reader, 8, &kubepods).unwrap(),
             PodFrame {
                 unmeasured: ["a".to_owned()].into(),
                 ..PodFrame::default()
             }
         );
         for quarter in 9..12 {
-            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
+            turn(&mut reader, quarter, &kubepods);
         }
-        let used = reader.turn(at(12), Some(&kubepods), None).unwrap().unwrap().used;
+        let used = turn(&mut reader, 12, &kubepods).unwrap().used;
         let expected = PodUse {
             low: PerResource {
                 cpu: 500,
@@ -269,7 +326,7 @@ mod tests {
         let mut reader = reader();
         let mut left = Vec::new();
         for quarter in 4..8 {
-            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
+            turn(&mut reader, quarter, &kubepods);
             left.push(reader.waiting.len());
         }
         assert_eq!(left, [7, 4, 2, 0]);
@@ -283,7 +340,7 @@ mod tests {
             write_pod(root.path(), uid, 1000, 1000);
         }
         for quarter in 4..8 {
-            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
+            turn(&mut reader, quarter, &kubepods);
         }
         fs::remove_dir_all(root.path().join("kubepods/podgone")).unwrap();
         fs::write(
@@ -292,9 +349,9 @@ mod tests {
         )
         .unwrap();
         for quarter in 8..12 {
-            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
+            turn(&mut reader, quarter, &kubepods);
         }
-        let used = reader.turn(at(12), Some(&kubepods), None).unwrap().unwrap().used;
+        let used = turn(&mut reader, 12, &kubepods).unwrap().used;
         assert_eq!(used.keys().collect::<Vec<_>>(), ["idle"]);
     }
 
@@ -306,9 +363,9 @@ mod tests {
             write_pod(root.path(), uid, 1000, 1000);
         }
         for quarter in [4, 8, 12] {
-            reader.turn(at(quarter), Some(&kubepods), None).unwrap();
+            turn(&mut reader, quarter, &kubepods);
         }
-        let used = reader.turn(at(16), Some(&kubepods), None).unwrap().unwrap().used;
+        let used = turn(&mut reader, 16, &kubepods).unwrap().used;
         assert_eq!(used.len(), 3);
     }
 
@@ -318,30 +375,88 @@ mod tests {
         let mut reader = Reader::new(&Profile::Production.timing());
         let minute = 4 * 60;
         // Frames of five minutes: the first of these turns begins one.
-        reader.turn(at(5 * minute), Some(&kubepods), Some(7)).unwrap();
+        turn_after(&mut reader, 5 * minute, &kubepods, Some(7));
         write_pod(root.path(), "a", 1000, 1000);
-        reader.turn(at(6 * minute), Some(&kubepods), Some(7)).unwrap();
+        turn_after(&mut reader, 6 * minute, &kubepods, Some(7));
         assert_eq!(reader.known.len(), 0, "nothing was created as far as is known");
-        reader.turn(at(6 * minute + 1), Some(&kubepods), Some(8)).unwrap();
+        turn_after(&mut reader, 6 * minute + 1, &kubepods, Some(8));
         assert_eq!(reader.known.len(), 1);
         write_pod(root.path(), "b", 1000, 1000);
-        reader.turn(at(6 * minute + 2), Some(&kubepods), Some(9)).unwrap();
+        turn_after(&mut reader, 6 * minute + 2, &kubepods, Some(9));
         assert_eq!(reader.known.len(), 1, "not again at once");
-        reader.turn(at(7 * minute), Some(&kubepods), Some(9)).unwrap();
+        turn_after(&mut reader, 7 * minute, &kubepods, Some(9));
         assert_eq!(reader.known.len(), 2);
         let mut used = BTreeMap::new();
         for quarter in 7 * minute + 1..=15 * minute {
-            if let Some(frame) = reader.turn(at(quarter), Some(&kubepods), Some(9)).unwrap() {
+            if let Some(frame) = turn_after(&mut reader, quarter, &kubepods, Some(9)) {
                 used = frame.used;
             }
         }
         assert_eq!(used.len(), 2, "read in both frames");
     }
 
+    /// Quarters of a second in a frame of five minutes.
+    const FRAME: u64 = 1200;
+
+    /// A reader, after the first turn of its first frame, of a hierarchy with pod `a`.
+    fn begun() -> (tempfile::TempDir, Kubepods, Reader) {
+        let (root, kubepods) = hierarchy();
+        write_pod(root.path(), "a", 1000, 1000);
+        let mut reader = Reader::new(&Profile::Production.timing());
+        turn(&mut reader, FRAME, &kubepods);
+        (root, kubepods, reader)
+    }
+
+    #[test]
+    fn a_frame_that_ended_is_told_though_nobody_could_look_who_is_there_now() {
+        let (root, kubepods, mut reader) = begun();
+        set_readable(root.path(), false);
+        let (ended, outcome) = reader.turn(at(2 * FRAME), Some(&kubepods), None);
+        assert_eq!(ended.unwrap().unmeasured, ["a".to_owned()].into());
+        assert!(outcome.is_err() && !reader.is_scanned());
+
+        set_readable(root.path(), true);
+        assert_eq!(turn(&mut reader, 2 * FRAME + 1, &kubepods), None);
+        assert!(!reader.is_scanned(), "not again at once");
+        turn(&mut reader, 2 * FRAME + 20, &kubepods);
+        assert!(reader.is_scanned(), "after five seconds");
+        let ended = turn(&mut reader, 3 * FRAME, &kubepods).unwrap();
+        assert!(ended.used.contains_key("a"), "{ended:?}");
+    }
+
+    #[test]
+    fn of_a_frame_in_which_nobody_could_look_nothing_is_told() {
+        let (root, kubepods, mut reader) = begun();
+        set_readable(root.path(), false);
+        let ended: Vec<_> = (FRAME + 1..=3 * FRAME)
+            .filter_map(|quarter| reader.turn(at(quarter), Some(&kubepods), None).0)
+            .collect();
+        assert_eq!(ended.len(), 1, "the first, not the second");
+        set_readable(root.path(), true);
+        assert_eq!(turn(&mut reader, 3 * FRAME + 20, &kubepods), None);
+        assert!(turn(&mut reader, 4 * FRAME, &kubepods).is_some());
+    }
+
+    #[test]
+    fn a_pod_that_cannot_be_read_has_not_left_and_keeps_no_other_from_being_read() {
+        let (root, kubepods, mut reader) = begun();
+        for uid in ["b", "c"] {
+            write_pod(root.path(), uid, 1000, 1000);
+        }
+        fs::write(root.path().join("kubepods/podb/cpu.stat"), "usage_usec ?\n").unwrap();
+        // All but one turn of the frame are missed: the rest is read at its end.
+        let _first = reader.turn(at(2 * FRAME), Some(&kubepods), None);
+        let (ended, outcome) = reader.turn(at(3 * FRAME), Some(&kubepods), None);
+        let ended = ended.unwrap();
+        assert!(outcome.is_err());
+        assert_eq!(ended.used.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(ended.unmeasured, ["b", "c"].map(str::to_owned).into());
+    }
+
     #[test]
     fn a_machine_without_kubepods_has_no_pods() {
         let mut reader = reader();
-        assert_eq!(reader.turn(at(4), None, None).unwrap(), Some(PodFrame::default()));
-        assert_eq!(reader.turn(at(5), None, None).unwrap(), None);
+        let ended = [4, 5, 8].map(|quarter| reader.turn(at(quarter), None, None).0);
+        assert_eq!(ended, [None, None, Some(PodFrame::default())]);
     }
 }
