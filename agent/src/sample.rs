@@ -105,6 +105,8 @@ pub struct Counts {
     pub windows: Windows,
     /// Sampled waits that ended in the stretch, by length.
     pub waits: Waits,
+    /// How many waits each of those stands for; 0 where none is sampled.
+    pub wait_factor: u64,
     /// Context switches.
     pub switches: u64,
     /// Context switches of the CPU that had most of them.

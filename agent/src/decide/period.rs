@@ -37,6 +37,7 @@ pub(super) struct Period {
     saw_waits: Option<bool>,
     cpus: u32,
     tally: Tally,
+    /// Each as many times as it stands for: sampling may have been shed within the period.
     waits: Waits,
     saturation: Saturation,
     least_available: Option<u64>,
@@ -73,7 +74,7 @@ impl Period {
             self.saw_waits = Some(sees_waits && self.saw_waits.unwrap_or(true));
             self.cpus = poll.cpus;
             self.tally.add(&Tally::of(poll));
-            self.waits.add(&poll.counts.waits);
+            self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
             self.saturation.take(&poll.counts.windows, poll.cpus);
         }
         if let Some(memory) = &sample.memory {
@@ -154,6 +155,11 @@ pub(super) fn ppm(part: u64, whole: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use headroom_agent_ebpf::{
+        histogram::{BUCKETS, bucket},
+        stamp::ticks,
+    };
+
     use super::*;
     use crate::{
         decide::fake::{POLL, sample},
@@ -248,6 +254,24 @@ mod tests {
                 busy_ppm: 950_000
             }
         );
+    }
+
+    #[test]
+    fn waits_count_for_what_they_stand_for_when_sampling_is_shed_within_a_period() {
+        let mut period = period();
+        // A thousand waits of 100 us, sampled one in 8, and then one of 900 us, sampled one in 512.
+        let with = |quarter, length_ns, count, wait_factor| {
+            let mut counts = [0; BUCKETS];
+            counts[bucket(ticks(length_ns))] = count;
+            let mut sample = sample(quarter, 100);
+            let poll = sample.poll.as_mut().unwrap();
+            (poll.counts.waits, poll.counts.wait_factor) = (Waits::new(counts), wait_factor);
+            sample
+        };
+        period.take(&with(4, 100_000, 1000, 8), true);
+        let judged = period.take(&with(8, 900_000, 1, 512), true).unwrap();
+        assert!((800..=1000).contains(&judged.runq_p99_us), "{judged:?}");
+        assert!((90..=110).contains(&judged.runq_p50_us), "{judged:?}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ impl CounterSource for Source {
             wait_ns: 0,
             windows: Windows::default(),
             waits: Waits::default(),
+            wait_factor: 0,
             switches: 0,
             busiest_switches: 0,
             missed_switches: 0,

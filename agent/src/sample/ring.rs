@@ -255,7 +255,11 @@ impl<R: Rings> CounterSource for Source<R> {
         let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
         let counts = self.sum_up(&rings, Stretch { first, end, newest }, factor, tick);
         self.next = end;
-        Ok(Counts { waits, ..counts })
+        Ok(Counts {
+            waits,
+            wait_factor: factor,
+            ..counts
+        })
     }
 
     fn sample_one_in(&mut self, shift: u32) {

@@ -5,7 +5,7 @@ use headroom_agent_ebpf::{
     stamp::TICK_SHIFT,
 };
 
-/// Sampled waits, counted in the kernel's logarithmic buckets (each at most a quarter of its start wide).
+/// Sampled waits, or what they stand for, counted in the kernel's logarithmic buckets (each at most a quarter of its start wide).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
     counts: [u64; BUCKETS],
@@ -30,10 +30,13 @@ impl Waits {
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Adds the waits of another histogram.
-    pub fn add(&mut self, other: &Self) {
+    /// Adds the waits of another histogram, of which each stands for `factor`.
+    ///
+    /// Samples that were taken at different rates are comparable only so: unweighted, the seconds in which one task in
+    /// 512 was sampled would be lost beside those in which one in 8 was.
+    pub fn add(&mut self, other: &Self, factor: u64) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
-            *sum = sum.saturating_add(*count);
+            *sum = sum.saturating_add(count.saturating_mul(factor));
         }
     }
 
@@ -111,10 +114,27 @@ mod tests {
     #[test]
     fn sums_of_histograms_are_histograms_of_sums() {
         let mut sum = waits(&[5_000, 80_000]);
-        sum.add(&waits(&[80_000, 9_000_000]));
+        sum.add(&waits(&[80_000, 9_000_000]), 1);
         assert_eq!(sum, waits(&[5_000, 80_000, 80_000, 9_000_000]));
         assert_eq!(sum.count(), 4);
         assert_eq!(sum.buckets().map(|(_, count)| count).sum::<u64>(), 4);
+    }
+
+    #[test]
+    fn waits_sampled_at_two_rates_weigh_what_they_stand_for() {
+        // One task in 8 is sampled for a while, and one in 512 after that: 0.8 s of short waits and 0.46 s of long ones.
+        let (short, long) = (waits(&[100_000; 1_000]), waits(&[900_000]));
+        let p99 = |of_short, of_long| {
+            let mut sum = Waits::default();
+            sum.add(&short, of_short);
+            sum.add(&long, of_long);
+            sum.percentile_us(990_000)
+        };
+        let [of_short, of_long] = [&short, &long].map(|waits| waits.percentile_us(990_000));
+        assert_eq!(
+            [p99(8, 512), p99(1, 1), p99(512, 8)],
+            [of_long, of_short, of_short]
+        );
     }
 
     proptest! {

@@ -245,6 +245,25 @@ fn waits_are_projected_by_the_sampling_factor_and_counted_once() {
 }
 
 #[test]
+fn waits_say_how_many_each_stands_for() {
+    let fake = Fake::with_cpus(1);
+    let mut source = fake.source();
+    fake.switch(0, START, false, true);
+    let mut factors = Vec::new();
+    for number in 1..=4 {
+        let now = START + number * 250 * MS;
+        if number == 2 {
+            source.sample_one_in(6);
+        }
+        fake.wait(0, now - MS, 1_000);
+        let counts = poll(&mut source, now);
+        factors.push((counts.wait_factor, counts.waits.count()));
+    }
+    // What the second poll reads was sampled before it told the programs to sample less.
+    assert_eq!(factors, [(8, 1), (8, 1), (64, 1), (64, 1)]);
+}
+
+#[test]
 fn every_poll_turns_salt_and_generation_and_keeps_the_former_salt() {
     let fake = Fake::with_cpus(1);
     let mut source = fake.source();
