@@ -86,6 +86,8 @@ pub struct Brakes {
     state: PerResource<State>,
     /// Periods in a row that called for the CPU's L3.
     saturated_periods: u32,
+    /// The latest end of a period that was judged, in monotonic time.
+    judged: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,29 +111,34 @@ impl Brakes {
             release_oom: timing.brake_release_oom,
             state: PerResource::default(),
             saturated_periods: 0,
+            judged: None,
         }
     }
 
-    /// Judges one period; `now` is monotonic time at its end. A period that is told of late extends nothing that was
-    /// called for later.
+    /// Judges one period; `now` is monotonic time at its end. A period that is told of late, or twice, extends nothing
+    /// that was called for later, brings nothing back that has been released, and is none of the CPU's three in a row.
     pub fn end_period(&mut self, pressure: &Pressure, now: Duration) {
+        let is_news = self.judged.is_none_or(|judged| judged < now);
+        let latest = self.judged.map_or(now, |judged| judged.max(now));
+        self.judged = Some(latest);
         let memory = memory_call(&pressure.memory);
         let mut cpu = cpu_call(&pressure.cpu);
-        if cpu.0 == Brake::Stop {
-            self.saturated_periods = self.saturated_periods.saturating_add(1);
-            if self.saturated_periods < Self::STOP_PERIODS {
-                cpu.0 = Brake::Shed;
-            }
-        } else {
-            self.saturated_periods = 0;
+        if is_news {
+            self.saturated_periods = match cpu.0 {
+                Brake::Stop => self.saturated_periods.saturating_add(1),
+                Brake::Off | Brake::Hold | Brake::Shed => 0,
+            };
+        }
+        if cpu.0 == Brake::Stop && self.saturated_periods < Self::STOP_PERIODS {
+            cpu.0 = Brake::Shed;
         }
         let mut release = self.release;
-        self.state.cpu.take(cpu, now, &release);
+        self.state.cpu.take(cpu, now, latest, &release);
         if pressure.memory.node_ooms > 0 || pressure.memory.limit_ooms > 0 {
             let [_, _, stop] = &mut release;
             *stop = self.release_oom;
         }
-        self.state.memory.take(memory, now, &release);
+        self.state.memory.take(memory, now, latest, &release);
     }
 
     /// Until when each level of each resource stays, in monotonic time.
@@ -146,7 +153,7 @@ impl Brakes {
         for resource in Resource::ALL {
             let state = self.state.get_mut(resource);
             state.until = until.get(resource).map(|until| until.min(latest));
-            state.take((Brake::Off, ""), now, &self.release);
+            state.take((Brake::Off, ""), now, now, &self.release);
             state.reason = (state.level > Brake::Off).then_some("brake-resumed");
         }
     }
@@ -175,12 +182,13 @@ impl Brakes {
 }
 
 impl State {
-    fn take(&mut self, (called, reason): Call, now: Duration, release: &[Duration; 3]) {
+    /// Takes what the period that ended `at` calls for; what is in force is so at `now`.
+    fn take(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
         self.has_stopped = called == Brake::Stop;
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
         for ((level, until), release) in levels.into_iter().zip(&mut self.until).zip(release) {
             if level <= called {
-                *until = now.saturating_add(*release).max(*until);
+                *until = at.saturating_add(*release).max(*until);
             }
         }
         let before = self.level;
@@ -275,126 +283,4 @@ fn memory_call(pressure: &MemoryPressure) -> Call {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-    use crate::estimate::Profile;
-
-    fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
-        Pressure {
-            cpu: CpuPressure::Windows {
-                sigma8_ppm,
-                runq_p99_us,
-            },
-            memory: MemoryPressure::default(),
-        }
-    }
-
-    #[rstest]
-    #[case(19_999, 90_000, Brake::Off)]
-    #[case(20_000, 0, Brake::Hold)]
-    #[case(100_000, 9999, Brake::Hold)]
-    #[case(100_000, 10_000, Brake::Shed)]
-    #[case(300_000, 24_999, Brake::Shed)]
-    fn cpu_rows_call_for_their_levels(#[case] sigma8: u32, #[case] p99: u64, #[case] expected: Brake) {
-        let mut brakes = Brakes::new(&Profile::Production.timing());
-        brakes.end_period(&windows(sigma8, p99), Duration::from_secs(10));
-        assert_eq!(brakes.level(Resource::Cpu), expected);
-    }
-
-    #[test]
-    fn the_cpu_stops_only_in_the_third_period_and_lets_go_after_its_time() {
-        let mut brakes = Brakes::new(&Profile::Demo.timing());
-        let mut level_at = |second, pressure| {
-            brakes.end_period(&pressure, Duration::from_secs(second));
-            brakes.level(Resource::Cpu)
-        };
-        let saturated = windows(900_000, 90_000);
-        let levels = [1, 2, 3].map(|second| level_at(second, saturated));
-        assert_eq!(levels, [Brake::Shed, Brake::Shed, Brake::Stop]);
-        assert_eq!(level_at(8, windows(0, 0)), Brake::Stop);
-        assert_eq!(level_at(9, windows(0, 0)), Brake::Off);
-    }
-
-    #[test]
-    fn a_pod_at_its_own_limit_does_not_brake_the_node() {
-        let pod_at_limit = MemoryPressure {
-            some_ppm: 900_000,
-            refault_mb_s: 999,
-            ..MemoryPressure::default()
-        };
-        assert_eq!(memory_call(&pod_at_limit).0, Brake::Off);
-        let of_node = MemoryPressure {
-            has_global_reclaim: true,
-            ..pod_at_limit
-        };
-        assert_eq!(memory_call(&of_node).0, Brake::Shed);
-    }
-
-    #[rstest]
-    // A of 100,000 and a threshold of 1,000.
-    #[case(6_000, Brake::Off, "")]
-    #[case(5_999, Brake::Hold, "memory-available")]
-    #[case(4_000, Brake::Hold, "memory-available")]
-    #[case(3_999, Brake::Shed, "memory-available")]
-    #[case(2_000, Brake::Shed, "memory-available")]
-    #[case(1_999, Brake::Stop, "memory-available")]
-    #[case(999, Brake::Stop, "memory-available")]
-    fn memory_brakes_before_the_kubelet_evicts(
-        #[case] available: u64,
-        #[case] expected: Brake,
-        #[case] reason: &str,
-    ) {
-        let scarce = MemoryPressure {
-            spare_ppm: spare_ppm(available, 1_000, 100_000),
-            ..MemoryPressure::default()
-        };
-        assert_eq!(memory_call(&scarce), (expected, reason));
-    }
-
-    #[test]
-    fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
-        let told = MemoryPressure {
-            spare_ppm: Some(1_000_000),
-            is_told_of_pressure: true,
-            ..MemoryPressure::default()
-        };
-        assert_eq!(memory_call(&told), (Brake::Stop, "memory-pressure"));
-    }
-
-    #[rstest]
-    #[case::plenty(u64::MAX, 0, 1, Some(u32::MAX))]
-    #[case::cut_off(1, 0, 3, Some(333_333))]
-    #[case::below(99, 100, 1_000, Some(0))]
-    #[case::without_allocatable(5, 0, 0, None)]
-    fn what_is_spare_is_a_share_of_allocatable(
-        #[case] available: u64,
-        #[case] threshold: u64,
-        #[case] raw: u64,
-        #[case] expected: Option<u32>,
-    ) {
-        assert_eq!(spare_ppm(available, threshold, raw), expected);
-    }
-
-    #[test]
-    fn a_memory_stop_holds_the_cpu() {
-        let mut brakes = Brakes::new(&Profile::Production.timing());
-        let memory = MemoryPressure {
-            node_ooms: 1,
-            ..MemoryPressure::default()
-        };
-        brakes.end_period(
-            &Pressure {
-                memory,
-                ..windows(0, 0)
-            },
-            Duration::from_secs(1),
-        );
-        assert_eq!(
-            (brakes.level(Resource::Memory), brakes.level(Resource::Cpu)),
-            (Brake::Stop, Brake::Hold)
-        );
-        assert_eq!(brakes.reason(Resource::Cpu), Some("oom"));
-    }
-}
+mod tests;

@@ -1,0 +1,488 @@
+//! The tables of agent.md, section 2.4: every row at its thresholds, and how long each level stays.
+
+use rstest::rstest;
+
+use super::*;
+use crate::estimate::Profile;
+
+fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
+    Pressure {
+        cpu: CpuPressure::Windows {
+            sigma8_ppm,
+            runq_p99_us,
+        },
+        memory: MemoryPressure::default(),
+    }
+}
+
+fn psi(some_ppm: u32, busy_ppm: u32) -> Pressure {
+    Pressure {
+        cpu: CpuPressure::Psi { some_ppm, busy_ppm },
+        memory: MemoryPressure::default(),
+    }
+}
+
+fn scarce(memory: MemoryPressure) -> Pressure {
+    Pressure {
+        memory,
+        ..windows(0, 0)
+    }
+}
+
+const MOST: u64 = u64::MAX;
+const ALL: u32 = 1_000_000;
+
+/// Every row for the CPU, from the kernel programs and from procfs, at and just below each threshold.
+#[rstest]
+#[case::no_idle_below(windows(19_999, MOST), Brake::Off)]
+#[case::no_idle(windows(20_000, 0), Brake::Hold)]
+#[case::contended_below(windows(99_999, MOST), Brake::Hold)]
+#[case::contended_without_waits(windows(100_000, 9999), Brake::Hold)]
+#[case::contended(windows(100_000, 10_000), Brake::Shed)]
+#[case::saturated_below(windows(299_999, MOST), Brake::Shed)]
+#[case::saturated_with_short_waits(windows(300_000, 24_999), Brake::Shed)]
+#[case::saturated(windows(300_000, 25_000), Brake::Stop)]
+#[case::waits_alone(windows(0, MOST), Brake::Off)]
+#[case::psi_below_hold(psi(99_999, ALL), Brake::Off)]
+#[case::psi_hold_while_not_busy(psi(100_000, 849_999), Brake::Off)]
+#[case::psi_hold(psi(100_000, 850_000), Brake::Hold)]
+#[case::psi_below_shed(psi(249_999, ALL), Brake::Hold)]
+#[case::psi_shed_while_less_busy(psi(250_000, 899_999), Brake::Hold)]
+#[case::psi_shed(psi(250_000, 900_000), Brake::Shed)]
+#[case::psi_below_stop(psi(499_999, ALL), Brake::Shed)]
+#[case::psi_stop_while_less_busy(psi(500_000, 949_999), Brake::Shed)]
+#[case::psi_stop(psi(500_000, 950_000), Brake::Stop)]
+#[case::psi_of_throttled_pods(psi(ALL, 849_999), Brake::Off)]
+fn cpu_rows_call_for_their_levels(#[case] pressure: Pressure, #[case] expected: Brake) {
+    assert_eq!(cpu_call(&pressure.cpu).0, expected);
+    // A single period sheds at most.
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    brakes.end_period(&pressure, Duration::from_secs(10));
+    assert_eq!(brakes.level(Resource::Cpu), expected.min(Brake::Shed));
+    assert_eq!(brakes.level(Resource::Memory), Brake::Off);
+}
+
+#[rstest]
+#[case::from_windows(windows(300_000, 25_000), windows(300_000, 24_999))]
+#[case::from_psi(psi(500_000, 950_000), psi(500_000, 949_999))]
+fn the_cpu_stops_after_three_periods_in_a_row(#[case] saturated: Pressure, #[case] less: Pressure) {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let periods = [saturated, saturated, less, saturated, saturated, saturated];
+    let levels = (1..).zip(periods).map(|(period, pressure)| {
+        brakes.end_period(&pressure, Duration::from_secs(10 * period));
+        (brakes.level(Resource::Cpu), brakes.has_stopped(Resource::Cpu))
+    });
+    let (shed, stop) = ((Brake::Shed, false), (Brake::Stop, true));
+    assert_eq!(levels.collect::<Vec<_>>(), [shed, shed, shed, shed, shed, stop]);
+}
+
+/// A row of the table for memory.
+struct Row {
+    reason: &'static str,
+    set: fn(&mut MemoryPressure, u32),
+    /// Does it count only with global reclaim, or where kubepods met its limit?
+    is_gated: bool,
+    /// The values from which on L1, L2 and L3 are called for.
+    from: [Option<u32>; 3],
+}
+
+const fn row(
+    reason: &'static str,
+    is_gated: bool,
+    from: [Option<u32>; 3],
+    set: fn(&mut MemoryPressure, u32),
+) -> Row {
+    Row {
+        reason,
+        set,
+        is_gated,
+        from,
+    }
+}
+
+/// All rows whose values rise; the others have tests of their own.
+const MEMORY_ROWS: [Row; 8] = [
+    row(
+        "memory-psi-some",
+        true,
+        [Some(10_000), Some(50_000), None],
+        |memory, ppm| memory.some_ppm = ppm,
+    ),
+    row(
+        "memory-psi-full",
+        true,
+        [None, Some(10_000), Some(50_000)],
+        |memory, ppm| memory.full_ppm = ppm,
+    ),
+    row(
+        "direct-reclaim",
+        false,
+        [Some(1), Some(100), Some(1000)],
+        |memory, ms| {
+            memory.direct_reclaim_ms = ms.into();
+        },
+    ),
+    row("refaults", true, [Some(50), Some(200), None], |memory, mb_s| {
+        memory.refault_mb_s = mb_s.into();
+    }),
+    row("swap-out", true, [Some(10), Some(100), None], |memory, mb_s| {
+        memory.swap_out_mb_s = mb_s.into();
+    }),
+    row("kubepods-limit", false, [Some(1), None, None], |memory, hits| {
+        memory.limit_hits = hits.into();
+    }),
+    row("kubepods-oom", false, [None, None, Some(1)], |memory, kills| {
+        memory.limit_ooms = kills.into();
+    }),
+    row("oom", false, [None, None, Some(1)], |memory, kills| {
+        memory.node_ooms = kills.into();
+    }),
+];
+
+impl Row {
+    /// The level that the table says, and whose it is.
+    fn expected(&self, value: u32) -> Call {
+        let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
+        let mut rows = levels.into_iter().zip(self.from);
+        let level = rows.rfind(|(_, from)| from.is_some_and(|from| value >= from));
+        level.map_or((Brake::Off, ""), |(level, _)| (level, self.reason))
+    }
+
+    /// Values at and around each threshold, and the extremes.
+    fn values(&self) -> impl Iterator<Item = u32> {
+        let around = self
+            .from
+            .into_iter()
+            .flatten()
+            .flat_map(|from| [from - 1, from, from + 1]);
+        around.chain([0, u32::MAX])
+    }
+
+    fn call(&self, value: u32, base: MemoryPressure) -> Call {
+        let mut memory = base;
+        (self.set)(&mut memory, value);
+        memory_call(&memory)
+    }
+}
+
+#[test]
+fn memory_rows_call_for_their_levels_at_their_thresholds() {
+    let reclaiming = MemoryPressure {
+        has_global_reclaim: true,
+        ..MemoryPressure::default()
+    };
+    for row in &MEMORY_ROWS {
+        for value in row.values() {
+            assert_eq!(
+                row.call(value, reclaiming),
+                row.expected(value),
+                "{} of {value}",
+                row.reason
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_that_a_pod_alone_can_move_count_with_global_reclaim_or_a_limit_event() {
+    let calm = MemoryPressure::default();
+    let at_limit = MemoryPressure {
+        limit_hits: 1,
+        ..calm
+    };
+    for row in &MEMORY_ROWS {
+        for value in row.values() {
+            let expected = row.expected(value);
+            let alone = if row.is_gated { (Brake::Off, "") } else { expected };
+            assert_eq!(
+                row.call(value, calm),
+                alone,
+                "{} of {value}, by itself",
+                row.reason
+            );
+            if row.reason != "kubepods-limit" {
+                // The event is a row too, and holds.
+                let level = expected.0.max(Brake::Hold);
+                assert_eq!(
+                    row.call(value, at_limit).0,
+                    level,
+                    "{} of {value}, at a limit",
+                    row.reason
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_strongest_row_counts() {
+    let many = MemoryPressure {
+        some_ppm: 10_000,
+        refault_mb_s: 200,
+        limit_hits: 3,
+        spare_ppm: Some(9_999),
+        has_global_reclaim: true,
+        ..MemoryPressure::default()
+    };
+    assert_eq!(memory_call(&many), (Brake::Stop, "memory-available"));
+    let spare_ppm = Some(50_000);
+    assert_eq!(
+        memory_call(&MemoryPressure { spare_ppm, ..many }),
+        (Brake::Shed, "refaults")
+    );
+}
+
+/// Calls of each resource that reach each level; the CPU's L3 takes three periods of them.
+fn callers() -> [(Resource, Brake, Pressure); 8] {
+    let memory = |direct_reclaim_ms, node_ooms, limit_ooms| {
+        scarce(MemoryPressure {
+            direct_reclaim_ms,
+            limit_ooms,
+            node_ooms,
+            ..MemoryPressure::default()
+        })
+    };
+    [
+        (Resource::Cpu, Brake::Hold, windows(20_000, 0)),
+        (Resource::Cpu, Brake::Shed, windows(100_000, 10_000)),
+        (Resource::Cpu, Brake::Stop, windows(300_000, 25_000)),
+        (Resource::Memory, Brake::Hold, memory(1, 0, 0)),
+        (Resource::Memory, Brake::Shed, memory(100, 0, 0)),
+        (Resource::Memory, Brake::Stop, memory(1000, 0, 0)),
+        (Resource::Memory, Brake::Stop, memory(0, 1, 0)),
+        (Resource::Memory, Brake::Stop, memory(0, 0, 1)),
+    ]
+}
+
+/// Seconds that L1, L2, L3, and L3 after an OOM kill stay.
+#[rstest]
+#[case(Profile::Production, (300, 600, 1800, 3600))]
+#[case(Profile::Demo, (2, 4, 6, 12))]
+fn each_level_stays_for_its_time(
+    #[case] profile: Profile,
+    #[case] (hold, shed, stop, oom): (u64, u64, u64, u64),
+) {
+    let calm = windows(0, 0);
+    for (resource, level, pressure) in callers() {
+        let MemoryPressure {
+            node_ooms,
+            limit_ooms,
+            ..
+        } = pressure.memory;
+        let seconds = match level {
+            Brake::Off => 0,
+            Brake::Hold => hold,
+            Brake::Shed => shed,
+            Brake::Stop if node_ooms + limit_ooms > 0 => oom,
+            Brake::Stop => stop,
+        };
+        let mut brakes = Brakes::new(&profile.timing());
+        let mut level_at = |at, pressure| {
+            brakes.end_period(pressure, at);
+            brakes.level(resource)
+        };
+        for second in [1, 2, 3] {
+            level_at(Duration::from_secs(second), &pressure);
+        }
+        let released = Duration::from_secs(3 + seconds);
+        let just_before = level_at(released.saturating_sub(Duration::from_nanos(1)), &calm);
+        assert_eq!(
+            (just_before, level_at(released, &calm)),
+            (level, Brake::Off),
+            "{pressure:?}"
+        );
+    }
+}
+
+#[test]
+fn a_level_that_is_released_leaves_the_weaker_ones_that_were_called_for_later() {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let mut level_at = |second, pressure| {
+        brakes.end_period(pressure, Duration::from_secs(second));
+        brakes.level(Resource::Cpu)
+    };
+    let (hold, shed, calm) = (windows(20_000, 0), windows(100_000, 10_000), windows(0, 0));
+    assert_eq!(level_at(10, &shed), Brake::Shed);
+    assert_eq!(level_at(500, &hold), Brake::Shed);
+    assert_eq!(level_at(609, &calm), Brake::Shed);
+    assert_eq!(level_at(610, &calm), Brake::Hold);
+    assert_eq!(level_at(800, &calm), Brake::Off);
+}
+
+#[test]
+fn an_oom_kill_makes_the_stop_of_memory_longer_and_not_that_of_the_cpu() {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let (saturated, calm) = (windows(300_000, 25_000), windows(0, 0));
+    let killed = Pressure {
+        memory: MemoryPressure {
+            node_ooms: 1,
+            ..MemoryPressure::default()
+        },
+        ..saturated
+    };
+    for (second, pressure) in [(1, &saturated), (2, &saturated), (3, &killed)] {
+        brakes.end_period(pressure, Duration::from_secs(second));
+    }
+    let mut levels_at = |second| {
+        brakes.end_period(&calm, Duration::from_secs(second));
+        [brakes.level(Resource::Cpu), brakes.level(Resource::Memory)]
+    };
+    assert_eq!(levels_at(1802), [Brake::Stop, Brake::Stop]);
+    assert_eq!(
+        levels_at(1803),
+        [Brake::Hold, Brake::Stop],
+        "held by the memory's"
+    );
+    assert_eq!(levels_at(3603), [Brake::Off, Brake::Off]);
+}
+
+#[test]
+fn a_period_that_comes_twice_or_late_extends_nothing() {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let killed = scarce(MemoryPressure {
+        node_ooms: 1,
+        ..MemoryPressure::default()
+    });
+    let (saturated, calm) = (windows(300_000, 25_000), windows(0, 0));
+    let at = Duration::from_secs;
+    brakes.end_period(
+        &Pressure {
+            cpu: saturated.cpu,
+            ..killed
+        },
+        at(100),
+    );
+    let (until, levels) = (
+        brakes.until(),
+        Resource::ALL.map(|resource| brakes.level(resource)),
+    );
+    assert_eq!(levels, [Brake::Shed, Brake::Stop]);
+    for late in [100, 100, 99, 10, 0] {
+        brakes.end_period(
+            &Pressure {
+                cpu: saturated.cpu,
+                ..killed
+            },
+            at(late),
+        );
+        assert_eq!(brakes.until(), until, "told again for {late}");
+        assert_eq!(
+            Resource::ALL.map(|resource| brakes.level(resource)),
+            levels,
+            "{late}"
+        );
+    }
+    // All is released: what is told of before that brings nothing back.
+    brakes.end_period(&calm, at(4000));
+    for late in [100, 4000] {
+        brakes.end_period(&calm, at(late));
+        assert_eq!(
+            Resource::ALL.map(|resource| brakes.level(resource)),
+            [Brake::Off; 2],
+            "{late}"
+        );
+    }
+    brakes.end_period(&killed, at(200));
+    assert_eq!(brakes.level(Resource::Memory), Brake::Off, "its hour is over");
+    brakes.end_period(&killed, at(500));
+    assert_eq!(
+        brakes.level(Resource::Memory),
+        Brake::Stop,
+        "99 seconds of its hour are left"
+    );
+}
+
+#[test]
+fn the_cpu_stops_only_in_the_third_period_and_lets_go_after_its_time() {
+    let mut brakes = Brakes::new(&Profile::Demo.timing());
+    let mut level_at = |second, pressure| {
+        brakes.end_period(&pressure, Duration::from_secs(second));
+        brakes.level(Resource::Cpu)
+    };
+    let saturated = windows(900_000, 90_000);
+    let levels = [1, 2, 3].map(|second| level_at(second, saturated));
+    assert_eq!(levels, [Brake::Shed, Brake::Shed, Brake::Stop]);
+    assert_eq!(level_at(8, windows(0, 0)), Brake::Stop);
+    assert_eq!(level_at(9, windows(0, 0)), Brake::Off);
+}
+
+#[test]
+fn a_pod_at_its_own_limit_does_not_brake_the_node() {
+    let pod_at_limit = MemoryPressure {
+        some_ppm: 900_000,
+        refault_mb_s: 999,
+        ..MemoryPressure::default()
+    };
+    assert_eq!(memory_call(&pod_at_limit).0, Brake::Off);
+    let of_node = MemoryPressure {
+        has_global_reclaim: true,
+        ..pod_at_limit
+    };
+    assert_eq!(memory_call(&of_node).0, Brake::Shed);
+}
+
+#[rstest]
+// A of 100,000 and a threshold of 1,000.
+#[case(6_000, Brake::Off, "")]
+#[case(5_999, Brake::Hold, "memory-available")]
+#[case(4_000, Brake::Hold, "memory-available")]
+#[case(3_999, Brake::Shed, "memory-available")]
+#[case(2_000, Brake::Shed, "memory-available")]
+#[case(1_999, Brake::Stop, "memory-available")]
+#[case(999, Brake::Stop, "memory-available")]
+fn memory_brakes_before_the_kubelet_evicts(
+    #[case] available: u64,
+    #[case] expected: Brake,
+    #[case] reason: &str,
+) {
+    let scarce = MemoryPressure {
+        spare_ppm: spare_ppm(available, 1_000, 100_000),
+        ..MemoryPressure::default()
+    };
+    assert_eq!(memory_call(&scarce), (expected, reason));
+}
+
+#[test]
+fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
+    let told = MemoryPressure {
+        spare_ppm: Some(1_000_000),
+        is_told_of_pressure: true,
+        ..MemoryPressure::default()
+    };
+    assert_eq!(memory_call(&told), (Brake::Stop, "memory-pressure"));
+}
+
+#[rstest]
+#[case::plenty(u64::MAX, 0, 1, Some(u32::MAX))]
+#[case::cut_off(1, 0, 3, Some(333_333))]
+#[case::below(99, 100, 1_000, Some(0))]
+#[case::without_allocatable(5, 0, 0, None)]
+fn what_is_spare_is_a_share_of_allocatable(
+    #[case] available: u64,
+    #[case] threshold: u64,
+    #[case] raw: u64,
+    #[case] expected: Option<u32>,
+) {
+    assert_eq!(spare_ppm(available, threshold, raw), expected);
+}
+
+#[test]
+fn a_memory_stop_holds_the_cpu() {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let memory = MemoryPressure {
+        node_ooms: 1,
+        ..MemoryPressure::default()
+    };
+    brakes.end_period(
+        &Pressure {
+            memory,
+            ..windows(0, 0)
+        },
+        Duration::from_secs(1),
+    );
+    assert_eq!(
+        (brakes.level(Resource::Memory), brakes.level(Resource::Cpu)),
+        (Brake::Stop, Brake::Hold)
+    );
+    assert_eq!(brakes.reason(Resource::Cpu), Some("oom"));
+}
