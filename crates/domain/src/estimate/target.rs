@@ -47,7 +47,9 @@ pub struct Slack {
 pub struct Target {
     /// The terms.
     pub slack: Slack,
-    /// The ratio.
+    /// A*: raw plus slack, scaled and within bounds, in milli-cores or bytes; A where nothing is known.
+    pub allocatable: u64,
+    /// The ratio: A* over A, rounded down.
     pub cents: Cents,
     /// Reason codes, most important first.
     pub reasons: Vec<&'static str>,
@@ -104,6 +106,7 @@ pub fn target(
     if valid_frames == 0 || slack.raw == 0 {
         return Target {
             slack: *slack,
+            allocatable: slack.raw,
             cents: Cents::ONE,
             reasons: vec!["no-history"],
         };
@@ -136,6 +139,7 @@ pub fn target(
     let cents = u32::try_from(allowed * 100 / raw).unwrap_or(u32::MAX);
     Target {
         slack: *slack,
+        allocatable: u64::try_from(allowed.max(0)).unwrap_or(u64::MAX),
         cents: Cents(cents),
         reasons,
     }

@@ -1,6 +1,5 @@
-//! The worked examples and invariants of agent.md, sections 2.7 and 2.10.
-
-use rstest::rstest;
+//! Whole estimators: what they come to, and what moves them. The worked examples and the invariants of agent.md,
+//! sections 2.7 and 2.10, have files of their own.
 
 use super::*;
 
@@ -20,62 +19,6 @@ fn cpu(peak: u64, warm_requests: u64, bound: u64) -> Slack {
         warm_requests,
         bound,
     })
-}
-
-#[rstest]
-#[case::cheap(13_900, 27_090, 30_000, 288, (15_290, 9100, 128, 40_320))]
-#[case::usage_grew(20_000, 27_090, 30_000, 288, (22_000, 2390, 107, 33_705))]
-#[case::near_target(25_000, 27_090, 30_000, 288, (27_500, -3110, 100, 31_500))]
-#[case::floor(25_000, 30_090, 33_000, 288, (27_500, -110, 105, 33_075))]
-#[case::young_history(13_900, 27_090, 30_000, 72, (15_290, 9100, 107, 33_705))]
-#[case::empty_node(700, 0, 0, 288, (770, -3470, 100, 31_500))]
-#[case::pod_left(12_100, 23_090, 26_000, 288, (13_310, 7080, 122, 38_430))]
-#[case::plain_histogram(13_900, 23_090, 26_000, 288, (15_290, 5100, 116, 36_540))]
-fn the_worked_examples_come_out(
-    #[case] peak: u64,
-    #[case] warm: u64,
-    #[case] bound: u64,
-    #[case] valid: u32,
-    #[case] (predicted, expected_slack, out, allocatable): (u64, i128, u32, u64),
-) {
-    let slack = cpu(peak, warm, bound);
-    assert_eq!(
-        (slack.predicted_peak, slack.slack, slack.safe),
-        (predicted, expected_slack, 28_800)
-    );
-    let cents = target(&slack, valid, 288, BOUNDS, false)
-        .cents
-        .max(floor_cents(bound, 31_500).min(Cents(105)));
-    assert_eq!((cents.0, 31_500 * u64::from(cents.0) / 100), (out, allocatable));
-}
-
-#[test]
-fn the_memory_example_comes_out() {
-    const MIB: u64 = 1 << 20;
-    let slack = slack(&Inputs {
-        resource: Resource::Memory,
-        capacity: 128_614 * MIB,
-        raw: 120_832 * MIB,
-        target_ppm: 900_000,
-        peak: 73_728 * MIB,
-        margin_ppm: MARGIN_PPM,
-        warm_requests: 98_304 * MIB,
-        bound: 106_496 * MIB,
-    });
-    assert_eq!(
-        target(
-            &slack,
-            288,
-            288,
-            Bounds {
-                min: Cents(100),
-                max: Cents(125)
-            },
-            false
-        )
-        .cents,
-        Cents(104)
-    );
 }
 
 #[test]
