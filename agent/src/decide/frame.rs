@@ -104,6 +104,9 @@ impl Frames {
     }
 
     /// Takes a poll; the frame, if the poll completes one.
+    ///
+    /// Time since boot never goes back. Should a poll say that it did, it ends nothing and opens no frame a second
+    /// time: its frame is void, and goes on until time is past it.
     pub(super) fn take(&mut self, poll: &Poll) -> Option<Ended> {
         let suspended_ns = poll.at.suspended_ns();
         let open = self.open.get_or_insert_with(|| Open {
@@ -129,7 +132,8 @@ impl Frames {
             open.mean.add(&second);
         }
         let index = poll.at.boottime_ns / self.frame_ns;
-        if index == open.index {
+        if index <= open.index {
+            open.is_void |= index < open.index;
             return None;
         }
         let next = Open {
@@ -335,6 +339,22 @@ mod tests {
                 (4 + hours, true)
             ]
         );
+    }
+
+    #[test]
+    fn a_poll_of_an_earlier_frame_ends_nothing_and_voids_the_frame() {
+        let mut frames = frames();
+        run(&mut frames, 4, &[1; 6]);
+        // Quarter 10 was of frame 2: back to frame 1, and on.
+        let mut early = poll(10, 1);
+        early.at = poll(5, 1).at;
+        frames.take_memory(1);
+        assert!(frames.take(&early).is_none());
+        let ended: Vec<_> = run(&mut frames, 11, &[1; 6])
+            .iter()
+            .map(|frame| (frame.index, frame.is_valid))
+            .collect();
+        assert_eq!(ended, [(2, false), (3, true)], "each once");
     }
 
     #[test]

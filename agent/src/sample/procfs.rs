@@ -223,6 +223,11 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
+    /// Is this CPU one of them?
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.0.binary_search(&cpu).is_ok()
+    }
+
     /// How many there are.
     pub fn count(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)

@@ -4,6 +4,9 @@
 //! after, so the walk goes backwards from the present state: a window without a slot was what the CPU did before the
 //! next slot, or what it does now. This holds for a task that runs on while we read, for a CPU that has been busy
 //! since before the programs were attached, and for one that has slept for minutes.
+//!
+//! A CPU that is not online does nothing, whatever its ring says: the idle task is its last, but where the kernel did
+//! not tell of that switch, as on a few virtual machines, the ring would say busy until the CPU comes back.
 
 use headroom_agent_ebpf::{
     Config, CpuRing, RQH_GENERATIONS, Slot,
@@ -67,7 +70,7 @@ pub struct Source<R> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    /// Busy time up to the start of window `next`; `None` while the CPU's state is not known.
+    /// Busy time up to the start of window `next`; `None` while the CPU's state is not known, or the CPU is offline.
     busy_ns: Option<u64>,
     waited: u64,
     switches: u64,
@@ -79,7 +82,7 @@ struct Cpu {
 struct Past {
     /// Busy nanoseconds and waited ticks of the windows that are over, newest first.
     windows: Vec<(u32, u32)>,
-    /// Busy time up to the end of the newest of them; `None` while the CPU's state is not known.
+    /// Busy time up to the end of the newest of them; `None` while the CPU's state is not known, or the CPU is offline.
     busy_ns: Option<u64>,
     /// What the CPU did before the oldest.
     was_busy: bool,
@@ -179,7 +182,8 @@ impl<R: Rings> Source<R> {
         Ok(Waits::new(gained))
     }
 
-    /// Adds up all CPUs and remembers their counters. Each sampled task stood for `factor` of them.
+    /// Adds up all CPUs and remembers their counters. Each sampled task stood for `factor` of them. Of a CPU that went
+    /// offline since the last poll, what it did up to its last transition counts.
     fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, factor: u64, tick: &Tick<'_>) -> Counts {
         let lost = stretch.first - self.next;
         let mut counts = Counts {
@@ -195,9 +199,10 @@ impl<R: Rings> Source<R> {
         self.cpus.resize(rings.len(), Cpu::default());
         self.has_unsettled = false;
         for ((number, ring), cpu) in (0_u32..).zip(rings).zip(&mut self.cpus) {
-            let is_unsettled = ring.state == UNKNOWN;
-            self.has_unsettled |= is_unsettled && tick.online.iter().any(|online| online == number);
-            let past = Past::read(ring, stretch, is_unsettled && seems_busy(tick, number));
+            let is_online = tick.online.contains(number);
+            self.has_unsettled |= is_online && ring.state == UNKNOWN;
+            let assumed = is_online.then(|| ring.state == UNKNOWN && seems_busy(tick, number));
+            let past = Past::read(ring, stretch, assumed);
             let seen: u64 = past.windows.iter().map(|(busy, _)| u64::from(*busy)).sum();
             counts.busy_ns += match (cpu.busy_ns, past.busy_ns) {
                 (Some(before), Some(now)) => now.saturating_sub(before),
@@ -268,14 +273,15 @@ impl<R: Rings> CounterSource for Source<R> {
 }
 
 impl Past {
-    /// Walks back from the present state. `assumed` is what the CPU does if the ring does not know.
-    fn read(ring: &CpuRing, stretch: Stretch, assumed: bool) -> Self {
+    /// Walks back from the present state. `assumed` is what the CPU does if the ring does not know; `None` if it is
+    /// offline.
+    fn read(ring: &CpuRing, stretch: Stretch, assumed: Option<bool>) -> Self {
         let Stretch { first, end, newest } = stretch;
         let last = ring.last >> W_SHIFT;
-        let mut is_busy = if ring.state == UNKNOWN {
-            assumed
-        } else {
-            ring.state == BUSY
+        let mut is_busy = match (assumed, ring.state) {
+            (None, _) => false,
+            (Some(assumed), UNKNOWN) => assumed,
+            (Some(_), state) => state == BUSY,
         };
         let mut past = Self::default();
         // Busy time that the ring's total counts and that lies in or after the present window.
@@ -295,9 +301,10 @@ impl Past {
         }
         let border = end << W_SHIFT;
         past.was_busy = is_busy;
-        past.busy_ns = match ring.state {
-            UNKNOWN => None,
-            BUSY if ring.last < border => Some(ring.busy + (border - ring.last)),
+        past.busy_ns = match (assumed, ring.state) {
+            // Back online, an offline CPU's total would count all the time it was away.
+            (None, _) | (_, UNKNOWN) => None,
+            (_, BUSY) if ring.last < border => Some(ring.busy + (border - ring.last)),
             _ => Some(ring.busy.saturating_sub(beyond)),
         };
         past

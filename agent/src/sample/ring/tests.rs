@@ -85,7 +85,12 @@ impl Rings for Fake {
 
 /// Polls at `now_ns` with CPUs 0 and 1 online and no word from `/proc/stat`.
 fn poll(source: &mut Source<Fake>, now_ns: u64) -> Counts {
-    let online = CpuSet::parse("0-1").unwrap();
+    poll_with(source, now_ns, "0-1")
+}
+
+/// The same with these CPUs online.
+fn poll_with(source: &mut Source<Fake>, now_ns: u64, online: &str) -> Counts {
+    let online = CpuSet::parse(online).unwrap();
     source
         .poll(&Tick {
             now_ns,
@@ -297,6 +302,59 @@ fn switch_that_was_missed_is_counted_and_made_good() {
     assert_eq!((counts.busy_ns, counts.missed_switches), (150 * MS, 1));
 }
 
+#[test]
+fn cpu_that_went_offline_while_its_ring_said_busy_is_not_busy_for_ever() {
+    let fake = Fake::with_cpus(2);
+    let mut source = fake.source();
+    fake.switch(0, START, false, false);
+    fake.switch(1, START, false, true);
+    let before = poll(&mut source, START + 250 * MS);
+    assert_eq!(before.busy_ns, before.until_ns - before.from_ns);
+
+    // Nobody told of its last switch.
+    for number in 2..=9 {
+        let counts = poll_with(&mut source, START + number * 250 * MS, "0");
+        assert_eq!((counts.busy_ns, counts.lost_windows), (0, 0), "poll {number}");
+        assert!(busy(&counts).iter().all(|busy| *busy == 0), "poll {number}");
+    }
+
+    // Back online the idle task leaves first: that tells what was missed, and nothing of the time away counts.
+    let back = START + 9 * 250 * MS + 10 * MS;
+    fake.0.lock().unwrap().rings[1].correct(back, false, 0);
+    fake.switch(1, back, false, true);
+    fake.switch(1, back + 50 * MS, true, false);
+    let counts = poll(&mut source, START + 2_500 * MS);
+    assert_eq!((counts.busy_ns, counts.missed_switches), (50 * MS, 1));
+    let counts = poll(&mut source, START + 2_750 * MS);
+    assert_eq!(counts.busy_ns, 0);
+}
+
+#[test]
+fn what_a_cpu_did_before_it_went_offline_counts() {
+    let fake = Fake::with_cpus(2);
+    let mut source = fake.source();
+    fake.switch(0, START, false, false);
+    fake.switch(1, START, false, true);
+    let before = poll(&mut source, START + 250 * MS);
+    let off = before.until_ns + 60 * MS;
+    fake.switch(1, off, true, false);
+    let counts = poll_with(&mut source, START + 500 * MS, "0");
+    assert_eq!((counts.from_ns, counts.busy_ns), (before.until_ns, 60 * MS));
+    let counts = poll_with(&mut source, START + 750 * MS, "0");
+    assert_eq!(counts.busy_ns, 0);
+}
+
+#[test]
+fn cpu_that_is_offline_and_never_switched_is_not_waited_for() {
+    let fake = Fake::with_cpus(2);
+    let mut source = fake.source();
+    fake.switch(0, START, false, false);
+    poll_with(&mut source, START + 250 * MS, "0");
+    assert!(!source.wants_stat());
+    poll(&mut source, START + 500 * MS);
+    assert!(source.wants_stat(), "online, and not known yet");
+}
+
 /// One CPU's life: it changes between idle and busy after each of these gaps.
 #[derive(Clone, Debug)]
 struct Life {
@@ -361,7 +419,7 @@ proptest! {
                     fake.switch(cpu, at, !is, is);
                 }
             }
-            let counts = poll(&mut source, now);
+            let counts = poll_with(&mut source, now, "0-3");
             let oracle = |from, until| lives.iter().map(|life| life.busy_between(from, until)).sum::<u64>();
             if !is_first || counts.lost_windows == 0 {
                 prop_assert_eq!(counts.busy_ns, oracle(counts.from_ns, counts.until_ns));
