@@ -41,6 +41,10 @@ pub struct Peak {
 
 impl Peak {
     /// P0: the highest conditioned peak, for memory at least the last one plus the worst climb.
+    ///
+    /// More use in a frame never lowers it, but for one thing that the formula has: a frame of memory with more use,
+    /// earlier than the last one, is a higher start of a climb, and may make the worst one smaller. Of 10, 50 and 100
+    /// it expects 190; had the first been 60, 150. More use in all frames alike, or in the last one, never lowers it.
     pub fn expected(&self) -> u64 {
         self.highest.max(self.last.saturating_add(self.climb))
     }
@@ -100,7 +104,8 @@ impl History {
         u32::try_from(self.slots.iter().filter(|slot| slot.peak.is_some()).count()).unwrap_or(u32::MAX)
     }
 
-    /// The conditioned peak; `None` without any valid frame. Memory may climb over `climb` frames.
+    /// The conditioned peak; `None` without any valid frame. Memory may climb over `climb` frames. What more use does
+    /// to it: [`Peak::expected`].
     pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>, climb: u32) -> Option<Peak> {
         let conditioned = self.conditioned(newcomers);
         let (newest, last) = conditioned.first().copied()?;
@@ -201,6 +206,25 @@ mod tests {
         let history = history(&[68_608, 72_704, 69_632]);
         assert_eq!(expected(&history, Resource::Memory, &[]), 69_632 + 4096);
         assert_eq!(expected(&history, Resource::Cpu, &[]), 72_704);
+    }
+
+    /// The one exception to "more use never lowers what is expected", as `Peak::expected` tells it.
+    #[test]
+    fn more_memory_in_an_earlier_frame_may_lower_what_is_expected() {
+        let expect = |peaks: &[u64], resource| expected(&history(peaks), resource, &[]);
+        let (plain, earlier) = ([10, 50, 100], [60, 50, 100]);
+        assert_eq!(expect(&plain, Resource::Memory), 100 + 90);
+        assert_eq!(expect(&earlier, Resource::Memory), 100 + 50);
+        assert_eq!(expect(&[60, 100, 150], Resource::Memory), 150 + 90, "all frames");
+        assert_eq!(
+            expect(&[10, 50, 150], Resource::Memory),
+            150 + 140,
+            "the last one"
+        );
+        assert_eq!(
+            [plain, earlier].map(|peaks| expect(&peaks, Resource::Cpu)),
+            [100, 100]
+        );
     }
 
     #[test]

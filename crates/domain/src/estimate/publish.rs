@@ -27,6 +27,9 @@ impl Default for Publication {
 
 impl Publication {
     /// Moves towards `target`: down at once, up only at frame ends, after `up_after` of them, unless held.
+    ///
+    /// From one state a lower target never leads to a higher ratio. Of two states it may, by the dead band: a node that
+    /// came down to 1.04 stays there under a target of 1.08, one that was at 1.00 goes up to 1.05.
     pub fn step(&mut self, target: Cents, is_frame_end: bool, is_held: bool, up_after: u32) {
         let Cents(target) = target;
         if target < self.published {
@@ -80,6 +83,8 @@ impl Publication {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn walk(publication: &mut Publication, targets: &[u32]) -> Vec<u32> {
@@ -116,6 +121,41 @@ mod tests {
         walk(&mut publication, &[128, 128]);
         publication.step(Cents(104), false, false, 3);
         assert_eq!(walk(&mut publication, &[128, 128, 128]), [100, 100, 105]);
+    }
+
+    #[test]
+    fn what_was_lower_may_end_higher_within_the_dead_band() {
+        let mut higher = Publication::default();
+        assert_eq!(walk(&mut higher, &[105, 105, 105, 104]), [100, 100, 105, 104]);
+        let mut lower = Publication::default();
+        assert_eq!(walk(&mut lower, &[103, 103, 103, 103]), [100; 4]);
+        assert_eq!(walk(&mut higher, &[108; 3]), [104; 3]);
+        assert_eq!(walk(&mut lower, &[108; 3]), [100, 100, 105]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        /// From any state, whatever is bound: a lower target and a stronger brake never lead to a higher ratio.
+        #[test]
+        fn less_never_leads_to_more(
+            (published, agreeing) in (50..300_u32, 0..5_u32),
+            (target, less) in (50..300_u32, 0..100_u32),
+            (is_frame_end, is_held) in any::<(bool, bool)>(),
+            (weaker, stronger) in (0..4_usize, 0..4_usize),
+            bound in 0..80_000_u64,
+        ) {
+            let raw = 31_500;
+            let moved = |target: u32, is_held, brake: usize| {
+                let mut publication = Publication { published, agreeing };
+                publication.step(Cents(target), is_frame_end, is_held, 3);
+                publication.brake(Brake::ALL[brake], floor_cents(bound, raw).0);
+                publication.out(bound, raw)
+            };
+            let more = moved(target, is_held, weaker.min(stronger));
+            prop_assert!(moved(target.saturating_sub(less), is_held, weaker.max(stronger)) <= more);
+            prop_assert!(moved(target, true, stronger) <= moved(target, is_held, stronger));
+        }
     }
 
     #[test]

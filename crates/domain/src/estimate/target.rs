@@ -96,6 +96,9 @@ pub fn slack(inputs: &Inputs) -> Slack {
 ///
 /// It is 1.00 without any valid frame, and where raw is zero: nothing can be a share of it. More valid frames than the
 /// ring has count as all of them. Where bounds contradict each other the upper one holds.
+///
+/// A higher predicted peak never raises A* or the ratio. So neither does more use, but where more memory in an earlier
+/// frame lowers the peak that is expected: [`super::Peak::expected`].
 pub fn target(
     slack: &Slack,
     valid_frames: u32,
