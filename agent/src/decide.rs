@@ -372,7 +372,7 @@ impl Decider {
             for (resource, capacity) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
                 let estimate = estimates.get_mut(resource);
                 estimate.capacity = capacity;
-                estimate.reasons = vec![blindness.code()];
+                estimate.reasons = vec![blindness.reason()];
             }
         }
         estimates

@@ -2,6 +2,7 @@
 
 mod directive;
 mod report;
+mod resource;
 mod rule;
 mod words;
 

@@ -1,7 +1,7 @@
 //! How much the agent sees, why not more, and what to do about it: one sentence for each case.
 
 use headroom_domain::{
-    estimate::View,
+    estimate::{Reason, View},
     hint::Sight,
     resource::{PerResource, Resource},
 };
@@ -56,12 +56,12 @@ pub enum Blindness {
 }
 
 impl Blindness {
-    /// The reason code in hints.
-    pub const fn code(&self) -> &'static str {
+    /// The reason in hints.
+    pub const fn reason(&self) -> Reason {
         match self {
-            Self::Capacity { .. } => "capacity-mismatch",
-            Self::NoDirective => "no-directive",
-            Self::NoFrame => "no-history",
+            Self::Capacity { .. } => Reason::CapacityMismatch,
+            Self::NoDirective => Reason::NoDirective,
+            Self::NoFrame => Reason::NoHistory,
         }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         };
         assert_eq!(compare(machine, &view(4000, 100_000)), Ok(()));
         let blindness = compare(machine, &view(4000, 99_999)).unwrap_err();
-        assert_eq!(blindness.code(), "capacity-mismatch");
+        assert_eq!(blindness.reason(), Reason::CapacityMismatch);
         assert!(
             blindness
                 .to_string()

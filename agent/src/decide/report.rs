@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::{Estimate, Profile, Timing},
-    hint::{Brake, NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    hint::{Brake, NodeHint, PodTrust, Sight, Signals},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -125,7 +125,7 @@ impl Decider {
             sight,
             timing: self.timing(),
             is_draining: false,
-            resources: estimates.map(|resource, estimate| resource_hint(estimate, *usage.get(resource))),
+            resources: estimates.map(|resource, estimate| estimate.hint(*usage.get(resource))),
             trust: trust.collect(),
             signals: self.signals(),
         })
@@ -151,6 +151,11 @@ impl Decider {
             psi_mem_full_ppm: memory.full_ppm,
             oom_kills: oom_kills.map_or(0, |(first, now)| now.saturating_sub(first)),
             prog_runs: self.runs(Hook::SchedSwitch).0,
+            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.psi_cpu_some_ppm),
+            mem_spare_bytes: self.spare_bytes(),
+            refault_mb_per_s: memory.refault_mb_s,
+            swap_out_mb_per_s: memory.swap_out_mb_s,
+            limit_hits: memory.limit_hits,
         }
     }
 
@@ -260,37 +265,5 @@ impl Decider {
             run_time_ns,
             ..ProgramStatus::of(verdict)
         }
-    }
-}
-
-fn resource_hint(estimate: &Estimate, usage: u64) -> ResourceHint {
-    let Estimate {
-        capacity,
-        raw: _,
-        slack,
-        peak,
-        target,
-        published,
-        coverage_ppm,
-        confidence_ppm: _,
-        margin_ppm,
-        accumulator_ppm: _,
-        is_latched: _,
-        brake,
-        reasons,
-    } = estimate;
-    ResourceHint {
-        capacity: *capacity,
-        usage,
-        peak: slack.peak,
-        peak_age_frames: peak.map_or(0, |peak| peak.frames_ago),
-        predicted_peak: slack.predicted_peak,
-        warm_requests: slack.warm_requests,
-        published: *published,
-        target: *target,
-        coverage_ppm: *coverage_ppm,
-        margin_ppm: *margin_ppm,
-        brake: *brake,
-        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
     }
 }

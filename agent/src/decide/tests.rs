@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    estimate::{PodRequest, PodUse},
+    estimate::{PodRequest, PodUse, confidence_ppm},
     hint::Brake,
     policy::{Bounds, Policy},
     ratio::Cents,
@@ -276,6 +276,30 @@ fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent
     assert_eq!((first.sight, first.resources.cpu.capacity), (Sight::Blind, 4_000));
     assert_eq!(first.resources.memory.capacity, MEMORY);
     assert_eq!(first.resources.cpu.reasons, ["no-history"]);
+}
+
+#[test]
+fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let (hint, status) = (decider.report().unwrap(), decider.status());
+    for (resource, said) in Resource::ALL.into_iter().zip(&status.resources) {
+        let part = hint.resources.get(resource);
+        let (highs, history) = (part.highs.unwrap(), said.history.unwrap());
+        assert_eq!(
+            (highs.highest, highs.last, highs.climb),
+            (history.highest, history.last, history.climb)
+        );
+        assert!(highs.highest > 0, "{highs:?}");
+        let calibration = part.calibration.unwrap();
+        assert_eq!(
+            (calibration.accumulator_ppm, calibration.is_latched),
+            (said.calibration.accumulator_ppm, said.calibration.is_latched)
+        );
+        assert_eq!(part.progress.unwrap().stepped.0, said.published_cents);
+        let confidence_ppm = confidence_ppm(part.coverage_ppm, part.warm_requests, said.bound);
+        assert_eq!(confidence_ppm, said.confidence_ppm);
+    }
 }
 
 #[test]

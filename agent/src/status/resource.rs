@@ -80,6 +80,7 @@ impl ResourceStatus {
             slack,
             peak: history,
             target,
+            progress: _,
             published,
             coverage_ppm,
             confidence_ppm,
@@ -124,7 +125,7 @@ impl ResourceStatus {
                 is_latched: *is_latched,
             },
             brake: brake.level(),
-            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            reasons: reasons.iter().map(|reason| reason.code().to_owned()).collect(),
         }
     }
 }

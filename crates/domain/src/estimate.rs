@@ -15,6 +15,8 @@ mod low;
 mod outcome;
 mod pods;
 mod publish;
+mod reason;
+mod result;
 mod snapshot;
 mod target;
 mod timing;
@@ -27,18 +29,20 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    brake::{Brakes, CpuPressure, MEMORY_PRESSURE, MemoryPressure, Pressure, spare_ppm},
+    brake::{Brakes, CpuPressure, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
     history::{History, Peak},
-    outcome::{LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome},
+    outcome::{LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome},
     pods::{MOST_TRACKED, Pods, Trust},
     publish::{Publication, STEP},
+    reason::{Reason, Stage},
+    result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
-    target::{Inputs, Slack, Target, floor_cents, slack, target},
+    target::{Inputs, Slack, Target, floor_cents, highest, slack, target},
     timing::{Profile, Timing, nearest_rank_p99},
 };
 use crate::{
-    hint::Brake,
+    hint::{Brake, Progress},
     policy::Bounds,
     ratio::Cents,
     resource::{PerResource, Resource},
@@ -101,37 +105,6 @@ pub struct View {
     pub bounds: PerResource<Bounds>,
     /// theta, in ppm.
     pub target_ppm: PerResource<u32>,
-}
-
-/// Everything about one resource that a report says and `explain` derives.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Estimate {
-    /// C.
-    pub capacity: u64,
-    /// A.
-    pub raw: u64,
-    /// T, P0, P, Rw, R, S and what follows from them.
-    pub slack: Slack,
-    /// Where P0 comes from and when it was; absent without any valid frame.
-    pub peak: Option<Peak>,
-    /// The ratio the publication moves towards.
-    pub target: Cents,
-    /// The ratio to apply.
-    pub published: Cents,
-    /// Share of the ring that is valid, in ppm.
-    pub coverage_ppm: u32,
-    /// Valid share of the ring, or trusted share of the requests, whichever is less, in ppm.
-    pub confidence_ppm: u32,
-    /// m: the margin, in ppm.
-    pub margin_ppm: u32,
-    /// M: what outcomes made of the margin, in ppm; up to 2,225,000.
-    pub accumulator_ppm: u32,
-    /// True while outcomes keep the node from being amplified.
-    pub is_latched: bool,
-    /// The brake in force.
-    pub brake: Brake,
-    /// Reason codes, most important first.
-    pub reasons: Vec<&'static str>,
 }
 
 /// The estimator of one node.
@@ -320,14 +293,13 @@ impl Estimator {
                 bound: self.pods.bound(resource),
             });
             let Bounds { min, max } = *view.bounds.get(resource);
-            let highest = if self.sees_kernel { max } else { HIGHEST_PROC };
             let target = target(
                 &slack,
                 history.valid_frames(),
                 self.timing.ring_frames,
                 Bounds {
                     min,
-                    max: max.min(highest),
+                    max: highest(max, self.sees_kernel),
                 },
                 self.outcomes.get(resource).is_latched(),
             );
@@ -354,7 +326,11 @@ impl Estimator {
             accumulator_ppm: outcome.accumulator_ppm(),
             is_latched: outcome.is_latched(),
             brake: self.brakes.level(resource),
-            reasons: vec!["no-directive"],
+            progress: Progress {
+                stepped: Cents::ONE,
+                agreeing_frames: 0,
+            },
+            reasons: vec![Reason::NoDirective],
             ..Estimate::default()
         };
         let (Some(view), Some(derived)) = (&self.view, self.derived.get(resource)) else {
@@ -366,11 +342,10 @@ impl Estimator {
         reasons.extend(self.brakes.reason(resource));
         reasons.extend(target.reasons.iter().copied());
         if published < target.cents {
-            reasons.push("rising");
+            reasons.push(Reason::Rising);
         } else if published > target.cents {
-            reasons.push("bound");
+            reasons.push(Reason::Bound);
         }
-        let trusted_ppm = ppm(target.slack.warm_requests, target.slack.bound);
         Estimate {
             capacity: *view.capacity.get(resource),
             raw: *view.raw.get(resource),
@@ -378,7 +353,8 @@ impl Estimator {
             peak: *peak,
             target: target.cents,
             published,
-            confidence_ppm: coverage_ppm.min(trusted_ppm),
+            progress: self.publication.get(resource).progress(),
+            confidence_ppm: confidence_ppm(coverage_ppm, target.slack.warm_requests, target.slack.bound),
             reasons,
             ..unknown
         }

@@ -91,8 +91,10 @@ pub struct ResourceHint {
     pub usage: u64,
     /// P0: the highest conditioned peak, before the margin.
     pub peak: u64,
-    /// How many frames before the last one that highest peak was; for people.
+    /// How many frames before the last one the highest conditioned peak was; for people.
     pub peak_age_frames: u64,
+    /// What P0 was made of; absent without any valid frame, and from agents that do not say so. For people.
+    pub highs: Option<Highs>,
     /// P: the predicted peak.
     pub predicted_peak: u64,
     /// Rw: requests of the pods that are trusted, weighted by trust.
@@ -101,14 +103,47 @@ pub struct ResourceHint {
     pub published: Cents,
     /// The ratio that the publication moves towards.
     pub target: Cents,
+    /// How far the publication has moved; absent from agents that do not say so. For people.
+    pub progress: Option<Progress>,
     /// Share of the history that is valid, in ppm.
     pub coverage_ppm: u32,
     /// m: the margin applied to the peak, in ppm.
     pub margin_ppm: u32,
+    /// What outcomes made of the margin; absent from agents that do not say so. For people.
+    pub calibration: Option<Calibration>,
     /// The brake in force.
     pub brake: Brake,
-    /// Reason codes, most important first.
+    /// Codes of [`Reason`](crate::estimate::Reason), most important first; a newer agent can have others.
     pub reasons: Vec<String>,
+}
+
+/// What P0 was made of. CPU counts in milli-cores, memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Highs {
+    /// max H: the highest conditioned peak.
+    pub highest: u64,
+    /// H\[t-1\]: the last conditioned peak, of the last valid frame.
+    pub last: u64,
+    /// G: the worst climb of memory; 0 for CPU.
+    pub climb: u64,
+}
+
+/// How far a publication has moved towards its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// The ratio that it has come to, before what is bound counts.
+    pub stepped: Cents,
+    /// Frames in a row whose target was higher by a step or more.
+    pub agreeing_frames: u32,
+}
+
+/// What outcomes made of the margin. See agent.md, section 2.5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calibration {
+    /// M, in ppm: 100,000 to 2,225,000.
+    pub accumulator_ppm: u32,
+    /// True while outcomes keep the node from being amplified.
+    pub is_latched: bool,
 }
 
 /// How far one pod's requests may be counted as warm.
@@ -147,6 +182,17 @@ pub struct Signals {
     pub oom_kills: u64,
     /// The kernel's own count of runs of the `sched_switch` program; 0 when it is not asked for.
     pub prog_runs: u64,
+    /// CPU pressure, some, in ppm. Waits under quotas count, too.
+    pub psi_cpu_some_ppm: u32,
+    /// Memory available above the kubelet's hard eviction threshold when it was least, in bytes; absent where that is not
+    /// known.
+    pub mem_spare_bytes: Option<u64>,
+    /// Pages that came back after reclaim, in MB/s.
+    pub refault_mb_per_s: u64,
+    /// Pages swapped out, in MB/s.
+    pub swap_out_mb_per_s: u64,
+    /// Times kubepods met its own memory limit.
+    pub limit_hits: u64,
 }
 
 /// One report of an agent: everything the webhook learns about a node.

@@ -1,18 +1,15 @@
 //! Reports of agents: [`wire::HintReport`] ↔ [`NodeHint`].
 
 use headroom_domain::{
-    hint::{Brake, NodeHint, PodTrust, ResourceHint, Signals},
-    ratio::Cents,
+    hint::{NodeHint, PodTrust, ResourceHint, Signals},
     resource::{PerResource, Resource},
 };
 
-use super::{LARGEST, MOST_PODS, WireError, known, name, ppm};
+use super::{
+    MOST_PODS, WireError, known, name, ppm,
+    resource::{resource_hint, resource_of},
+};
 use crate::v1alpha1 as wire;
-
-/// Most reason codes per resource.
-const MOST_REASONS: usize = 16;
-/// The highest ratio that is believed, in cents. The floor may publish more than any bound.
-const HIGHEST_CENTS: u32 = 10_000;
 
 impl TryFrom<wire::HintReport> for NodeHint {
     type Error = WireError;
@@ -71,6 +68,11 @@ fn measured(signals: wire::Signals) -> Result<Signals, WireError> {
         psi_mem_full_ppm,
         oom_kills,
         prog_runs,
+        psi_cpu_some_ppm,
+        mem_spare_bytes,
+        refault_mb_per_s,
+        swap_out_mb_per_s,
+        limit_hits,
     } = signals;
     Ok(Signals {
         sigma8_ppm: ppm("signals.sigma8_ppm", sigma8_ppm, 1_000_000)?,
@@ -83,6 +85,11 @@ fn measured(signals: wire::Signals) -> Result<Signals, WireError> {
         psi_mem_full_ppm: ppm("signals.psi_mem_full_ppm", psi_mem_full_ppm, 1_000_000)?,
         oom_kills,
         prog_runs,
+        psi_cpu_some_ppm: ppm("signals.psi_cpu_some_ppm", psi_cpu_some_ppm, 1_000_000)?,
+        mem_spare_bytes,
+        refault_mb_per_s,
+        swap_out_mb_per_s,
+        limit_hits,
     })
 }
 
@@ -111,61 +118,6 @@ fn both(resources: Vec<wire::Resource>) -> Result<PerResource<ResourceHint>, Wir
 
 fn short(text: &str) -> String {
     text.chars().take(40).collect()
-}
-
-fn resource_hint(resource: Resource, part: wire::Resource) -> Result<ResourceHint, WireError> {
-    let wire::Resource {
-        name: _,
-        capacity,
-        usage,
-        peak_p0,
-        predicted_peak,
-        warm_requests,
-        published_cents,
-        target_cents,
-        coverage_ppm,
-        margin_ppm,
-        brake,
-        reasons,
-        peak_age_frames,
-    } = part;
-    let field = |part: &str| format!("resources.{resource}.{part}");
-    let amount = |part: &str, value: u64| {
-        let most = *LARGEST.get(resource);
-        if value > most {
-            Err(WireError::new(field(part), format!("{value} is above {most}")))
-        } else {
-            Ok(value)
-        }
-    };
-    let cents = |part: &str, value: u32| {
-        if value > HIGHEST_CENTS {
-            Err(WireError::new(
-                field(part),
-                format!("{value} is above {HIGHEST_CENTS}"),
-            ))
-        } else {
-            Ok(Cents(value))
-        }
-    };
-    if reasons.len() > MOST_REASONS || reasons.iter().any(|reason| name("", reason.clone()).is_err()) {
-        return Err(WireError::new(field("reasons"), "are too many or not codes"));
-    }
-    Ok(ResourceHint {
-        capacity: amount("capacity", capacity)?,
-        usage: amount("usage", usage)?,
-        peak: amount("peak_p0", peak_p0)?,
-        peak_age_frames,
-        predicted_peak: amount("predicted_peak", predicted_peak)?,
-        warm_requests: amount("warm_requests", warm_requests)?,
-        published: cents("published_cents", published_cents)?,
-        target: cents("target_cents", target_cents)?,
-        coverage_ppm: ppm(&field("coverage_ppm"), coverage_ppm, 1_000_000)?,
-        margin_ppm: ppm(&field("margin_ppm"), margin_ppm, 1_000_000)?,
-        brake: Brake::from_level(brake)
-            .ok_or_else(|| WireError::new(field("brake"), format!("{brake} is above 3")))?,
-        reasons,
-    })
 }
 
 impl TryFrom<wire::Trust> for PodTrust {
@@ -223,38 +175,6 @@ impl From<&NodeHint> for wire::HintReport {
     }
 }
 
-fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Resource {
-    let ResourceHint {
-        capacity,
-        usage,
-        peak,
-        peak_age_frames,
-        predicted_peak,
-        warm_requests,
-        published,
-        target,
-        coverage_ppm,
-        margin_ppm,
-        brake,
-        reasons,
-    } = hint;
-    wire::Resource {
-        name: resource.name().to_owned(),
-        capacity: *capacity,
-        usage: *usage,
-        peak_p0: *peak,
-        predicted_peak: *predicted_peak,
-        warm_requests: *warm_requests,
-        published_cents: published.0,
-        target_cents: target.0,
-        coverage_ppm: *coverage_ppm,
-        margin_ppm: *margin_ppm,
-        brake: brake.level().into(),
-        reasons: reasons.clone(),
-        peak_age_frames: *peak_age_frames,
-    }
-}
-
 impl From<&PodTrust> for wire::Trust {
     fn from(trust: &PodTrust) -> Self {
         let PodTrust {
@@ -285,6 +205,11 @@ impl From<&Signals> for wire::Signals {
             psi_mem_full_ppm,
             oom_kills,
             prog_runs,
+            psi_cpu_some_ppm,
+            mem_spare_bytes,
+            refault_mb_per_s,
+            swap_out_mb_per_s,
+            limit_hits,
         } = *signals;
         Self {
             sigma8_ppm,
@@ -297,6 +222,11 @@ impl From<&Signals> for wire::Signals {
             psi_mem_full_ppm,
             oom_kills,
             prog_runs,
+            psi_cpu_some_ppm,
+            mem_spare_bytes,
+            refault_mb_per_s,
+            swap_out_mb_per_s,
+            limit_hits,
         }
     }
 }

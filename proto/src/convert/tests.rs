@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    hint::{Calibration, Highs, NodeHint, PodTrust, Progress, ResourceHint, Sight, Signals},
     policy::{Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
 };
@@ -30,6 +30,19 @@ fn hint() -> NodeHint {
             memory: ResourceHint {
                 capacity: 1 << 34,
                 published: Cents(100),
+                highs: Some(Highs {
+                    highest: 1 << 33,
+                    last: 1 << 32,
+                    climb: 1 << 20,
+                }),
+                progress: Some(Progress {
+                    stepped: Cents(95),
+                    agreeing_frames: 2,
+                }),
+                calibration: Some(Calibration {
+                    accumulator_ppm: 1_031_000,
+                    is_latched: true,
+                }),
                 ..ResourceHint::default()
             },
         },
@@ -42,6 +55,11 @@ fn hint() -> NodeHint {
         signals: Signals {
             sigma8_ppm: 3,
             prog_runs: 7,
+            psi_cpu_some_ppm: 11,
+            mem_spare_bytes: Some(12),
+            refault_mb_per_s: 13,
+            swap_out_mb_per_s: 14,
+            limit_hits: 15,
             ..Signals::default()
         },
     }
@@ -95,6 +113,18 @@ fn a_bad_report_is_refused_by_field() {
     assert_eq!(
         refused(|report| report.resources[1].coverage_ppm = 1_000_001),
         "resources.memory.coverage_ppm"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].highs.as_mut().unwrap().climb = u64::MAX),
+        "resources.memory.highs.climb"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].progress.as_mut().unwrap().stepped_cents = 10_001),
+        "resources.memory.progress.stepped_cents"
+    );
+    assert_eq!(
+        refused(|report| report.resources[1].calibration.as_mut().unwrap().accumulator_ppm = 2_226_000),
+        "resources.memory.calibration.accumulator_ppm"
     );
     assert_eq!(
         refused(|report| report.resources[0].reasons = vec!["two words".to_owned()]),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Timing;
+use super::{Reason, Timing};
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},
@@ -71,11 +71,8 @@ pub struct Pressure {
     pub memory: MemoryPressure,
 }
 
-/// The reason code of the Node's condition `MemoryPressure`.
-pub const MEMORY_PRESSURE: &str = "memory-pressure";
-
-/// A level and the code of the signal that called for it.
-type Call = (Brake, &'static str);
+/// A level and the signal that called for it; none without a brake.
+type Call = (Brake, Option<Reason>);
 
 /// The brakes of both resources, with their release times. See agent.md, section 2.4.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +92,7 @@ struct State {
     /// Until when each of L1, L2, L3 stays, in monotonic time.
     until: [Duration; 3],
     level: Brake,
-    reason: Option<&'static str>,
+    reason: Option<Reason>,
     /// Did the last period call for L3?
     has_stopped: bool,
 }
@@ -153,8 +150,8 @@ impl Brakes {
         for resource in Resource::ALL {
             let state = self.state.get_mut(resource);
             state.until = until.get(resource).map(|until| until.min(latest));
-            state.take((Brake::Off, ""), now, now, &self.release);
-            state.reason = (state.level > Brake::Off).then_some("brake-resumed");
+            state.take((Brake::Off, None), now, now, &self.release);
+            state.reason = (state.level > Brake::Off).then_some(Reason::BrakeResumed);
         }
     }
 
@@ -167,8 +164,8 @@ impl Brakes {
         }
     }
 
-    /// The code of the signal behind the level in force.
-    pub fn reason(&self, resource: Resource) -> Option<&'static str> {
+    /// The signal behind the level in force.
+    pub fn reason(&self, resource: Resource) -> Option<Reason> {
         match resource {
             Resource::Cpu if self.state.cpu.level < self.level(resource) => self.state.memory.reason,
             Resource::Cpu | Resource::Memory => self.state.get(resource).reason,
@@ -203,18 +200,18 @@ impl State {
         } else if called > Brake::Off
             && (called >= self.level || self.level != before || self.reason.is_none())
         {
-            self.reason = Some(reason);
+            self.reason = reason;
         }
     }
 }
 
 /// The first level whose row matches, strongest first.
-fn strongest(rows: &[(bool, Brake, &'static str)]) -> Call {
+fn strongest(rows: &[(bool, Brake, Reason)]) -> Call {
     let called = rows
         .iter()
         .filter(|(is_met, _, _)| *is_met)
         .max_by_key(|(_, brake, _)| *brake);
-    called.map_or((Brake::Off, ""), |&(_, brake, reason)| (brake, reason))
+    called.map_or((Brake::Off, None), |&(_, brake, reason)| (brake, Some(reason)))
 }
 
 fn cpu_call(pressure: &CpuPressure) -> Call {
@@ -226,19 +223,31 @@ fn cpu_call(pressure: &CpuPressure) -> Call {
             (
                 sigma8_ppm >= 300_000 && runq_p99_us >= 25_000,
                 Brake::Stop,
-                "cpu-saturated",
+                Reason::CpuSaturated,
             ),
             (
                 sigma8_ppm >= 100_000 && runq_p99_us >= 10_000,
                 Brake::Shed,
-                "cpu-contended",
+                Reason::CpuContended,
             ),
-            (sigma8_ppm >= 20_000, Brake::Hold, "cpu-no-idle"),
+            (sigma8_ppm >= 20_000, Brake::Hold, Reason::CpuNoIdle),
         ]),
         CpuPressure::Psi { some_ppm, busy_ppm } => strongest(&[
-            (some_ppm >= 500_000 && busy_ppm >= 950_000, Brake::Stop, "cpu-psi"),
-            (some_ppm >= 250_000 && busy_ppm >= 900_000, Brake::Shed, "cpu-psi"),
-            (some_ppm >= 100_000 && busy_ppm >= 850_000, Brake::Hold, "cpu-psi"),
+            (
+                some_ppm >= 500_000 && busy_ppm >= 950_000,
+                Brake::Stop,
+                Reason::CpuPsi,
+            ),
+            (
+                some_ppm >= 250_000 && busy_ppm >= 900_000,
+                Brake::Shed,
+                Reason::CpuPsi,
+            ),
+            (
+                some_ppm >= 100_000 && busy_ppm >= 850_000,
+                Brake::Hold,
+                Reason::CpuPsi,
+            ),
         ]),
     }
 }
@@ -261,24 +270,40 @@ fn memory_call(pressure: &MemoryPressure) -> Call {
     let is_of_node = has_global_reclaim || limit_hits > 0;
     let is_spare_below = |ppm| spare_ppm.is_some_and(|spare| spare < ppm);
     strongest(&[
-        (node_ooms > 0, Brake::Stop, "oom"),
-        (limit_ooms > 0, Brake::Stop, "kubepods-oom"),
-        (is_of_node && full_ppm >= 50_000, Brake::Stop, "memory-psi-full"),
-        (direct_reclaim_ms >= 1000, Brake::Stop, "direct-reclaim"),
-        (is_told_of_pressure, Brake::Stop, MEMORY_PRESSURE),
-        (is_spare_below(10_000), Brake::Stop, "memory-available"),
-        (is_of_node && full_ppm >= 10_000, Brake::Shed, "memory-psi-full"),
-        (is_of_node && some_ppm >= 50_000, Brake::Shed, "memory-psi-some"),
-        (direct_reclaim_ms >= 100, Brake::Shed, "direct-reclaim"),
-        (is_of_node && refault_mb_s >= 200, Brake::Shed, "refaults"),
-        (is_of_node && swap_out_mb_s >= 100, Brake::Shed, "swap-out"),
-        (is_spare_below(30_000), Brake::Shed, "memory-available"),
-        (is_of_node && some_ppm >= 10_000, Brake::Hold, "memory-psi-some"),
-        (direct_reclaim_ms > 0, Brake::Hold, "direct-reclaim"),
-        (is_of_node && refault_mb_s >= 50, Brake::Hold, "refaults"),
-        (is_of_node && swap_out_mb_s >= 10, Brake::Hold, "swap-out"),
-        (limit_hits > 0, Brake::Hold, "kubepods-limit"),
-        (is_spare_below(50_000), Brake::Hold, "memory-available"),
+        (node_ooms > 0, Brake::Stop, Reason::Oom),
+        (limit_ooms > 0, Brake::Stop, Reason::KubepodsOom),
+        (
+            is_of_node && full_ppm >= 50_000,
+            Brake::Stop,
+            Reason::MemoryPsiFull,
+        ),
+        (direct_reclaim_ms >= 1000, Brake::Stop, Reason::DirectReclaim),
+        (is_told_of_pressure, Brake::Stop, Reason::MemoryPressure),
+        (is_spare_below(10_000), Brake::Stop, Reason::MemoryAvailable),
+        (
+            is_of_node && full_ppm >= 10_000,
+            Brake::Shed,
+            Reason::MemoryPsiFull,
+        ),
+        (
+            is_of_node && some_ppm >= 50_000,
+            Brake::Shed,
+            Reason::MemoryPsiSome,
+        ),
+        (direct_reclaim_ms >= 100, Brake::Shed, Reason::DirectReclaim),
+        (is_of_node && refault_mb_s >= 200, Brake::Shed, Reason::Refaults),
+        (is_of_node && swap_out_mb_s >= 100, Brake::Shed, Reason::SwapOut),
+        (is_spare_below(30_000), Brake::Shed, Reason::MemoryAvailable),
+        (
+            is_of_node && some_ppm >= 10_000,
+            Brake::Hold,
+            Reason::MemoryPsiSome,
+        ),
+        (direct_reclaim_ms > 0, Brake::Hold, Reason::DirectReclaim),
+        (is_of_node && refault_mb_s >= 50, Brake::Hold, Reason::Refaults),
+        (is_of_node && swap_out_mb_s >= 10, Brake::Hold, Reason::SwapOut),
+        (limit_hits > 0, Brake::Hold, Reason::KubepodsLimit),
+        (is_spare_below(50_000), Brake::Hold, Reason::MemoryAvailable),
     ])
 }
 

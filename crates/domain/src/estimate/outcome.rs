@@ -10,6 +10,8 @@ use super::{Timing, snapshot::Shift};
 pub const MARGIN_PPM: u32 = 100_000;
 /// The largest margin that is applied, in ppm; amplification latches off where M reaches it.
 pub const LARGEST_MARGIN_PPM: u32 = 1_000_000;
+/// M never reaches more than this, in ppm.
+pub const LARGEST_ACCUMULATOR_PPM: u32 = 2_225_999;
 /// M at or below which a latch lets go, in ppm.
 const RELEASE_PPM: u32 = 500_000;
 /// What a bad outcome adds to M, in ppm: eta × (1 - alpha), eta = 0.05, alpha = 0.02.
@@ -136,7 +138,7 @@ impl Outcome {
             && self
                 .every
                 .is_none_or(|every| Some(every) == Self::new(timing).every)
-            && (MARGIN_PPM..2_226_000).contains(&self.accumulator_ppm)
+            && (MARGIN_PPM..=LARGEST_ACCUMULATOR_PPM).contains(&self.accumulator_ppm)
             && is_open
             && frames().is_sorted()
             && frames().chain(self.last_hour).all(|frame| frame <= last)
@@ -342,7 +344,7 @@ mod tests {
                     outcome.decide(frame, is_amplified);
                     frame += 1;
                     prop_assert!(outcome.open.len() <= 24);
-                    prop_assert!((MARGIN_PPM..2_226_000).contains(&outcome.accumulator_ppm()));
+                    prop_assert!((MARGIN_PPM..=LARGEST_ACCUMULATOR_PPM).contains(&outcome.accumulator_ppm()));
                     prop_assert!(bad * 50 <= outcomes + 43 * 50, "{bad} of {outcomes}");
                 }
             }

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::floor_cents;
-use crate::{hint::Brake, ratio::Cents};
+use crate::{
+    hint::{Brake, Progress},
+    ratio::Cents,
+};
 
 /// Least difference that makes the ratio rise, and the largest rise per frame, in cents.
 pub const STEP: u32 = 5;
@@ -66,6 +69,14 @@ impl Publication {
                 self.published -= free - free / 2;
             }
             Brake::Stop => self.stop(),
+        }
+    }
+
+    /// How far it has come, before what is bound counts.
+    pub const fn progress(&self) -> Progress {
+        Progress {
+            stepped: Cents(self.published),
+            agreeing_frames: self.agreeing,
         }
     }
 

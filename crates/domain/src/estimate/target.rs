@@ -1,5 +1,6 @@
 //! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See agent.md, section 2.3.
 
+use super::{HIGHEST_PROC, Reason};
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};
 
 /// What slack is computed from.
@@ -51,8 +52,12 @@ pub struct Target {
     pub allocatable: u64,
     /// The ratio: A* over A, rounded down.
     pub cents: Cents,
-    /// Reason codes, most important first.
-    pub reasons: Vec<&'static str>,
+    /// S': what counts of S.
+    pub scaled: i128,
+    /// A*: raw and S', within bounds; in milli-cores or bytes.
+    pub allowed: i128,
+    /// Why, most important first.
+    pub reasons: Vec<Reason>,
 }
 
 /// `value` × `ppm` / 10⁶, rounded down.
@@ -111,32 +116,34 @@ pub fn target(
             slack: *slack,
             allocatable: slack.raw,
             cents: Cents::ONE,
-            reasons: vec!["no-history"],
+            scaled: 0,
+            allowed: slack.raw.into(),
+            reasons: vec![Reason::NoHistory],
         };
     }
     let raw = i128::from(slack.raw);
     let mut reasons = Vec::new();
     let scaled = if slack.slack > 0 && is_latched {
-        reasons.push("margin-latched");
+        reasons.push(Reason::MarginLatched);
         0
     } else if slack.slack > 0 {
-        reasons.push("slack");
+        reasons.push(Reason::Slack);
         if valid_frames < ring_frames {
-            reasons.push("coverage");
+            reasons.push(Reason::Coverage);
         }
         let ring_frames = ring_frames.max(1);
         slack.slack * i128::from(valid_frames.min(ring_frames)) / i128::from(ring_frames)
     } else {
-        reasons.push("no-slack");
+        reasons.push(Reason::NoSlack);
         slack.slack
     };
     let lowest = (raw * i128::from(bounds.min.0) + 99) / 100;
     let highest = raw * i128::from(bounds.max.0) / 100;
     let wanted = raw + scaled;
     if wanted > highest {
-        reasons.push("clamped-max");
+        reasons.push(Reason::ClampedMax);
     } else if wanted < lowest {
-        reasons.push("clamped-min");
+        reasons.push(Reason::ClampedMin);
     }
     let allowed = wanted.max(lowest).min(highest);
     let cents = u32::try_from(allowed * 100 / raw).unwrap_or(u32::MAX);
@@ -144,8 +151,15 @@ pub fn target(
         slack: *slack,
         allocatable: u64::try_from(allowed.max(0)).unwrap_or(u64::MAX),
         cents: Cents(cents),
+        scaled,
+        allowed,
         reasons,
     }
+}
+
+/// The highest ratio: `max` of the policy, and no more than [`HIGHEST_PROC`] on the word of procfs alone.
+pub fn highest(max: Cents, sees_kernel: bool) -> Cents {
+    if sees_kernel { max } else { max.min(HIGHEST_PROC) }
 }
 
 /// The smallest ratio that covers what is bound: ceil(R × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is

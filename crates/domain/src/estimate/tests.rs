@@ -135,7 +135,10 @@ fn without_a_view_nothing_is_amplified() {
     let mut estimator = example_one(false);
     estimator.clear_view();
     let cpu = estimator.estimates().cpu;
-    assert_eq!((cpu.published, cpu.reasons), (Cents::ONE, vec!["no-directive"]));
+    assert_eq!(
+        (cpu.published, cpu.reasons),
+        (Cents::ONE, vec![Reason::NoDirective])
+    );
 }
 
 #[test]
@@ -193,7 +196,7 @@ fn what_came_of_ratios_moves_the_margin_until_it_latches_and_lets_go() {
     assert_eq!((cpu.accumulator_ppm, cpu.is_latched), (1_031_000, true));
     assert_eq!(
         (cpu.margin_ppm, cpu.target, cpu.reasons[0]),
-        (1_000_000, Cents::ONE, "margin-latched")
+        (1_000_000, Cents::ONE, Reason::MarginLatched)
     );
     assert_eq!(
         estimator.estimates().memory.accumulator_ppm,

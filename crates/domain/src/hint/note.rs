@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{Brake, NodeHint};
-use crate::{estimate::MEMORY_PRESSURE, ratio::Cents, resource::PerResource};
+use crate::{estimate::Reason, ratio::Cents, resource::PerResource};
 
 /// The layout version that is written and read.
 const VERSION: u32 = 1;
@@ -128,9 +128,10 @@ impl Note {
         let at_least = |part: &mut NoteResource, brake: Brake| part.brake = part.brake.max(brake.level());
         at_least(&mut self.memory, Brake::Stop);
         at_least(&mut self.cpu, Brake::Hold);
-        self.why.retain(|reason| reason != MEMORY_PRESSURE);
+        let short_of_memory = Reason::MemoryPressure.code();
+        self.why.retain(|reason| reason != short_of_memory);
         self.why.truncate(MOST_REASONS - 1);
-        self.why.insert(0, MEMORY_PRESSURE.to_owned());
+        self.why.insert(0, short_of_memory.to_owned());
         self
     }
 

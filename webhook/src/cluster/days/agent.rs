@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
     estimate::{
-        Boot, CpuPressure, Estimate, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile,
-        Snapshot, Timing, View,
+        Boot, CpuPressure, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile, Snapshot,
+        Timing, View,
     },
-    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    hint::{NodeHint, PodTrust, Sight, Signals},
     resource::PerResource,
 };
 use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
@@ -161,31 +161,10 @@ impl Agent {
             sight: if is_blind { Sight::Blind } else { Sight::Full },
             timing: Profile::Production,
             is_draining: false,
-            resources: self.estimator.estimates().map(|_, estimate| told(estimate)),
+            resources: self.estimator.estimates().map(|_, estimate| estimate.hint(0)),
             trust: trust.collect(),
             signals: Signals::default(),
         };
         Some(wire::HintReport::from(&hint).try_into().expect("a hint"))
-    }
-}
-
-fn told(estimate: &Estimate) -> ResourceHint {
-    ResourceHint {
-        capacity: estimate.capacity,
-        usage: 0,
-        peak: estimate.slack.peak,
-        peak_age_frames: estimate.peak.map_or(0, |peak| peak.frames_ago),
-        predicted_peak: estimate.slack.predicted_peak,
-        warm_requests: estimate.slack.warm_requests,
-        published: estimate.published,
-        target: estimate.target,
-        coverage_ppm: estimate.coverage_ppm,
-        margin_ppm: estimate.margin_ppm,
-        brake: estimate.brake,
-        reasons: estimate
-            .reasons
-            .iter()
-            .map(|reason| (*reason).to_owned())
-            .collect(),
     }
 }

@@ -78,7 +78,7 @@ fn the_cpu_stops_after_three_periods_in_a_row(#[case] saturated: Pressure, #[cas
 
 /// A row of the table for memory.
 struct Row {
-    reason: &'static str,
+    reason: Reason,
     set: fn(&mut MemoryPressure, u32),
     /// Does it count only with global reclaim, or where kubepods met its limit?
     is_gated: bool,
@@ -87,7 +87,7 @@ struct Row {
 }
 
 const fn row(
-    reason: &'static str,
+    reason: Reason,
     is_gated: bool,
     from: [Option<u32>; 3],
     set: fn(&mut MemoryPressure, u32),
@@ -103,38 +103,38 @@ const fn row(
 /// All rows whose values rise; the others have tests of their own.
 const MEMORY_ROWS: [Row; 8] = [
     row(
-        "memory-psi-some",
+        Reason::MemoryPsiSome,
         true,
         [Some(10_000), Some(50_000), None],
         |memory, ppm| memory.some_ppm = ppm,
     ),
     row(
-        "memory-psi-full",
+        Reason::MemoryPsiFull,
         true,
         [None, Some(10_000), Some(50_000)],
         |memory, ppm| memory.full_ppm = ppm,
     ),
     row(
-        "direct-reclaim",
+        Reason::DirectReclaim,
         false,
         [Some(1), Some(100), Some(1000)],
         |memory, ms| {
             memory.direct_reclaim_ms = ms.into();
         },
     ),
-    row("refaults", true, [Some(50), Some(200), None], |memory, mb_s| {
+    row(Reason::Refaults, true, [Some(50), Some(200), None], |memory, mb_s| {
         memory.refault_mb_s = mb_s.into();
     }),
-    row("swap-out", true, [Some(10), Some(100), None], |memory, mb_s| {
+    row(Reason::SwapOut, true, [Some(10), Some(100), None], |memory, mb_s| {
         memory.swap_out_mb_s = mb_s.into();
     }),
-    row("kubepods-limit", false, [Some(1), None, None], |memory, hits| {
+    row(Reason::KubepodsLimit, false, [Some(1), None, None], |memory, hits| {
         memory.limit_hits = hits.into();
     }),
-    row("kubepods-oom", false, [None, None, Some(1)], |memory, kills| {
+    row(Reason::KubepodsOom, false, [None, None, Some(1)], |memory, kills| {
         memory.limit_ooms = kills.into();
     }),
-    row("oom", false, [None, None, Some(1)], |memory, kills| {
+    row(Reason::Oom, false, [None, None, Some(1)], |memory, kills| {
         memory.node_ooms = kills.into();
     }),
 ];
@@ -145,7 +145,7 @@ impl Row {
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
         let mut rows = levels.into_iter().zip(self.from);
         let level = rows.rfind(|(_, from)| from.is_some_and(|from| value >= from));
-        level.map_or((Brake::Off, ""), |(level, _)| (level, self.reason))
+        level.map_or((Brake::Off, None), |(level, _)| (level, Some(self.reason)))
     }
 
     /// Values at and around each threshold, and the extremes.
@@ -176,7 +176,7 @@ fn memory_rows_call_for_their_levels_at_their_thresholds() {
             assert_eq!(
                 row.call(value, reclaiming),
                 row.expected(value),
-                "{} of {value}",
+                "{:?} of {value}",
                 row.reason
             );
         }
@@ -193,20 +193,20 @@ fn rows_that_a_pod_alone_can_move_count_with_global_reclaim_or_a_limit_event() {
     for row in &MEMORY_ROWS {
         for value in row.values() {
             let expected = row.expected(value);
-            let alone = if row.is_gated { (Brake::Off, "") } else { expected };
+            let alone = if row.is_gated { (Brake::Off, None) } else { expected };
             assert_eq!(
                 row.call(value, calm),
                 alone,
-                "{} of {value}, by itself",
+                "{:?} of {value}, by itself",
                 row.reason
             );
-            if row.reason != "kubepods-limit" {
+            if row.reason != Reason::KubepodsLimit {
                 // The event is a row too, and holds.
                 let level = expected.0.max(Brake::Hold);
                 assert_eq!(
                     row.call(value, at_limit).0,
                     level,
-                    "{} of {value}, at a limit",
+                    "{:?} of {value}, at a limit",
                     row.reason
                 );
             }
@@ -224,11 +224,11 @@ fn the_strongest_row_counts() {
         has_global_reclaim: true,
         ..MemoryPressure::default()
     };
-    assert_eq!(memory_call(&many), (Brake::Stop, "memory-available"));
+    assert_eq!(memory_call(&many), (Brake::Stop, Some(Reason::MemoryAvailable)));
     let spare_ppm = Some(50_000);
     assert_eq!(
         memory_call(&MemoryPressure { spare_ppm, ..many }),
-        (Brake::Shed, "refaults")
+        (Brake::Shed, Some(Reason::Refaults))
     );
 }
 
@@ -423,17 +423,17 @@ fn a_pod_at_its_own_limit_does_not_brake_the_node() {
 
 #[rstest]
 // A of 100,000 and a threshold of 1,000.
-#[case(6_000, Brake::Off, "")]
-#[case(5_999, Brake::Hold, "memory-available")]
-#[case(4_000, Brake::Hold, "memory-available")]
-#[case(3_999, Brake::Shed, "memory-available")]
-#[case(2_000, Brake::Shed, "memory-available")]
-#[case(1_999, Brake::Stop, "memory-available")]
-#[case(999, Brake::Stop, "memory-available")]
+#[case(6_000, Brake::Off, None)]
+#[case(5_999, Brake::Hold, Some(Reason::MemoryAvailable))]
+#[case(4_000, Brake::Hold, Some(Reason::MemoryAvailable))]
+#[case(3_999, Brake::Shed, Some(Reason::MemoryAvailable))]
+#[case(2_000, Brake::Shed, Some(Reason::MemoryAvailable))]
+#[case(1_999, Brake::Stop, Some(Reason::MemoryAvailable))]
+#[case(999, Brake::Stop, Some(Reason::MemoryAvailable))]
 fn memory_brakes_before_the_kubelet_evicts(
     #[case] available: u64,
     #[case] expected: Brake,
-    #[case] reason: &str,
+    #[case] reason: Option<Reason>,
 ) {
     let scarce = MemoryPressure {
         spare_ppm: spare_ppm(available, 1_000, 100_000),
@@ -449,7 +449,7 @@ fn the_kubelets_own_word_stops_memory_whatever_is_measured() {
         is_told_of_pressure: true,
         ..MemoryPressure::default()
     };
-    assert_eq!(memory_call(&told), (Brake::Stop, "memory-pressure"));
+    assert_eq!(memory_call(&told), (Brake::Stop, Some(Reason::MemoryPressure)));
 }
 
 #[rstest]
@@ -484,5 +484,5 @@ fn a_memory_stop_holds_the_cpu() {
         (brakes.level(Resource::Memory), brakes.level(Resource::Cpu)),
         (Brake::Stop, Brake::Hold)
     );
-    assert_eq!(brakes.reason(Resource::Cpu), Some("oom"));
+    assert_eq!(brakes.reason(Resource::Cpu), Some(Reason::Oom));
 }

@@ -253,7 +253,7 @@ fn a_brake_that_was_resumed_says_so() {
     };
     let mut resumed = Estimator::resume(TIMING, estimator.snapshot(SAVED), lapse).unwrap();
     resumed.set_view(view(&["a", "b"]));
-    assert_eq!(resumed.estimates().cpu.reasons[0], "brake-resumed");
+    assert_eq!(resumed.estimates().cpu.reasons[0].code(), "brake-resumed");
 }
 
 #[test]
