@@ -31,6 +31,17 @@ pub fn percent(ppm: u32) -> String {
     format!("{}.{}%", ppm / 10_000, ppm % 10_000 / 1000)
 }
 
+/// A fraction in percent with all its decimals, at least one: `90.0%`, `87.55%`.
+pub fn exact_percent(ppm: u32) -> String {
+    let decimals = format!("{:04}", ppm % 10_000);
+    let trimmed = decimals.trim_end_matches('0');
+    format!(
+        "{}.{}%",
+        ppm / 10_000,
+        if trimmed.is_empty() { "0" } else { trimmed }
+    )
+}
+
 /// A short time: `16us`, `1.0ms`, `134ms`, `1.1s`; rounded.
 #[expect(clippy::cast_precision_loss, reason = "rounded to one decimal anyway")]
 pub fn duration(nanoseconds: u64) -> String {
@@ -95,6 +106,12 @@ mod tests {
             (percent(999_999), percent(1_000_000), percent(50)),
             ("99.9%".into(), "100.0%".into(), "0.0%".into())
         );
+    }
+
+    #[test]
+    fn a_fraction_to_calculate_with_is_whole() {
+        let texts = [900_000, 875_500, 1_031_000, 1, 0].map(exact_percent);
+        assert_eq!(texts, ["90.0%", "87.55%", "103.1%", "0.0001%", "0.0%"]);
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct Args {
         default_value_t
     )]
     pub output: Format,
+    /// The same as `--output json`.
+    #[arg(long, global = true, env = "HEADROOM_JSON")]
+    pub json: bool,
     /// What to ask.
     #[command(subcommand)]
     pub command: Command,
@@ -107,10 +110,12 @@ Examples:
     },
     /// Why a node has the allocatable it has: policy, report, each rule in order, result.
     #[command(after_help = "\
-The rules are those of a write of the node's status, were it made now; above them stands how the agent came to its ratio.
+The rules are those of a write of the node's status, were it made now; above them stands how the agent came to its ratio,
+line by line with its numbers, and why.
 
 Examples:
   kubectl headroom explain worker-1
+  kubectl headroom explain worker-1 --json | jq .derivation_cpu
   kubectl headroom explain worker-1 -o json | jq '.rules_cpu[] | select(.rule == \"floor\")'")]
     Explain {
         /// The node.

@@ -1,41 +1,64 @@
-//! How a node's ratio comes about: the terms of measured slack, from capacity to allocatable.
+//! How a node's ratio comes about: the numbers of measured slack, from capacity to what is published.
 
-use std::{fmt, time::Duration};
+mod terms;
+
+use std::time::Duration;
 
 use headroom_domain::{
-    estimate::{Inputs, Slack, floor_cents, slack},
-    hint::Brake,
+    estimate::{Inputs, Reason, Slack, Target, Timing, confidence_ppm, floor_cents, highest, slack, target},
+    hint::{Brake, Calibration, Highs, Progress, ResourceHint, Sight},
     policy::{Bounds, Policy},
     ratio::Cents,
     resource::Resource,
 };
 
-use crate::{
-    amount::{age, exact, percent},
-    view::{Node, brake},
-};
+pub(crate) use self::terms::SYMBOL;
+use crate::view::Node;
 
-/// The terms of one resource of one node. See [`headroom_domain::estimate`] for what they mean.
+/// The numbers of one resource of one node. See [`headroom_domain::estimate`] for what they mean.
+///
+/// They are those of the agent's report, and what the webhook knows of raw allocatable, of what is bound and of the policy:
+/// the same that the agent was told, unless that changed since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derivation {
     /// The resource.
     pub resource: Resource,
+    /// How much the agent sees.
+    pub sight: Sight,
+    /// The timing that the agent runs with.
+    pub timing: Timing,
     /// C: physical capacity.
     pub capacity: u64,
     /// theta, in ppm: that of the policy in force, or of the default one while that is not known.
     pub theta_ppm: u32,
     /// m, in ppm.
     pub margin_ppm: u32,
+    /// M and its latch; absent from older agents.
+    pub calibration: Option<Calibration>,
+    /// True while outcomes keep slack from counting. An older agent says so by its reasons alone.
+    pub is_latched: bool,
     /// A, T, P0, P, Rw, R and S.
     pub slack: Slack,
+    /// What P0 was made of, if that is known.
+    pub highs: Option<Highs>,
     /// How long before the last frame the highest conditioned peak was, in whole frames.
     pub peak_age: Duration,
     /// Valid share of the history, in ppm.
     pub coverage_ppm: u32,
+    /// The same in frames, of those of the ring.
+    pub valid_frames: u32,
+    /// Coverage, or the trusted share of the requests if that is less, in ppm.
+    pub confidence_ppm: u32,
     /// Bounds of the ratio: those of the policy in force, or of the default one.
+    pub policy_bounds: Bounds,
+    /// The same for an agent that sees that much.
     pub bounds: Bounds,
-    /// The ratio that the agent moves towards.
+    /// What these numbers come to: S', A* and the target.
+    pub derived: Target,
+    /// The ratio that the agent says that it moves towards.
     pub target: Cents,
+    /// How far it has come, before what is bound counts; absent from older agents.
+    pub progress: Option<Progress>,
     /// The ratio that the agent publishes.
     pub published: Cents,
     /// The ratio that covers what is bound.
@@ -44,184 +67,109 @@ pub struct Derivation {
     pub brake: Brake,
 }
 
-/// One line of a derivation: symbol, value and meaning.
-#[derive(Clone)]
-struct Term(&'static str, String, String);
-
 impl Derivation {
-    /// The terms for one resource; `None` until the agent has reported with a view of its node and the webhook
+    /// The numbers of one resource; `None` until the agent has reported with a view of its node and the webhook
     /// knows raw allocatable and what is bound.
     pub fn of(node: &Node, resource: Resource) -> Option<Self> {
-        let hint = &node.hint.as_ref()?.report;
-        let report = hint.resources.get(resource);
+        let report = &node.hint.as_ref()?.report;
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
+        let hint = report.resources.get(resource);
+        if hint.capacity == 0 || raw == 0 {
+            return None;
+        }
+        let (sight, timing) = (report.sight, report.timing.timing());
         let policy = node
             .policy
             .as_ref()
             .map_or_else(Policy::default, |in_force| in_force.policy);
         let theta_ppm = *policy.target_ppm.get(resource);
-        let frames = u32::try_from(report.peak_age_frames).unwrap_or(u32::MAX);
-        if report.capacity == 0 || raw == 0 {
-            return None;
-        }
+        let policy_bounds = *policy.bounds.get(resource);
+        let bounds = Bounds {
+            max: highest(policy_bounds.max, sees_kernel(sight)),
+            ..policy_bounds
+        };
         let slack = slack(&Inputs {
             resource,
-            capacity: report.capacity,
+            capacity: hint.capacity,
             raw,
             target_ppm: theta_ppm,
-            peak: report.peak,
-            margin_ppm: report.margin_ppm,
-            warm_requests: report.warm_requests,
+            peak: hint.peak,
+            margin_ppm: hint.margin_ppm,
+            warm_requests: hint.warm_requests,
             bound,
         });
+        let is_latched = is_latched(hint);
+        let valid_frames = match sight {
+            // What it has measured before does not count.
+            Sight::Blind => 0,
+            Sight::Full | Sight::FullShed | Sight::Proc => valid_frames(hint.coverage_ppm, &timing),
+        };
+        let age = u32::try_from(hint.peak_age_frames).unwrap_or(u32::MAX);
         Some(Self {
             resource,
-            capacity: report.capacity,
+            sight,
+            timing,
+            capacity: hint.capacity,
             theta_ppm,
-            margin_ppm: report.margin_ppm,
+            margin_ppm: hint.margin_ppm,
+            calibration: hint.calibration,
+            is_latched,
             slack,
-            peak_age: hint.timing.timing().frame().saturating_mul(frames),
-            coverage_ppm: report.coverage_ppm,
-            bounds: *policy.bounds.get(resource),
-            target: report.target,
-            published: report.published,
+            highs: highs(hint, resource),
+            peak_age: timing.frame().saturating_mul(age),
+            coverage_ppm: hint.coverage_ppm,
+            valid_frames,
+            confidence_ppm: confidence_ppm(hint.coverage_ppm, hint.warm_requests, bound),
+            policy_bounds,
+            bounds,
+            derived: target(&slack, valid_frames, timing.ring_frames, bounds, is_latched),
+            target: hint.target,
+            progress: hint.progress,
+            published: hint.published,
             floor: floor_cents(bound, raw),
-            brake: report.brake,
+            brake: hint.brake,
         })
     }
 
-    fn terms(&self) -> Vec<Term> {
-        [self.measured(), self.decided()].concat()
-    }
-
-    /// From capacity to slack.
-    fn measured(&self) -> Vec<Term> {
-        let amount = |amount: u64| exact(self.resource, i128::from(amount));
-        let Slack {
-            raw,
-            safe,
-            peak,
-            predicted_peak,
-            warm_requests,
-            bound,
-            slack,
-        } = self.slack;
-        let safe_is = match self.resource {
-            Resource::Cpu => "safe use: the smaller of theta × C and A",
-            Resource::Memory => "safe use: theta × A",
-        };
-        let peak_is = match self.resource {
-            Resource::Cpu => "highest peak in the history, for the pods that are there now",
-            Resource::Memory => {
-                "highest peak in the history, or the last one and the worst climb of half an hour"
-            }
-        };
-        let highest = format!("{} ago", age(self.peak_age));
-        let term = |symbol, value, meaning: &str| Term(symbol, value, meaning.to_owned());
-        vec![
-            term("C", amount(self.capacity), "physical capacity"),
-            term("A", amount(raw), "raw allocatable, the kubelet's own"),
-            term(
-                "theta",
-                percent(self.theta_ppm),
-                "share that predicted use may reach",
-            ),
-            term("T", amount(safe), safe_is),
-            term("max H", highest, "when the highest peak was"),
-            term("P0", amount(peak), peak_is),
-            term("m", percent(self.margin_ppm), "margin on the peak"),
-            term(
-                "P",
-                amount(predicted_peak),
-                "predicted peak: P0 × (1 + m), rounded up",
-            ),
-            term(
-                "Rw",
-                amount(warm_requests),
-                "requests of the pods, each weighted by trust",
-            ),
-            term("R", amount(bound), "requests of all pods bound"),
-            term("S", exact(self.resource, slack), "slack: T - P + Rw - A"),
-        ]
-    }
-
-    /// From slack to what is published.
-    fn decided(&self) -> Vec<Term> {
-        let Bounds { min, max } = self.bounds;
-        let level = format!("L{} {}", self.brake.level(), brake(self.brake));
-        let term = |symbol, value, meaning: &str| Term(symbol, value, meaning.to_owned());
-        let wanted = exact(self.resource, self.wanted());
-        vec![
-            term(
-                "coverage",
-                percent(self.coverage_ppm),
-                "valid share of the history; scales S above zero",
-            ),
-            term("wanted", wanted, "A + S, scaled by coverage above zero"),
-            term("bounds", format!("{min}..{max}"), self.clamp()),
-            term(
-                "target",
-                self.target.to_string(),
-                "what is wanted over A, within bounds",
-            ),
-            term("published", self.published.to_string(), self.step()),
-            term(
-                "floor",
-                self.floor.to_string(),
-                "R / A, rounded up: what is bound stays covered",
-            ),
-            term("brake", level, "the agent's brake"),
-        ]
-    }
-
     /// A + S'.
-    fn wanted(&self) -> i128 {
-        let slack = self.slack.slack;
-        let scaled = if slack > 0 {
-            slack * i128::from(self.coverage_ppm) / 1_000_000
-        } else {
-            slack
-        };
-        i128::from(self.slack.raw) + scaled
-    }
-
-    /// What the bounds do to what is wanted.
-    fn clamp(&self) -> &'static str {
-        let (wanted, raw) = (self.wanted() * 100, i128::from(self.slack.raw));
-        if wanted > raw * i128::from(self.bounds.max.0) {
-            "of the policy: the highest is less than what is wanted"
-        } else if wanted < raw * i128::from(self.bounds.min.0) {
-            "of the policy: the lowest is more than what is wanted"
-        } else {
-            "of the policy: what is wanted lies within"
-        }
-    }
-
-    /// Where the publication stands on its way to the target.
-    fn step(&self) -> &'static str {
-        if self.published < self.target && self.brake != Brake::Off {
-            "held below the target by the brake"
-        } else if self.published < self.target {
-            "rises by 0.05 a frame once three frames agree on 0.05 more; less is left alone"
-        } else if self.published > self.target && self.published == self.floor {
-            "held above the target by what is bound"
-        } else {
-            "down at once, up slowly; never below the floor"
-        }
+    pub fn wanted(&self) -> i128 {
+        i128::from(self.slack.raw) + self.derived.scaled
     }
 }
 
-impl fmt::Display for Derivation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms = self.terms();
-        let width = terms
-            .iter()
-            .map(|Term(_, value, _)| value.chars().count())
-            .max()
-            .unwrap_or_default();
-        for Term(symbol, value, meaning) in terms {
-            writeln!(f, "  {symbol:<10}{value:>width$}  {meaning}")?;
-        }
-        Ok(())
+/// Are kernel programs counting? Of a blind agent nothing counts either way.
+const fn sees_kernel(sight: Sight) -> bool {
+    match sight {
+        Sight::Full | Sight::FullShed => true,
+        Sight::Proc | Sight::Blind => false,
     }
 }
+
+/// The latch, as told, or as an older agent's reasons tell it where it makes a difference.
+fn is_latched(hint: &ResourceHint) -> bool {
+    let code = Reason::MarginLatched.code();
+    hint.calibration.map_or_else(
+        || hint.reasons.iter().any(|reason| reason == code),
+        |calibration| calibration.is_latched,
+    )
+}
+
+/// What P0 was made of. Without a climb P0 is the highest peak, so that of CPU is known in any case.
+fn highs(hint: &ResourceHint, resource: Resource) -> Option<Highs> {
+    match resource {
+        Resource::Cpu => hint.highs.or(Some(Highs {
+            highest: hint.peak,
+            ..Highs::default()
+        })),
+        Resource::Memory => hint.highs,
+    }
+}
+
+/// The number of frames whose share of the ring, cut off, is that.
+fn valid_frames(coverage_ppm: u32, timing: &Timing) -> u32 {
+    let millionths = u64::from(coverage_ppm) * u64::from(timing.ring_frames);
+    u32::try_from(millionths.div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

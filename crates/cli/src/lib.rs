@@ -26,7 +26,7 @@ use std::{io::Write, time::Duration};
 use clap::CommandFactory as _;
 
 use crate::{
-    args::{Args, Command},
+    args::{Args, Command, Format},
     error::Error,
     screen::Screen,
 };
@@ -39,8 +39,10 @@ pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Err
     let Args {
         connect,
         output,
+        json,
         command,
     } = args;
+    let output = if json { Format::Json } else { output };
     match command {
         Command::Top { once: true, node } => {
             cmd::top::once(&mut connect::open(&connect).await?, node, output, screen).await

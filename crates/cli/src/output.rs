@@ -5,6 +5,7 @@ pub mod agent;
 mod advice;
 mod explanation;
 mod json;
+mod numbers;
 mod page;
 mod restored;
 mod table;

@@ -4,17 +4,19 @@ use std::fmt;
 
 use headroom_domain::{
     capacity::{self, Term, Why},
+    estimate::Reason,
     resource::Resource,
 };
 use serde_json::{Value, json};
 
 use super::{
-    json::{derivation_json, members, policy, words},
+    json::{measured, members, policy, words},
+    numbers::derivation_json,
     page,
 };
 use crate::{
     amount::exact,
-    derivation::Derivation,
+    derivation::{Derivation, SYMBOL},
     view::{Node, Rule},
 };
 
@@ -32,12 +34,29 @@ impl fmt::Display for Explanation<'_> {
                 Some(derivation) => write!(f, "{derivation}")?,
                 None => writeln!(f, "  no agent has derived a ratio yet")?,
             }
+            if let Some(hint) = &node.hint {
+                reasons(f, &hint.report.resources.get(resource).reasons)?;
+            }
             writeln!(f)?;
             rules(f, resource, node.rules.get(resource))?;
             writeln!(f, "  {:<10}{}", "", standing(node, resource))?;
         }
-        Ok(())
+        match &node.hint {
+            None => Ok(()),
+            Some(hint) => page::signals(f, &hint.report.signals),
+        }
     }
+}
+
+/// The agent's reasons, one on a line, with what each means.
+fn reasons(f: &mut fmt::Formatter<'_>, codes: &[String]) -> fmt::Result {
+    for (index, code) in codes.iter().enumerate() {
+        let label = if index == 0 { "reasons" } else { "" };
+        let about =
+            Reason::from_code(code).map_or_else(String::new, |reason| format!(": {}", reason.about()));
+        writeln!(f, "  {label:<SYMBOL$}{code}{about}")?;
+    }
+    Ok(())
 }
 
 /// One line for each rule, and one for each of its reasons.
@@ -94,6 +113,8 @@ pub fn json(node: &Node) -> Value {
         let terms = Derivation::of(node, resource).map(|derivation| derivation_json(&derivation));
         all.insert(format!("derivation_{}", words(resource).0), json!(terms));
     }
+    let signals = node.hint.as_ref().map(|hint| measured(&hint.report.signals));
+    all.insert("signals".to_owned(), json!(signals));
     all.insert("policy".to_owned(), json!(node.policy.as_ref().map(policy)));
     all.insert("policy_refused".to_owned(), json!(node.policy_refused));
     all.insert("floor_trouble".to_owned(), json!(node.floor_trouble));

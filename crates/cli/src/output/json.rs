@@ -1,13 +1,13 @@
 //! JSON: flat objects of integers, with the unit in the key; `null` where something is not known.
 
 use headroom_domain::{
-    estimate::Slack,
     hint::{NodeHint, PodTrust, ResourceHint, Signals},
     policy::{Bounds, InForce, Mode, Policy},
     resource::{PerResource, Resource},
 };
 use serde_json::{Map, Value, json};
 
+use super::numbers::{calibration, derivation_json, highs, progress};
 use crate::{
     derivation::Derivation,
     view::{Hint, Node, source, standing},
@@ -151,47 +151,6 @@ pub(super) fn policy(in_force: &InForce) -> Value {
     Value::Object(members)
 }
 
-/// The terms of a derivation.
-pub(super) fn derivation_json(derivation: &Derivation) -> Value {
-    let Slack {
-        raw,
-        safe,
-        peak,
-        predicted_peak,
-        warm_requests,
-        bound,
-        slack,
-    } = derivation.slack;
-    let (_, unit) = words(derivation.resource);
-    let mut terms = Map::new();
-    for (term, value) in [
-        ("capacity", json!(derivation.capacity)),
-        ("raw", json!(raw)),
-        ("safe", json!(safe)),
-        ("peak_p0", json!(peak)),
-        ("predicted_peak", json!(predicted_peak)),
-        ("warm_requests", json!(warm_requests)),
-        ("bound", json!(bound)),
-        ("slack", json!(i64::try_from(slack).ok())),
-    ] {
-        terms.insert(format!("{term}_{unit}"), value);
-    }
-    terms.insert("peak_age_s".to_owned(), json!(derivation.peak_age.as_secs()));
-    for (term, value) in [
-        ("min_cents", derivation.bounds.min.0),
-        ("max_cents", derivation.bounds.max.0),
-        ("theta_ppm", derivation.theta_ppm),
-        ("margin_ppm", derivation.margin_ppm),
-        ("coverage_ppm", derivation.coverage_ppm),
-        ("target_cents", derivation.target.0),
-        ("published_cents", derivation.published.0),
-        ("floor_cents", derivation.floor.0),
-    ] {
-        terms.insert(term.to_owned(), json!(value));
-    }
-    Value::Object(terms)
-}
-
 /// A report as it came, with its age.
 pub fn report(hint: &Hint) -> Value {
     let NodeHint {
@@ -241,6 +200,9 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
         brake,
         reasons,
         peak_age_frames,
+        highs: parts,
+        calibration: margin,
+        progress: moved,
     } = part;
     let (_, unit) = words(resource);
     let mut members = Map::new();
@@ -253,13 +215,20 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     ] {
         members.insert(format!("{term}_{unit}"), json!(value));
     }
-    members.insert("peak_age_frames".to_owned(), json!(peak_age_frames));
-    members.insert("published_cents".to_owned(), json!(published.0));
-    members.insert("target_cents".to_owned(), json!(target.0));
-    members.insert("coverage_ppm".to_owned(), json!(coverage_ppm));
-    members.insert("margin_ppm".to_owned(), json!(margin_ppm));
-    members.insert("brake".to_owned(), json!(brake.level()));
-    members.insert("reasons".to_owned(), json!(reasons));
+    for (term, value) in [
+        ("peak_age_frames", json!(peak_age_frames)),
+        ("published_cents", json!(published.0)),
+        ("target_cents", json!(target.0)),
+        ("coverage_ppm", json!(coverage_ppm)),
+        ("margin_ppm", json!(margin_ppm)),
+        ("brake", json!(brake.level())),
+        ("reasons", json!(reasons)),
+    ] {
+        members.insert(term.to_owned(), value);
+    }
+    members.extend(highs(resource, *parts));
+    members.extend(calibration(*margin));
+    members.extend(progress(*moved));
     Value::Object(members)
 }
 
@@ -278,7 +247,8 @@ fn pod_trust(trust: &PodTrust) -> Value {
     })
 }
 
-fn measured(signals: &Signals) -> Value {
+/// What was measured in the last brake period.
+pub(super) fn measured(signals: &Signals) -> Value {
     let Signals {
         sigma8_ppm,
         runq_p50_us,
@@ -290,6 +260,11 @@ fn measured(signals: &Signals) -> Value {
         psi_mem_full_ppm,
         oom_kills,
         prog_runs,
+        psi_cpu_some_ppm,
+        mem_spare_bytes,
+        refault_mb_per_s,
+        swap_out_mb_per_s,
+        limit_hits,
     } = signals;
     json!({
         "sigma8_ppm": sigma8_ppm,
@@ -302,5 +277,10 @@ fn measured(signals: &Signals) -> Value {
         "psi_mem_full_ppm": psi_mem_full_ppm,
         "oom_kills": oom_kills,
         "prog_runs": prog_runs,
+        "psi_cpu_some_ppm": psi_cpu_some_ppm,
+        "mem_spare_bytes": mem_spare_bytes,
+        "refault_mb_per_s": refault_mb_per_s,
+        "swap_out_mb_per_s": swap_out_mb_per_s,
+        "limit_hits": limit_hits,
     })
 }

@@ -11,7 +11,7 @@ use headroom_domain::{
 use super::{reasons, table::hint_age};
 use crate::{
     amount::{percent, short},
-    derivation::Derivation,
+    derivation::{Derivation, SYMBOL},
     view::{Hint, Node, source},
 };
 
@@ -32,8 +32,8 @@ impl fmt::Display for Page<'_> {
             }
             let report = hint.map(|hint| hint.report.resources.get(resource));
             let agent = report.map_or_else(|| reasons::<String>(&[]), |report| reasons(&report.reasons));
-            writeln!(f, "  {:<10}{agent}", "agent")?;
-            writeln!(f, "  {:<10}{}", "webhook", reasons(&node.why(resource)))?;
+            writeln!(f, "  {:<SYMBOL$}{agent}", "agent")?;
+            writeln!(f, "  {:<SYMBOL$}{}", "webhook", reasons(&node.why(resource)))?;
         }
         match hint {
             None => Ok(()),
@@ -162,7 +162,8 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
     writeln!(f, "agent sees {sight} ({}), {primary}{draining}", source(*sight))
 }
 
-fn signals(f: &mut fmt::Formatter<'_>, signals: &Signals) -> fmt::Result {
+/// What was measured in the last brake period.
+pub(super) fn signals(f: &mut fmt::Formatter<'_>, signals: &Signals) -> fmt::Result {
     let Signals {
         sigma8_ppm,
         runq_p50_us,
@@ -174,16 +175,30 @@ fn signals(f: &mut fmt::Formatter<'_>, signals: &Signals) -> fmt::Result {
         psi_mem_full_ppm,
         oom_kills,
         prog_runs,
+        psi_cpu_some_ppm,
+        mem_spare_bytes,
+        refault_mb_per_s,
+        swap_out_mb_per_s,
+        limit_hits,
     } = *signals;
+    let spare = mem_spare_bytes.map_or_else(
+        || "unknown".to_owned(),
+        |spare| short(Resource::Memory, i128::from(spare)),
+    );
     let lines = [
         ("windows without an idle CPU", percent(sigma8_ppm)),
         ("run-queue latency p50", format!("{runq_p50_us}us")),
         ("run-queue latency p99", format!("{runq_p99_us}us")),
         ("134 ms peak over 1 s mean", percent(burst_ppm)),
+        ("CPU pressure, some", percent(psi_cpu_some_ppm)),
         ("stolen by the hypervisor", percent(steal_ppm)),
+        ("memory above eviction threshold", spare),
         ("direct reclaim", format!("{direct_reclaim_ms}ms")),
         ("memory pressure, some", percent(psi_mem_some_ppm)),
         ("memory pressure, full", percent(psi_mem_full_ppm)),
+        ("pages back after reclaim", format!("{refault_mb_per_s}MB/s")),
+        ("swapped out", format!("{swap_out_mb_per_s}MB/s")),
+        ("hits of the pods' memory limit", limit_hits.to_string()),
         ("OOM kills", oom_kills.to_string()),
         ("runs of the sched_switch program", prog_runs.to_string()),
     ];

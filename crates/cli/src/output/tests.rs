@@ -61,8 +61,20 @@ fn in_force() -> InForce {
     }
 }
 
-fn report(node: &str) -> wire::HintReport {
-    let cpu = wire::Resource {
+const CALIBRATION: wire::Calibration = wire::Calibration {
+    accumulator_ppm: 100_000,
+    latched: false,
+};
+
+const fn progress(stepped_cents: u32) -> wire::Progress {
+    wire::Progress {
+        stepped_cents,
+        agreeing_frames: 0,
+    }
+}
+
+fn cpu() -> wire::Resource {
+    wire::Resource {
         name: "cpu".to_owned(),
         capacity: 32_000,
         usage: 11_240,
@@ -76,8 +88,18 @@ fn report(node: &str) -> wire::HintReport {
         brake: 0,
         reasons: vec!["slack".to_owned()],
         peak_age_frames: 36,
-    };
-    let memory = wire::Resource {
+        highs: Some(wire::Highs {
+            highest: 13_900,
+            last: 12_000,
+            climb: 0,
+        }),
+        calibration: Some(CALIBRATION),
+        progress: Some(progress(128)),
+    }
+}
+
+fn memory() -> wire::Resource {
+    wire::Resource {
         name: "memory".to_owned(),
         capacity: 128_614 << 20,
         usage: 66_000 << 20,
@@ -91,7 +113,17 @@ fn report(node: &str) -> wire::HintReport {
         brake: 2,
         reasons: vec!["direct-reclaim".to_owned(), "clamped-max".to_owned()],
         peak_age_frames: 0,
-    };
+        highs: Some(wire::Highs {
+            highest: 73_728 << 20,
+            last: 73_728 << 20,
+            climb: 0,
+        }),
+        calibration: Some(CALIBRATION),
+        progress: Some(progress(100)),
+    }
+}
+
+fn report(node: &str) -> wire::HintReport {
     wire::HintReport {
         node: node.to_owned(),
         node_uid: "u1".to_owned(),
@@ -102,7 +134,7 @@ fn report(node: &str) -> wire::HintReport {
         mode: wire::Mode::Full.into(),
         timing: wire::Timing::Production.into(),
         draining: false,
-        resources: vec![cpu, memory],
+        resources: vec![cpu(), memory()],
         trust: vec![wire::Trust {
             pod_uid: "p1".into(),
             cpu_ppm: 1_000_000,
@@ -113,6 +145,8 @@ fn report(node: &str) -> wire::HintReport {
             sigma8_ppm: 12_000,
             runq_p99_us: 850,
             prog_runs: 123_456,
+            mem_spare_bytes: Some(6 << 30),
+            refault_mb_per_s: 120,
             ..wire::Signals::default()
         }),
     }
@@ -179,58 +213,75 @@ fn the_page_derives_the_ratio_term_by_term() {
     agent sees FULL (ebpf), this replica nudges
 
     cpu: ratio 1.28, allocatable 31.5 -> 40.3, bound 30.0, free 10.3
-      C             32000m  physical capacity
-      A             31500m  raw allocatable, the kubelet's own
-      theta          90.0%  share that predicted use may reach
-      T             28800m  safe use: the smaller of theta × C and A
-      max H         3h ago  when the highest peak was
-      P0            13900m  highest peak in the history, for the pods that are there now
-      m              10.0%  margin on the peak
-      P             15290m  predicted peak: P0 × (1 + m), rounded up
-      Rw            27090m  requests of the pods, each weighted by trust
-      R             30000m  requests of all pods bound
-      S              9100m  slack: T - P + Rw - A
-      coverage      100.0%  valid share of the history; scales S above zero
-      wanted        40600m  A + S, scaled by coverage above zero
-      bounds    1.00..2.00  of the policy: what is wanted lies within
-      target          1.28  what is wanted over A, within bounds
-      published       1.28  down at once, up slowly; never below the floor
-      floor           0.96  R / A, rounded up: what is bound stays covered
-      brake        L0 none  the agent's brake
-      agent     slack
-      webhook   hint
+      C               32000m  physical capacity
+      A               31500m  raw allocatable, the kubelet's own
+      theta            90.0%  share that predicted use may reach
+      T               28800m  safe use: the smaller of theta × C and A
+      max H           13900m  highest peak of the history, 3h ago: without pods that left, with those that came
+      P0              13900m  expected peak: max H
+      M                10.0%  margin that the outcomes of earlier ratios call for
+      m                10.0%  margin on the peak: M, at most 100.0%
+      P               15290m  predicted peak: P0 × (1 + m), rounded up
+      Rw              27090m  requests of the pods, each weighted by trust
+      R               30000m  requests of all pods bound
+      S                9100m  slack: T - P + Rw - A
+      coverage        100.0%  share of the history that is valid: 288 of 288 frames
+      S'               9100m  what counts of S: S × 288 / 288
+      wanted          40600m  A + S'
+      bounds      1.00..2.00  of the policy: what is wanted lies within
+      A*              40600m  wanted, within bounds: what is wanted
+      target            1.28  A* / A, rounded down
+      brake          L0 none  of the agent; why, its reasons tell
+      step              1.28  at the target: it falls at once and rises slowly
+      floor             0.96  R / A, rounded up: what is bound stays covered
+      published         1.28  the step
+      confidence       90.3%  the smaller of coverage and Rw / R
+      agent       slack
+      webhook     hint
 
     memory: ratio 1.00, allocatable 118.0GiB -> 118.0GiB, bound 104.0GiB, free 14.0GiB
-      C         134861553664B (125.6GiB)  physical capacity
-      A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-      theta                        90.0%  share that predicted use may reach
-      T         114031381708B (106.2GiB)  safe use: theta × A
-      max H                       0s ago  when the highest peak was
-      P0          77309411328B (72.0GiB)  highest peak in the history, or the last one and the worst climb of half an hour
-      m                            10.0%  margin on the peak
-      P           85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
-      Rw         103079215104B (96.0GiB)  requests of the pods, each weighted by trust
-      R         111669149696B (104.0GiB)  requests of all pods bound
-      S             5368709119B (5.0GiB)  slack: T - P + Rw - A
-      coverage                    100.0%  valid share of the history; scales S above zero
-      wanted    132070244351B (123.0GiB)  A + S, scaled by coverage above zero
-      bounds                  1.00..1.00  of the policy: the highest is less than what is wanted
-      target                        1.00  what is wanted over A, within bounds
-      published                     1.00  down at once, up slowly; never below the floor
-      floor                         0.89  R / A, rounded up: what is bound stays covered
-      brake                      L2 shed  the agent's brake
-      agent     direct-reclaim,clamped-max
-      webhook   hint,clamped-max
+      C           134861553664B (125.6GiB)  physical capacity
+      A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
+      theta                          90.0%  share that predicted use may reach
+      T           114031381708B (106.2GiB)  safe use: theta × A
+      max H         77309411328B (72.0GiB)  highest peak of the history, 0s ago: without pods that left, with those that came
+      H[t-1]        77309411328B (72.0GiB)  the last peak, likewise
+      G                        0B (0.0GiB)  worst climb of these peaks within 30m
+      P0            77309411328B (72.0GiB)  expected peak: the larger of max H and H[t-1] + G
+      M                              10.0%  margin that the outcomes of earlier ratios call for
+      m                              10.0%  margin on the peak: M, at most 100.0%
+      P             85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
+      Rw           103079215104B (96.0GiB)  requests of the pods, each weighted by trust
+      R           111669149696B (104.0GiB)  requests of all pods bound
+      S               5368709119B (5.0GiB)  slack: T - P + Rw - A
+      coverage                      100.0%  share of the history that is valid: 288 of 288 frames
+      S'              5368709119B (5.0GiB)  what counts of S: S × 288 / 288
+      wanted      132070244351B (123.0GiB)  A + S'
+      bounds                    1.00..1.00  of the policy: the highest is less than what is wanted
+      A*          126701535232B (118.0GiB)  wanted, within bounds: A × 1.00, rounded down
+      target                          1.00  A* / A, rounded down
+      brake                        L2 shed  of the agent; why, its reasons tell
+      step                            1.00  at the target: it falls at once and rises slowly
+      floor                           0.89  R / A, rounded up: what is bound stays covered
+      published                       1.00  the step
+      confidence                     92.3%  the smaller of coverage and Rw / R
+      agent       direct-reclaim,clamped-max
+      webhook     hint,clamped-max
 
     signals
       windows without an idle CPU                 1.2%
       run-queue latency p50                        0us
       run-queue latency p99                      850us
       134 ms peak over 1 s mean                   0.0%
+      CPU pressure, some                          0.0%
       stolen by the hypervisor                    0.0%
+      memory above eviction threshold           6.0GiB
       direct reclaim                               0ms
       memory pressure, some                       0.0%
       memory pressure, full                       0.0%
+      pages back after reclaim                 120MB/s
+      swapped out                                0MB/s
+      hits of the pods' memory limit                 0
       OOM kills                                      0
       runs of the sched_switch program          123456
     "#);
@@ -247,13 +298,13 @@ fn the_page_of_a_silent_node_derives_nothing() {
 
     cpu: ratio unknown, allocatable unknown -> 40.3, bound 30.0, free 10.3
       nothing has been derived yet
-      agent     -
-      webhook   hint
+      agent       -
+      webhook     hint
 
     memory: ratio unknown, allocatable unknown -> 118.0GiB, bound 104.0GiB, free 14.0GiB
       nothing has been derived yet
-      agent     -
-      webhook   hint,clamped-max
+      agent       -
+      webhook     hint,clamped-max
     ");
 }
 
@@ -423,24 +474,30 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
     agent sees FULL (ebpf), this replica nudges
 
     cpu
-      C             32000m  physical capacity
-      A             31500m  raw allocatable, the kubelet's own
-      theta          90.0%  share that predicted use may reach
-      T             28800m  safe use: the smaller of theta × C and A
-      max H         3h ago  when the highest peak was
-      P0            13900m  highest peak in the history, for the pods that are there now
-      m              10.0%  margin on the peak
-      P             15290m  predicted peak: P0 × (1 + m), rounded up
-      Rw            27090m  requests of the pods, each weighted by trust
-      R             30000m  requests of all pods bound
-      S              9100m  slack: T - P + Rw - A
-      coverage      100.0%  valid share of the history; scales S above zero
-      wanted        40600m  A + S, scaled by coverage above zero
-      bounds    1.00..2.00  of the policy: what is wanted lies within
-      target          1.28  what is wanted over A, within bounds
-      published       1.28  down at once, up slowly; never below the floor
-      floor           0.96  R / A, rounded up: what is bound stays covered
-      brake        L0 none  the agent's brake
+      C               32000m  physical capacity
+      A               31500m  raw allocatable, the kubelet's own
+      theta            90.0%  share that predicted use may reach
+      T               28800m  safe use: the smaller of theta × C and A
+      max H           13900m  highest peak of the history, 3h ago: without pods that left, with those that came
+      P0              13900m  expected peak: max H
+      M                10.0%  margin that the outcomes of earlier ratios call for
+      m                10.0%  margin on the peak: M, at most 100.0%
+      P               15290m  predicted peak: P0 × (1 + m), rounded up
+      Rw              27090m  requests of the pods, each weighted by trust
+      R               30000m  requests of all pods bound
+      S                9100m  slack: T - P + Rw - A
+      coverage        100.0%  share of the history that is valid: 288 of 288 frames
+      S'               9100m  what counts of S: S × 288 / 288
+      wanted          40600m  A + S'
+      bounds      1.00..2.00  of the policy: what is wanted lies within
+      A*              40600m  wanted, within bounds: what is wanted
+      target            1.28  A* / A, rounded down
+      brake          L0 none  of the agent; why, its reasons tell
+      step              1.28  at the target: it falls at once and rises slowly
+      floor             0.96  R / A, rounded up: what is bound stays covered
+      published         1.28  the step
+      confidence       90.3%  the smaller of coverage and Rw / R
+      reasons     slack: measured use leaves room above raw
 
       baseline  31500m  raw: what the kubelet itself makes of the machine
       ratio       1.28  by mode, annotation, hint and bounds
@@ -451,24 +508,33 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
                 stored: 31500m; the next write sets it
 
     memory
-      C         134861553664B (125.6GiB)  physical capacity
-      A         126701535232B (118.0GiB)  raw allocatable, the kubelet's own
-      theta                        90.0%  share that predicted use may reach
-      T         114031381708B (106.2GiB)  safe use: theta × A
-      max H                       0s ago  when the highest peak was
-      P0          77309411328B (72.0GiB)  highest peak in the history, or the last one and the worst climb of half an hour
-      m                            10.0%  margin on the peak
-      P           85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
-      Rw         103079215104B (96.0GiB)  requests of the pods, each weighted by trust
-      R         111669149696B (104.0GiB)  requests of all pods bound
-      S             5368709119B (5.0GiB)  slack: T - P + Rw - A
-      coverage                    100.0%  valid share of the history; scales S above zero
-      wanted    132070244351B (123.0GiB)  A + S, scaled by coverage above zero
-      bounds                  1.00..1.00  of the policy: the highest is less than what is wanted
-      target                        1.00  what is wanted over A, within bounds
-      published                     1.00  down at once, up slowly; never below the floor
-      floor                         0.89  R / A, rounded up: what is bound stays covered
-      brake                      L2 shed  the agent's brake
+      C           134861553664B (125.6GiB)  physical capacity
+      A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
+      theta                          90.0%  share that predicted use may reach
+      T           114031381708B (106.2GiB)  safe use: theta × A
+      max H         77309411328B (72.0GiB)  highest peak of the history, 0s ago: without pods that left, with those that came
+      H[t-1]        77309411328B (72.0GiB)  the last peak, likewise
+      G                        0B (0.0GiB)  worst climb of these peaks within 30m
+      P0            77309411328B (72.0GiB)  expected peak: the larger of max H and H[t-1] + G
+      M                              10.0%  margin that the outcomes of earlier ratios call for
+      m                              10.0%  margin on the peak: M, at most 100.0%
+      P             85040352461B (79.2GiB)  predicted peak: P0 × (1 + m), rounded up
+      Rw           103079215104B (96.0GiB)  requests of the pods, each weighted by trust
+      R           111669149696B (104.0GiB)  requests of all pods bound
+      S               5368709119B (5.0GiB)  slack: T - P + Rw - A
+      coverage                      100.0%  share of the history that is valid: 288 of 288 frames
+      S'              5368709119B (5.0GiB)  what counts of S: S × 288 / 288
+      wanted      132070244351B (123.0GiB)  A + S'
+      bounds                    1.00..1.00  of the policy: the highest is less than what is wanted
+      A*          126701535232B (118.0GiB)  wanted, within bounds: A × 1.00, rounded down
+      target                          1.00  A* / A, rounded down
+      brake                        L2 shed  of the agent; why, its reasons tell
+      step                            1.00  at the target: it falls at once and rises slowly
+      floor                           0.89  R / A, rounded up: what is bound stays covered
+      published                       1.00  the step
+      confidence                     92.3%  the smaller of coverage and Rw / R
+      reasons     direct-reclaim: tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3)
+                  clamped-max: the numbers want more than the highest ratio allowed
 
       baseline  126701535232B (118.0GiB)  raw: what the kubelet itself makes of the machine
       ratio                         1.00  by mode, annotation, hint and bounds
@@ -479,6 +545,23 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
       floor     111669149696B (104.0GiB)  what is bound to the node; the result is not below it
       result    126701535232B (118.0GiB)  what allocatable is to be
                 stored as it is to be
+
+    signals
+      windows without an idle CPU                 1.2%
+      run-queue latency p50                        0us
+      run-queue latency p99                      850us
+      134 ms peak over 1 s mean                   0.0%
+      CPU pressure, some                          0.0%
+      stolen by the hypervisor                    0.0%
+      memory above eviction threshold           6.0GiB
+      direct reclaim                               0ms
+      memory pressure, some                       0.0%
+      memory pressure, full                       0.0%
+      pages back after reclaim                 120MB/s
+      swapped out                                0MB/s
+      hits of the pods' memory limit                 0
+      OOM kills                                      0
+      runs of the sched_switch program          123456
     "#);
     assert_snapshot!(format!("{:#}", explanation_json(&node)["rules_mem"][1]), @r#"
     {
