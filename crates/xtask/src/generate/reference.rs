@@ -8,6 +8,7 @@ use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
 use headroom_agent::signals::{SIGNALS, Signal};
 use headroom_domain::{
     capacity::{self, Why},
+    estimate::{Reason, Stage},
     names,
 };
 use headroom_kit::{gate, metric::Catalogue};
@@ -63,7 +64,7 @@ pub(super) fn gates() -> String {
     format!("# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}")
 }
 
-/// The rules of a decision and their reasons.
+/// The rules of a decision and their reasons, and those of the agents' reports.
 pub(super) fn reasons() -> Result<String> {
     let mut page = "# Rules and reasons\n\nEvery write of a node's status is decided by these rules, in this order. `kubectl headroom explain NODE` tells\nwhat each comes to on a node; the codes are also in the audit log and in metrics.\n".to_owned();
     for rule in capacity::Rule::ALL {
@@ -72,6 +73,15 @@ pub(super) fn reasons() -> Result<String> {
         for (index, why) in reasons.enumerate() {
             let gap = if index == 0 { "\n" } else { "" };
             writeln!(page, "{gap}- `{}`: {}", why.code(), why.about())?;
+        }
+    }
+    page += "\n## Reports of agents\n\nWhat an agent gives as reasons for the ratio that it reports, for each resource, most important first. They are in\n`kubectl headroom explain NODE`, in the annotation `";
+    page += names::HINT;
+    page += "` and in `/status` of the agent.\n";
+    for stage in Stage::ALL {
+        writeln!(page, "\n### {}\n\n{}.\n", stage.name(), stage.about())?;
+        for reason in Reason::ALL.into_iter().filter(|reason| reason.stage() == stage) {
+            writeln!(page, "- `{}`: {}", reason.code(), reason.about())?;
         }
     }
     Ok(page)
