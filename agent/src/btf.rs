@@ -72,6 +72,20 @@ pub enum BtfError {
     },
 }
 
+impl BtfError {
+    /// Does the kernel not have what was looked for? Otherwise it is there and cannot be read.
+    pub fn is_lack(&self) -> bool {
+        match self {
+            Self::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Malformed { .. } => false,
+            Self::NoType { .. }
+            | Self::NoField { .. }
+            | Self::NotAnInteger { .. }
+            | Self::Argument { .. } => true,
+        }
+    }
+}
+
 /// An integer field of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {

@@ -29,7 +29,7 @@ pub static HOOKS: Gauge<1> = Gauge::new(
     "headroom_agent_hooks",
     Unit::Count,
     &["health"],
-    "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all where none was tried.",
+    "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all where the source is to be procfs.",
 );
 
 /// Programs that were given new links.

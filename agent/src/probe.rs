@@ -323,12 +323,14 @@ fn run_statistics() -> Option<OwnedFd> {
 
 /// Makes sure that programs may be loaded at all: what comes later would fail with a worse reason.
 fn check_programs() -> Result<(), ProbeError> {
-    let reason = match is_program_supported(ProgramType::RawTracePoint) {
+    let Refusal { health, reason, .. } = match is_program_supported(ProgramType::RawTracePoint) {
         Ok(true) => return Ok(()),
-        Ok(false) => "this kernel does not load raw tracepoint programs (Linux 4.17 does)".to_owned(),
-        Err(error) => Refusal::from(error).reason,
+        Ok(false) => {
+            Refusal::unsupported("this kernel does not load raw tracepoint programs (Linux 4.17 does)")
+        }
+        Err(error) => error.into(),
     };
-    Err(ProbeError::NoPrograms { reason })
+    Err(ProbeError::NoPrograms { health, reason })
 }
 
 /// What the programs must know of this kernel, by the names of their constants.

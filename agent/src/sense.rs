@@ -55,10 +55,16 @@ pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<O
         Source::Auto | Source::Ebpf => match Probe::load(options) {
             Ok(probe) => return kernel(probe, files),
             Err(error) if source == Source::Ebpf => return Err(SenseError::Probe(error)),
-            Err(error) => Obstacle {
-                reason: chain(&error).to_string(),
-                verdicts: error.verdicts().to_vec(),
-            },
+            Err(error) => {
+                // What ended loading before any hook was tried is said once, and not of each.
+                if let ProbeError::Refused { verdicts } = &error {
+                    tell(verdicts);
+                }
+                Obstacle {
+                    reason: chain(&error).to_string(),
+                    verdicts: error.verdicts(),
+                }
+            }
         },
     };
     procfs(obstacle, files)
@@ -91,7 +97,6 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
 
 fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
     let Obstacle { reason, verdicts } = obstacle;
-    tell(&verdicts);
     let sampler = sampler(Box::new(procstat::Source::new(clock::monotonic_ns())), files)?;
     let senses = Senses {
         origin: Origin::Procfs,
@@ -138,6 +143,7 @@ fn tell(verdicts: &[Verdict]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::Hook;
 
     #[test]
     fn procfs_is_taken_when_it_is_asked_for() {
@@ -157,8 +163,18 @@ mod tests {
             ..probe::Options::default()
         };
         let opened = open(Source::Auto, &options, Procfs::default()).unwrap();
-        assert_eq!(opened.senses.origin, Origin::Procfs);
-        assert!(opened.senses.obstacle.is_some_and(|reason| !reason.is_empty()));
+        let Senses {
+            origin,
+            verdicts,
+            obstacle,
+            ..
+        } = opened.senses;
+        assert_eq!(
+            (origin, verdicts.len()),
+            (Origin::Procfs, Hook::ALL.len()),
+            "each hook tells why"
+        );
+        assert!(obstacle.is_some_and(|reason| !reason.is_empty()));
         let refusal = open(Source::Ebpf, &options, Procfs::default()).unwrap_err();
         assert!(refusal.to_string().starts_with("--source ebpf"), "{refusal}");
     }

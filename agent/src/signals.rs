@@ -205,7 +205,7 @@ fn without_hooks(senses: &Senses, hooks: &[Hook]) -> Option<(Health, Option<Stri
             Some((verdict.health, verdict.reason.clone()))
         }
         Origin::Procfs => {
-            // Without a verdict the programs were not tried, or this kernel does not describe itself.
+            // Without a verdict procfs is what was asked for.
             let verdict = senses.verdicts.iter().rfind(refused);
             let health = verdict.map_or(Health::Unsupported, |verdict| verdict.health);
             Some((health, senses.obstacle.clone()))

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use headroom_agent::status::Status;
+use headroom_agent::{
+    probe::{Health, Hook},
+    status::{ProgramStatus, Status},
+};
 use headroom_proto::v1alpha1::Mode;
 
 use crate::agent::{Node, Running};
@@ -53,6 +56,51 @@ impl Confined {
         );
         assert_eq!(privileges(self.agent.process.pid()), [0], "it keeps none");
         status
+    }
+
+    /// Makes sure that all hooks are of this health for a reason that contains these words, in `/status`, to who asks on the
+    /// node and in the metric, and that the signal `sigma8` says the same.
+    pub async fn all_hooks_are(&self, status: &Status, expected: Health, words: &[&str]) {
+        let expected = expected.name();
+        assert_eq!(status.programs.len(), Hook::ALL.len());
+        for ProgramStatus {
+            hook,
+            health,
+            flavour,
+            reason,
+            ..
+        } in &status.programs
+        {
+            assert_eq!((health.as_str(), flavour), (expected, &None), "{hook}");
+            let reason = reason.as_deref().unwrap_or_default();
+            for word in words {
+                assert!(reason.contains(word), "{hook}: {word:?} is not in {reason:?}");
+            }
+        }
+        for health in [Health::Ok, Health::Unsupported, Health::Failed].map(Health::name) {
+            let series = format!(r#"headroom_agent_hooks{{health="{health}"}}"#);
+            let hooks = if health == expected { Hook::ALL.len() } else { 0 };
+            assert_eq!(self.agent.counted(&series).await, hooks as u64, "{health}");
+        }
+        let shown = self.node.json("status").expect("the status");
+        let shown = shown["programs"].as_array().expect("programs").iter();
+        assert!(
+            shown.clone().all(|program| program["health"] == expected),
+            "{shown:?}"
+        );
+        let shown = self.node.json("signals").expect("the signals");
+        let mut signals = status.signals.iter();
+        let sigma8 = signals.find(|signal| signal.name == "sigma8").expect("sigma8");
+        assert_eq!((sigma8.health.as_str(), sigma8.value), (expected, None));
+        let mut shown = shown.as_array().expect("signals").iter();
+        assert!(
+            shown.any(|signal| signal["name"] == "sigma8" && signal["health"] == expected),
+            "{shown:?}"
+        );
+        let missing = sigma8.missing.as_deref().unwrap_or_default();
+        for word in words {
+            assert!(missing.contains(word), "{word:?} is not in {missing:?}");
+        }
     }
 
     /// As [`Self::says_mode`], of an agent that goes by procfs; the log says it, too, and once.

@@ -9,7 +9,7 @@ use e2e::{
     pace::happens_within,
     seccomp,
 };
-use headroom_agent::status::Status;
+use headroom_agent::{probe::Health, status::Status};
 use headroom_proto::v1alpha1::Mode;
 use rustix::{io::Errno, process::Signal};
 use tokio::time::{Instant, sleep};
@@ -36,31 +36,46 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
         .await;
 }
 
+/// Makes sure that it goes by procfs and says these words of why, of every hook, too.
+async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str]) {
+    let status = confined.says_everywhere(words).await;
+    confined.all_hooks_are(&status, hooks, words).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_perfmon_it_says_that_it_is_needed() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf"];
     let mut confined = Confined::start(&confiner).await;
-    confined
-        .says_everywhere(&["CAP_BPF and CAP_PERFMON are needed"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["CAP_BPF and CAP_PERFMON are needed"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_capability_it_says_which_are_needed() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
     let mut confined = Confined::start(&confiner).await;
-    confined
-        .says_everywhere(&["CAP_BPF and CAP_PERFMON are needed"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["CAP_BPF and CAP_PERFMON are needed"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_btf_it_says_which_file_is_missing() {
     let script = r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#;
     let mut confined = Confined::start(&["unshare", "--mount", "sh", "-c", script]).await;
-    confined
-        .says_everywhere(&["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Unsupported,
+        &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
+    )
+    .await;
 }
 
 /// Under a seccomp profile that answers these commands with this error.
@@ -73,33 +88,45 @@ async fn denied(commands: &[seccomp::Command], errno: Errno) -> Confined {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
     let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::PERM).await;
-    confined
-        .says_everywhere(&["no lockdown, seccomp or LSM rule against bpf()"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["no lockdown, seccomp or LSM rule against bpf()"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_programs_are_not_known_it_says_so() {
     let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::INVAL).await;
-    confined
-        .says_everywhere(&["this kernel does not load raw tracepoint programs"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Unsupported,
+        &["this kernel does not load raw tracepoint programs"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_maps_may_not_be_had_it_says_which() {
     let mut confined = denied(&[seccomp::Command::MapCreate], Errno::NOMEM).await;
-    confined
-        .says_everywhere(&["create map", "Cannot allocate memory"])
-        .await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["create map", "Cannot allocate memory"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_may_be_attached_it_says_so() {
     let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
     let mut confined = denied(&commands, Errno::PERM).await;
-    confined
+    let status = confined
         .says_everywhere(&["attach to sched_switch", "not permitted"])
+        .await;
+    confined
+        .all_hooks_are(&status, Health::Failed, &["not permitted"])
         .await;
 }
 

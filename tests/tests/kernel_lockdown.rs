@@ -49,7 +49,8 @@ fn raw_twins_read_by_helper_and_are_refused_on_a_locked_down_kernel() {
         ..Options::default()
     };
     let error = Probe::load(&raw).map(drop).unwrap_err();
-    let switch = error.verdicts().last().unwrap();
+    let verdicts = error.verdicts();
+    let switch = verdicts.last().unwrap();
     let log = switch.verifier_log.as_deref().unwrap();
     assert!(log.contains("bpf_probe_read"), "{switch:?}");
 }

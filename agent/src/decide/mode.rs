@@ -20,7 +20,7 @@ const CAPACITY_TOLERANCE: u64 = 2;
 pub struct Senses {
     /// The source.
     pub origin: Origin,
-    /// What became of each hook of the kernel programs; empty if none was tried.
+    /// What became of each hook of the kernel programs; empty where they were not asked for.
     pub verdicts: Vec<Verdict>,
     /// Why the kernel programs are not the source.
     pub obstacle: Option<String>,

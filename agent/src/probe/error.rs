@@ -1,8 +1,9 @@
 //! Why there are no kernel programs.
 
 use aya::{EbpfError, maps::MapError, sys::SyscallError};
+use headroom_kit::log::chain;
 
-use super::{Health, Hook, Verdict};
+use super::{Health, Hook, Verdict, verdict::Refusal};
 use crate::btf::BtfError;
 
 /// Why there is no kernel source.
@@ -17,7 +18,9 @@ pub enum ProbeError {
     /// No program may be loaded at all.
     #[error("{reason}")]
     NoPrograms {
-        /// Why, and what to do.
+        /// Whether this kernel does not know such programs, or refuses ours.
+        health: Health,
+        /// Why.
         reason: String,
     },
     /// Maps could not be created, or the object not be read.
@@ -74,18 +77,81 @@ impl ProbeError {
         }
     }
 
-    /// What became of each hook, as far as loading got; the whole cause is the error's own text.
-    pub fn verdicts(&self) -> &[Verdict] {
-        match self {
-            Self::Refused { verdicts } => verdicts,
-            Self::NotBuilt
-            | Self::Btf(_)
-            | Self::NoPrograms { .. }
+    /// What became of each hook. Where loading ended before any was tried, each tells why: [`Health::Unsupported`] where
+    /// this kernel does not have what is needed, [`Health::Failed`] where it is there and was refused.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        let health = match self {
+            Self::Refused { verdicts } => return verdicts.clone(),
+            Self::NoPrograms { health, .. } => *health,
+            Self::Btf(error) if error.is_lack() => Health::Unsupported,
+            Self::Btf(_)
+            | Self::NotBuilt
             | Self::Load(_)
             | Self::NoMap { .. }
             | Self::Map { .. }
             | Self::Log(_)
-            | Self::Stats(_) => &[],
+            | Self::Stats(_) => Health::Failed,
+        };
+        let refusal = Refusal {
+            health,
+            reason: chain(self).to_string(),
+            verifier_log: None,
+        };
+        let untried = |hook| Verdict::refused(hook, refusal.clone());
+        Hook::ALL.map(untried).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, path::PathBuf};
+
+    use super::*;
+
+    fn read(kind: io::ErrorKind) -> ProbeError {
+        ProbeError::Btf(BtfError::Read {
+            path: PathBuf::from("/a/btf"),
+            source: kind.into(),
+        })
+    }
+
+    fn no_programs(health: Health) -> ProbeError {
+        ProbeError::NoPrograms {
+            health,
+            reason: "so it is".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_ends_loading_early_is_told_of_every_hook() {
+        let no_field = BtfError::NoField {
+            structure: "task_struct".to_owned(),
+            fields: "pid".to_owned(),
+        };
+        for (error, health, reason) in [
+            (
+                read(io::ErrorKind::NotFound),
+                Health::Unsupported,
+                "CONFIG_DEBUG_INFO_BTF",
+            ),
+            (read(io::ErrorKind::PermissionDenied), Health::Failed, "/a/btf"),
+            (
+                ProbeError::Btf(no_field),
+                Health::Unsupported,
+                "has no field `pid`",
+            ),
+            (no_programs(Health::Unsupported), Health::Unsupported, "so it is"),
+            (no_programs(Health::Failed), Health::Failed, "so it is"),
+            (ProbeError::NoMap { name: "CPU" }, Health::Failed, "no map `CPU`"),
+            (ProbeError::NotBuilt, Health::Failed, "built without"),
+        ] {
+            let verdicts = error.verdicts();
+            let hooks: Vec<_> = verdicts.iter().map(|verdict| verdict.hook).collect();
+            assert_eq!(hooks, Hook::ALL);
+            for verdict in verdicts {
+                assert_eq!((verdict.health, verdict.flavour), (health, None), "{error:?}");
+                assert!(verdict.reason.unwrap().contains(reason), "{error:?}");
+            }
         }
     }
 }
