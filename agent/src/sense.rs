@@ -35,7 +35,7 @@ pub struct Opened {
 #[derive(Debug, thiserror::Error)]
 pub enum SenseError {
     /// The kernel programs cannot be had, and procfs was not to stand in.
-    #[error("--source ebpf: there are no kernel programs to count with")]
+    #[error("--source ebpf: there are no kernel programs to count with; {}", .0.remedy())]
     Probe(#[source] ProbeError),
     /// Counters cannot be read.
     #[error("cannot measure the CPUs")]
@@ -49,7 +49,7 @@ pub enum SenseError {
 pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<Opened, SenseError> {
     let obstacle = match source {
         Source::Procfs => Obstacle {
-            reason: "--source procfs".to_owned(),
+            reason: "--source procfs; start it with --source auto to have kernel programs count".to_owned(),
             verdicts: Vec::new(),
         },
         Source::Auto | Source::Ebpf => match Probe::load(options) {
@@ -61,7 +61,7 @@ pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<O
                     tell(verdicts);
                 }
                 Obstacle {
-                    reason: chain(&error).to_string(),
+                    reason: format!("{}; {}", chain(&error), error.remedy()),
                     verdicts: error.verdicts(),
                 }
             }
@@ -70,7 +70,7 @@ pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<O
     procfs(obstacle, files)
 }
 
-/// Why the kernel programs are not the source.
+/// Why the kernel programs are not the source, and what to do about it.
 struct Obstacle {
     reason: String,
     verdicts: Vec<Verdict>,
@@ -152,7 +152,11 @@ mod tests {
             (opened.senses.origin, opened.probe.is_none()),
             (Origin::Procfs, true)
         );
-        assert!(opened.senses.procfs().ends_with("--source procfs"));
+        let sentence = opened.senses.procfs();
+        assert!(
+            sentence.contains("the reason: --source procfs; start it with"),
+            "{sentence}"
+        );
     }
 
     #[test]
@@ -174,7 +178,11 @@ mod tests {
             (Origin::Procfs, Hook::ALL.len()),
             "each hook tells why"
         );
-        assert!(obstacle.is_some_and(|reason| !reason.is_empty()));
+        let obstacle = obstacle.unwrap();
+        assert!(
+            obstacle.contains("; mount /sys/kernel/btf") || !probe::is_built_in(),
+            "{obstacle}"
+        );
         let refusal = open(Source::Ebpf, &options, Procfs::default()).unwrap_err();
         assert!(refusal.to_string().starts_with("--source ebpf"), "{refusal}");
     }

@@ -36,9 +36,9 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
         .await;
 }
 
-/// Makes sure that it goes by procfs and says these words of why, of every hook, too.
-async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str]) {
-    let status = confined.says_everywhere(words).await;
+/// Makes sure that it goes by procfs, says these words of why, of every hook, too, and in its sentence what to do.
+async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str], remedy: &str) {
+    let status = confined.says_everywhere(&[words, &[remedy]].concat()).await;
     confined.all_hooks_are(&status, hooks, words).await;
 }
 
@@ -50,6 +50,7 @@ async fn without_perfmon_it_says_that_it_is_needed() {
         &mut confined,
         Health::Failed,
         &["CAP_BPF and CAP_PERFMON are needed"],
+        "see to that and restart the agent",
     )
     .await;
 }
@@ -62,6 +63,7 @@ async fn without_any_capability_it_says_which_are_needed() {
         &mut confined,
         Health::Failed,
         &["CAP_BPF and CAP_PERFMON are needed"],
+        "see to that and restart the agent",
     )
     .await;
 }
@@ -74,6 +76,7 @@ async fn without_btf_it_says_which_file_is_missing() {
         &mut confined,
         Health::Unsupported,
         &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
+        "mount /sys/kernel/btf where the agent runs, or boot a kernel",
     )
     .await;
 }
@@ -92,6 +95,7 @@ async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
         &mut confined,
         Health::Failed,
         &["no lockdown, seccomp or LSM rule against bpf()"],
+        "see to that and restart the agent",
     )
     .await;
 }
@@ -103,6 +107,7 @@ async fn where_programs_are_not_known_it_says_so() {
         &mut confined,
         Health::Unsupported,
         &["this kernel does not load raw tracepoint programs"],
+        "boot a newer kernel, or change the seccomp profile",
     )
     .await;
 }
@@ -114,6 +119,7 @@ async fn where_maps_may_not_be_had_it_says_which() {
         &mut confined,
         Health::Failed,
         &["create map", "Cannot allocate memory"],
+        "free memory, allow bpf() to create maps",
     )
     .await;
 }
@@ -123,7 +129,11 @@ async fn where_nothing_may_be_attached_it_says_so() {
     let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
     let mut confined = denied(&commands, Errno::PERM).await;
     let status = confined
-        .says_everywhere(&["attach to sched_switch", "not permitted"])
+        .says_everywhere(&[
+            "attach to sched_switch",
+            "not permitted",
+            "see to that and restart the agent",
+        ])
         .await;
     confined
         .all_hooks_are(&status, Health::Failed, &["not permitted"])

@@ -151,7 +151,12 @@ async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (Confined, TempDir) {
 async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_everywhere() {
     // A pid where there is a pointer: the raw twin would read half an address, and nobody would know.
     let (mut confined, _types) = misled(|types| types.put("task_struct", "pid", "stack")).await;
-    let words = ["attach to sched_switch", "refused by the verifier", "not used"];
+    let words = [
+        "attach to sched_switch",
+        "refused by the verifier",
+        "not used",
+        "please report the verifier's log",
+    ];
     let status = confined.says_everywhere(&words).await;
     all_failed(&confined, &status, &[]).await;
 
@@ -197,7 +202,8 @@ async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_ev
 async fn an_offset_that_is_not_found_is_not_guessed() {
     let (mut confined, _types) = misled(|types| types.rename("sum_exec_runtime", "sum_exec_runtimf")).await;
     let words = ["`struct task_struct` has no field `se.sum_exec_runtime`"];
-    let status = confined.says_everywhere(&words).await;
+    let remedy = "please report it with the kernel's version: nothing is guessed";
+    let status = confined.says_everywhere(&[words[0], remedy]).await;
     // This kernel does not have what the programs would read.
     confined.all_hooks_are(&status, Health::Unsupported, &words).await;
     assert_eq!(links(&confined), 0, "none was tried");

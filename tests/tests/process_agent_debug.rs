@@ -142,7 +142,10 @@ async fn procfs_says_which_signals_are_missing_and_why() {
         (&"unsupported".into(), &Value::Null)
     );
     let missing = sigma8["missing"].as_str().unwrap_or_default();
-    assert!(missing.ends_with("--source procfs"), "{missing}");
+    assert!(
+        missing.ends_with("--source procfs; start it with --source auto to have kernel programs count"),
+        "{missing}"
+    );
     assert_eq!(signal(&signals, "cpu-busy")["source"], "/proc/stat");
     let histograms = node.json("histogram").expect("histograms");
     assert_eq!(observations(&histograms, "headroom_agent_runq_wait_seconds"), 0);

@@ -22,7 +22,7 @@ pub struct Senses {
     pub origin: Origin,
     /// What became of each hook of the kernel programs; empty where they were not asked for.
     pub verdicts: Vec<Verdict>,
-    /// Why the kernel programs are not the source.
+    /// Why the kernel programs are not the source, and what to do about it.
     pub obstacle: Option<String>,
     /// How much of their sampling is given up.
     pub shed: Shed,
@@ -51,7 +51,7 @@ pub enum Blindness {
     )]
     NoDirective,
     /// No frame is in the history.
-    #[error("nothing is amplified until the first frame was measured")]
+    #[error("nothing is amplified until the first frame was measured, which needs nothing but time")]
     NoFrame,
 }
 

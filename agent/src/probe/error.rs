@@ -10,7 +10,7 @@ use crate::btf::BtfError;
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The agent was built without the toolchain for kernel programs.
-    #[error("this agent was built without its kernel programs; run `cargo xtask setup` and build it again")]
+    #[error("this agent was built without its kernel programs")]
     NotBuilt,
     /// An offset or tracepoint our programs need could not be found.
     #[error("cannot tell where the kernel keeps what we read")]
@@ -77,23 +77,68 @@ impl ProbeError {
         }
     }
 
-    /// What became of each hook. Where loading ended before any was tried, each tells why: [`Health::Unsupported`] where
-    /// this kernel does not have what is needed, [`Health::Failed`] where it is there and was refused.
-    pub fn verdicts(&self) -> Vec<Verdict> {
-        let health = match self {
-            Self::Refused { verdicts } => return verdicts.clone(),
-            Self::NoPrograms { health, .. } => *health,
-            Self::Btf(error) if error.is_lack() => Health::Unsupported,
-            Self::Btf(_)
-            | Self::NotBuilt
+    /// What to do about it, as the end of a sentence.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotBuilt => "run `cargo xtask setup` and build the agent again",
+            Self::Btf(BtfError::Read { .. }) if self.is_lack() => {
+                "mount /sys/kernel/btf where the agent runs, or boot a kernel that was built to have this file"
+            }
+            Self::Btf(BtfError::Read { .. }) => "let the agent read this file, and restart it",
+            Self::Btf(_) => "please report it with the kernel's version: nothing is guessed",
+            Self::NoPrograms {
+                health: Health::Unsupported,
+                ..
+            } => "boot a newer kernel, or change the seccomp profile if that is what answers so",
+            Self::NoPrograms { .. } => "see to that and restart the agent",
+            Self::Load(_) => {
+                "free memory, allow bpf() to create maps and before Linux 5.11 raise the limit on locked memory, and \
+                 restart the agent"
+            }
+            Self::NoMap { .. } | Self::Map { .. } | Self::Log(_) | Self::Stats(_) => {
+                "restart the agent, and report it with the kernel's version if it comes again"
+            }
+            Self::Refused { verdicts } => match verdicts.last() {
+                Some(Verdict {
+                    verifier_log: Some(_),
+                    ..
+                }) => "until then this node stays as it is",
+                Some(Verdict {
+                    health: Health::Unsupported,
+                    ..
+                }) => "boot a kernel that has it",
+                Some(_) | None => "see to that and restart the agent",
+            },
+        }
+    }
+
+    /// Does this kernel not have what is needed?
+    fn is_lack(&self) -> bool {
+        match self {
+            Self::Btf(error) => error.is_lack(),
+            Self::NoPrograms { health, .. } => *health == Health::Unsupported,
+            Self::NotBuilt
             | Self::Load(_)
             | Self::NoMap { .. }
             | Self::Map { .. }
             | Self::Log(_)
-            | Self::Stats(_) => Health::Failed,
-        };
+            | Self::Stats(_)
+            | Self::Refused { .. } => false,
+        }
+    }
+
+    /// What became of each hook. Where loading ended before any was tried, each tells why: [`Health::Unsupported`] where
+    /// this kernel does not have what is needed, [`Health::Failed`] where it is there and was refused.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        if let Self::Refused { verdicts } = self {
+            return verdicts.clone();
+        }
         let refusal = Refusal {
-            health,
+            health: if self.is_lack() {
+                Health::Unsupported
+            } else {
+                Health::Failed
+            },
             reason: chain(self).to_string(),
             verifier_log: None,
         };
