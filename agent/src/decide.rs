@@ -14,6 +14,7 @@ mod mode;
 mod noted;
 mod period;
 mod report;
+mod said;
 mod saturation;
 mod scarcity;
 mod shown;
@@ -32,7 +33,6 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
-use tracing::{info, warn};
 
 pub use self::mode::{Blindness, Senses};
 use self::{
@@ -41,6 +41,7 @@ use self::{
     noted::Noted,
     period::{Judged, Period},
     report::Herald,
+    said::Said,
     tally::Tally,
     told::Told,
 };
@@ -83,6 +84,7 @@ pub struct Decider {
     /// Milli-cores that pods hold for themselves alone, by UID.
     holdings: BTreeMap<String, u64>,
     blindness: Option<Blindness>,
+    said: Said,
     /// Set when what the estimator's view is made of has changed.
     is_view_stale: bool,
     saved: Saved,
@@ -136,6 +138,7 @@ impl Decider {
             machine: Machine::default(),
             holdings: BTreeMap::new(),
             blindness: Some(Blindness::NoDirective),
+            said: Said::default(),
             is_view_stale: false,
             saved: Saved::default(),
             seen: Seen::default(),
@@ -288,7 +291,7 @@ impl Decider {
         }
     }
 
-    /// Brings the estimator's view up to date, and says when the agent begins or ceases to be blind.
+    /// Brings the estimator's view up to date, and says what has changed in how much is seen.
     fn look(&mut self) {
         let known = self.known().map(|(pods, capacity)| {
             let View {
@@ -322,16 +325,8 @@ impl Decider {
             }
         };
         let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
-        let blindness = blindness.or((!has_frames).then_some(Blindness::NoFrame));
-        if blindness != self.blindness {
-            let (sight, sentence) = self.senses.mode(blindness.as_ref());
-            if matches!(blindness, Some(Blindness::Capacity { .. })) {
-                warn!(mode = %sight, "{sentence}");
-            } else {
-                info!(mode = %sight, "{sentence}");
-            }
-            self.blindness = blindness;
-        }
+        self.blindness = blindness.or((!has_frames).then_some(Blindness::NoFrame));
+        self.said.say(&self.senses, self.blindness.as_ref());
     }
 
     /// What the servers told, and the capacity of this machine.

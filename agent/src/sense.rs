@@ -1,4 +1,4 @@
-//! Opens the source of CPU counters: the kernel programs, or procfs when they cannot be had, and says which and why.
+//! Opens the source of CPU counters: the kernel programs, or procfs when they cannot be had, and why.
 
 use headroom_kit::log::chain;
 use tracing::{info, warn};
@@ -104,7 +104,6 @@ fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
         obstacle: Some(reason),
         shed: Shed::Nothing,
     };
-    warn!(mode = "PROC", "{}", senses.procfs());
     Ok(Opened {
         sampler,
         probe: None,

@@ -236,6 +236,11 @@ impl Running {
         fs::read_to_string(self.process.log()).expect("a log")
     }
 
+    /// Lines of its log, of whatever level, that contain this.
+    pub fn lines(&self, part: &str) -> usize {
+        self.log().lines().filter(|line| line.contains(part)).count()
+    }
+
     /// Warnings in its log that contain this.
     pub fn warnings(&self, part: &str) -> usize {
         let log = self.log();

@@ -33,7 +33,8 @@ impl Confined {
     }
 
     /// Makes sure that it is in this mode and says so with all these words in `/status` and to who asks on the node, in a
-    /// metric and in the hint, and that it has given up what capabilities it had. The status that said it.
+    /// metric and in the hint, in the log, and that it has given up what capabilities it had. The status that said
+    /// it.
     pub async fn says_mode(&mut self, mode: Mode, words: &[&str]) -> Status {
         let name = mode.as_str_name().trim_start_matches("MODE_");
         let status = self.agent.mode_until(name).await;
@@ -54,6 +55,8 @@ impl Confined {
             "{}",
             self.agent.metrics().await
         );
+        let told = self.agent.lines(&status.mode_sentence);
+        assert!(told > 0, "{}", self.agent.log());
         assert_eq!(privileges(self.agent.process.pid()), [0], "it keeps none");
         status
     }
@@ -103,11 +106,12 @@ impl Confined {
         }
     }
 
-    /// As [`Self::says_mode`], of an agent that goes by procfs; the log says it, too, and once.
+    /// As [`Self::says_mode`], of an agent that goes by procfs, of which the log warns once.
     pub async fn says_everywhere(&mut self, words: &[&str]) -> Status {
         let status = self.says_mode(Mode::Proc, words).await;
-        let told = self.agent.warnings("CPU use comes from /proc/stat");
-        assert_eq!(told, 1, "{}", self.agent.log());
+        let sentence = "CPU use comes from /proc/stat";
+        let told = (self.agent.warnings(sentence), self.agent.lines(sentence));
+        assert_eq!(told, (1, 1), "{}", self.agent.log());
         status
     }
 }

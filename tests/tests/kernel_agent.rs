@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
     let mut confined = Confined::start(&TWO_CAPABILITIES).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert_eq!(confined.agent.lines(&status.mode_sentence), 1, "once");
     let hooks: Vec<_> = status
         .programs
         .iter()

@@ -157,6 +157,11 @@ impl Senses {
         )
     }
 
+    /// Is one of the hooks not attached?
+    pub(super) fn is_missing_hooks(&self) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.health != Health::Ok)
+    }
+
     /// The hooks that are not attached, and what is lost with each.
     fn missing(&self) -> String {
         let missing = self

@@ -1,7 +1,5 @@
 //! What follows for the node when the kernel programs shed, were linked anew, or are lost.
 
-use tracing::warn;
-
 use super::Decider;
 use crate::{
     gather::{Shed, Standing},
@@ -9,7 +7,7 @@ use crate::{
 };
 
 impl Decider {
-    /// Says when the kernel programs stand otherwise than before, and what follows.
+    /// Takes in how the kernel programs stand, if otherwise than before.
     pub(super) fn take_standing(&mut self, standing: &Standing) {
         let calm = Standing::counting(Shed::Nothing);
         let before = self.seen.standing.replace(standing.clone()).unwrap_or(calm);
@@ -22,8 +20,6 @@ impl Decider {
         }
         self.senses.take(standing);
         self.see_kernel();
-        let (sight, sentence) = self.senses.mode(None);
-        warn!(mode = %sight, "{sentence}");
     }
 
     /// Tells the estimator whether the kernel programs are counting.
