@@ -19,6 +19,7 @@ mod saturation;
 mod scarcity;
 mod shown;
 mod standing;
+mod strange;
 mod tally;
 mod told;
 

@@ -126,36 +126,6 @@ async fn a_server_of_another_ca_hears_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_without_a_server_is_blind_and_says_so_once() {
-    let node = Node::start().await;
-    let mut agent = node
-        .agent_with(|options| {
-            "procfs".clone_into(&mut options.source);
-            // Nobody listens there.
-            options.servers = vec![([127, 0, 0, 1], 1).into()];
-        })
-        .await;
-    let measures = |status: &Status| {
-        status
-            .measured
-            .is_some_and(|measured| measured.cpu_busy_milli > 0)
-    };
-    let status = agent.status_until("a measurement", measures).await;
-    assert_eq!(status.mode, "BLIND");
-    assert!(
-        status
-            .mode_sentence
-            .starts_with("no hint server has told about this node yet"),
-        "{}",
-        status.mode_sentence
-    );
-    assert_eq!(agent.counted(r#"headroom_agent_mode{mode="BLIND"}"#).await, 1);
-    assert_eq!(agent.lines(&status.mode_sentence), 1, "{}", agent.log());
-    let why = "CPU use comes from /proc/stat";
-    assert_eq!(agent.lines(why), 1, "{}", agent.log());
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn procfs_alone_is_said_everywhere_and_once_in_the_log() {
     let mut node = Node::start().await;
     let mut agent = node.agent("procfs").await;

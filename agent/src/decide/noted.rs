@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use super::strange::Strange;
 use crate::{
     gather::{MemoryUse, Reading, Sample},
     metrics::{
@@ -21,6 +22,7 @@ pub(super) struct Noted {
     pub(super) lacking: Lacking,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
+    strange: Strange,
     vm: Option<Vmstat>,
     /// Nanoseconds of direct reclaim that were counted.
     reclaim_ns: u64,
@@ -47,6 +49,7 @@ impl Noted {
             self.lacking.memory_pressure = counters.node.is_none();
             self.count(counters.vm);
         }
+        self.strange.take(sample);
         self.lacking.cpu_pressure = sample.cpu_pressure.is_none();
         self.lacking.kubepods = !sample.has_kubepods;
         self.memory = sample.memory.or(self.memory);

@@ -1,0 +1,92 @@
+//! What is strange about the cgroups of pods: said when it begins, and not while it lasts; gauges and `/status` count on.
+
+use tracing::warn;
+
+use crate::{
+    gather::{PodFrame, Sample},
+    sample::cgroup::MAX_PODS,
+};
+
+/// What was strange at the last sample that told of it.
+#[derive(Debug, Default)]
+pub(super) struct Strange {
+    is_without_kubepods: bool,
+    has_untracked: bool,
+    has_unreadable: bool,
+}
+
+impl Strange {
+    /// Warns of what begins.
+    pub(super) fn take(&mut self, sample: &Sample) {
+        for complaint in self.complaints(sample.has_kubepods, sample.pods.as_ref()) {
+            warn!("{complaint}");
+        }
+    }
+
+    fn complaints(&mut self, has_kubepods: bool, pods: Option<&PodFrame>) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let mut note = |was: &mut bool, is: bool, complaint: &dyn Fn() -> String| {
+            if is && !*was {
+                complaints.push(complaint());
+            }
+            *was = is;
+        };
+        note(&mut self.is_without_kubepods, !has_kubepods, &|| {
+            "there is no cgroup kubepods: no pod is measured and all are charged in full; see that the host's cgroups are \
+             mounted at --cgroup-root, and that a kubelet runs here"
+                .to_owned()
+        });
+        if let Some(PodFrame {
+            untracked,
+            unreadable,
+            ..
+        }) = pods
+        {
+            note(&mut self.has_untracked, *untracked > 0, &|| {
+                format!(
+                    "{untracked} pods beyond the {MAX_PODS} that are measured are charged in full; spread them over more \
+                     nodes to have them measured"
+                )
+            });
+            note(&mut self.has_unreadable, *unreadable > 0, &|| {
+                format!(
+                    "{unreadable} cgroups in kubepods are named like a pod's and have no UID that can be read: such pods \
+                     are charged in full; please report the names"
+                )
+            });
+        }
+        complaints
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_strange_is_said_when_it_begins_and_when_it_comes_again() {
+        let mut strange = Strange::default();
+        let pods = |untracked, unreadable| PodFrame {
+            untracked,
+            unreadable,
+            ..PodFrame::default()
+        };
+        let mut said = |has_kubepods: bool, pods: Option<PodFrame>| -> Vec<String> {
+            let complaints = strange.complaints(has_kubepods, pods.as_ref()).into_iter();
+            let first_words = |text: String| text.split(' ').take(3).collect::<Vec<_>>().join(" ");
+            complaints.map(first_words).collect()
+        };
+        assert_eq!(said(false, None), ["there is no"]);
+        assert_eq!(said(false, Some(pods(0, 0))), [""; 0], "it lasts");
+        assert_eq!(said(true, None), [""; 0]);
+        assert_eq!(said(true, Some(pods(3, 0))), ["3 pods beyond"]);
+        assert_eq!(
+            said(true, Some(pods(4, 2))),
+            ["2 cgroups in"],
+            "more of the same is nothing new"
+        );
+        assert_eq!(said(true, None), [""; 0], "no frame ended");
+        assert_eq!(said(true, Some(pods(0, 2))), [""; 0]);
+        assert_eq!(said(false, Some(pods(1, 0))), ["there is no", "1 pods beyond"]);
+    }
+}
