@@ -262,7 +262,8 @@ impl Decider {
             .pods
             .as_ref()
             .map_or(node.capacity(), |pods| pods.view.raw.memory);
-        self.frames.take_memory(node.charged(working_set, raw));
+        self.frames
+            .take_memory(node.charged(working_set.unwrap_or(0), raw));
         self.seen.memory_bytes = node.used();
     }
 

@@ -74,8 +74,8 @@ pub struct Sample {
 pub struct MemoryUse {
     /// The machine's.
     pub node: Meminfo,
-    /// Wk: the working set of all pods, in bytes; 0 without kubepods.
-    pub working_set: u64,
+    /// Wk: the working set of all pods, in bytes; `None` where kubepods or its files are not there.
+    pub working_set: Option<u64>,
 }
 
 /// Everything the thread reads from.
@@ -257,10 +257,7 @@ impl Loop {
                 .map(Kubepods::working_set)
                 .transpose()?
                 .flatten();
-            Ok(MemoryUse {
-                node,
-                working_set: working_set.unwrap_or(0),
-            })
+            Ok(MemoryUse { node, working_set })
         };
         self.complaints.note(read(), Reading::Memory)
     }

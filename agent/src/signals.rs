@@ -34,6 +34,8 @@ pub struct Signal {
     pub reading: Reading,
     /// What a machine may lack, besides hooks.
     pub need: Need,
+    /// What may be missing while the rest serves.
+    pub part: Option<Part>,
     /// The oldest kernel that has it.
     pub kernel: &'static str,
     /// What it was measured to cost.
@@ -44,6 +46,17 @@ pub struct Signal {
     pub metric: Option<&'static Metric>,
     /// Its value, from the last measurements.
     pub value: fn(&Readings<'_>) -> Option<u64>,
+}
+
+/// A part of a signal's sources without which it is measured all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it takes.
+    pub need: Need,
+    /// The files that are left without it.
+    pub rest: &'static str,
+    /// What is lost without it.
+    pub missing: &'static str,
 }
 
 /// What one unit of a signal's value is.
@@ -78,6 +91,12 @@ pub enum Need {
     MemoryPressure,
     /// A cgroup `kubepods`.
     Kubepods,
+    /// Its charge of memory.
+    WorkingSet,
+    /// Its own memory pressure (cgroup version 2).
+    KubepodsPressure,
+    /// Its count of the times it met its own memory limit.
+    LimitEvents,
 }
 
 /// The last measurements, and what became of the attempts at them.
@@ -104,6 +123,12 @@ pub struct Lacking {
     pub memory_pressure: bool,
     /// A cgroup `kubepods`.
     pub kubepods: bool,
+    /// Its charge of memory.
+    pub working_set: bool,
+    /// Its own memory pressure.
+    pub kubepods_pressure: bool,
+    /// Its count of the times it met its own memory limit.
+    pub limit_events: bool,
 }
 
 impl Unit {
@@ -138,17 +163,26 @@ impl Signal {
     pub fn status(&self, readings: &Readings<'_>) -> SignalStatus {
         let (health, why) = self.health(readings);
         let is_from_files = !self.files.is_empty() && readings.senses.origin == Origin::Procfs;
-        let missing = (health != Health::Ok).then(|| match why {
-            Some(why) => format!("{}; the reason: {why}", self.missing),
-            None => self.missing.to_owned(),
+        let source = if is_from_files {
+            self.files.to_owned()
+        } else {
+            self.source()
+        };
+        let without_part = self.part.and_then(|part| {
+            let why = part.need.lack(readings.lacking)?;
+            Some((
+                part.rest.to_owned(),
+                Some(format!("{}; the reason: {why}", part.missing)),
+            ))
         });
+        let (source, missing) = match (health, why) {
+            (Health::Ok, _) => without_part.unwrap_or((source, None)),
+            (_, Some(why)) => (source, Some(format!("{}; the reason: {why}", self.missing))),
+            (_, None) => (source, Some(self.missing.to_owned())),
+        };
         SignalStatus {
             name: self.name.to_owned(),
-            source: if is_from_files {
-                self.files.to_owned()
-            } else {
-                self.source()
-            },
+            source,
             health: health.name().to_owned(),
             unit: self.unit.name().to_owned(),
             value: (self.value)(readings).filter(|_| health == Health::Ok),
@@ -166,23 +200,43 @@ impl Signal {
         if failing.contains(&self.reading) {
             return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
         }
-        let lacks = match self.need {
-            Need::Nothing => None,
-            Need::CpuPressure => lacking
-                .cpu_pressure
-                .then_some("this kernel keeps no CPU pressure"),
-            Need::MemoryPressure => lacking
-                .memory_pressure
-                .then_some("this kernel keeps no memory pressure"),
-            Need::Kubepods => lacking.kubepods.then_some("there is no cgroup kubepods"),
-        };
-        if let Some(lacks) = lacks {
+        if let Some(lacks) = self.need.lack(*lacking) {
             return (Health::Unsupported, Some(lacks.to_owned()));
         }
         if self.files.is_empty() {
             return without_hooks(senses, self.hooks).unwrap_or((Health::Ok, None));
         }
         (Health::Ok, None)
+    }
+}
+
+impl Need {
+    /// Why it is not there, on a machine that lacks this; `None` if it is.
+    const fn lack(self, lacking: Lacking) -> Option<&'static str> {
+        let (is_lacking, why) = match self {
+            Self::Nothing => return None,
+            Self::CpuPressure => (lacking.cpu_pressure, "this kernel keeps no CPU pressure"),
+            Self::MemoryPressure => (lacking.memory_pressure, "this kernel keeps no memory pressure"),
+            Self::Kubepods | Self::WorkingSet | Self::KubepodsPressure | Self::LimitEvents
+                if lacking.kubepods =>
+            {
+                (true, "there is no cgroup kubepods")
+            }
+            Self::Kubepods => return None,
+            Self::WorkingSet => (
+                lacking.working_set,
+                "kubepods has no memory.current and no memory.usage_in_bytes",
+            ),
+            Self::KubepodsPressure => (
+                lacking.kubepods_pressure,
+                "kubepods has no memory.pressure, which cgroup version 1 never has",
+            ),
+            Self::LimitEvents => (
+                lacking.limit_events,
+                "kubepods has no memory.events.local, which version 2 has since Linux 5.3, and no memory.failcnt",
+            ),
+        };
+        if is_lacking { Some(why) } else { None }
     }
 }
 

@@ -69,7 +69,7 @@ pub struct SignalStatus {
     pub unit: String,
     /// The last measurement; absent before the first, and where the signal is missing.
     pub value: Option<u64>,
-    /// What is lost without it, and why it is; absent while it is in order.
+    /// What is lost without it, or without the part of its source that is not there, and why; absent while all of it is.
     pub missing: Option<String>,
 }
 

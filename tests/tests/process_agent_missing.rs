@@ -9,7 +9,7 @@ use std::{
 };
 
 use e2e::agent::{Node, Running};
-use headroom_agent::status::Status;
+use headroom_agent::status::{SignalStatus, Status};
 use tempfile::TempDir;
 
 /// A mount of cgroup hierarchies that is made of plain files.
@@ -61,6 +61,14 @@ async fn agent(node: &Node, tree: &Path) -> Running {
 
 fn measured_until(status: &Status) -> u64 {
     status.measured.map_or(0, |measured| measured.until_ns)
+}
+
+fn signal(status: &Status, name: &str) -> SignalStatus {
+    let mut signals = status.signals.iter();
+    signals
+        .find(|signal| signal.name == name)
+        .expect("a signal")
+        .clone()
 }
 
 /// Waits until two more seconds were measured.
@@ -124,11 +132,7 @@ async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_
     tree.write("cgroup.controllers", "cpu memory\n")
         .folder("user.slice");
     let mut agent = agent(&node, tree.0.path()).await;
-    let health = |status: &Status, name: &str| {
-        let mut signals = status.signals.iter();
-        let signal = signals.find(|signal| signal.name == name).expect("a signal");
-        signal.health.clone()
-    };
+    let health = |status: &Status, name: &str| signal(status, name).health;
     agent
         .status_until("a measurement", |status| measured_until(status) > 0)
         .await;
@@ -146,4 +150,82 @@ async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_
         .status_until("no kubepods", |status| health(status, "pod-cpu") != "ok")
         .await;
     assert_eq!(agent.warnings(sentence), 2, "{}", agent.log());
+}
+
+/// Makes sure that the memory pressure is said to be the machine's alone, where the machine has any.
+fn is_pressure_of_the_machine_alone(status: &Status) {
+    for name in ["psi-memory-some", "psi-memory-full"] {
+        let SignalStatus {
+            health,
+            source,
+            missing,
+            ..
+        } = signal(status, name);
+        if health == "ok" {
+            assert_eq!(source, "/proc/pressure/memory", "{name}");
+        }
+        let missing = missing.unwrap_or_default();
+        let why = [
+            "kubepods has no memory.pressure",
+            "this kernel keeps no memory pressure",
+        ];
+        assert!(why.iter().any(|why| missing.contains(why)), "{name}: {missing}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_cgroup_version_1_does_not_have_are_told() {
+    let (node, tree) = (Node::start().await, Tree::new());
+    let stat = "total_rss 4096\ntotal_active_file 0\ntotal_inactive_file 0\n";
+    tree.folder("cpuacct/kubepods")
+        .write("memory/kubepods/memory.usage_in_bytes", "4096\n")
+        .write("memory/kubepods/memory.stat", stat)
+        .write("memory/kubepods/memory.failcnt", "0\n");
+    let mut agent = agent(&node, tree.0.path()).await;
+    let measures = |status: &Status| signal(status, "working-set").value == Some(4096);
+    let status = agent.status_until("a working set", measures).await;
+    is_pressure_of_the_machine_alone(&status);
+    let hits = signal(&status, "limit-hits");
+    assert_eq!((hits.health.as_str(), hits.value), ("ok", Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_an_old_kernel_with_cgroup_version_2_does_not_have_are_told() {
+    let (node, tree) = (Node::start().await, Tree::unified());
+    // As before Linux 5.3, and with the pressure of cgroups off.
+    tree.write(
+        "kubepods/memory.events",
+        "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    );
+    let mut agent = agent(&node, tree.0.path()).await;
+    let measures = |status: &Status| signal(status, "working-set").value == Some(4096);
+    let status = agent.status_until("a working set", measures).await;
+    is_pressure_of_the_machine_alone(&status);
+    let hits = signal(&status, "limit-hits");
+    assert_eq!((hits.health.as_str(), hits.value), ("unsupported", None));
+    let missing = hits.missing.unwrap_or_default();
+    assert!(missing.contains("no memory.events.local"), "{missing}");
+    let metrics = agent.metrics().await;
+    let series = r#"headroom_agent_signal_ok{signal="limit-hits"} 0"#;
+    assert!(metrics.lines().any(|line| line == series), "{metrics}");
+
+    // A kernel that has both.
+    tree.write(
+        "kubepods/memory.events.local",
+        "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    )
+    .write(
+        "kubepods/memory.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+    );
+    let is_whole = |status: &Status| {
+        let pressure = signal(status, "psi-memory-some");
+        signal(status, "limit-hits").health == "ok" && (pressure.missing.is_none() || pressure.health != "ok")
+    };
+    let status = agent.status_until("all rows", is_whole).await;
+    let pressure = signal(&status, "psi-memory-some");
+    assert!(
+        pressure.health != "ok" || pressure.source.contains("kubepods memory.pressure"),
+        "{pressure:?}"
+    );
 }

@@ -66,7 +66,10 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         rare: None,
         cpu_pressure: Some(Psi::default()),
         memory_pressure: Some(MemoryCounters::default()),
-        memory: Some(MemoryUse { node, working_set: 0 }),
+        memory: Some(MemoryUse {
+            node,
+            working_set: Some(0),
+        }),
         pods: None,
         held: None,
         runs: None,

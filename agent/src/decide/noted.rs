@@ -47,12 +47,17 @@ impl Noted {
         }
         if let Some(counters) = sample.memory_pressure {
             self.lacking.memory_pressure = counters.node.is_none();
+            self.lacking.kubepods_pressure = counters.kubepods.is_none();
+            self.lacking.limit_events = counters.limit.is_none();
             self.count(counters.vm);
         }
         self.strange.take(sample);
         self.lacking.cpu_pressure = sample.cpu_pressure.is_none();
         self.lacking.kubepods = !sample.has_kubepods;
-        self.memory = sample.memory.or(self.memory);
+        if let Some(memory) = sample.memory {
+            self.lacking.working_set = memory.working_set.is_none();
+            self.memory = Some(memory);
+        }
         if self.failing != sample.failing {
             self.failing.clone_from(&sample.failing);
         }

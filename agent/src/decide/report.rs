@@ -242,7 +242,7 @@ impl Decider {
             mem_used_bytes: *memory_bytes,
             mem_available_bytes: noted.memory.map_or(0, |memory| memory.node.available),
             mem_spare_bytes: self.spare_bytes(),
-            working_set_bytes: noted.memory.map_or(0, |memory| memory.working_set),
+            working_set_bytes: noted.memory.and_then(|memory| memory.working_set).unwrap_or(0),
             direct_reclaim_ms: pressure.direct_reclaim_ms,
             refault_mb_s: pressure.refault_mb_s,
             swap_out_mb_s: pressure.swap_out_mb_s,

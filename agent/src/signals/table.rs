@@ -4,7 +4,7 @@
 //! hooks by the kernel's own count of their runs, those of files as CPU time of opening, reading and closing one, by an
 //! interpreter: upper bounds.
 
-use super::{Need, Readings, Signal, Unit};
+use super::{Need, Part, Readings, Signal, Unit};
 use crate::{gather::Reading, metrics, probe::Hook, status::Measured};
 
 /// Time that CPUs are busy follows from it alone.
@@ -28,6 +28,13 @@ const KERNEL_PROGRAMS: &str = "5.8";
 const ANY: &str = "any";
 const PSI: &str = "4.20";
 
+/// The pressure of all pods, beside that of the machine.
+const KUBEPODS_PRESSURE: Option<Part> = Some(Part {
+    need: Need::KubepodsPressure,
+    rest: "/proc/pressure/memory",
+    missing: "it is the machine's alone: pods that wait at the limit of all of them are seen only as far as limit-hits tells",
+});
+
 /// A signal that comes from files alone and that every machine has.
 const FILE: Signal = Signal {
     name: "",
@@ -37,6 +44,7 @@ const FILE: Signal = Signal {
     files: "",
     reading: Reading::Memory,
     need: Need::Nothing,
+    part: None,
     kernel: ANY,
     cost: "",
     missing: "",
@@ -177,6 +185,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Ppm,
         files: "/proc/pressure/memory, kubepods memory.pressure",
         need: Need::MemoryPressure,
+        part: KUBEPODS_PRESSURE,
         kernel: PSI,
         cost: PRESSURE_COST,
         missing: "the memory brake comes with reclaim, refaults and kills only",
@@ -190,6 +199,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Ppm,
         files: "/proc/pressure/memory, kubepods memory.pressure",
         need: Need::MemoryPressure,
+        part: KUBEPODS_PRESSURE,
         kernel: PSI,
         cost: PRESSURE_COST,
         missing: "as psi-memory-some",
@@ -280,8 +290,8 @@ pub static SIGNALS: &[Signal] = &[
         name: "working-set",
         about: "memory that all pods need, half of their active page cache included",
         unit: Unit::Bytes,
-        files: "kubepods memory.current, memory.stat",
-        need: Need::Kubepods,
+        files: "kubepods memory.current or memory.usage_in_bytes, memory.stat",
+        need: Need::WorkingSet,
         cost: GROUP_COST,
         missing: "all memory of the machine beyond what is reserved counts as the pods'",
         metric: Some(metrics::WORKING_SET.metric()),
@@ -292,8 +302,9 @@ pub static SIGNALS: &[Signal] = &[
         name: "limit-hits",
         about: "times kubepods met its own memory limit in the last brake period",
         unit: Unit::Count,
-        files: "kubepods memory.events, memory.failcnt",
-        need: Need::Kubepods,
+        files: "kubepods memory.events.local and memory.events, or memory.failcnt",
+        need: Need::LimitEvents,
+        kernel: "5.3 with cgroup v2, any with v1",
         cost: PRESSURE_COST,
         missing: "a node whose pods meet the limit of all of them does not brake",
         value: |readings| of(readings, |measured| measured.limit_hits),

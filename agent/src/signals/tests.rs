@@ -152,8 +152,8 @@ fn an_agent_that_sheds_wake_ups_says_so() {
 fn what_fails_and_what_the_machine_lacks_is_told_apart() {
     let lacking = Lacking {
         cpu_pressure: true,
-        memory_pressure: false,
         kubepods: true,
+        ..Lacking::default()
     };
     let failing = BTreeSet::from([Reading::Pods]);
     let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &failing, lacking);
@@ -161,6 +161,8 @@ fn what_fails_and_what_the_machine_lacks_is_told_apart() {
         missing(&signals),
         [
             ("psi-cpu", "unsupported"),
+            ("psi-memory-some", "ok"),
+            ("psi-memory-full", "ok"),
             ("working-set", "unsupported"),
             ("limit-hits", "unsupported"),
             ("pod-cpu", "failed"),
@@ -168,4 +170,38 @@ fn what_fails_and_what_the_machine_lacks_is_told_apart() {
             ("exclusive-cpus", "unsupported"),
         ]
     );
+}
+
+#[test]
+fn rows_that_kubepods_does_not_have_are_not_shown_as_zero() {
+    let lacking = Lacking {
+        working_set: true,
+        kubepods_pressure: true,
+        limit_events: true,
+        ..Lacking::default()
+    };
+    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), lacking);
+    assert_eq!(
+        missing(&signals),
+        [
+            ("psi-memory-some", "ok"),
+            ("psi-memory-full", "ok"),
+            ("working-set", "unsupported"),
+            ("limit-hits", "unsupported"),
+        ]
+    );
+    let signal = |name| signals.iter().find(|signal| signal.name == name).unwrap();
+    let some = signal("psi-memory-some");
+    assert_eq!(
+        (some.source.as_str(), some.value),
+        ("/proc/pressure/memory", Some(0)),
+        "the machine's is measured"
+    );
+    assert!(
+        some.missing
+            .as_ref()
+            .unwrap()
+            .contains("kubepods has no memory.pressure")
+    );
+    assert_eq!(signal("limit-hits").value, None);
 }

@@ -198,7 +198,8 @@ pub(super) fn signals() -> Result<String> {
     let mut page = "# Signals\n\n\
         What the agent measures, where it comes from and what is lost without it. `kubectl headroom agent signals` shows on a\n\
         node how each is: `ok`, `unsupported` (this kernel or machine does not have it) or `failed` (it is there and cannot be\n\
-        read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks.\n\n\
+        read). Where both hooks and files are named, the files alone serve where there are no kernel programs, in ticks. One that\n\
+        is `ok` from a part of its files says what is missing.\n\n\
         Costs were measured on a virtual machine with 2 CPUs (AMD EPYC, KVM, Linux 6.18), on which a context switch takes 4.3 us:\n\
         those of hooks by the kernel's own count of their runs, those of files as CPU time of opening, reading and closing\n\
         one by an interpreter, which is an upper bound. Signals of the same file or hook share its cost.\n\n\
@@ -214,6 +215,7 @@ pub(super) fn signals() -> Result<String> {
             files: _,
             reading: _,
             need: _,
+            part,
             kernel,
             cost,
             missing,
@@ -222,9 +224,12 @@ pub(super) fn signals() -> Result<String> {
         } = signal;
         let metric = metric.map_or_else(|| "-".to_owned(), |metric| format!("`{}`", metric.name));
         let (source, unit) = (signal.source(), unit.name());
+        let partly = part.map_or_else(String::new, |part| {
+            format!("; from {} alone, {}", part.rest, part.missing)
+        });
         writeln!(
             page,
-            "| {name} | {about} | {unit} | {source} | {kernel} | {cost} | {missing} | {metric} |"
+            "| {name} | {about} | {unit} | {source} | {kernel} | {cost} | {missing}{partly} | {metric} |"
         )?;
     }
     Ok(page)
