@@ -131,16 +131,12 @@ impl Settings {
             publish_fanout: _,
             webhook_addr: _,
             ocm: _,
+            eviction_hard_memory: _,
             source,
-            eviction_hard_memory,
             program_stats,
         } = self;
         let changes = [
             ("source", *source != next.source),
-            (
-                "evictionHardMemory",
-                *eviction_hard_memory != next.eviction_hard_memory,
-            ),
             ("programStats", *program_stats != next.program_stats),
         ];
         changes

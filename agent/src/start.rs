@@ -34,7 +34,7 @@ use self::{
     tasks::{DecideEnds, decide, sample},
 };
 use crate::{
-    args::{Args, Ocm},
+    args::Args,
     checkpoint::{self, Store},
     config::{self, File, Settings},
     debug::{Debug, PodsAsked, Socket},
@@ -174,7 +174,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
     info!(address = %listener.address(), "admin port is open");
 
     let (streams_tx, streams) = watch::channel(Vec::new());
-    let (ocm_tx, ocm) = watch::channel(Settings::of(&args, &file).ocm);
+    let (settings_tx, settings) = watch::channel(Settings::of(&args, &file));
     let readiness = Readiness::new();
     let is_sampling = readiness.handle("sampling");
     let Measuring {
@@ -182,13 +182,13 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         pods_tx,
         reports,
         status,
-    } = measure(&mut supervisor, gatherer, (decider, store), ocm, is_sampling)?;
+    } = measure(&mut supervisor, gatherer, (decider, store), settings, is_sampling)?;
     let board = Board { status, streams };
     let heard = Heard {
         reports,
         directives_tx,
         streams_tx,
-        ocm_tx,
+        settings_tx,
         file,
         levels,
     };
@@ -226,7 +226,7 @@ fn measure(
     supervisor: &mut Supervisor,
     gatherer: Gatherer,
     (decider, store): (Decider, Option<Store>),
-    ocm: watch::Receiver<Ocm>,
+    settings: watch::Receiver<Settings>,
     is_sampling: admin::Handle,
 ) -> Result<Measuring, StartError> {
     let (samples_tx, samples) = mpsc::channel(SAMPLES);
@@ -243,7 +243,7 @@ fn measure(
         samples,
         directives,
         pods,
-        ocm,
+        settings,
         records_tx,
         reports_tx,
         status_tx,
@@ -265,7 +265,7 @@ struct Heard {
     reports: watch::Receiver<Option<Arc<NodeHint>>>,
     directives_tx: mpsc::Sender<Directive>,
     streams_tx: watch::Sender<Vec<StreamStatus>>,
-    ocm_tx: watch::Sender<Ocm>,
+    settings_tx: watch::Sender<Settings>,
     file: File,
     levels: Levels,
 }
@@ -276,7 +276,7 @@ fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard)
         reports,
         directives_tx,
         streams_tx,
-        ocm_tx,
+        settings_tx,
         file,
         levels,
     } = heard;
@@ -301,7 +301,7 @@ fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard)
             levels,
             servers_tx,
             fanout_tx,
-            ocm_tx,
+            settings_tx,
         };
         supervisor.spawn("config", reload::follow((path, file), args, parts, stopping));
     }

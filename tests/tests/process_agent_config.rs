@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use e2e::{
     agent::{ANY_PORT, Node, Running},
-    hint_server::{HintServer, this_machine},
+    hint_server::{Heard, HintServer, this_machine},
 };
 use headroom_agent::status::{Status, StreamState};
 use headroom_proto::v1alpha1::{Amounts, Pods};
@@ -92,6 +92,30 @@ async fn what_may_change_changes_at_once_and_the_rest_is_named() {
         "{told:?}"
     );
     assert!(!text.contains('\x1b'), "colours for nobody: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_eviction_threshold_counts_at_once() {
+    let mut node = Node::start().await;
+    let path = config(&node, "evictionHardMemory: 0\n");
+    let flags = vec!["--config".to_owned(), path.display().to_string()];
+    let mut agent = agent(&node, &[&node.server], flags).await;
+    agent.mode_until("PROC").await;
+    let begun = agent.status().await.expect("status");
+    assert!(
+        begun.resources.iter().all(|resource| resource.brake < 3),
+        "{begun:?}"
+    );
+    // There is never more above all memory.
+    config(&node, "evictionHardMemory: 100%\n");
+    let is_short = |heard: &Heard| {
+        let memory = heard.report.resources.get(1);
+        memory.is_some_and(|memory| {
+            memory.brake == 3 && memory.reasons.iter().any(|why| why == "memory-available")
+        })
+    };
+    node.server.report_until("memory is stopped", is_short).await;
+    assert_eq!(agent.lines("is started again"), 0, "{}", agent.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

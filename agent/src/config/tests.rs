@@ -92,14 +92,14 @@ fn what_needs_a_restart_is_named() {
     let settings = |text| Settings::of(&args(""), &read(text).unwrap());
     let known = settings("{}");
     assert_eq!(
-        known.waiting(&settings("publishFanout: 4\nlogFilter: debug\nocm: off\n")),
+        known.waiting(&settings(
+            "publishFanout: 4\nlogFilter: debug\nocm: off\nevictionHardMemory: 5%\n"
+        )),
         [""; 0]
     );
     assert_eq!(
-        known.waiting(&settings(
-            "source: procfs\nevictionHardMemory: 5%\nprogramStats: true\n"
-        )),
-        ["source", "evictionHardMemory", "programStats"]
+        known.waiting(&settings("source: procfs\nprogramStats: true\n")),
+        ["source", "programStats"]
     );
     let flags = Settings::of(&args("--source procfs"), &read("source: ebpf\n").unwrap());
     assert_eq!(flags.source, Source::Procfs, "a flag hides what the file says");

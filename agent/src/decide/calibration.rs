@@ -9,7 +9,7 @@ use crate::args::Ocm;
 
 impl Decider {
     /// Switches the calibration of the margin. What it came to is forgotten: the bound on bad outcomes counts from here.
-    pub fn calibrate(&mut self, ocm: Ocm) {
+    pub(super) fn calibrate(&mut self, ocm: Ocm) {
         if mem::replace(&mut self.ocm, ocm) == ocm {
             return;
         }

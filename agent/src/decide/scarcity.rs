@@ -1,14 +1,20 @@
 //! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See agent.md, section 2.4.
 
+use std::mem;
+
 use headroom_domain::estimate::spare_ppm;
+use tracing::info;
 
 use super::{Decider, period::Judged};
 use crate::config::Settings;
 
 impl Decider {
-    /// Takes what the settings say of deciding.
+    /// Takes what the settings say of deciding, at the start and whenever they change.
     pub fn adopt(&mut self, settings: &Settings) {
-        self.eviction = settings.eviction_hard_memory;
+        let eviction = settings.eviction_hard_memory;
+        if mem::replace(&mut self.eviction, eviction) != eviction {
+            info!(%eviction, "memory is short by another hard eviction threshold of the kubelet");
+        }
         self.calibrate(settings.ocm);
     }
 

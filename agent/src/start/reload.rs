@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::CONFIG_POLL;
 use crate::{
-    args::{Args, Ocm, ServerAddress},
+    args::{Args, ServerAddress},
     config::{File, Settings},
 };
 
@@ -18,7 +18,8 @@ pub(super) struct Changeable {
     pub(super) levels: Levels,
     pub(super) servers_tx: watch::Sender<Vec<ServerAddress>>,
     pub(super) fanout_tx: watch::Sender<u8>,
-    pub(super) ocm_tx: watch::Sender<Ocm>,
+    /// For who decides.
+    pub(super) settings_tx: watch::Sender<Settings>,
 }
 
 /// Follows the file until the end. What needs a restart is named and stays as it was.
@@ -51,10 +52,11 @@ impl Changeable {
             log_filter,
             publish_fanout,
             webhook_addr,
-            ocm,
+            // Who decides takes these.
+            ocm: _,
+            eviction_hard_memory: _,
             // Only with a restart.
             source: _,
-            eviction_hard_memory: _,
             program_stats: _,
         } = settings;
         self.levels.set(log_filter);
@@ -66,7 +68,6 @@ impl Changeable {
         self.servers_tx.send_if_modified(replace);
         self.fanout_tx
             .send_if_modified(|fanout| std::mem::replace(fanout, *publish_fanout) != *publish_fanout);
-        self.ocm_tx
-            .send_if_modified(|known| std::mem::replace(known, *ocm) != *ocm);
+        self.settings_tx.send_replace(settings.clone());
     }
 }

@@ -13,8 +13,8 @@ use tracing::info;
 
 use super::StartError;
 use crate::{
-    args::Ocm,
     checkpoint::{self, Record},
+    config::Settings,
     debug::PodsAsked,
     decide::Decider,
     gather::{Gatherer, Sample},
@@ -33,7 +33,8 @@ pub(super) struct DecideEnds {
     pub(super) samples: mpsc::Receiver<Sample>,
     pub(super) directives: mpsc::Receiver<Directive>,
     pub(super) pods: mpsc::Receiver<PodsAsked>,
-    pub(super) ocm: watch::Receiver<Ocm>,
+    /// What is in force, whenever it changes.
+    pub(super) settings: watch::Receiver<Settings>,
     /// For what is to be saved; `None` if nothing is.
     pub(super) records_tx: Option<watch::Sender<Option<Arc<Record>>>>,
     pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
@@ -70,7 +71,7 @@ pub(super) async fn decide(
         mut samples,
         mut directives,
         mut pods,
-        mut ocm,
+        mut settings,
         records_tx,
         reports_tx,
         status_tx,
@@ -87,7 +88,7 @@ pub(super) async fn decide(
                 let _is_heard = asked.send(decider.pods()).is_ok();
                 continue;
             }
-            Ok(()) = ocm.changed() => decider.calibrate(*ocm.borrow_and_update()),
+            Ok(()) = settings.changed() => decider.adopt(&settings.borrow_and_update()),
             () = stopping.cancelled() => break,
         }
         if let Some(report) = decider.report() {
