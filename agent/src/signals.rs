@@ -11,7 +11,7 @@ use headroom_kit::metric::Metric;
 pub use self::table::SIGNALS;
 use crate::{
     decide::Senses,
-    gather::{Reading, Shed},
+    gather::{Limits, Reading, Shed},
     probe::{Health, Hook},
     sample::Origin,
     status::{Measured, SignalStatus},
@@ -250,8 +250,9 @@ fn without_hooks(senses: &Senses, hooks: &[Hook]) -> Option<(Health, Option<Stri
     let refused = |verdict: &&crate::probe::Verdict| verdict.health != Health::Ok;
     match senses.origin {
         Origin::Ebpf if senses.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
-            let why = "it is given up while a CPU switches more than 70,000 times a second";
-            Some((Health::Unsupported, Some(why.to_owned())))
+            let hot = Limits::hot_text();
+            let why = format!("it is given up while a CPU switches more than {hot} times a second");
+            Some((Health::Unsupported, Some(why)))
         }
         Origin::Ebpf => {
             let mut verdicts = senses.verdicts.iter();

@@ -1,19 +1,22 @@
 //! How much the agent sees, why not more, and what to do about it: one sentence for each case.
 
 use headroom_domain::{
-    estimate::{Reason, View},
+    estimate::{HIGHEST_PROC, MARGIN_PROC_PPM, Reason, View},
     hint::Sight,
     resource::{PerResource, Resource},
 };
 
 use crate::{
-    gather::{Shed, Standing},
+    gather::{Limits, Shed, Standing},
     probe::{Health, Hook, Verdict},
     sample::Origin,
 };
 
 /// A larger difference than this between the machine and its Node object makes the agent blind, in percent.
 const CAPACITY_TOLERANCE: u64 = 2;
+
+/// Parts per million in a percent.
+const PERCENT: u32 = 10_000;
 
 /// Where CPU use is measured, and what stands in the way of more.
 #[derive(Clone, Debug)]
@@ -142,18 +145,22 @@ impl Senses {
     }
 
     fn shed(&self) -> String {
+        let one_in = |shed: Shed| 1_u64 << shed.sampling_shift();
         let lost = match self.shed {
-            Shed::Nothing | Shed::To64 => {
-                "one task in 64 is sampled for run-queue latency instead of one in 8"
-            }
-            Shed::To512 => "one task in 512 is sampled for run-queue latency instead of one in 8",
+            Shed::Nothing | Shed::To64 | Shed::To512 => format!(
+                "one task in {} is sampled for run-queue latency instead of one in {}",
+                one_in(self.shed),
+                one_in(Shed::Nothing)
+            ),
             Shed::WakeUps => {
                 "waits that begin with a wake-up are not measured, and the CPU brake goes by pressure and use instead"
+                    .to_owned()
             }
         };
         format!(
-            "a CPU switches more than 70,000 times a second, so {lost}; busy time stays exact, and all comes back when it \
-             calms down; look for a task that sleeps and wakes in a loop"
+            "a CPU switches more than {} times a second, so {lost}; busy time stays exact, and all comes back when it \
+             calms down; look for a task that sleeps and wakes in a loop",
+            Limits::hot_text()
         )
     }
 
@@ -178,7 +185,8 @@ impl Senses {
         let why = self.obstacle.as_deref().unwrap_or("no reason given");
         format!(
             "CPU use comes from /proc/stat: no peaks below a second, no run-queue latency, brakes by pressure and mean \
-             use only, a margin of 20 % and ratios up to 1.50; the reason: {why}"
+             use only, a margin of {} % and ratios up to {HIGHEST_PROC}; the reason: {why}",
+            MARGIN_PROC_PPM / PERCENT
         )
     }
 }
@@ -238,7 +246,42 @@ mod tests {
         assert!(
             sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
+        assert!(
+            sentence.contains("a margin of 20 % and ratios up to 1.50"),
+            "{sentence}"
+        );
         assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
+    }
+
+    #[test]
+    fn what_is_shed_is_told_in_numbers() {
+        let shedding = |shed| {
+            let senses = Senses {
+                origin: Origin::Ebpf,
+                verdicts: Vec::new(),
+                obstacle: None,
+                shed,
+            };
+            senses.mode(None)
+        };
+        for (shed, words) in [
+            (
+                Shed::To64,
+                "more than 70,000 times a second, so one task in 64 is",
+            ),
+            (
+                Shed::To512,
+                "one task in 512 is sampled for run-queue latency instead of one in 8;",
+            ),
+            (
+                Shed::WakeUps,
+                "so waits that begin with a wake-up are not measured",
+            ),
+        ] {
+            let (sight, sentence) = shedding(shed);
+            assert_eq!(sight, Sight::FullShed);
+            assert!(sentence.contains(words), "{sentence}");
+        }
     }
 
     #[test]

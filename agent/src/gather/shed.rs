@@ -67,6 +67,12 @@ impl Limits {
     /// Switches a second on one CPU above which it is hot, whatever the timing.
     pub const HOT_SWITCHES: u64 = 70_000;
 
+    /// [`Self::HOT_SWITCHES`] as it stands in sentences: `70,000`.
+    pub fn hot_text() -> String {
+        let (thousands, rest) = (Self::HOT_SWITCHES / 1000, Self::HOT_SWITCHES % 1000);
+        format!("{thousands},{rest:03}")
+    }
+
     /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production.
     pub const fn of(timing: &Timing) -> Self {
         Self {
@@ -154,6 +160,11 @@ mod tests {
         let expected = [(10, Shed::To64), (20, Shed::To512), (30, Shed::WakeUps)];
         assert_eq!(levels(&[(100, 70_001)]), expected);
         assert_eq!(expected.map(|(_, level)| level.sampling_shift()), [6, 9, 9]);
+    }
+
+    #[test]
+    fn the_limit_reads_as_in_the_manual() {
+        assert_eq!(Limits::hot_text(), "70,000");
     }
 
     #[test]

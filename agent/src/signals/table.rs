@@ -99,7 +99,7 @@ pub static SIGNALS: &[Signal] = &[
         name: "cpu-peak",
         about: "the busiest 134 ms of the last brake period",
         unit: Unit::Milli,
-        missing: "peaks below a second go unseen, so the margin is 20 % and ratios end at 1.50",
+        missing: "peaks below a second go unseen, so the margin is larger and ratios end earlier: the mode's sentence has the figures",
         metric: Some(metrics::BLOCK_USE.metric()),
         value: |readings| of(readings, |measured| measured.cpu_peak_milli),
         ..KERNEL
