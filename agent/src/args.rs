@@ -15,7 +15,7 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
-use crate::eviction::Eviction;
+use crate::{btf::VMLINUX, eviction::Eviction};
 
 /// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";
@@ -102,6 +102,9 @@ pub struct Args {
     /// Where CPU use is measured
     #[arg(long, env = "HEADROOM_SOURCE", value_enum, default_value_t)]
     pub source: Source,
+    /// BTF of this very kernel, for one that carries none: raw tracepoints count by it, and nobody checks what they read
+    #[arg(long, env = "HEADROOM_BTF", value_name = "FILE", default_value = VMLINUX)]
+    pub btf: PathBuf,
     /// Whether what came of earlier ratios calibrates the margin; off and on again forgets what it came to
     #[arg(long, env = "HEADROOM_OCM", value_enum, default_value_t)]
     pub ocm: Ocm,

@@ -3,7 +3,7 @@
 //! A key is here what differs between clusters and not between nodes, and may be changed while agents run. A flag or
 //! its environment twin wins over the file, the file over the default.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headroom_kit::{
     config::{self, ConfigError},
@@ -24,6 +24,7 @@ pub struct File {
     publish_fanout: Option<Fanout>,
     webhook_addr: Option<Servers>,
     source: Option<Source>,
+    btf: Option<PathBuf>,
     ocm: Option<Ocm>,
     eviction_hard_memory: Option<Eviction>,
     program_stats: Option<bool>,
@@ -50,6 +51,8 @@ pub struct Settings {
     pub webhook_addr: Vec<ServerAddress>,
     /// Where CPU use is measured.
     pub source: Source,
+    /// Where the kernel's BTF is.
+    pub btf: PathBuf,
     /// Do outcomes calibrate the margin?
     pub ocm: Ocm,
     /// Where does the kubelet evict pods?
@@ -97,6 +100,7 @@ impl Settings {
             publish_fanout,
             webhook_addr,
             source,
+            btf,
             ocm,
             eviction_hard_memory,
             program_stats,
@@ -114,6 +118,7 @@ impl Settings {
                 &args.webhook_addr,
             ),
             source: args.over("source", source.as_ref(), &args.source),
+            btf: args.over("btf", btf.as_ref(), &args.btf),
             ocm: args.over("ocm", ocm.as_ref(), &args.ocm),
             eviction_hard_memory: args.over(
                 "eviction_hard_memory",
@@ -133,10 +138,12 @@ impl Settings {
             ocm: _,
             eviction_hard_memory: _,
             source,
+            btf,
             program_stats,
         } = self;
         let changes = [
             ("source", *source != next.source),
+            ("btf", *btf != next.btf),
             ("programStats", *program_stats != next.program_stats),
         ];
         changes

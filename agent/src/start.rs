@@ -118,6 +118,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
 /// Opens the source of CPU counters, and gives up what that took.
 fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, Senses), StartError> {
     let options = probe::Options {
+        btf: settings.btf.clone(),
         program_stats: settings.program_stats,
         ..probe::Options::default()
     };

@@ -7,6 +7,7 @@ use headroom_agent::{
     status::{ProgramStatus, Status},
 };
 use headroom_proto::v1alpha1::Mode;
+use xtask::headroom::agent::Options;
 
 use crate::agent::{Node, Running};
 
@@ -25,9 +26,15 @@ pub struct Confined {
 impl Confined {
     /// Starts both; the agent by a program with its arguments, which takes the agent's own behind them.
     pub async fn start(confiner: &[&str]) -> Self {
+        Self::start_with(confiner, &[]).await
+    }
+
+    /// As [`Self::start`], with these flags besides.
+    pub async fn start_with(confiner: &[&str], flags: &[&str]) -> Self {
         let node = Node::start().await;
+        let add = |options: &mut Options| options.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
         Self {
-            agent: node.agent_under(confiner, |_as_it_is| {}).await,
+            agent: node.agent_under(confiner, add).await,
             node,
         }
     }

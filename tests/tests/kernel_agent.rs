@@ -2,7 +2,7 @@
 //! missing is said, once, everywhere, with what to do.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use e2e::{
     confined::{Confined, TWO_CAPABILITIES},
@@ -69,15 +69,48 @@ async fn without_any_capability_it_says_which_are_needed() {
     .await;
 }
 
+/// Hides from a program what the kernel says of its types.
+const WITHOUT_BTF: [&str; 5] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#,
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
+    let folder = tempfile::tempdir().expect("folder");
+    let copy = folder.path().join("vmlinux.btf");
+    fs::copy("/sys/kernel/btf/vmlinux", &copy).expect("copy it");
+    let flag = format!("--btf={}", copy.display());
+    let mut confined = Confined::start_with(&WITHOUT_BTF, &[&flag]).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert!(
+        status.programs.iter().all(|program| program.health == "ok"),
+        "{status:?}"
+    );
+    let flavours = status.programs.iter().map(|program| program.flavour.as_deref());
+    assert!(
+        flavours.clone().all(|flavour| flavour == Some("raw")),
+        "{status:?}"
+    );
+    let counts = |status: &Status| {
+        status
+            .measured
+            .is_some_and(|measured| measured.switches_per_s > 0)
+    };
+    confined.agent.status_until("switches", counts).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_btf_it_says_which_file_is_missing() {
-    let script = r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#;
-    let mut confined = Confined::start(&["unshare", "--mount", "sh", "-c", script]).await;
+    let mut confined = Confined::start(&WITHOUT_BTF).await;
     ends_in_procfs(
         &mut confined,
         Health::Unsupported,
         &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
-        "mount /sys/kernel/btf where the agent runs, or boot a kernel",
+        "tell it by --btf where else this kernel's BTF is, or boot a kernel",
     )
     .await;
 }

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, fs};
 
 use super::*;
+use crate::btf::VMLINUX;
 
 fn read(text: &str) -> Result<File, ConfigError> {
     config::parse(text, Path::new("a.yaml"))
@@ -25,6 +26,7 @@ fn the_example_of_the_manual_says_something_of_every_key() {
         publish_fanout: Some(Fanout(2)),
         webhook_addr: Some(Servers(webhook_addr)),
         source: Some(Source::Auto),
+        btf: Some(btf),
         ocm: Some(Ocm::On),
         eviction_hard_memory: Some(eviction),
         program_stats: Some(false),
@@ -33,6 +35,7 @@ fn the_example_of_the_manual_says_something_of_every_key() {
         panic!("a key is missing in {example}");
     };
     assert_eq!(eviction, Eviction::default());
+    assert_eq!(btf, Path::new(VMLINUX));
     assert_eq!(log_filter.to_string(), "info,headroom_agent=debug");
     assert_eq!(
         webhook_addr[0].to_string(),
@@ -98,8 +101,8 @@ fn what_needs_a_restart_is_named() {
         [""; 0]
     );
     assert_eq!(
-        known.waiting(&settings("source: procfs\nprogramStats: true\n")),
-        ["source", "programStats"]
+        known.waiting(&settings("source: procfs\nbtf: /a/btf\nprogramStats: true\n")),
+        ["source", "btf", "programStats"]
     );
     let flags = Settings::of(&args("--source procfs"), &read("source: ebpf\n").unwrap());
     assert_eq!(flags.source, Source::Procfs, "a flag hides what the file says");

@@ -82,7 +82,8 @@ impl ProbeError {
         match self {
             Self::NotBuilt => "run `cargo xtask setup` and build the agent again",
             Self::Btf(BtfError::Read { .. }) if self.is_lack() => {
-                "mount /sys/kernel/btf where the agent runs, or boot a kernel that was built to have this file"
+                "mount /sys/kernel/btf where the agent runs, tell it by --btf where else this kernel's BTF is, or boot a \
+                 kernel that was built to have it"
             }
             Self::Btf(BtfError::Read { .. }) => "let the agent read this file, and restart it",
             Self::Btf(_) => "please report it with the kernel's version: nothing is guessed",

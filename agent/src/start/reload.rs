@@ -57,6 +57,7 @@ impl Changeable {
             eviction_hard_memory: _,
             // Only with a restart.
             source: _,
+            btf: _,
             program_stats: _,
         } = settings;
         self.levels.set(log_filter);
