@@ -81,7 +81,7 @@ pub enum Unit {
 }
 
 /// What a machine may lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Nothing: every kernel that can run pods has it.
     Nothing,
@@ -111,24 +111,7 @@ pub struct Readings<'a> {
     /// Readings that fail at the moment.
     pub failing: &'a BTreeSet<Reading>,
     /// What the machine lacks.
-    pub lacking: Lacking,
-}
-
-/// What this machine lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lacking {
-    /// CPU pressure.
-    pub cpu_pressure: bool,
-    /// Memory pressure.
-    pub memory_pressure: bool,
-    /// A cgroup `kubepods`.
-    pub kubepods: bool,
-    /// Its charge of memory.
-    pub working_set: bool,
-    /// Its own memory pressure.
-    pub kubepods_pressure: bool,
-    /// Its count of the times it met its own memory limit.
-    pub limit_events: bool,
+    pub lacking: &'a BTreeSet<Need>,
 }
 
 impl Unit {
@@ -200,7 +183,7 @@ impl Signal {
         if failing.contains(&self.reading) {
             return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
         }
-        if let Some(lacks) = self.need.lack(*lacking) {
+        if let Some(lacks) = self.need.lack(lacking) {
             return (Health::Unsupported, Some(lacks.to_owned()));
         }
         if self.files.is_empty() {
@@ -211,32 +194,26 @@ impl Signal {
 }
 
 impl Need {
-    /// Why it is not there, on a machine that lacks this; `None` if it is.
-    const fn lack(self, lacking: Lacking) -> Option<&'static str> {
-        let (is_lacking, why) = match self {
-            Self::Nothing => return None,
-            Self::CpuPressure => (lacking.cpu_pressure, "this kernel keeps no CPU pressure"),
-            Self::MemoryPressure => (lacking.memory_pressure, "this kernel keeps no memory pressure"),
-            Self::Kubepods | Self::WorkingSet | Self::KubepodsPressure | Self::LimitEvents
-                if lacking.kubepods =>
-            {
-                (true, "there is no cgroup kubepods")
-            }
-            Self::Kubepods => return None,
-            Self::WorkingSet => (
-                lacking.working_set,
-                "kubepods has no memory.current and no memory.usage_in_bytes",
-            ),
-            Self::KubepodsPressure => (
-                lacking.kubepods_pressure,
-                "kubepods has no memory.pressure, which cgroup version 1 never has",
-            ),
-            Self::LimitEvents => (
-                lacking.limit_events,
-                "kubepods has no memory.events.local, which version 2 has since Linux 5.3, and no memory.failcnt",
-            ),
+    /// Why it is not there, on a machine that lacks these; `None` if it is.
+    fn lack(self, lacking: &BTreeSet<Self>) -> Option<&'static str> {
+        let is_of_kubepods = match self {
+            Self::Nothing | Self::CpuPressure | Self::MemoryPressure => false,
+            Self::Kubepods | Self::WorkingSet | Self::KubepodsPressure | Self::LimitEvents => true,
         };
-        if is_lacking { Some(why) } else { None }
+        if is_of_kubepods && lacking.contains(&Self::Kubepods) {
+            return Some("there is no cgroup kubepods");
+        }
+        let why = match self {
+            Self::Nothing | Self::Kubepods => return None,
+            Self::CpuPressure => "this kernel keeps no CPU pressure",
+            Self::MemoryPressure => "this kernel keeps no memory pressure",
+            Self::WorkingSet => "kubepods has no memory.current and no memory.usage_in_bytes",
+            Self::KubepodsPressure => "kubepods has no memory.pressure, which cgroup version 1 never has",
+            Self::LimitEvents => {
+                "kubepods has no memory.events.local, which version 2 has since Linux 5.3, and no memory.failcnt"
+            }
+        };
+        lacking.contains(&self).then_some(why)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         SWITCHES,
     },
     sample::memory::{Vmstat, page_bytes},
-    signals::Lacking,
+    signals::Need,
 };
 
 /// What was noted so far.
@@ -19,7 +19,7 @@ pub(super) struct Noted {
     /// Readings that fail at the moment.
     pub(super) failing: BTreeSet<Reading>,
     /// What the machine lacks.
-    pub(super) lacking: Lacking,
+    pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
     strange: Strange,
@@ -46,20 +46,28 @@ impl Noted {
             self.reclaim_ns = rare.reclaim_ns;
         }
         if let Some(counters) = sample.memory_pressure {
-            self.lacking.memory_pressure = counters.node.is_none();
-            self.lacking.kubepods_pressure = counters.kubepods.is_none();
-            self.lacking.limit_events = counters.limit.is_none();
+            self.note(Need::MemoryPressure, counters.node.is_some());
+            self.note(Need::KubepodsPressure, counters.kubepods.is_some());
+            self.note(Need::LimitEvents, counters.limit.is_some());
             self.count(counters.vm);
         }
         self.strange.take(sample);
-        self.lacking.cpu_pressure = sample.cpu_pressure.is_none();
-        self.lacking.kubepods = !sample.has_kubepods;
+        self.note(Need::CpuPressure, sample.cpu_pressure.is_some());
+        self.note(Need::Kubepods, sample.has_kubepods);
         if let Some(memory) = sample.memory {
-            self.lacking.working_set = memory.working_set.is_none();
+            self.note(Need::WorkingSet, memory.working_set.is_some());
             self.memory = Some(memory);
         }
         if self.failing != sample.failing {
             self.failing.clone_from(&sample.failing);
+        }
+    }
+
+    fn note(&mut self, need: Need, is_there: bool) {
+        if is_there {
+            self.lacking.remove(&need);
+        } else {
+            self.lacking.insert(need);
         }
     }
 

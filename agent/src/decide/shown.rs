@@ -21,7 +21,7 @@ impl Decider {
             pods,
             senses: &self.senses,
             failing: &self.seen.noted.failing,
-            lacking: self.seen.noted.lacking,
+            lacking: &self.seen.noted.lacking,
         })
     }
 

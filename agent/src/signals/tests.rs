@@ -22,7 +22,7 @@ fn refused(hook: Hook, health: Health) -> Verdict {
     }
 }
 
-fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: Lacking) -> Vec<SignalStatus> {
+fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: &[Need]) -> Vec<SignalStatus> {
     status(&Readings {
         measured: Some(Measured {
             mem_spare_bytes: Some(3),
@@ -31,7 +31,7 @@ fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: Lacking) -> Vec<S
         pods: Some((1, 2)),
         senses,
         failing,
-        lacking,
+        lacking: &lacking.iter().copied().collect(),
     })
 }
 
@@ -71,11 +71,7 @@ fn every_metric_of_a_signal_is_in_the_catalogue() {
 
 #[test]
 fn with_all_programs_and_files_nothing_is_missing() {
-    let signals = told(
-        &senses(Origin::Ebpf, Vec::new(), None),
-        &BTreeSet::new(),
-        Lacking::default(),
-    );
+    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), &[]);
     assert_eq!(missing(&signals), []);
     assert!(signals.iter().all(|signal| signal.value.is_some()));
 }
@@ -83,7 +79,7 @@ fn with_all_programs_and_files_nothing_is_missing() {
 #[test]
 fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
     let procfs = senses(Origin::Procfs, Vec::new(), Some("--source procfs"));
-    let signals = told(&procfs, &BTreeSet::new(), Lacking::default());
+    let signals = told(&procfs, &BTreeSet::new(), &[]);
     let names: Vec<_> = missing(&signals).into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         names,
@@ -116,7 +112,7 @@ fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
     let signals = told(
         &senses(Origin::Procfs, verdicts, Some("BPF is denied")),
         &BTreeSet::new(),
-        Lacking::default(),
+        &[],
     );
     assert!(missing(&signals).contains(&("sigma8", "failed")));
 }
@@ -124,11 +120,7 @@ fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
 #[test]
 fn a_wake_up_that_is_not_seen_takes_run_queue_latency_along_and_nothing_else() {
     let verdicts = vec![refused(Hook::SchedWakeupNew, Health::Unsupported)];
-    let signals = told(
-        &senses(Origin::Ebpf, verdicts, None),
-        &BTreeSet::new(),
-        Lacking::default(),
-    );
+    let signals = told(&senses(Origin::Ebpf, verdicts, None), &BTreeSet::new(), &[]);
     assert_eq!(
         missing(&signals),
         [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
@@ -141,7 +133,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
         shed: Shed::WakeUps,
         ..senses(Origin::Ebpf, Vec::new(), None)
     };
-    let signals = told(&shedding, &BTreeSet::new(), Lacking::default());
+    let signals = told(&shedding, &BTreeSet::new(), &[]);
     assert_eq!(
         missing(&signals),
         [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
@@ -150,11 +142,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
 
 #[test]
 fn what_fails_and_what_the_machine_lacks_is_told_apart() {
-    let lacking = Lacking {
-        cpu_pressure: true,
-        kubepods: true,
-        ..Lacking::default()
-    };
+    let lacking = &[Need::CpuPressure, Need::Kubepods];
     let failing = BTreeSet::from([Reading::Pods]);
     let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &failing, lacking);
     assert_eq!(
@@ -174,12 +162,7 @@ fn what_fails_and_what_the_machine_lacks_is_told_apart() {
 
 #[test]
 fn rows_that_kubepods_does_not_have_are_not_shown_as_zero() {
-    let lacking = Lacking {
-        working_set: true,
-        kubepods_pressure: true,
-        limit_events: true,
-        ..Lacking::default()
-    };
+    let lacking = &[Need::WorkingSet, Need::KubepodsPressure, Need::LimitEvents];
     let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), lacking);
     assert_eq!(
         missing(&signals),
