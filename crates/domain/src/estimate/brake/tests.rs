@@ -122,18 +122,38 @@ const MEMORY_ROWS: [Row; 8] = [
             memory.direct_reclaim_ms = ms.into();
         },
     ),
-    row(Reason::Refaults, true, [Some(50), Some(200), None], |memory, mb_s| {
-        memory.refault_mb_s = mb_s.into();
-    }),
-    row(Reason::SwapOut, true, [Some(10), Some(100), None], |memory, mb_s| {
-        memory.swap_out_mb_s = mb_s.into();
-    }),
-    row(Reason::KubepodsLimit, false, [Some(1), None, None], |memory, hits| {
-        memory.limit_hits = hits.into();
-    }),
-    row(Reason::KubepodsOom, false, [None, None, Some(1)], |memory, kills| {
-        memory.limit_ooms = kills.into();
-    }),
+    row(
+        Reason::Refaults,
+        true,
+        [Some(50), Some(200), None],
+        |memory, mb_s| {
+            memory.refault_mb_s = mb_s.into();
+        },
+    ),
+    row(
+        Reason::SwapOut,
+        true,
+        [Some(10), Some(100), None],
+        |memory, mb_s| {
+            memory.swap_out_mb_s = mb_s.into();
+        },
+    ),
+    row(
+        Reason::KubepodsLimit,
+        false,
+        [Some(1), None, None],
+        |memory, hits| {
+            memory.limit_hits = hits.into();
+        },
+    ),
+    row(
+        Reason::KubepodsOom,
+        false,
+        [None, None, Some(1)],
+        |memory, kills| {
+            memory.limit_ooms = kills.into();
+        },
+    ),
     row(Reason::Oom, false, [None, None, Some(1)], |memory, kills| {
         memory.node_ooms = kills.into();
     }),
@@ -193,7 +213,11 @@ fn rows_that_a_pod_alone_can_move_count_with_global_reclaim_or_a_limit_event() {
     for row in &MEMORY_ROWS {
         for value in row.values() {
             let expected = row.expected(value);
-            let alone = if row.is_gated { (Brake::Off, None) } else { expected };
+            let alone = if row.is_gated {
+                (Brake::Off, None)
+            } else {
+                expected
+            };
             assert_eq!(
                 row.call(value, calm),
                 alone,
