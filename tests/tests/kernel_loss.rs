@@ -2,11 +2,7 @@
 //! that it says so everywhere.
 #![cfg(target_arch = "x86_64")]
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests panic: a returned error has no stack"
-)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
     confined::{Confined, TWO_CAPABILITIES},
