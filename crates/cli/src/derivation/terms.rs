@@ -190,7 +190,7 @@ impl Derivation {
 
     /// From A + S' to the target.
     fn wish(&self) -> Vec<Term> {
-        let (wanted, allowed) = (self.wanted(), self.derived.allowed);
+        let (wanted, allowed) = (self.wanted(), i128::from(self.derived.allocatable));
         let Bounds { min, max } = self.bounds;
         let whose = if self.bounds == self.policy_bounds {
             "of the policy".to_owned()

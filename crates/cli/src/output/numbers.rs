@@ -77,7 +77,9 @@ fn amounts(derivation: &Derivation) -> [(&'static str, Value); 11] {
         bound,
         slack,
     } = derivation.slack;
-    let Target { scaled, allowed, .. } = derivation.derived;
+    let Target {
+        scaled, allocatable, ..
+    } = derivation.derived;
     let signed = |amount: i128| json!(i64::try_from(amount).ok());
     [
         ("capacity", json!(derivation.capacity)),
@@ -90,7 +92,7 @@ fn amounts(derivation: &Derivation) -> [(&'static str, Value); 11] {
         ("slack", signed(slack)),
         ("scaled_slack", signed(scaled)),
         ("wanted", signed(derivation.wanted())),
-        ("allowed", signed(allowed)),
+        ("allowed", json!(allocatable)),
     ]
 }
 

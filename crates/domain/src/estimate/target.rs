@@ -54,8 +54,6 @@ pub struct Target {
     pub cents: Cents,
     /// S': what counts of S.
     pub scaled: i128,
-    /// A*: raw and S', within bounds; in milli-cores or bytes.
-    pub allowed: i128,
     /// Why, most important first.
     pub reasons: Vec<Reason>,
 }
@@ -117,7 +115,6 @@ pub fn target(
             allocatable: slack.raw,
             cents: Cents::ONE,
             scaled: 0,
-            allowed: slack.raw.into(),
             reasons: vec![Reason::NoHistory],
         };
     }
@@ -152,7 +149,6 @@ pub fn target(
         allocatable: u64::try_from(allowed.max(0)).unwrap_or(u64::MAX),
         cents: Cents(cents),
         scaled,
-        allowed,
         reasons,
     }
 }
