@@ -165,7 +165,7 @@ pub static SIGMA8: Gauge = Gauge::new(
     "headroom_agent_saturated_windows_ratio",
     Unit::Ratio,
     &[],
-    "Share of 8.39 ms windows in which no CPU was idle, of the last brake period.",
+    "Share of 8.39 ms windows in which no CPU was idle, in blocks of 134 ms that were busy to 95 %, of the last brake period.",
 );
 
 /// Memory in real use.

@@ -1,8 +1,8 @@
 //! The table of signals, in the order in which people are shown them.
 //!
-//! Costs were measured on a virtual machine with 2 CPUs (KVM, Linux 6.18), where a context switch takes 4.3 us: those of
-//! hooks by the kernel's own count of their runs, those of files as CPU time of opening, reading and closing one, by an
-//! interpreter: upper bounds.
+//! Costs were measured on virtual machines with 2 CPUs (KVM, Linux 6.18): those of hooks by the kernel's own count of their
+//! runs, less that of an empty program, on two processors (docs/journal/2026-11-22-agent-overhead*.md); those of files as
+//! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
 use crate::{gather::Reading, metrics, probe::Hook, status::Measured};
@@ -15,8 +15,8 @@ const RECLAIM: &[Hook] = &[Hook::ReclaimBegin, Hook::ReclaimEnd];
 const WAITS: &[Hook] = &[Hook::SchedSwitch, Hook::SchedWakeup, Hook::SchedWakeupNew];
 const NO_HOOK: &[Hook] = &[];
 
-const SWITCH_COST: &str = "117 to 134 ns a context switch, shared by all signals of this hook";
-const WAITS_COST: &str = "93 to 101 ns a wake-up, besides the switch";
+const SWITCH_COST: &str = "22 to 49 ns a context switch, shared by all signals of this hook";
+const WAITS_COST: &str = "7 to 21 ns a wake-up, besides the switch";
 const STAT_COST: &str = "17 us, once a second";
 const VMSTAT_COST: &str = "34 us, four times a second";
 const PRESSURE_COST: &str = "10 us, four times a second";
@@ -115,7 +115,7 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "sigma8",
-        about: "share of 8.39 ms windows in which no CPU was idle",
+        about: "share of 8.39 ms windows in which no CPU was idle, in blocks of 134 ms that were busy to 95 %",
         unit: Unit::Ppm,
         missing: "the CPU brake goes by pressure and mean use, and may come late",
         metric: Some(metrics::SIGMA8.metric()),
