@@ -67,23 +67,23 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
 
     // The first ones make room for those that follow.
     let pods = u32::try_from(as_many(CGROUPS)).expect("few") / tree.hierarchies() / ROUNDS;
-    churn(&tree, 0..pods, as_many(SWITCHES) / u64::from(ROUNDS));
+    let took = churn(&tree, 0..pods, as_many(SWITCHES) / u64::from(ROUNDS));
     let first = calm(&mut agent, None).await;
-    println!("after {pods} pods: {first}");
+    println!("after {pods} pods in {took:.1?}: {first}");
     assert!(
         first.descriptors["programs"] > 0 && first.descriptors["maps"] > 0,
         "{first}"
     );
     let (mut before, mut growths) = (first.clone(), Vec::new());
     for round in 1..=ROUNDS {
-        churn(
+        let took = churn(
             &tree,
             round * pods..(round + 1) * pods,
             as_many(SWITCHES) / u64::from(ROUNDS),
         );
         let after = calm(&mut agent, Some(&first)).await;
         let grown = growth(&before.memory_kib, &after.memory_kib);
-        println!("round {round}: {after}; grown by {grown:?}");
+        println!("round {round} in {took:.1?}: {after}; grown by {grown:?}");
         assert_eq!(
             after.kernel_kib, first.kernel_kib,
             "maps and programs stay as large as they are"
@@ -107,14 +107,14 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
     );
 }
 
-fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) {
-    let (begin, pods) = (Instant::now(), uids.len());
+/// How long it took.
+fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) -> Duration {
+    let begin = Instant::now();
     thread::scope(|scope| {
         scope.spawn(move || come_and_go(tree, uids));
         scope.spawn(move || switch(switches));
     });
-    let took = begin.elapsed();
-    println!("{pods} pods came and went, and {switches} switches were made, in {took:.1?}");
+    begin.elapsed()
 }
 
 /// What the agent holds when it has forgotten the last pods, has taken back what it shed, and has no more descriptors of
