@@ -10,7 +10,9 @@ use super::{
 /// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
 const THETAS_PPM: [u32; 4] = [700_000, 800_000, 900_000, 1_000_000];
 /// More of them for the bare peak rule, which knows no such end: far enough for the capacity of the others, not for use.
-const BEYOND_PPM: [u32; 6] = [1_050_000, 1_100_000, 1_200_000, 1_300_000, 1_400_000, 1_500_000];
+const BEYOND_PPM: [u32; 7] = [
+    1_050_000, 1_100_000, 1_200_000, 1_250_000, 1_300_000, 1_400_000, 1_500_000,
+];
 
 /// A policy at one theta.
 #[derive(Debug, Clone, Serialize)]
