@@ -18,6 +18,7 @@ use std::{
 
 use aya::{maps::loaded_maps, programs::loaded_programs};
 use e2e::{
+    alone::Alone,
     cpu_load::{Loop, real_time_spinner},
     kernel::{LOOK_EVERY, Meter, Programs, Stretch, Totals, attach},
     pace::happens_within,
@@ -173,6 +174,7 @@ fn raw_twin_counts_what_the_typed_program_counts() {
     let mut raw = Programs::sampling_all(&raw_only);
     typed.await_first_switches();
     raw.await_first_switches();
+    let _alone = Alone::on(cpu);
     let all = |flavour| [Some(flavour); Hook::ALL.len()];
     assert_eq!(flavours(&typed.probe), all(Flavour::Typed));
     assert_eq!(flavours(&raw.probe), all(Flavour::Raw));
@@ -197,8 +199,10 @@ fn raw_twin_counts_what_the_typed_program_counts() {
     check("switches", |totals| totals.switches, least, 2 * cpus);
     check("waits", |totals| totals.waits, least, 2 * cpus);
     let used_ns = u64::try_from(round.cpu.as_nanos()).unwrap();
-    // The programs ask for the time one after the other.
-    check("busy time", |totals| totals.busy_ns, used_ns, used_ns / 100);
+    // The programs ask for the time one after the other. Busy time is promised to half a percent of the kernel's own account:
+    // where a thread ran of whose switches it does not tell, the CPU seems idle until the next one.
+    let least = used_ns - used_ns / 200;
+    check("busy time", |totals| totals.busy_ns, least, used_ns / 100);
 }
 
 #[test]
