@@ -8,7 +8,7 @@ pub mod load;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs,
+    fs,
     io::{self, ErrorKind, Read as _, Write as _},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
@@ -28,6 +28,8 @@ const V1: [&str; 3] = ["cpu", "cpuacct", "memory"];
 pub const KUBEPODS: &str = "kubepods";
 /// The cgroup of pods with requests and no limits.
 const BURSTABLE: &str = "kubepods/burstable";
+/// The program that runs, even where its file is gone: building everything may put another in its place.
+const SELF: &str = "/proc/self/exe";
 
 /// A process of a pod and the end of its life: it is killed when dropped.
 #[derive(Debug)]
@@ -160,7 +162,7 @@ impl Workload {
             .hierarchies
             .iter()
             .map(|hierarchy| pod_cgroup(hierarchy, uid));
-        spawn_in(&env::current_exe()?, arguments, cgroups)
+        spawn_in(Path::new(SELF), arguments, cgroups)
     }
 }
 
