@@ -4,8 +4,9 @@
 //! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready
 //! ```
 
+mod client;
+
 use std::{
-    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -20,7 +21,7 @@ use headroom_kit::{
     supervise::{Grace, Shutdown, SuperviseError, Supervisor},
     tls::{self, CertStore, ClientAuth, TlsError},
 };
-use kube::{Api, Client, config::KubeConfigOptions};
+use kube::{Api, Client};
 use tokio::{
     select,
     sync::oneshot,
@@ -118,7 +119,9 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     );
 
     let store = certificates(&args, &mut supervisor)?;
-    let client = client(args.kubeconfig.as_deref()).await?;
+    let client = client::open(args.kubeconfig.as_deref())
+        .await
+        .map_err(StartError::Kube)?;
     let clock = Arc::new(Clock::new());
     let settings = Settings {
         file: written,
@@ -224,24 +227,6 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
         tls::watch(Arc::clone(&store), CERTIFICATE_POLL, stop),
     );
     Ok(store)
-}
-
-/// A client of the API server; nothing is asked of it yet. It asks once: callers try again, with what they know by then.
-async fn client(kubeconfig: Option<&Path>) -> Result<Client, StartError> {
-    let mut config = match kubeconfig {
-        None => kube::Config::infer()
-            .await
-            .map_err(|error| StartError::Kube(error.into()))?,
-        Some(file) => {
-            let read =
-                kube::config::Kubeconfig::read_from(file).map_err(|error| StartError::Kube(error.into()))?;
-            kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-                .await
-                .map_err(|error| StartError::Kube(error.into()))?
-        }
-    };
-    config.default_retry = false;
-    Client::try_from(config).map_err(|error| StartError::Kube(error.into()))
 }
 
 /// Begins to follow nodes, pods and policies, and gives the caches a moment to fill.
