@@ -2,22 +2,15 @@
 //! configurations.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
 };
 
 use bytes::Bytes;
 use headroom_domain::{names, ratio::parse_annotation};
-use headroom_kit::{
-    serve::{Limits, Listener},
-    supervise::Shutdown,
-    tls::{CertStore, ClientAuth, MinVersion, self_signed, server_config},
-};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -27,7 +20,8 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+
+use crate::tls_server::{TlsServer, json_answer};
 
 /// A name that sorts before that of our configuration: the API server calls such a webhook before ours.
 pub const BEFORE: &str = "a.example.org";
@@ -46,10 +40,8 @@ pub struct Asked<'a> {
 /// A webhook for `nodes/status` that does as its rule says; it ends when dropped.
 #[derive(Debug)]
 pub struct Foreign {
-    address: SocketAddr,
-    ca: Vec<u8>,
+    server: TlsServer,
     calls: Arc<AtomicU64>,
-    _serve: JoinSet<()>,
 }
 
 impl Asked<'_> {
@@ -62,36 +54,17 @@ impl Asked<'_> {
 impl Foreign {
     /// Starts it; its certificate goes into the folder.
     pub async fn start(folder: &Path, rule: impl Fn(&Asked<'_>, &mut Value) + Send + Sync + 'static) -> Self {
-        let folder = folder.join("foreign-tls");
-        let now = SystemTime::now();
-        let files = self_signed::ensure(&folder, &["127.0.0.1".to_owned()], now).expect("a certificate");
-        let certificate = CertStore::load("foreign", files, now).expect("the certificate");
-        let tls = server_config(
-            certificate,
-            MinVersion::default(),
-            &ClientAuth::None,
-            &["http/1.1"],
-        );
-        let local = (Ipv4Addr::LOCALHOST, 0).into();
-        let listener = Listener::bind("foreign", local, Limits::default())
-            .await
-            .expect("bind");
-        let address = listener.address();
         let calls = Arc::<AtomicU64>::default();
         let (rule, counted) = (Arc::new(rule), Arc::clone(&calls));
-        let mut serve = JoinSet::new();
-        let tls = Some(tls.expect("settings"));
-        serve.spawn(listener.serve_http(tls, Shutdown::new(), move |request| {
+        let hosts = ["127.0.0.1".to_owned()];
+        let server = TlsServer::start(folder, "foreign", &hosts, move |request| {
             counted.fetch_add(1, Ordering::Relaxed);
             let rule = Arc::clone(&rule);
             async move { answer(request, &*rule).await }
-        }));
-        let ca = std::fs::read(folder.join(self_signed::CA_CERT)).expect("the CA");
+        });
         Self {
-            address,
-            ca,
+            server: server.await,
             calls,
-            _serve: serve,
         }
     }
 
@@ -108,7 +81,7 @@ impl Foreign {
             "metadata": {"name": name},
             "webhooks": [{
                 "name": name,
-                "clientConfig": {"url": format!("https://{}/", self.address), "caBundle": ByteString(self.ca.clone())},
+                "clientConfig": {"url": format!("https://{}/", self.server.address), "caBundle": ByteString(self.server.ca.clone())},
                 "rules": [{
                     "operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes/status"],
                 }],
@@ -197,8 +170,5 @@ async fn answer<R: Fn(&Asked<'_>, &mut Value) + Sync>(
         "kind": "AdmissionReview",
         "response": {"uid": request["uid"], "allowed": true, "patchType": "JSONPatch", "patch": ByteString(patch)},
     });
-    let mut response = Response::new(Full::new(answer.to_string().into()));
-    let json = http::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-    response
+    json_answer(Some(&answer))
 }

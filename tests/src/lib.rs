@@ -36,3 +36,4 @@ pub mod remembered;
 pub mod scripted_agent;
 pub mod seccomp;
 pub mod stand;
+pub mod tls_server;
