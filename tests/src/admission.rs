@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use headroom_kit::tls::client;
+use headroom_testbed::webhook::Webhook;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::SendRequest;
@@ -11,7 +12,6 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use xtask::headroom::webhook::Webhook;
 
 /// One keep-alive connection to an admission port.
 #[derive(Debug)]

@@ -11,15 +11,15 @@ use std::{
 use headroom_agent::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_proto::v1alpha1::Pods;
+use headroom_testbed::{
+    agent::{Agent, Options},
+    programs::get,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
-};
-use xtask::headroom::{
-    agent::{Agent, Options},
-    get,
 };
 
 use crate::{

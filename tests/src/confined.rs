@@ -7,7 +7,7 @@ use headroom_agent::{
     status::{ProgramStatus, Status},
 };
 use headroom_proto::v1alpha1::Mode;
-use xtask::headroom::agent::Options;
+use headroom_testbed::agent::Options;
 
 use crate::agent::{Node, Running};
 

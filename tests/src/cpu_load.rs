@@ -12,11 +12,9 @@ use std::{
     time::Duration,
 };
 
+use headroom_testbed::thread::{cpu_time, stay_on};
 use rustix::thread::gettid;
-use xtask::{
-    process::Process,
-    thread::{cpu_time, stay_on},
-};
+use xtask::process::Process;
 
 /// A thread on one CPU that burns some CPU time, rests, and begins anew; it ends when dropped.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! merge or reorder what was written.
 //!
 //! ```no_run
-//! # async fn example(cluster: &xtask::cluster::Cluster) {
+//! # async fn example(cluster: &headroom_testbed::cluster::Cluster) {
 //! use e2e::etcd::{History, assert_only};
 //! use headroom_domain::resource::Resource;
 //!
@@ -22,6 +22,7 @@ use std::{
 };
 
 use headroom_domain::{capacity::amount, quantity::Quantity, resource::Resource};
+use headroom_testbed::cluster::Cluster;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use prost::Message;
@@ -32,7 +33,6 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_prost::ProstCodec;
-use xtask::cluster::Cluster;
 
 use crate::stand::HAPPENS_WITHIN;
 

@@ -1,6 +1,7 @@
 //! The generated policies on a stand, in force or out of it, and a Node that they hold.
 
 use headroom_domain::names;
+use headroom_testbed::policies;
 use headroom_webhook::manifest::policies as generated;
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
 use kube::{
@@ -8,7 +9,6 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
-use xtask::headroom::policies;
 
 use crate::stand::{Stand, allocatable, annotation, until};
 

@@ -3,9 +3,9 @@
 use std::{net::SocketAddr, path::Path};
 
 use headroom_proto::v1alpha1::Pods;
+use headroom_testbed::hint_server;
+pub use headroom_testbed::hint_server::Heard;
 use tokio::time::timeout;
-use xtask::headroom::hint_server;
-pub use xtask::headroom::hint_server::Heard;
 
 use crate::pace::happens_within;
 

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
+use headroom_testbed::programs::get;
 use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
-use xtask::headroom::get;
 
 /// How often the page is read.
 const READ_EVERY: Duration = Duration::from_millis(250);

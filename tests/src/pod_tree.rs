@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use headroom_testbed::{programs::Programs, workload::load::Load};
 use tempfile::TempDir;
-use xtask::{workload::load::Load, workspace};
 
 use crate::{
     kernel::LOOK_EVERY,
@@ -126,7 +126,8 @@ impl PodTree {
             rest_percent: 0,
             memory_mib,
         };
-        let mut command = Command::new(workspace::target().join("debug/xtask"));
+        let programs = Programs::build().expect("build our programs");
+        let mut command = Command::new(programs.load);
         command.args(load.arguments());
         self.tenant(cgroup, command)
     }

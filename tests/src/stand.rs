@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use headroom_domain::names;
+use headroom_testbed::{
+    accounts,
+    cluster::{Cluster, Keeper, NodeOptions, Options},
+    programs::{Programs, get},
+    webhook::{self, Webhook},
+};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -12,13 +18,6 @@ use serde_json::{Value, json};
 use tokio::{
     sync::OnceCell,
     time::{Instant, sleep},
-};
-use xtask::{
-    cluster::{Cluster, Keeper, NodeOptions, Options},
-    headroom::{
-        Programs, accounts, get,
-        webhook::{self, Webhook},
-    },
 };
 
 use crate::scripted_agent::ScriptedAgent;

@@ -1,17 +1,11 @@
-//! cargo xtask: set-up, control plane, demo, tests, generated files, benches.
+//! cargo xtask: set-up, test suite and virtual machines; what knows Kubernetes or our programs is built and run by it.
 #![forbid(unsafe_code)]
 
-pub mod bench;
-pub mod cluster;
 pub mod controlplane;
 pub mod demo;
-pub mod folder;
-pub mod generate;
-pub mod headroom;
+pub mod launch;
 pub mod process;
 pub mod setup;
 pub mod suite;
 pub mod terminal;
-pub mod thread;
-pub mod workload;
 pub mod workspace;

@@ -1,13 +1,18 @@
 //! Entry point of `cargo xtask`.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use std::{env, ffi::OsString, process::ExitCode};
 
 use anyhow::Result;
 use clap::Parser;
-use tokio::runtime::Runtime;
-use tracing_subscriber::EnvFilter;
-use xtask::{bench, cluster, demo, generate, setup, suite, terminal::say, workload};
+use xtask::{
+    controlplane::Component,
+    demo::Demo,
+    launch,
+    setup::{self, Item},
+    suite,
+    terminal::say,
+};
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
@@ -18,28 +23,25 @@ enum Command {
     /// Starts a real control plane with one node on loopback and keeps it until Ctrl-C.
     Cluster,
     /// Tells the story of a node: real control plane, webhook, agent on this kernel, and a live table.
-    Demo(demo::Demo),
-    /// A load process of a pod.
-    #[command(hide = true)]
-    Load(workload::load::Load),
-    /// The latency probe of a bench.
-    #[command(hide = true)]
-    Probe(bench::node_harm::probe::Probe),
+    Demo(Demo),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
-    /// Writes the files that follow from declarations: manifests and reference pages.
-    Generate(generate::Generate),
-    /// Measures one thing beside another in one run.
-    Bench(bench::Bench),
+    /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
+    #[command(disable_help_flag = true)]
+    Generate(Rest),
+    /// Measures one thing beside another in one run. Without a name it lists the benches.
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
+}
+
+/// What the program behind a command reads itself.
+#[derive(Debug, clap::Args)]
+struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
-    // Its client reports every refused connection as an error, and a control plane that starts or stops refuses many.
-    let filter = EnvFilter::new("warn,kube_client=off");
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(filter)
-        .init();
     Command::parse().run().unwrap_or_else(|error| {
         say(format_args!("error: {error:#}"));
         ExitCode::FAILURE
@@ -49,14 +51,35 @@ fn main() -> ExitCode {
 impl Command {
     fn run(self) -> Result<ExitCode> {
         match self {
-            Self::Setup => setup::run(&setup::Item::all())?.check()?,
-            Self::Cluster => cluster::foreground::run()?,
-            Self::Demo(demo) => Runtime::new()?.block_on(demo.run())?,
-            Self::Load(load) => load.run()?,
-            Self::Probe(probe) => probe.run()?,
+            Self::Setup => setup::run(&Item::all())?.check()?,
+            Self::Cluster => {
+                setup::run(&[
+                    Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
+                    Item::Kubelet,
+                ])?
+                .check()?;
+                launch::build(&["headroom-cluster"], false)?;
+                launch::become_program("headroom-cluster", false, &[])?;
+            }
+            Self::Demo(_) => {
+                setup::run(&Item::of_demo())?.check()?;
+                launch::build(&[launch::PROGRAMS.as_slice(), &["headroom-demo"]].concat(), false)?;
+                launch::become_program(
+                    "headroom-demo",
+                    false,
+                    &env::args_os().skip(2).collect::<Vec<_>>(),
+                )?;
+            }
             Self::Test(test) => return test.run(),
-            Self::Generate(generate) => generate.run()?,
-            Self::Bench(bench) => bench.run()?,
+            Self::Generate(Rest { arguments }) => {
+                launch::build(&["headroom-generate"], false)?;
+                launch::become_program("headroom-generate", false, &arguments)?;
+            }
+            Self::Bench(Rest { arguments }) => {
+                say("building with optimisation; minutes the first time");
+                launch::build(&["headroom-bench"], true)?;
+                launch::become_program("headroom-bench", true, &arguments)?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -17,6 +17,8 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::terminal::say;
+
 /// How often a process is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -131,7 +133,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            tracing::warn!(name = self.name, %error, "a process could not be ended");
+            say(format_args!("{} could not be ended: {error}", self.name));
         }
     }
 }

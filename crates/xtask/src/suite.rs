@@ -1,25 +1,24 @@
 //! `cargo xtask test`: sets up, builds, and runs every kind of test, and counts them.
 
 mod plan;
+mod run;
 mod tally;
 mod vm;
 
-use std::{
-    env,
-    io::{self, BufRead as _, BufReader, Write as _},
-    process::{Command, ExitCode, Stdio},
-    time::Instant,
-};
+use std::{env, process::ExitCode, time::Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
+pub(crate) use self::run::UNSTABLE;
 use self::{
     plan::Plan,
+    run::Outcome,
     tally::{Row, Tally},
 };
 use crate::{
     controlplane::Component,
+    launch,
     setup::{self, Item, Ready},
     terminal::say,
     workspace,
@@ -141,7 +140,6 @@ impl Test {
             .copied()
             .filter(|kind| self.kind.is_empty() || self.kind.contains(kind))
             .collect();
-        let plan = Plan::read()?;
         let items: Vec<Item> = Item::all()
             .into_iter()
             .filter(|item| kinds.iter().any(|kind| kind.items().contains(item)))
@@ -152,86 +150,42 @@ impl Test {
         let ready = setup::run(&items)?;
         rows.push(Row::new("set-up", start.elapsed(), Tally::default()));
         let start = Instant::now();
-        build()?;
+        let plan = Plan::build()?;
         rows.push(Row::new("build", start.elapsed(), Tally::default()));
 
+        let mut times = Vec::new();
         for kind in kinds {
             let start = Instant::now();
             let tally = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
                 Some(why) => not_run(kind, &why),
-                None => self.run_kind(kind, &plan)?,
+                None => {
+                    let outcome = self.run_kind(kind, &plan)?;
+                    times.extend(outcome.times);
+                    outcome.tally
+                }
             };
             rows.push(Row::new(kind.word(), start.elapsed(), tally));
         }
+        tally::print_slowest(times).context("print the slowest tests")?;
         Ok(rows)
     }
 
-    fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Tally> {
-        let mut tally = Tally::default();
-        for arguments in plan.runs(kind) {
-            say(format!(
-                "\n== {} tests: cargo test {}",
-                kind.word(),
-                arguments.join(" ")
-            ));
+    fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Outcome> {
+        let mut all = Outcome::default();
+        for program in plan.of(kind) {
+            say(format!("\n== {} tests: {}", kind.word(), program.name));
+            let mut command = program.command();
+            command.env(launch::BUILT, "1");
+            all += run::timed(command, self.filter.as_deref(), kind.threads())?;
+        }
+        if kind == Kind::Unit {
+            say("\n== documentation tests");
             let mut cargo = workspace::cargo();
-            cargo
-                .args(["test", "--workspace", "--no-fail-fast"])
-                .args(arguments)
-                .args(&self.filter);
-            if let Some(threads) = kind.threads() {
-                cargo.env("RUST_TEST_THREADS", threads);
-            }
-            tally += run_counted(&mut cargo)?;
+            cargo.args(["test", "--workspace", "--no-fail-fast", "--doc", "--quiet"]);
+            all += run::counted(cargo.args(&self.filter))?;
         }
-        Ok(tally)
+        Ok(all)
     }
-}
-
-/// Builds all there is in the one selection of packages that the tests use too, so that nothing is built twice with
-/// different features; end-to-end tests find the programs in the target folder.
-fn build() -> Result<()> {
-    for arguments in [
-        ["build", "--workspace", "--bins"].as_slice(),
-        &["test", "--workspace", "--no-run", "--quiet"],
-    ] {
-        say(format!("\n== cargo {}", arguments.join(" ")));
-        let status = workspace::cargo()
-            .args(arguments)
-            .stdout(Stdio::null())
-            .status()
-            .context("start cargo")?;
-        if !status.success() {
-            bail!("cargo {} failed ({status})", arguments.join(" "));
-        }
-    }
-    Ok(())
-}
-
-/// Runs the command, passes its output on line by line, and counts the tests in it.
-fn run_counted(cargo: &mut Command) -> Result<Tally> {
-    let mut child = cargo
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start cargo")?;
-    let output = child.stdout.take().context("read the output of cargo")?;
-    let mut tally = Tally::default();
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.context("read the output of cargo")?;
-        let line = String::from_utf8_lossy(&line);
-        writeln!(io::stdout(), "{line}").context("pass on the output of cargo")?;
-        tally += Tally::parse(&line).unwrap_or_default();
-    }
-    let status = child.wait().context("await cargo")?;
-    if !status.success() && tally.failed == 0 {
-        // A test program that dies reports no failed test.
-        say(format!(
-            "cargo ended with {status} and no failed test: counted as one failure"
-        ));
-        tally.failed = 1;
-    }
-    Ok(tally)
 }
 
 /// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
@@ -282,27 +236,5 @@ mod tests {
         assert_eq!(blocked(Some(Item::BpfLinker), true), [Kind::Kernel]);
         assert_eq!(blocked(Some(controlplane), true), [Kind::Apiserver]);
         assert_eq!(blocked(Some(Item::Kubelet), true), []);
-    }
-
-    #[test]
-    fn output_is_counted_and_a_silent_death_is_a_failure() {
-        let run = |script: &str| run_counted(Command::new("sh").args(["-c", script])).expect("run");
-        let good = "echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
-        assert_eq!(
-            run(good),
-            Tally {
-                passed: 2,
-                failed: 0,
-                skipped: 1
-            }
-        );
-        assert_eq!(
-            run("exit 101"),
-            Tally {
-                passed: 0,
-                failed: 1,
-                skipped: 0
-            }
-        );
     }
 }

@@ -7,6 +7,8 @@ use std::{
     process::Command,
 };
 
+use crate::suite::UNSTABLE;
+
 /// The root of the workspace this program was built from.
 pub fn root() -> PathBuf {
     let crates_xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -29,6 +31,8 @@ pub fn cargo() -> Command {
     for key in inherited.filter(|key| key.to_str().is_some_and(tells_the_package)) {
         cargo.env_remove(key);
     }
+    // Build scripts look at it.
+    cargo.env_remove(UNSTABLE);
     cargo
 }
 
@@ -62,6 +66,10 @@ mod tests {
         let removed = cargo.get_envs().filter(|(_, value)| value.is_none());
         let removed: Vec<_> = removed.filter_map(|(key, _)| key.to_str()).collect();
         assert!(removed.contains(&"CARGO_PKG_NAME") && removed.contains(&"CARGO_MANIFEST_DIR"));
-        assert!(removed.iter().all(|key| tells_the_package(key)));
+        assert!(
+            removed
+                .iter()
+                .all(|key| tells_the_package(key) || *key == UNSTABLE)
+        );
     }
 }

@@ -1,63 +1,117 @@
-//! Which tests there are, by kind: read from cargo, never from a list kept by hand.
+//! The test programs of the workspace, by kind: as cargo names them when it builds them, never from a list kept by hand.
 
-use anyhow::{Context as _, Result};
-use cargo_metadata::{MetadataCommand, Package, TargetKind};
+use std::{
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use super::Kind;
-use crate::workspace;
+use crate::{terminal::say, workspace};
 
-/// The package of end-to-end tests.
-const E2E: &str = "e2e";
+/// The folder of the package of end-to-end tests.
+const E2E: &str = "tests";
 
-/// Test targets with their kinds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Everything that was built.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    targets: Vec<(Kind, String)>,
+    /// Programs of tests.
+    pub(super) tests: Vec<Program>,
+    /// All other programs.
+    pub(super) others: Vec<PathBuf>,
+}
+
+/// A program of tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    /// The target's name, which for unit tests is that of their crate.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// The package's folder and name, which tests are told as cargo would.
+    folder: PathBuf,
+    package: String,
 }
 
 impl Plan {
-    /// Asks cargo.
-    pub(super) fn read() -> Result<Self> {
-        let mut command = MetadataCommand::new();
-        let metadata = command
-            .current_dir(workspace::root())
-            .no_deps()
-            .exec()
-            .context("ask cargo for the packages")?;
-        Ok(Self {
-            targets: metadata.packages.iter().flat_map(test_targets).collect(),
-        })
+    /// Builds every program and every test, in one go: each crate is built once, with the features that tests give it.
+    ///
+    /// # Errors
+    /// If something does not compile; cargo has said what.
+    pub(super) fn build() -> Result<Self> {
+        let arguments = ["build", "--workspace", "--lib", "--bins", "--tests"];
+        say(format!("\n== cargo {}", arguments.join(" ")));
+        let mut child = workspace::cargo()
+            .args(arguments)
+            .arg("--message-format=json-render-diagnostics")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("start cargo")?;
+        let output = child.stdout.take().context("read the output of cargo")?;
+        let mut plan = Self::default();
+        for line in BufReader::new(output).lines() {
+            let line = line.context("read the output of cargo")?;
+            let message = serde_json::from_str(&line).context("read a message of cargo")?;
+            plan.add(&message);
+        }
+        let status = child.wait().context("await cargo")?;
+        ensure!(status.success(), "the tests could not be built ({status})");
+        Ok(plan)
     }
 
-    /// The arguments after `cargo test` for each run of the kind.
-    pub(super) fn runs(&self, kind: Kind) -> Vec<Vec<&str>> {
-        let mut run: Vec<&str> = if kind == Kind::Unit {
-            vec!["--lib", "--bins"]
-        } else {
-            vec![]
+    /// The test programs of a kind.
+    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Program> {
+        self.tests.iter().filter(move |program| program.kind == kind)
+    }
+
+    fn add(&mut self, message: &Value) {
+        let Some(path) = message.get("executable").and_then(Value::as_str) else {
+            return;
         };
-        for (_, name) in self.targets.iter().filter(|(of, _)| *of == kind) {
-            run.extend(["--test", name]);
+        let is_test = message.pointer("/profile/test") == Some(&Value::Bool(true));
+        let text = |pointer: &str| {
+            message
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        if !is_test {
+            self.others.push(path.into());
+            return;
         }
-        let documentation = (kind == Kind::Unit).then(|| vec!["--doc"]);
-        [run]
-            .into_iter()
-            .filter(|run| !run.is_empty())
-            .chain(documentation)
-            .collect()
+        let folder = Path::new(text("/manifest_path"))
+            .parent()
+            .unwrap_or(Path::new("/"));
+        let name = text("/target/name").to_owned();
+        let is_file_of_tests = text("/target/kind/0") == "test" && folder.ends_with(E2E);
+        self.tests.push(Program {
+            kind: if is_file_of_tests {
+                kind_of(&name)
+            } else {
+                Kind::Unit
+            },
+            name,
+            path: path.into(),
+            folder: folder.to_owned(),
+            package: package(text("/package_id")).to_owned(),
+        });
     }
 }
 
-fn test_targets(package: &Package) -> impl Iterator<Item = (Kind, String)> {
-    let is_e2e = package.name.as_str() == E2E;
-    package
-        .targets
-        .iter()
-        .filter(|target| target.kind.contains(&TargetKind::Test))
-        .map(move |target| {
-            let kind = if is_e2e { kind_of(&target.name) } else { Kind::Unit };
-            (kind, target.name.clone())
-        })
+impl Program {
+    /// A command that runs it, where and as cargo would.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package);
+        command
+    }
 }
 
 fn kind_of(target: &str) -> Kind {
@@ -68,9 +122,31 @@ fn kind_of(target: &str) -> Kind {
         .unwrap_or(Kind::Unit)
 }
 
+/// The name in `path+file:///w/tests#e2e@0.1.0`, or in `path+file:///w/agent#0.1.0` where it is the folder's.
+fn package(id: &str) -> &str {
+    let (place, rest) = id.rsplit_once('#').unwrap_or((id, ""));
+    match rest.split_once('@') {
+        Some((name, _)) => name,
+        None => place.rsplit('/').next().unwrap_or(place),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn artifact(folder: &str, kind: &str, name: &str, is_test: bool) -> Value {
+        json!({
+            "reason": "compiler-artifact",
+            "package_id": format!("path+file://{folder}#0.1.0"),
+            "manifest_path": format!("{folder}/Cargo.toml"),
+            "target": {"kind": [kind], "name": name},
+            "profile": {"test": is_test},
+            "executable": format!("/target/{name}"),
+        })
+    }
 
     #[test]
     fn the_first_word_of_a_file_is_its_kind() {
@@ -82,23 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn every_target_runs_once_and_nothing_runs_for_an_empty_kind() {
-        let targets = vec![
-            (Kind::Kernel, "kernel_a".to_owned()),
-            (Kind::Unit, "layout".to_owned()),
-        ];
-        let plan = Plan { targets };
-        assert_eq!(plan.runs(Kind::Kernel), [["--test", "kernel_a"]]);
-        assert_eq!(
-            plan.runs(Kind::Unit),
-            [["--lib", "--bins", "--test", "layout"].as_slice(), &["--doc"]]
-        );
-        assert!(plan.runs(Kind::Process).is_empty());
+    fn only_end_to_end_tests_have_a_kind_and_programs_are_no_tests() {
+        let mut plan = Plan::default();
+        plan.add(&artifact("/w/tests", "test", "kernel", true));
+        plan.add(&artifact("/w/agent", "test", "kernel", true));
+        plan.add(&artifact("/w/tests", "lib", "kernel", true));
+        plan.add(&artifact("/w/agent", "bin", "agent", false));
+        plan.add(&json!({"reason": "compiler-artifact", "executable": null}));
+        assert_eq!(plan.of(Kind::Kernel).count(), 1);
+        assert_eq!(plan.of(Kind::Unit).count(), 2);
+        assert_eq!(plan.others, [PathBuf::from("/target/agent")]);
     }
 
     #[test]
-    fn this_workspace_has_end_to_end_tests() {
-        let plan = Plan::read().expect("metadata");
-        assert!(!plan.runs(Kind::Apiserver).is_empty());
+    fn packages_are_named_in_their_ids_or_by_their_folder() {
+        assert_eq!(package("path+file:///w/tests#e2e@0.1.0"), "e2e");
+        assert_eq!(package("path+file:///w/agent#0.1.0"), "agent");
     }
 }

@@ -69,6 +69,28 @@ impl Row {
     }
 }
 
+/// How many of the slowest tests are told.
+const SLOWEST: usize = 10;
+
+/// Prints the tests that took longest.
+pub(super) fn print_slowest(times: Vec<(String, Duration)>) -> io::Result<()> {
+    write!(io::stdout(), "{}", slowest(times))
+}
+
+fn slowest(mut times: Vec<(String, Duration)>) -> String {
+    times.sort_by(|(_, left), (_, right)| right.cmp(left));
+    times.truncate(SLOWEST);
+    let lines = times
+        .iter()
+        .map(|(name, time)| format!("{:>7.1} s  {name}\n", time.as_secs_f64()));
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\nslowest tests\n{lines}")
+    }
+}
+
 /// Prints the rows and, last, their sum.
 pub(super) fn print(rows: &[Row]) -> io::Result<()> {
     write!(io::stdout(), "{}", summary(rows))
@@ -160,6 +182,18 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\n304 passed, 1 failed\n"), "{text}");
+    }
+
+    #[test]
+    fn the_ten_slowest_tests_are_told_slowest_first() {
+        let times = (1..=12).map(|n| (format!("t{n}"), Duration::from_secs(n)));
+        let text = slowest(times.collect());
+        assert!(
+            text.starts_with("\nslowest tests\n   12.0 s  t12\n   11.0 s  t11\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("    3.0 s  t3\n"), "{text}");
+        assert_eq!(slowest(Vec::new()), "");
     }
 
     #[test]

@@ -12,15 +12,11 @@ mod guest;
 mod kernel;
 
 use std::{
-    env,
-    io::BufReader,
     path::{Path, PathBuf},
-    process::Stdio,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
-use cargo_metadata::Message;
+use anyhow::{Result, bail, ensure};
 
 pub(super) use self::kernel::SERIES;
 use self::{boot::Boot, disk::Disk, guest::Guest, kernel::Kernel};
@@ -30,7 +26,6 @@ use super::{
     tally::{Row, Tally},
 };
 use crate::{
-    headroom::Programs,
     setup::{self, Item},
     terminal::say,
     workspace,
@@ -50,8 +45,6 @@ pub(super) fn run(series: &[&str], filter: Option<&str>) -> Result<Vec<Row>> {
         "The kernel tests run on Debian's kernels in an emulated machine with cgroup version 2 only, its clock driven by \
          the instructions it runs. One kernel takes a quarter of an hour and is booted twice.",
     );
-    // Tests have this very program run as the load of a pod. Asked for now: what is built below may replace it.
-    let own = env::current_exe().context("find this program")?;
     let start = Instant::now();
     setup_all()?;
     let kernels = series
@@ -61,22 +54,19 @@ pub(super) fn run(series: &[&str], filter: Option<&str>) -> Result<Vec<Row>> {
     let mut rows = vec![Row::new("set-up", start.elapsed(), Tally::default())];
 
     let start = Instant::now();
-    let Programs { agent, cli, .. } = Programs::build()?;
-    let Built { tests, others } = Built::new()?;
-    let programs = [vec![agent, cli, own], others].concat();
+    let plan = Plan::build()?;
+    let tests: Vec<&Path> = plan
+        .of(Kind::Kernel)
+        .map(|program| program.path.as_path())
+        .collect();
     rows.push(Row::new("build", start.elapsed(), Tally::default()));
 
     let guests = kernels
         .iter()
         .flat_map(|kernel| Boot::ALL.map(|boot| Guest { kernel, boot }));
     for guest in guests {
-        let tests: Vec<&Path> = tests
-            .iter()
-            .filter(|(target, _)| guest.boot.runs(target))
-            .map(|(_, program)| program.as_path())
-            .collect();
         // A disk of its own: what one guest leaves on it is nothing to the next.
-        let disk = Disk::create(&tests, &programs)?;
+        let disk = Disk::create(&tests, &plan.others)?;
         let start = Instant::now();
         let tally = guest.run(&disk, filter)?;
         let took = start.elapsed().max(Duration::from_secs(1));
@@ -96,51 +86,6 @@ fn setup_all() -> Result<()> {
         bail!("set-up could not get: {}", missing.join(", "));
     }
     Ok(())
-}
-
-/// The kernel tests as programs.
-struct Built {
-    /// The name of each file of tests, and its program.
-    tests: Vec<(String, PathBuf)>,
-    /// Programs of their package that they start.
-    others: Vec<PathBuf>,
-}
-
-impl Built {
-    /// Builds them in the selection of packages that all tests are built in.
-    fn new() -> Result<Self> {
-        let plan = Plan::read()?;
-        let arguments = plan.runs(Kind::Kernel).concat();
-        say(format!("\n== cargo test --no-run {}", arguments.join(" ")));
-        let mut child = workspace::cargo()
-            .args(["test", "--workspace", "--no-run", "--quiet"])
-            .arg("--message-format=json-render-diagnostics")
-            .args(&arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("start cargo")?;
-        let output = child.stdout.take().context("read the output of cargo")?;
-        let mut built = Self {
-            tests: Vec::new(),
-            others: Vec::new(),
-        };
-        for message in Message::parse_stream(BufReader::new(output)) {
-            if let Message::CompilerArtifact(artifact) = message.context("read the output of cargo")? {
-                let target = artifact.target.name;
-                match artifact.executable.map(PathBuf::from) {
-                    Some(program) if arguments.contains(&target.as_str()) => {
-                        built.tests.push((target, program));
-                    }
-                    Some(program) => built.others.push(program),
-                    None => {}
-                }
-            }
-        }
-        let status = child.wait().context("await cargo")?;
-        ensure!(status.success(), "the kernel tests do not compile ({status})");
-        Ok(built)
-    }
 }
 
 /// Where kernels and consoles are kept.

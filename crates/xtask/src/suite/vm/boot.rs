@@ -4,8 +4,6 @@ use super::super::SLOWER;
 
 /// How many times fewer instructions the machine runs in its second than those that the tests are written for.
 const TIMES_SLOWER: u32 = 10;
-/// Tests of a kernel that is locked down, which nothing else is: marked `ignored`, so that other runs name them.
-const LOCKED_DOWN: &str = "kernel_lockdown";
 /// Tests that cannot be meant for an emulated machine, and why.
 const NOT_EMULATED: [(&str, &str); 2] = [
     (
@@ -38,11 +36,6 @@ impl Boot {
         }
     }
 
-    /// Does it run the tests of this file?
-    pub(super) fn runs(self, target: &str) -> bool {
-        (target == LOCKED_DOWN) == (self == Self::LockedDown)
-    }
-
     /// Tests of its files that it leaves out, and why.
     pub(super) const fn left_out(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -62,8 +55,9 @@ impl Boot {
 
     /// What each test program is told.
     pub(super) fn test_arguments(self, filter: Option<&str>) -> Vec<&str> {
-        let ignored = (self == Self::LockedDown).then_some("--ignored");
         let skipped = self.left_out().iter().flat_map(|(test, _)| ["--skip", test]);
+        // Tests of a kernel that is locked down are marked so, and no others are.
+        let ignored = (self == Self::LockedDown).then_some("--ignored");
         // What they print, as what they have measured, belongs into the console.
         filter
             .into_iter()
@@ -77,15 +71,6 @@ impl Boot {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_file_of_tests_runs_in_one_boot() {
-        for target in [LOCKED_DOWN, "kernel_sched", "kernel_agent"] {
-            let boots = Boot::ALL.into_iter().filter(|boot| boot.runs(target));
-            assert_eq!(boots.count(), 1, "{target}");
-        }
-        assert!(Boot::LockedDown.runs(LOCKED_DOWN));
-    }
 
     #[test]
     fn tests_are_told_what_to_leave_out_and_how_slow_they_are() {

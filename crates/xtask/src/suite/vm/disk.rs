@@ -45,8 +45,6 @@ impl Disk {
         for folder in FOLDERS {
             tree.folder(&Path::new("/").join(folder))?;
         }
-        // Where cargo is told to go, which does nothing there.
-        tree.folder(&workspace::root())?;
         for name in PROGRAMS {
             let program = workspace::on_path(name).with_context(|| format!("there is no {name} here"))?;
             tree.add_program(&program, &Path::new("/bin").join(name))?;

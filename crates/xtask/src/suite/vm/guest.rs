@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result};
 
 use super::{super::tally::Tally, boot::Boot, disk::Disk, folder, kernel::Kernel};
 use crate::{
+    launch::BUILT,
     process::{Process, tail},
     setup::emulator::QEMU,
     terminal::say,
@@ -93,10 +94,10 @@ impl Guest<'_> {
     /// with a thread for each. With that clock, Linux 6.1 never finds the second CPU while it boots, so init brings it up
     /// later.
     fn emulator(&self, disk: &Path, filter: Option<&str>) -> Command {
-        // What the kernel does not know is environment of init. There everything is where it is here, and cargo has
-        // nothing to do. What follows two dashes are arguments of init, and those of each test program.
+        // What the kernel does not know is environment of init. Everything is there where it is here, and built. What
+        // follows two dashes are arguments of init, and those of each test program.
         let boot = format!(
-            "{BOOT} CARGO=true CARGO_TARGET_DIR={} {} -- {}",
+            "{BOOT} {BUILT}=1 CARGO_TARGET_DIR={} {} -- {}",
             workspace::target().display(),
             self.boot.kernel_arguments(),
             self.boot.test_arguments(filter).join(" ")
@@ -202,7 +203,7 @@ mod tests {
             let arguments = command.get_args().last().expect("arguments");
             let arguments = arguments.to_string_lossy().into_owned();
             let (kernel, init) = arguments.split_once(" -- ").expect("both");
-            assert!(kernel.starts_with(BOOT) && kernel.contains(" CARGO=true "));
+            assert!(kernel.starts_with(BOOT) && kernel.contains(BUILT));
             assert!(kernel.ends_with(&boot.kernel_arguments()), "{kernel}");
             assert_eq!(init, boot.test_arguments(Some("busy")).join(" "));
         }

@@ -1,0 +1,302 @@
+//! The arms of the bench: kernel programs attached and detached in turns, in an order drawn anew for each turn.
+
+use std::{collections::BTreeMap, thread, time::Duration};
+
+use anyhow::{Context as _, Result, anyhow};
+use headroom_agent::{
+    probe::{
+        Options, Probe, Runs,
+        bench::{Peer, Shape},
+    },
+    sample::{Sampler, clock::Clocks, procfs::Procfs, ring},
+};
+use headroom_testbed::ping_pong::{self, Round};
+use rand::{Rng, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
+use xtask::terminal::say;
+
+use crate::percentile;
+
+/// Turns of all arms.
+const TURNS: usize = 250;
+/// Rounds of each arm in which the kernel counts the time of the programs.
+pub(super) const COUNTED: usize = 100;
+/// Length of a round: shorter than what disturbs a CPU for a while, such as load on its sibling, so that arms compared
+/// are disturbed alike.
+pub(super) const ROUND: Duration = Duration::from_millis(20);
+/// Interval of polls. The agent polls every 250 ms and has other tasks sampled after each poll; here the two threads
+/// of one round are to meet as many choices as they would in seconds.
+const POLL: Duration = Duration::from_millis(2);
+/// Sampling that meets hardly any task: one in 2^16.
+const RARELY: u32 = 16;
+/// The agent reads `/proc/stat` at every fourth poll.
+const STAT_EVERY: u32 = 4;
+/// Makes the orders of the arms the same in each run.
+pub(super) const SEED: u64 = 0x6865_6164_726f_6f6d;
+
+/// What is attached during a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Arm {
+    /// Nothing.
+    Detached,
+    /// Nothing, once more.
+    DetachedAgain,
+    /// The programs as the agent runs them.
+    Attached,
+    /// The programs with hardly any task sampled.
+    Unsampled,
+    /// The programs with every task sampled.
+    AllSampled,
+    /// An empty program at `sched_switch`.
+    Empty,
+    /// An empty program at each hook of run-queue latency.
+    EmptyHooks,
+    /// Run-queue latency as others measure it.
+    Hash,
+}
+
+/// The rounds of all turns.
+#[derive(Debug)]
+pub(super) struct Turns(Vec<Turn>);
+
+/// One round of each arm.
+type Turn = BTreeMap<Arm, Round>;
+
+/// Median and quartiles.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread {
+    pub(super) p25: f64,
+    pub(super) p50: f64,
+    pub(super) p75: f64,
+}
+
+/// What an arm attaches.
+enum Programs {
+    /// The agent's programs, and their reader.
+    Ours { probe: Box<Probe>, sampler: Sampler },
+    /// Others.
+    Peer(Peer),
+}
+
+impl Arm {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Detached,
+        Self::DetachedAgain,
+        Self::Attached,
+        Self::Unsampled,
+        Self::AllSampled,
+        Self::Empty,
+        Self::EmptyHooks,
+        Self::Hash,
+    ];
+
+    /// All arms in the order of one turn.
+    fn order(random: &mut impl Rng) -> Vec<Self> {
+        let mut order = Self::ALL.to_vec();
+        order.shuffle(random);
+        order
+    }
+
+    /// Loads what it attaches, for now detached.
+    fn load(self, program_stats: bool) -> Result<Option<Programs>> {
+        let ours = |sampling_shift| Programs::ours(sampling_shift, program_stats).map(Some);
+        let peer = |shape| Ok(Some(Programs::Peer(Peer::load(shape, program_stats)?)));
+        match self {
+            Self::Detached | Self::DetachedAgain => Ok(None),
+            Self::Attached => ours(ring::SAMPLING_SHIFT),
+            Self::Unsampled => ours(RARELY),
+            Self::AllSampled => ours(0),
+            Self::Empty => peer(Shape::Empty),
+            Self::EmptyHooks => peer(Shape::EmptyHooks),
+            Self::Hash => peer(Shape::Hash),
+        }
+    }
+}
+
+impl Turns {
+    /// Runs all turns on one CPU.
+    pub(super) fn run(cpu: u32) -> Result<Self> {
+        let mut programs = BTreeMap::new();
+        for arm in Arm::ALL {
+            if let Some(loaded) = arm.load(false)? {
+                programs.insert(arm, loaded);
+            }
+        }
+        let mut random = StdRng::seed_from_u64(SEED);
+        say(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
+        let mut turn = || -> Result<Turn> {
+            let rounds = Arm::order(&mut random).into_iter();
+            rounds
+                .map(|arm| Ok((arm, round(cpu, programs.get_mut(&arm))?)))
+                .collect()
+        };
+        // The first fills caches.
+        turn()?;
+        Ok(Self((0..TURNS).map(|_| turn()).collect::<Result<_>>()?))
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The median of a figure of one arm.
+    pub(super) fn median(&self, arm: Arm, figure: fn(&Round) -> f64) -> f64 {
+        Spread::of(self.0.iter().filter_map(|turn| turn.get(&arm).map(figure))).p50
+    }
+
+    /// What a switch costs in one arm beyond another, turn by turn, in nanoseconds.
+    pub(super) fn delta(&self, with: Arm, without: Arm) -> Spread {
+        Spread::of(self.0.iter().filter_map(|turn| {
+            let (with, without) = (turn.get(&with)?, turn.get(&without)?);
+            Some(with.switch_ns() - without.switch_ns())
+        }))
+    }
+}
+
+impl Spread {
+    fn of(figures: impl Iterator<Item = f64>) -> Self {
+        let mut figures: Vec<f64> = figures.collect();
+        figures.sort_by(f64::total_cmp);
+        Self {
+            p25: percentile(&figures, 25),
+            p50: percentile(&figures, 50),
+            p75: percentile(&figures, 75),
+        }
+    }
+}
+
+impl Programs {
+    fn ours(sampling_shift: u32, program_stats: bool) -> Result<Self> {
+        let mut probe = Probe::load(&Options {
+            program_stats,
+            ..Options::default()
+        })?;
+        let maps = probe.take_maps().context("the maps were taken before")?;
+        let source = ring::Source::new(maps, sampling_shift, probe.attached_ns())?;
+        let sampler = Sampler::new(Box::new(source), Procfs::default(), STAT_EVERY, Clocks::read())?;
+        probe.detach();
+        Ok(Self::Ours {
+            probe: Box::new(probe),
+            sampler,
+        })
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        match self {
+            Self::Ours { probe, .. } => Ok(probe.attach()?),
+            Self::Peer(peer) => Ok(peer.attach()?),
+        }
+    }
+
+    /// Reads the counters as the agent does.
+    fn poll(&mut self) -> Result<()> {
+        match self {
+            Self::Ours { sampler, .. } => sampler.poll(Clocks::read()).map(drop).map_err(Into::into),
+            Self::Peer(_) => Ok(()),
+        }
+    }
+
+    fn detach(&mut self) {
+        match self {
+            Self::Ours { probe, .. } => probe.detach(),
+            Self::Peer(peer) => peer.detach(),
+        }
+    }
+
+    fn runs(&mut self) -> Result<Vec<Runs>> {
+        match self {
+            Self::Ours { probe, .. } => Ok(probe.runs()?),
+            Self::Peer(peer) => Ok(peer.runs()?),
+        }
+    }
+}
+
+/// What the kernel counts of an arm's programs during some rounds.
+pub(super) fn counted(cpu: u32, arm: Arm) -> Result<Vec<Runs>> {
+    let mut programs = arm.load(true)?.context("an arm without programs")?;
+    for _ in 0..COUNTED {
+        round(cpu, Some(&mut programs))?;
+    }
+    programs.runs()
+}
+
+/// A round with programs attached and read as the agent reads them, or with none.
+fn round(cpu: u32, mut programs: Option<&mut Programs>) -> Result<Round> {
+    if let Some(programs) = &mut programs {
+        programs.attach()?;
+    }
+    let round = thread::scope(|scope| {
+        let round = scope.spawn(|| ping_pong::round(cpu, ROUND));
+        while !round.is_finished() {
+            if let Some(programs) = &mut programs {
+                programs.poll()?;
+            }
+            thread::sleep(POLL);
+        }
+        round.join().map_err(|_panic| anyhow!("the round panicked"))?
+    });
+    if let Some(programs) = &mut programs {
+        programs.detach();
+    }
+    round
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn took(switch_ns: u64) -> Round {
+        Round {
+            switches: 1_000,
+            cpu: Duration::from_nanos(1_000 * switch_ns),
+            elapsed: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn deltas_are_taken_within_a_turn() {
+        let turn = |detached, attached| {
+            Turn::from([(Arm::Detached, took(detached)), (Arm::Attached, took(attached))])
+        };
+        let turns = Turns(vec![
+            turn(1_000, 1_050),
+            turn(4_000, 4_030),
+            turn(1_000, 990),
+            turn(1_000, 1_090),
+        ]);
+        let Spread { p25, p50, p75 } = turns.delta(Arm::Attached, Arm::Detached);
+        let is = |found: f64, right: f64| (found - right).abs() < 1e-6;
+        assert!(
+            is(p25, -10.0) && is(p50, 30.0) && is(p75, 50.0),
+            "{p25} {p50} {p75}"
+        );
+        assert!(is(turns.median(Arm::Detached, Round::switch_ns), 1_000.0));
+    }
+
+    #[test]
+    fn a_turn_has_each_arm_once_in_an_order_that_the_seed_decides() {
+        let orders = |seed| {
+            let mut random = StdRng::seed_from_u64(seed);
+            [(); 20].map(|()| Arm::order(&mut random))
+        };
+        for mut order in orders(SEED) {
+            order.sort_unstable();
+            assert_eq!(order, Arm::ALL);
+        }
+        assert_eq!(orders(SEED), orders(SEED));
+        assert_ne!(orders(SEED), orders(SEED + 1));
+    }
+
+    #[test]
+    fn every_arm_comes_early_and_late() {
+        let mut random = StdRng::seed_from_u64(SEED);
+        let orders: Vec<_> = (0..TURNS).map(|_| Arm::order(&mut random)).collect();
+        for place in 0..Arm::ALL.len() {
+            for arm in Arm::ALL {
+                let times = orders.iter().filter(|order| order[place] == arm).count();
+                // About TURNS / 8; none of the 64 is far from it with this seed.
+                assert!((12..=55).contains(&times), "{arm:?} is at {place} {times} times");
+            }
+        }
+    }
+}

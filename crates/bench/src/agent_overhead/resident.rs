@@ -1,0 +1,293 @@
+//! A real agent process on this kernel, with pods to read and a server to report to: its memory, its CPU time, its
+//! wake-ups and what it sends, at rest and under context switches.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use headroom_agent::status::Status;
+use headroom_domain::estimate::Profile;
+use headroom_testbed::{
+    agent::{Agent, Options},
+    folder::Folder,
+    hint_server::{HintServer, this_machine},
+    thread::cpus,
+};
+use tokio::{
+    runtime::Runtime,
+    time::{Instant, sleep},
+};
+use xtask::workspace;
+
+use super::{
+    load::{Load, Pace},
+    pods::Pods,
+    vitals::{Vitals, switches},
+    wire::{Carried, Wire},
+};
+
+/// The agent's package and program.
+const AGENT: &str = "headroom-agent";
+/// Where hierarchies are mounted.
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+/// How long it may take to measure its first second, or to know its pods.
+const MEASURES_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is asked.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// A port of the server's own choice.
+pub(super) const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A stretch of time in which the agent is watched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    /// What goes on meanwhile.
+    pub(super) pace: Option<Pace>,
+    /// How long.
+    pub(super) length: Duration,
+}
+
+/// What one stretch cost. Shares are in percent of one CPU.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cost {
+    /// CPU time of the process's threads.
+    pub(super) process_cpu_pct: f64,
+    /// Time in the kernel programs as the kernel counts it, its own counting included.
+    pub(super) programs_cpu_pct: f64,
+    /// Context switches of the machine.
+    pub(super) switches_per_s: f64,
+    /// Times that a thread of the process was woken.
+    pub(super) wakeups_per_s: f64,
+    /// Bytes from the agent to the server.
+    pub(super) up_bytes_per_s: f64,
+    /// Bytes from the server to the agent.
+    pub(super) down_bytes_per_s: f64,
+    /// Bytes from the agent for each report; not a number without reports.
+    pub(super) up_bytes_per_report: f64,
+    /// Memory at the end.
+    pub(super) rss_mib: f64,
+    /// The most memory so far.
+    pub(super) peak_rss_mib: f64,
+}
+
+/// What an agent cost, stretch by stretch.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    /// The most memory it had until it measured.
+    pub(super) rss_start_mib: f64,
+    /// One for each stretch.
+    pub(super) costs: Vec<Cost>,
+}
+
+/// A running agent with all that it talks to.
+struct Stage {
+    agent: Agent,
+    server: HintServer,
+    wire: Wire,
+    _pods: Pods,
+    _folder: Folder,
+}
+
+/// All counters at one moment.
+struct Reading {
+    at: Instant,
+    vitals: Vitals,
+    programs: Duration,
+    switches: u64,
+    carried: Carried,
+    reports: usize,
+}
+
+/// Builds the agent as it is released, and says where it is.
+pub(super) fn build() -> Result<PathBuf> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--release", "--quiet", "--bin", AGENT]);
+    // With this package beside it its parts have the features that they were just built with for the bench.
+    cargo.args(["--package", AGENT, "--package", env!("CARGO_PKG_NAME")]);
+    let status = cargo.status().context("run cargo")?;
+    ensure!(status.success(), "the agent could not be built ({status})");
+    Ok(workspace::target().join("release").join(AGENT))
+}
+
+/// Runs the agent with its kernel programs and so many pods, and watches it for these stretches, one after the other.
+pub(super) fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[Stretch]) -> Result<Watched> {
+    Runtime::new()?.block_on(async {
+        let mut stage = Stage::set(program, timing, pods).await?;
+        let rss_start_mib = stage.settled(timing, pods).await?;
+        let mut costs = Vec::new();
+        for stretch in stretches {
+            costs.push(stage.cost(*stretch).await?);
+        }
+        Ok(Watched { rss_start_mib, costs })
+    })
+}
+
+impl Stage {
+    async fn set(program: &Path, timing: Profile, pods: usize) -> Result<Self> {
+        let folder = Folder::new("headroom-bench")?;
+        let pods = Pods::start(CGROUP_ROOT.as_ref(), pods, folder.path())?;
+        let mut known = this_machine()?;
+        known.pods.clone_from(&pods.requests);
+        let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), known).await?;
+        let wire = Wire::open(server.address).await?;
+        let agent = Agent::spawn(&Options {
+            program: program.to_owned(),
+            folder: folder.path().to_owned(),
+            node: "bench".to_owned(),
+            token: "none".to_owned(),
+            servers: vec![wire.address],
+            ca: server.ca.clone(),
+            timing,
+            source: "ebpf".to_owned(),
+            flags: vec!["--cgroup-root".to_owned(), pods.root.display().to_string()],
+        })?;
+        Ok(Self {
+            agent,
+            server,
+            wire,
+            _pods: pods,
+            _folder: folder,
+        })
+    }
+
+    /// Waits until the agent measures and reports, and tells the most memory that it has had by then. With timing that
+    /// is short enough, also until it has read its pods.
+    async fn settled(&mut self, timing: Profile, pods: usize) -> Result<f64> {
+        self.until("measures", |status| {
+            status.measured.is_some() && status.seq > 0 && status.generation > 0
+        })
+        .await?;
+        let start = Vitals::of(self.agent.process.pid())?;
+        if timing == Profile::Demo {
+            self.until("knows its pods", |status| status.pods.tracked == pods as u64)
+                .await?;
+        }
+        Ok(start.peak_rss_mib)
+    }
+
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Status) -> bool) -> Result<()> {
+        let deadline = Instant::now() + MEASURES_WITHIN;
+        loop {
+            self.agent.process.check()?;
+            if self.agent.status().await.is_ok_and(|status| is_so(&status)) {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "it is not so within {MEASURES_WITHIN:?} that the agent {what}"
+            );
+            sleep(ASK_EVERY).await;
+        }
+    }
+
+    async fn cost(&mut self, stretch: Stretch) -> Result<Cost> {
+        let all = cpus()?;
+        let load = stretch.pace.map(|pace| {
+            let used = match pace {
+                Pace::PerSecond(_) => all.last().map(std::slice::from_ref).unwrap_or_default(),
+                Pace::Unbounded => &all,
+            };
+            Load::start(used, pace)
+        });
+        let before = self.read().await?;
+        sleep(stretch.length).await;
+        let after = self.read().await?;
+        if let Some(load) = load {
+            load.end()?;
+        }
+        Ok(Cost::between(&before, &after))
+    }
+
+    async fn read(&mut self) -> Result<Reading> {
+        self.agent.process.check()?;
+        let Status { programs, .. } = self.agent.status().await?;
+        let run_time_ns = programs.iter().map(|program| program.run_time_ns).sum();
+        let mut reports = 0;
+        while self.server.heard.try_recv().is_ok() {
+            reports += 1;
+        }
+        Ok(Reading {
+            at: Instant::now(),
+            vitals: Vitals::of(self.agent.process.pid())?,
+            programs: Duration::from_nanos(run_time_ns),
+            switches: switches()?,
+            carried: self.wire.carried(),
+            reports,
+        })
+    }
+}
+
+impl Cost {
+    /// Reports are those heard since the reading before.
+    fn between(before: &Reading, after: &Reading) -> Self {
+        let seconds = (after.at - before.at).as_secs_f64();
+        let per_second = |before: u64, after: u64| count(after.saturating_sub(before)) / seconds;
+        let share =
+            |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / seconds * 100.0;
+        let up = count(after.carried.up.saturating_sub(before.carried.up));
+        Self {
+            process_cpu_pct: share(before.vitals.cpu, after.vitals.cpu),
+            programs_cpu_pct: share(before.programs, after.programs),
+            switches_per_s: per_second(before.switches, after.switches),
+            wakeups_per_s: per_second(before.vitals.wakeups, after.vitals.wakeups),
+            up_bytes_per_s: up / seconds,
+            down_bytes_per_s: per_second(before.carried.down, after.carried.down),
+            up_bytes_per_report: up / count(after.reports as u64),
+            rss_mib: after.vitals.rss_mib,
+            peak_rss_mib: after.vitals.peak_rss_mib,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn count(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_what_was_added_in_the_time_between() {
+        let start = Instant::now();
+        let reading = |seconds: u64, reports| Reading {
+            at: start + Duration::from_secs(seconds),
+            vitals: Vitals {
+                cpu: Duration::from_millis(100 + 10 * seconds),
+                wakeups: 1_000 + 8 * seconds,
+                rss_mib: 10.0,
+                peak_rss_mib: 28.0,
+            },
+            programs: Duration::from_millis(7 + 5 * seconds),
+            switches: 1 << 40 | (1_000 * seconds),
+            carried: Carried {
+                up: 5_000 + 100 * seconds,
+                down: 30 * seconds,
+            },
+            reports,
+        };
+        let cost = Cost::between(&reading(0, 99), &reading(20, 4));
+        let found = [
+            cost.process_cpu_pct,
+            cost.programs_cpu_pct,
+            cost.switches_per_s,
+            cost.wakeups_per_s,
+            cost.up_bytes_per_s,
+            cost.down_bytes_per_s,
+            cost.up_bytes_per_report,
+            cost.rss_mib,
+            cost.peak_rss_mib,
+        ];
+        let right = [1.0, 0.5, 1_000.0, 8.0, 100.0, 30.0, 500.0, 10.0, 28.0];
+        assert!(
+            found
+                .iter()
+                .zip(right)
+                .all(|(found, right)| (found - right).abs() < 1e-6),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! `bench brake-reaction`: how long after the load comes the node's free capacity is halved in etcd, with all durations as
+//! in production: for CPUs that are saturated, and for an OOM kill at the limit of all pods.
+//!
+//! Each run has a node of its own, with this machine's CPUs and memory, a pod that requests all of it, and an agent that
+//! remembers a quiet day: [`past`] says how that is come by. Free is allocatable less what is bound. The CPUs are saturated by
+//! sixteen spinning tasks for each, in the cgroup of that pod, with the weight that the kubelet gives it; the agent is in that
+//! of a pod with its own small request. Webhook, API server and etcd are beside kubepods on the same CPUs, where
+//! others would have machines of their own. The clock starts before the load does, which is not later than the first
+//! contended window, and stops when a watch tells of the revision. A run before which others contend for the CPUs would
+//! measure their load, and is repeated.
+
+mod field;
+mod past;
+mod said;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use clap::{Args, FromArgMatches as _};
+use headroom_agent::sample::procfs::{CpuTime, Procfs};
+use headroom_domain::estimate::Profile;
+use headroom_testbed::programs::Programs;
+use serde::Serialize;
+use tokio::{runtime::Runtime, task::spawn_blocking};
+use xtask::terminal::{say, span};
+
+use self::field::Field;
+use super::{
+    criterion::Criterion,
+    percentile,
+    row::{Outcome, Row},
+};
+
+/// From the first contended window until free capacity is halved: at most so long in all but one of a hundred.
+pub const SATURATION_S: f64 = 12.5;
+/// From an OOM kill until then: at most so long ever.
+pub const OOM_S: f64 = 2.0;
+/// Spinning tasks for each CPU.
+const SPINNERS: usize = 16;
+/// Runs that others may disturb, besides as many as there are to be.
+const MOST_DISTURBED: usize = 5;
+/// About how long it takes to start everything, and a run.
+const STARTING: Duration = Duration::from_secs(15);
+const RUN: Duration = Duration::from_secs(22);
+
+/// The bench.
+pub static ROW: Row = Row {
+    name: "brake-reaction",
+    about: "How soon a brake halves free capacity in etcd, with durations as in production: saturation, OOM kill. Needs root.",
+    flags: BrakeReaction::augment_args,
+    run: |flags| {
+        let report = Runtime::new()?.block_on(BrakeReaction::from_arg_matches(flags)?.run())?;
+        Outcome::new(&report, report.criteria())
+    },
+};
+
+/// `cargo xtask bench brake-reaction`.
+#[derive(Debug, Clone, Args)]
+pub struct BrakeReaction {
+    /// Runs, each with a saturation and an OOM kill; the load comes at another time of the brake's period in each.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+}
+
+/// The figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// What was measured and how.
+    pub workload: String,
+    /// Runs behind each figure; below 100 a p99 is the longest.
+    pub runs: usize,
+    /// Runs besides, in which others contended for the CPUs before the load came: they say nothing.
+    pub disturbed_runs: usize,
+    /// From the load's start until free CPU is halved in etcd.
+    pub saturation_s_p50: f64,
+    /// The same.
+    pub saturation_s_p99: f64,
+    /// The same.
+    pub saturation_s_max: f64,
+    /// Of that, from the agent's report on.
+    pub saturation_publish_s_max: f64,
+    /// From the start of the process that is killed until free memory is halved in etcd.
+    pub oom_s_p50: f64,
+    /// The same.
+    pub oom_s_p99: f64,
+    /// The same.
+    pub oom_s_max: f64,
+    /// Of that, from the agent's report on.
+    pub oom_publish_s_max: f64,
+    /// Time that the hypervisor gave to somebody else meanwhile, of all CPUs.
+    pub stolen_pct: f64,
+    /// Each run.
+    pub each: Vec<Run>,
+}
+
+/// What one run showed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Run {
+    /// When the load came: so long after the agent began to count its periods, less whole periods.
+    pub phase_s: f64,
+    /// From the load's start until free CPU was halved.
+    pub saturation_s: f64,
+    /// From the agent's report until then.
+    pub saturation_publish_s: f64,
+    /// From the start of the process that was killed until free memory was halved.
+    pub oom_s: f64,
+    /// From the agent's report until then.
+    pub oom_publish_s: f64,
+}
+
+impl Report {
+    /// What must hold.
+    pub fn criteria(&self) -> Vec<Criterion> {
+        let at_most = |figure: &str, measured, most| Criterion {
+            figure: figure.to_owned(),
+            measured,
+            range: f64::NEG_INFINITY..=most,
+        };
+        vec![
+            at_most("saturation_s_p99", self.saturation_s_p99, SATURATION_S),
+            at_most("oom_s_max", self.oom_s_max, OOM_S),
+        ]
+    }
+
+    fn new(each: Vec<Run>, disturbed: usize, stolen_pct: f64) -> Self {
+        let sorted = |of: fn(&Run) -> f64| {
+            let mut values: Vec<f64> = each.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let saturation = sorted(|run| run.saturation_s);
+        let oom = sorted(|run| run.oom_s);
+        Self {
+            workload: workload(),
+            runs: each.len(),
+            disturbed_runs: disturbed,
+            saturation_s_p50: percentile(&saturation, 50),
+            saturation_s_p99: percentile(&saturation, 99),
+            saturation_s_max: percentile(&saturation, 100),
+            saturation_publish_s_max: percentile(&sorted(|run| run.saturation_publish_s), 100),
+            oom_s_p50: percentile(&oom, 50),
+            oom_s_p99: percentile(&oom, 99),
+            oom_s_max: percentile(&oom, 100),
+            oom_publish_s_max: percentile(&sorted(|run| run.oom_publish_s), 100),
+            stolen_pct,
+            each,
+        }
+    }
+}
+
+impl BrakeReaction {
+    /// Measures; says beforehand what and how long.
+    ///
+    /// # Errors
+    /// If a part cannot be had or does not do what it must in time.
+    pub(super) async fn run(&self) -> Result<Report> {
+        let total = STARTING + RUN * u32::from(self.runs);
+        say(format!("{} About {} in all.", workload(), span(total)));
+        let programs = spawn_blocking(Programs::build).await??;
+        measure(programs, self.runs).await
+    }
+}
+
+/// Measures so many runs with these programs. Only root can: the agent lives in a time namespace, the loads in cgroups.
+///
+/// # Errors
+/// If a part cannot be had or does not do what it must in time.
+pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
+    let mut field = Field::start(programs).await?;
+    let (before, began) = (cpu_time()?, Instant::now());
+    let (mut each, mut disturbed) = (Vec::new(), 0);
+    for number in 0..runs {
+        // In the middle of each of as many parts of a period as there are runs.
+        let phase = period() * (2 * u32::from(number) + 1) / (2 * u32::from(runs));
+        let run = loop {
+            let name = format!("braked-{number}-{disturbed}");
+            if let Some(run) = field.run(&name, phase).await? {
+                break run;
+            }
+            disturbed += 1;
+            say("others contended for the CPUs before the load came; once more");
+            ensure!(
+                disturbed <= MOST_DISTURBED + usize::from(runs),
+                "others contend for the CPUs of this machine all the time"
+            );
+        };
+        say(format!(
+            "run {} of {runs}: free CPU halved after {:.2} s, free memory after {:.2} s",
+            number + 1,
+            run.saturation_s,
+            run.oom_s
+        ));
+        each.push(run);
+    }
+    let stolen_ns = cpu_time()?.steal_ns.saturating_sub(before.steal_ns);
+    let cpus = Procfs::default().online()?.count();
+    let all = began.elapsed().as_secs_f64() * f64::from(cpus);
+    let stolen_pct = Duration::from_nanos(stolen_ns).as_secs_f64() * 100.0 / all;
+    Ok(Report::new(each, disturbed, stolen_pct))
+}
+
+/// The time of all CPUs since boot.
+fn cpu_time() -> Result<CpuTime> {
+    let files = Procfs::default();
+    Ok(files.stat()?.total(&files.online()?))
+}
+
+/// How long a period of the brakes is.
+fn period() -> Duration {
+    Profile::Production.timing().brake_period
+}
+
+fn workload() -> String {
+    format!(
+        "real etcd, API server, webhook, floor policies and agent with production timing on this machine; a new node in each \
+         run, which remembers a quiet day, with cpu {:.2} and memory {:.2} and a pod that requests all of raw; {SPINNERS} \
+         spinning tasks for each CPU, then a process that takes twice the limit of all pods.",
+        cents(past::RATIO.cpu),
+        cents(past::RATIO.memory),
+    )
+}
+
+#[expect(clippy::cast_precision_loss, reason = "hundreds")]
+fn cents(cents: u64) -> f64 {
+    cents as f64 / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(saturation_s: f64, oom_s: f64) -> Run {
+        Run {
+            phase_s: 5.0,
+            saturation_s,
+            saturation_publish_s: 0.25,
+            oom_s,
+            oom_publish_s: 0.125,
+        }
+    }
+
+    #[test]
+    fn the_longest_of_few_runs_decides() {
+        let report = Report::new(vec![run(9.0, 0.5), run(12.75, 0.25), run(3.0, 0.125)], 0, 1.0);
+        assert_eq!(
+            (report.saturation_s_p50, report.saturation_s_p99, report.oom_s_max),
+            (9.0, 12.75, 0.5)
+        );
+        let verdicts = report.criteria();
+        let verdicts = verdicts
+            .iter()
+            .map(|criterion| criterion.range.contains(&criterion.measured));
+        assert_eq!(verdicts.collect::<Vec<_>>(), [false, true]);
+    }
+}

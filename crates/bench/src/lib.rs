@@ -1,0 +1,45 @@
+//! Benches: each measures beside something, in one run, and prints one flat object whose keys carry their units.
+#![forbid(unsafe_code)]
+
+pub mod agent_overhead;
+mod audit;
+pub mod brake_reaction;
+pub mod criterion;
+mod estimator;
+pub mod node_harm;
+pub mod node_status;
+pub mod node_storm;
+mod revisions;
+pub mod row;
+pub mod table;
+mod target;
+
+use self::row::Row;
+
+/// All benches. A new one is a file and a line here.
+pub static BENCHES: &[&Row] = &[
+    &node_status::ROW,
+    &agent_overhead::ROW,
+    &estimator::ROW,
+    &node_storm::ROW,
+    &node_harm::ROW,
+    &brake_reaction::ROW,
+];
+
+/// The nearest-rank percentile of an ascending list; 0 if it is empty.
+fn percentile(ascending: &[f64], percent: usize) -> f64 {
+    let rank = (ascending.len() * percent).div_ceil(100).max(1);
+    ascending.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_take_the_nearest_rank() {
+        let list: Vec<f64> = (1..=200).map(f64::from).collect();
+        assert_eq!((percentile(&list, 50), percentile(&list, 99)), (100.0, 198.0));
+        assert_eq!((percentile(&[7.0], 99), percentile(&[], 50)), (7.0, 0.0));
+    }
+}

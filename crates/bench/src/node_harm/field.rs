@@ -1,0 +1,322 @@
+//! The node of the bench and everything around it, what is done to it, and what is seen of it.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use headroom_agent::sample::{memory::MemoryCounters, procfs::Procfs};
+use headroom_domain::{estimate::Profile, names, policy::Mode};
+use headroom_testbed::{
+    accounts,
+    agent::Agent,
+    cluster::{Cluster, Options},
+    folder::Folder,
+    policies,
+    programs::Programs,
+    webhook::Webhook,
+    workload::{KUBEPODS, Workload, cpu_use::CpuUse},
+};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Turn, count,
+    parts::{self, NODE},
+    pods::{self, NAMESPACE, Role, Seen, Size, State},
+    probe::{self, Probe},
+};
+use crate::{
+    audit::{Audit, Entry, What},
+    revisions::Revisions,
+};
+
+/// The program that runs, which is the probe too, even where its file is gone.
+const SELF: &str = "/proc/self/exe";
+/// How long anything may take that ends by itself.
+const LIMIT: Duration = Duration::from_secs(60);
+/// A node has settled when nothing has changed on it for this long, or after the limit: a ratio by hint may go on
+/// changing.
+const QUIET: Duration = Duration::from_secs(2);
+const SETTLES_WITHIN: Duration = Duration::from_secs(12);
+/// How often one looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Everything on the field, in the order in which it ends.
+pub(super) struct Field {
+    workload: Workload,
+    agent: Agent,
+    webhook: Webhook,
+    revisions: Revisions,
+    cluster: Cluster,
+    client: Client,
+    /// The node's CPU as its kubelet has it, in milli-cores.
+    pub(super) raw_milli: u64,
+    /// The ratio of `static`, in cents.
+    guess: u64,
+    size: Size,
+    /// Pods that were turned away in turns before.
+    rejected: BTreeSet<String>,
+    audit: Audit,
+    _folder: Folder,
+}
+
+impl Field {
+    /// Starts everything, with the pods that stay.
+    pub(super) async fn start(used: u8, guess: u64) -> Result<Self> {
+        let programs = tokio::task::spawn_blocking(Programs::build).await??;
+        let workload = Workload::new(&programs.load)?;
+        let folder = Folder::new("headroom-harm")?;
+        let audit = Audit::new(folder.path())?;
+        let mut cluster = Cluster::start(Options {
+            apiserver_flags: audit.flags(),
+            ..Options::full()
+        })
+        .await?;
+        let client = cluster.client().await?;
+        accounts::create(&client).await?;
+        for namespace in [NAMESPACE, names::SLO_CONFIG_NAMESPACE] {
+            accounts::create_namespace(&client, namespace).await?;
+        }
+        policies::install(&client).await?;
+        parts::configure(&client, Mode::Auto).await?;
+        let webhook = parts::start_webhook(&cluster, &programs, &client).await?;
+        let revisions = Revisions::watch(client.clone());
+        parts::start_nodes(&mut cluster, &client, guess).await?;
+        let latest = revisions.latest();
+        let raw_milli = latest.get(NODE).context("the node was not seen")?.cpu_milli;
+        let agent = parts::start_agent(&cluster, &programs, &webhook, &client).await?;
+        let mut field = Self {
+            workload,
+            agent,
+            webhook,
+            revisions,
+            cluster,
+            client,
+            raw_milli,
+            guess,
+            size: Size::new(raw_milli, used)?,
+            rejected: BTreeSet::new(),
+            audit,
+            _folder: folder,
+        };
+        field.start_residents().await?;
+        Ok(field)
+    }
+
+    /// Starts the pods that stay.
+    async fn start_residents(&mut self) -> Result<()> {
+        let stay = [Role::Probe, Role::Resident];
+        for role in stay {
+            self.offer(role, role.offered()).await?;
+        }
+        let expected: u32 = stay.into_iter().map(Role::offered).sum();
+        self.until("the pods that stay run", |pods| {
+            let running = pods.iter().filter(|pod| pod.state == State::Running).count();
+            u32::try_from(running).is_ok_and(|running| running == expected)
+        })
+        .await?;
+        self.check()
+    }
+
+    /// One turn of a mode, from the first pod that is offered to the last that is gone.
+    pub(super) async fn turn(&mut self, mode: Mode, measured: Duration) -> Result<Turn> {
+        parts::configure(&self.client, mode).await?;
+        self.follows(mode).await?;
+        let (from, killed_before) = (Timestamp::now(), oom_kills()?);
+        self.offer(Role::Arriving, Role::Arriving.offered()).await?;
+        self.settle().await?;
+        self.restart_kubelet().await?;
+        let mut turn = self.measure(measured).await?;
+        turn.oom_kills = oom_kills()?.saturating_sub(killed_before);
+        self.offer(Role::Arriving, 0).await?;
+        self.until("the pods that came are gone", |pods| {
+            pods.iter()
+                .all(|pod| pod.role != Role::Arriving || pod.state == State::Rejected)
+        })
+        .await?;
+        let until = Timestamp::now();
+        turn.seconds = until.duration_since(from).as_secs_f64();
+        turn.renewals = self.renewals_beside(from, until)?;
+        turn.not_ready = self.not_ready(from, until);
+        self.check()?;
+        Ok(turn)
+    }
+
+    /// Leases that the bystanders have renewed.
+    fn renewals_beside(&self, from: Timestamp, until: Timestamp) -> Result<usize> {
+        let entries = self.audit.between(from, until)?;
+        let is_renewal = |entry: &&Entry| entry.what == What::Lease && entry.is_taken && entry.node != NODE;
+        Ok(entries.iter().filter(is_renewal).count())
+    }
+
+    /// Nodes that were not Ready at some time.
+    fn not_ready(&self, from: Timestamp, until: Timestamp) -> usize {
+        let mut revisions = self.revisions.between(from, until);
+        revisions.retain(|revision| !revision.is_ready);
+        let nodes: BTreeSet<String> = revisions.into_iter().map(|revision| revision.node).collect();
+        nodes.len()
+    }
+
+    /// Waits until the node's allocatable is what the mode makes it.
+    async fn follows(&self, mode: Mode) -> Result<()> {
+        let cpu_milli = match mode {
+            Mode::Off => self.raw_milli,
+            Mode::Static => self.raw_milli * self.guess / 100,
+            // What other modes made of this node is none of this one's history: the agent forgets it first, as if the node
+            // had always been in this mode.
+            Mode::Guard | Mode::Auto => {
+                let timing = Profile::Demo.timing();
+                sleep(timing.frame() * (timing.ring_frames + timing.up_after)).await;
+                return Ok(());
+            }
+        };
+        let what = format!("the node has {cpu_milli} milli-cores in mode {mode}");
+        self.revisions
+            .until(&what, LIMIT, |latest| {
+                latest.get(NODE).is_some_and(|node| node.cpu_milli == cpu_milli)
+            })
+            .await
+    }
+
+    /// Lets the scheduler and the kubelet do what there is to do.
+    async fn settle(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let mut last = (began, None);
+        while last.0.elapsed() < QUIET && began.elapsed() < SETTLES_WITHIN {
+            let pods = self.look().await?;
+            let now = Some((pods, self.cpu_milli()?));
+            if last.1 != now {
+                last = (Instant::now(), now);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Restarts the node's kubelet, which looks at every pod anew as if it came just now, and waits until it is there.
+    async fn restart_kubelet(&mut self) -> Result<()> {
+        let from = Timestamp::now();
+        self.cluster.restart_node(NODE)?;
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let entries = self.audit.between(from, Timestamp::now())?;
+            if entries
+                .iter()
+                .any(|entry| entry.node == NODE && entry.what == What::Lease)
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("the kubelet was not back within {} s", LIMIT.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Runs the probe; pods come and go meanwhile.
+    async fn measure(&mut self, length: Duration) -> Result<Turn> {
+        let pods = self.look().await?;
+        let probe = pods
+            .iter()
+            .find(|pod| pod.role == Role::Probe && pod.is_on_node());
+        let probe = probe.context("the probe's pod is gone")?;
+        let (by_pods, by_all) = (CpuUse::of(KUBEPODS)?, CpuUse::of("")?);
+        let used = |by: &CpuUse| by.nanoseconds().context("a cgroup is gone");
+        let (began, pods_before, all_before) = (Instant::now(), used(&by_pods)?, used(&by_all)?);
+        let process = self
+            .workload
+            .spawn(&probe.uid, Path::new(SELF), &Probe::arguments(length))?;
+        let output = tokio::task::spawn_blocking(|| process.output());
+        while began.elapsed() < length {
+            self.look().await?;
+            sleep(LOOK_EVERY).await;
+        }
+        let mut late = probe::read(&output.await??)?;
+        late.sort_by(f64::total_cmp);
+        let elapsed = began.elapsed().as_nanos().max(1);
+        let milli = |nanoseconds: u64| u64::try_from(u128::from(nanoseconds) * 1000 / elapsed);
+        let by_pods = milli(used(&by_pods)?.saturating_sub(pods_before))?;
+        let by_all = milli(used(&by_all)?.saturating_sub(all_before))?;
+        let pods = self.look().await?;
+        let placed = pods.iter().filter(|pod| pod.is_on_node()).count();
+        Ok(Turn {
+            late,
+            rejected: self.newly_rejected(&pods),
+            placed,
+            allocatable_pct: self.pct_of_raw(self.cpu_milli()?)?,
+            requested_pct: self.pct_of_raw(self.size.request_milli)? * count(placed),
+            used_pct: self.pct_of_raw(by_pods)?,
+            machine_pct: self.pct_of_raw(by_all)?,
+            ..Turn::default()
+        })
+    }
+
+    /// How many pods have been turned away since this was asked before.
+    fn newly_rejected(&mut self, pods: &[Seen]) -> usize {
+        let before = self.rejected.len();
+        let rejected = pods.iter().filter(|pod| pod.state == State::Rejected);
+        self.rejected.extend(rejected.map(|pod| pod.uid.clone()));
+        self.rejected.len() - before
+    }
+
+    /// The node's allocatable CPU now.
+    fn cpu_milli(&self) -> Result<u64> {
+        let latest = self.revisions.latest();
+        Ok(latest.get(NODE).context("the node is gone")?.cpu_milli)
+    }
+
+    fn pct_of_raw(&self, milli: u64) -> Result<f64> {
+        let (part, whole) = (u32::try_from(milli)?, u32::try_from(self.raw_milli)?);
+        Ok(f64::from(part) * 100.0 / f64::from(whole))
+    }
+
+    async fn offer(&self, role: Role, replicas: u32) -> Result<()> {
+        self.size.deploy(&self.client, NODE, role, replicas).await
+    }
+
+    async fn until(&mut self, what: &str, is_so: impl Fn(&[Seen]) -> bool) -> Result<()> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let pods = self.look().await?;
+            if is_so(&pods) {
+                return Ok(());
+            }
+            self.check()?;
+            if Instant::now() > deadline {
+                bail!("not within {} s: {what}: {pods:?}", LIMIT.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The pods now; those that run have a process, and no others.
+    async fn look(&mut self) -> Result<Vec<Seen>> {
+        let pods = pods::list(&self.client).await?;
+        let on_node: BTreeSet<String> = pods
+            .iter()
+            .filter(|pod| pod.is_on_node())
+            .map(|pod| pod.uid.clone())
+            .collect();
+        self.workload.keep(&on_node);
+        for pod in &pods {
+            if pod.state == State::Running && pod.role != Role::Probe {
+                self.workload.start(&pod.uid, &self.size.load)?;
+            }
+        }
+        Ok(pods)
+    }
+
+    /// Fails if a part has ended, or the watch of nodes may have missed something.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.agent.process.check()?;
+        self.webhook.process.check()?;
+        self.revisions.ensure_gapless()?;
+        self.cluster.check()
+    }
+}
+
+/// Processes that the kernel has killed for want of memory since it started, on the whole machine.
+fn oom_kills() -> Result<usize> {
+    let counters = MemoryCounters::read(&Procfs::default())?;
+    Ok(usize::try_from(counters.vm.oom_kills)?)
+}

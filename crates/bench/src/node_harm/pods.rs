@@ -1,0 +1,185 @@
+//! The pods of the bench: what is asked of the API server for them, and what has become of them.
+
+use anyhow::{Context as _, Result};
+use headroom_domain::resource::PerResource;
+use headroom_testbed::workload::{
+    deployment::{ROLE, Shape, deploy},
+    load::Load,
+};
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+
+/// Their namespace.
+pub(super) const NAMESPACE: &str = "headroom-bench";
+/// What each requests, in percent of the node's raw CPU.
+pub(super) const REQUEST_PCT: u64 = 10;
+/// Memory that each requests: no more than it takes.
+const REQUEST_BYTES: u64 = 8 << 20;
+
+/// What a pod is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Its process is the latency probe, while a turn is measured.
+    Probe,
+    /// There from beginning to end; with the probe they request nine tenths of what the node has.
+    Resident,
+    /// Offered anew in each turn; only the first fits raw.
+    Arriving,
+}
+
+/// What a pod requests and uses.
+#[derive(Debug, Clone)]
+pub(super) struct Size {
+    /// CPU that each requests, in milli-cores.
+    pub(super) request_milli: u64,
+    /// What each really uses.
+    pub(super) load: Load,
+}
+
+/// One pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Its UID.
+    pub(super) uid: String,
+    /// What it is there for.
+    pub(super) role: Role,
+    /// What has become of it.
+    pub(super) state: State,
+}
+
+/// What has become of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Without a node.
+    Waiting,
+    /// It has a node.
+    Placed,
+    /// Its kubelet runs it.
+    Running,
+    /// Its kubelet turned it away, or it failed, which nothing else makes it do.
+    Rejected,
+}
+
+impl Role {
+    const ALL: [Self; 3] = [Self::Probe, Self::Resident, Self::Arriving];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Resident => "resident",
+            Self::Arriving => "arriving",
+        }
+    }
+
+    /// Pods of a turn. More of the arriving ones than even a ratio of 2.00 has room for.
+    pub(super) const fn offered(self) -> u32 {
+        match self {
+            Self::Probe => 1,
+            Self::Resident => 8,
+            Self::Arriving => 13,
+        }
+    }
+}
+
+impl Size {
+    /// Of pods on a node that has `raw_milli` of CPU, and that use `used` percent of what they request: all of it, in
+    /// that share of the time.
+    pub(super) fn new(raw_milli: u64, used: u8) -> Result<Self> {
+        let request_milli = raw_milli * REQUEST_PCT / 100;
+        Ok(Self {
+            request_milli,
+            load: Load {
+                milli: u32::try_from(request_milli.min(1000))?,
+                threads: 1,
+                rest_percent: 100 - u64::from(used),
+                memory_mib: 4,
+            },
+        })
+    }
+
+    /// Lets there be that many pods of a role.
+    pub(super) async fn deploy(&self, client: &Client, node: &str, role: Role, replicas: u32) -> Result<()> {
+        let shape = Shape {
+            namespace: NAMESPACE,
+            role: role.name(),
+            node,
+            replicas,
+            requests: PerResource {
+                cpu: self.request_milli,
+                memory: REQUEST_BYTES,
+            },
+        };
+        deploy(client, &shape).await
+    }
+}
+
+impl Seen {
+    fn of(pod: &Pod) -> Option<Self> {
+        let role = pod.labels().get(ROLE)?;
+        let PodStatus { phase, .. } = pod.status.clone().unwrap_or_default();
+        let has_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        Some(Self {
+            uid: pod.uid()?,
+            role: Role::ALL.into_iter().find(|known| known.name() == role)?,
+            state: match (phase.as_deref(), has_node) {
+                (Some("Failed"), _) => State::Rejected,
+                (Some("Running"), _) => State::Running,
+                (_, true) => State::Placed,
+                (_, false) => State::Waiting,
+            },
+        })
+    }
+
+    /// True if the scheduler counts it as being on the node.
+    pub(super) const fn is_on_node(&self) -> bool {
+        matches!(self.state, State::Placed | State::Running)
+    }
+}
+
+/// All pods, as they are now.
+pub(super) async fn list(client: &Client) -> Result<Vec<Seen>> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    let pods = pods.list(&ListParams::default()).await.context("list the pods")?;
+    Ok(pods.items.iter().filter_map(Seen::of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(phase: &str, node: Option<&str>) -> Seen {
+        let pod = json!({
+            "metadata": {"uid": "u", "labels": {ROLE: "arriving"}},
+            "spec": {"nodeName": node, "containers": []},
+            "status": {"phase": phase, "reason": "OutOfcpu"},
+        });
+        Seen::of(&serde_json::from_value(pod).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_pod_that_was_turned_away_is_not_on_the_node() {
+        for (phase, node, state, is_on_node) in [
+            ("Pending", None, State::Waiting, false),
+            ("Pending", Some("n"), State::Placed, true),
+            ("Running", Some("n"), State::Running, true),
+            ("Failed", Some("n"), State::Rejected, false),
+        ] {
+            let seen = seen(phase, node);
+            assert_eq!((seen.state, seen.is_on_node()), (state, is_on_node));
+        }
+    }
+
+    #[test]
+    fn pods_use_all_of_their_request_in_a_share_of_the_time() {
+        let size = Size::new(1900, 10).unwrap();
+        assert_eq!(
+            (size.request_milli, size.load.milli, size.load.rest_percent),
+            (190, 190, 90)
+        );
+        // The arriving ones fill twice the node, and more.
+        let offered: u32 = Role::ALL.into_iter().map(Role::offered).sum();
+        assert!(u64::from(offered) * size.request_milli > 2 * 1900);
+    }
+}

@@ -1,0 +1,224 @@
+//! `bench node-status`: what an 80 kB nodes/status review costs, in memory and at the TLS socket.
+
+mod load;
+mod review;
+
+use std::{
+    hint::black_box,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use headroom_domain::{
+    hint::{Asked, Found, Note, Standing},
+    policy::{Mode, Policy},
+    resource::PerResource,
+};
+use headroom_kit::gate::GateSet;
+use headroom_testbed::thread::cpu_time;
+use headroom_webhook::{
+    endpoint::{Deadline, Nodes},
+    endpoints::{self, ENDPOINTS},
+    node::Labels,
+    policies::strategies::Strategies,
+    router::{Limits, Options, Router},
+};
+use serde::{Serialize, de::IgnoredAny};
+
+use super::{
+    percentile,
+    row::{Outcome, Row, no_flags},
+};
+
+/// The bench.
+pub static ROW: Row = Row {
+    name: "node-status",
+    about: "The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket.",
+    flags: no_flags,
+    run: |_| Outcome::new(&run()?, Vec::new()),
+};
+
+/// Path of the endpoint under test.
+const PATH: &str = "/mutate-node-status";
+/// Reviews timed one by one in memory.
+const SAMPLES: usize = 5_000;
+/// Reviews before them, to fill caches.
+const WARM_UP: usize = 500;
+
+/// The figures. `review_*` and `parse_*` are CPU time of one thread, `tls_*` time on the wall.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Length of the review.
+    pub review_bytes: usize,
+    /// Length of the object in it; oldObject is as long.
+    pub object_bytes: usize,
+    /// Reviews behind `review_*` and `parse_*`.
+    pub samples: usize,
+    /// Decode, decide and patch.
+    pub review_us_p50: f64,
+    /// Decode, decide and patch.
+    pub review_us_p99: f64,
+    /// Parsing the same bytes into nothing, in turns with the reviews.
+    pub parse_us_p50: f64,
+    /// Parsing the same bytes into nothing.
+    pub parse_us_p99: f64,
+    /// `review_us_p50` / `parse_us_p50`.
+    pub review_parse_ratio: f64,
+    /// Connections kept alive.
+    pub tls_connections: usize,
+    /// Requests behind `tls_*`.
+    pub tls_samples: usize,
+    /// Requests per second over all connections; client and server share the machine.
+    pub tls_rps: f64,
+    /// Time from the first byte out to the last byte in.
+    pub tls_p50_ms: f64,
+    /// Time from the first byte out to the last byte in.
+    pub tls_p99_ms: f64,
+}
+
+/// A node in `auto` with a fresh hint and pods on it.
+struct OneNode {
+    hint: Found,
+}
+
+impl Nodes for OneNode {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        Some(Policy {
+            mode: Mode::Auto,
+            ..Policy::default()
+        })
+    }
+
+    fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
+        Some(self.hint.clone())
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
+        Some(PerResource {
+            cpu: 9_300,
+            memory: 21 << 30,
+        })
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::default()
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the review is not answered with a patch, or the load cannot be put on.
+pub fn run() -> Result<Report> {
+    let reviews = review::kubelet_syncs(8);
+    let first = reviews.first().context("there are reviews")?;
+    let router = router()?;
+    let (review_us, parse_us) = in_memory(&router, &reviews)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let load = runtime.block_on(load::run(router, PATH, first.body.clone().into()))?;
+    let (review_us_p50, parse_us_p50) = (percentile(&review_us, 50), percentile(&parse_us, 50));
+    Ok(Report {
+        review_bytes: first.body.len(),
+        object_bytes: first.object_bytes,
+        samples: review_us.len(),
+        review_us_p50,
+        review_us_p99: percentile(&review_us, 99),
+        parse_us_p50,
+        parse_us_p99: percentile(&parse_us, 99),
+        review_parse_ratio: review_us_p50 / parse_us_p50,
+        tls_connections: load::CONNECTIONS,
+        tls_samples: load.latencies_ms.len(),
+        tls_rps: load.per_second,
+        tls_p50_ms: percentile(&load.latencies_ms, 50),
+        tls_p99_ms: percentile(&load.latencies_ms, 99),
+    })
+}
+
+fn router() -> Result<Router> {
+    let note: Note = review::HINT.parse()?;
+    Ok(Router::new(Options {
+        endpoints: ENDPOINTS,
+        gates: GateSet::parse(endpoints::gates(), "")?,
+        nodes: Arc::new(OneNode {
+            hint: Found::new(note, Standing::Fresh),
+        }),
+        limits: Limits::default(),
+        heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint: false,
+    }))
+}
+
+/// CPU time of each review and of parsing its bytes, in microseconds, ascending.
+fn in_memory(router: &Router, reviews: &[review::Sync]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let endpoint = router.endpoint(PATH)?;
+    let answer = |body: &[u8]| {
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(1));
+        router.answer(endpoint, black_box(body), deadline)
+    };
+    for sync in reviews {
+        let decision = answer(&sync.body).decision;
+        ensure!(
+            decision.operations > 0 && decision.errors.is_empty(),
+            "not patched: {decision:?}"
+        );
+    }
+    let (mut review_us, mut parse_us) = (Vec::new(), Vec::new());
+    for (turn, sync) in reviews.iter().cycle().take(WARM_UP + SAMPLES).enumerate() {
+        let reviewed = cpu_us(|| answer(&sync.body));
+        let parsed = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(&sync.body)));
+        if turn >= WARM_UP {
+            review_us.push(reviewed);
+            parse_us.push(parsed);
+        }
+    }
+    review_us.sort_by(f64::total_cmp);
+    parse_us.sort_by(f64::total_cmp);
+    Ok((review_us, parse_us))
+}
+
+/// CPU time that this thread takes for `work`, in microseconds.
+fn cpu_us<T>(work: impl FnOnce() -> T) -> f64 {
+    let start = cpu_time();
+    black_box(work());
+    cpu_time().saturating_sub(start).as_secs_f64() * 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_has_the_size_of_a_kubelet_with_fifty_images() {
+        for sync in review::kubelet_syncs(3) {
+            assert!(
+                (39_000..=41_000).contains(&sync.object_bytes),
+                "{}",
+                sync.object_bytes
+            );
+            assert!(
+                (78_000..=83_000).contains(&sync.body.len()),
+                "{}",
+                sync.body.len()
+            );
+        }
+    }
+
+    #[test]
+    fn the_review_under_test_is_patched() {
+        let reviews = review::kubelet_syncs(1);
+        let router = router().unwrap();
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let decision = router
+            .answer(router.endpoint(PATH).unwrap(), &reviews[0].body, deadline)
+            .decision;
+        assert!(
+            decision.operations > 0 && decision.errors.is_empty(),
+            "{decision:?}"
+        );
+    }
+}

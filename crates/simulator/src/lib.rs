@@ -1,0 +1,237 @@
+//! The estimator over simulated nodes: what each policy makes of the same pods: requests gained, violations, ratios.
+//!
+//! Simulated nodes, not this machine: ours is driven through the very estimator that the agent runs, the others are written
+//! anew from their published definitions. In the closed loop each node refills from an endless backlog whatever its policy makes
+//! free, which is adversarial and shows feedback. Only differences to raw on the same seeds mean anything.
+#![forbid(unsafe_code)]
+
+mod args;
+mod closed;
+mod figures;
+mod frontier;
+mod node;
+mod open;
+mod page;
+mod past;
+mod policy;
+mod random;
+mod real;
+mod report;
+mod scene;
+mod source;
+mod study;
+mod synthetic;
+mod trace;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use headroom_agent::args::Ocm;
+use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
+use serde::Serialize;
+
+pub use self::past::FROM_S as PAST_FROM_S;
+use self::{
+    args::{Loops, Seeds},
+    frontier::{DominanceRow, FrontierRow},
+    open::OpenRow,
+    policy::{Kind, RAW, Settings},
+    report::{Parameters, Row, VIOLATION},
+    source::Machine,
+    study::{Load, Study},
+    trace::Set,
+};
+
+/// The least days of traces strung together.
+const TRACE_DAYS: u32 = 10;
+
+/// `cargo xtask bench estimator`.
+#[derive(Debug, Clone, Args)]
+pub struct Estimator {
+    /// The synthetic load, which is what runs without --trace.
+    #[arg(long, conflicts_with = "trace")]
+    synthetic: bool,
+    /// A folder of traces, files SET-RESOURCE-DAY.csv.gz; every set in it is run, for CPU and for memory.
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
+    /// Only this set of the folder; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    set: Vec<String>,
+    /// Seeds: a number, a list (1,3) or a range (101-105).
+    #[arg(long, default_value = "1")]
+    seed: Seeds,
+    /// Nodes, each of 32 CPUs and 128 GiB; eight of them share services.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    nodes: u32,
+    /// Days, of which the first three do not count; at least ten of traces.
+    #[arg(long, default_value_t = 28, value_parser = clap::value_parser!(u32).range(4..=365))]
+    days: u32,
+    /// Coefficient of variation of a pod's use within a frame (0 to 3); 0 for traces as they are.
+    #[arg(long, default_value_t = 0.5, value_parser = args::variation)]
+    cv: f64,
+    /// theta of ours: the share of capacity that predicted use may reach (0.50 to 1.00).
+    #[arg(long, default_value_t = 0.9, value_parser = args::share)]
+    theta: f64,
+    /// Least ratio of all that are not fixed, in cents (50 to 100).
+    #[arg(long, value_name = "CENTS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(50..=100))]
+    lo: u32,
+    /// Highest ratio of all that have one, in cents (100 to 1000).
+    #[arg(long, value_name = "CENTS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(100..=1000))]
+    hi: u32,
+    /// Do outcomes calibrate the margin of ours?
+    #[arg(long, value_enum, default_value_t)]
+    ocm: Ocm,
+    /// Which loops are run: nodes that refill under each policy, predictions on places that are raw's, or both.
+    #[arg(long = "loop", value_enum, default_value_t)]
+    loops: Loops,
+    /// Only this policy, beside raw; may be repeated. Changed forms of ours run only when named.
+    #[arg(long, value_name = "NAME", value_parser = args::policy)]
+    policy: Vec<String>,
+    /// Move ours and the oracle along theta too, and compare all others with them.
+    #[arg(long)]
+    frontier: bool,
+    /// Write a report with plots to this file, the frontier included.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the synthetic nodes of the first seed under raw Kubernetes to this file, as a Prometheus server would have scraped
+    /// them, and add to the report what ours makes of them.
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    openmetrics: Option<PathBuf>,
+}
+
+/// The figures of all policies.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    parameters: Parameters,
+    policies: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open_loop: Vec<OpenRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frontier: Vec<FrontierRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dominance: Vec<DominanceRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<past::Row>,
+}
+
+impl Estimator {
+    /// Simulates.
+    ///
+    /// # Errors
+    /// If options contradict each other or the trace folder is not of its form.
+    pub fn run(&self) -> Result<Report> {
+        let sets = self.sets()?;
+        let loads: Vec<Load<'_>> = if self.trace.is_some() {
+            sets.iter().map(Load::Trace).collect()
+        } else {
+            vec![Load::Synthetic]
+        };
+        let mut report = Report {
+            parameters: self.parameters(&loads),
+            policies: Vec::new(),
+            open_loop: Vec::new(),
+            frontier: Vec::new(),
+            dominance: Vec::new(),
+            past: Vec::new(),
+        };
+        let mut sections = Vec::new();
+        for load in loads {
+            let study = self.study(load);
+            let findings = study.findings()?;
+            if let Some(file) = &self.openmetrics {
+                report.past = study.past(file)?;
+            }
+            if self.html.is_some() {
+                sections.push(study.section(findings.clone())?);
+            }
+            report.policies.extend(findings.policies);
+            report.open_loop.extend(findings.open_loop);
+            report.frontier.extend(findings.frontier);
+            report.dominance.extend(findings.dominance);
+        }
+        if let Some(file) = &self.html {
+            fs::write(file, page::html(&report.parameters, &sections))
+                .with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Ok(report)
+    }
+
+    fn parameters(&self, loads: &[Load<'_>]) -> Parameters {
+        let mut sources: Vec<&str> = loads.iter().map(Load::name).collect();
+        sources.dedup();
+        Parameters {
+            source: sources.join(", "),
+            seed: self.seed.clone(),
+            nodes: self.nodes,
+            days: self.days,
+            discarded_days: Parameters::discarded(),
+            cv: self.cv,
+            theta: self.theta,
+            ocm: self.ocm == Ocm::On,
+            lo_cents: self.lo,
+            hi_cents: self.hi,
+            violation: VIOLATION,
+        }
+    }
+
+    fn study<'a>(&'a self, load: Load<'a>) -> Study<'a> {
+        Study {
+            load,
+            seeds: &self.seed.0,
+            nodes: self.nodes,
+            days: self.days,
+            cv: self.cv,
+            settings: self.settings(load.resource()),
+            loops: self.loops,
+            kinds: self.kinds().collect(),
+            has_frontier: self.frontier || self.html.is_some(),
+        }
+    }
+
+    /// The sets of the folder that are to be run.
+    fn sets(&self) -> Result<Vec<Set>> {
+        let Some(folder) = &self.trace else {
+            return Ok(Vec::new());
+        };
+        ensure!(
+            self.days >= TRACE_DAYS,
+            "--days {}: traces are strung together to at least {TRACE_DAYS} days",
+            self.days
+        );
+        let mut sets = trace::sets(folder)?;
+        for name in &self.set {
+            let is_there = sets.iter().any(|set| set.name == *name);
+            ensure!(is_there, "--set {name}: no such set in {}", folder.display());
+        }
+        sets.retain(|set| self.set.is_empty() || self.set.contains(&set.name));
+        Ok(sets)
+    }
+
+    /// The policies to run, raw first.
+    fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
+        let is_idea = |kind: &Kind| policy::IDEAS.iter().any(|idea| idea.name == kind.name);
+        let is_asked_for = move |kind: &Kind| match self.policy.as_slice() {
+            [] => !is_idea(kind),
+            asked => asked.iter().any(|name| name == kind.name),
+        };
+        policy::all().filter(move |kind| kind.name == RAW || is_asked_for(kind))
+    }
+
+    fn settings(&self, resource: Resource) -> Settings {
+        Settings {
+            resource,
+            machine: Machine::of(resource),
+            bounds: Bounds {
+                min: Cents(self.lo),
+                max: Cents(self.hi),
+            },
+            theta_ppm: u32::try_from(real::whole((self.theta * 1e6).round())).unwrap_or_default(),
+            is_calibrated: self.ocm == Ocm::On,
+            oracle_ppm: 1_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

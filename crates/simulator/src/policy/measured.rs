@@ -1,0 +1,135 @@
+//! Ours: measured slack, by the very estimator that the agent runs, publication and floor included.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View},
+    policy::Bounds,
+    resource::{PerResource, Resource},
+};
+
+use super::{Kind, Policy, Settings};
+use crate::node::Node;
+
+pub(super) static KIND: Kind = Kind {
+    name: super::OURS,
+    about: "measured slack: the conditioned peak of a day, by the agent's own code",
+    build: |settings| Box::new(Measured::new(settings)),
+};
+
+/// The estimator of one node.
+#[derive(Debug)]
+pub(in super::super) struct Measured {
+    settings: Settings,
+    estimator: Estimator,
+    /// The generation of pods that the estimator's view is of.
+    seen: Option<u64>,
+}
+
+impl Measured {
+    /// An estimator that knows nothing yet.
+    pub(in super::super) fn new(settings: &Settings) -> Self {
+        Self::with(settings, Profile::Production.timing())
+    }
+
+    /// The same with another timing.
+    pub(super) fn with(settings: &Settings, timing: Timing) -> Self {
+        let mut estimator = Estimator::new(timing);
+        estimator.reset_outcomes(settings.is_calibrated);
+        Self {
+            settings: *settings,
+            estimator,
+            seen: None,
+        }
+    }
+
+    /// What it was made for.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it says of the resource that is simulated.
+    pub(in super::super) fn estimate(&self) -> Estimate {
+        let PerResource { cpu, memory } = self.estimator.estimates();
+        match self.settings.resource {
+            Resource::Cpu => cpu,
+            Resource::Memory => memory,
+        }
+    }
+
+    /// `value` for the resource that is simulated, and nothing of the other.
+    fn only<T: Copy + Default>(&self, value: T) -> PerResource<T> {
+        let mut pair = PerResource::default();
+        *pair.get_mut(self.settings.resource) = value;
+        pair
+    }
+
+    /// What the agent would have measured in the node's frame `now`.
+    pub(super) fn frame(&self, node: &Node) -> Frame {
+        let used = |used| {
+            let used = self.only(used);
+            PodUse {
+                low: used,
+                high: used,
+            }
+        };
+        let pods: BTreeMap<String, PodUse> = node
+            .pods()
+            .iter()
+            .filter_map(|pod| Some((pod.uid.clone(), used(pod.used(node.now)?))))
+            .collect();
+        Frame {
+            index: node.index(),
+            is_valid: true,
+            peak: self.only(node.peak(node.now)),
+            pods,
+            ..Frame::default()
+        }
+    }
+
+    /// Takes in a frame.
+    pub(super) fn end(&mut self, frame: &Frame) {
+        self.estimator.end_frame(frame);
+    }
+
+    fn view(&self, node: &Node) -> View {
+        let mut bounds = PerResource::from_fn(|_| Bounds::OFF);
+        *bounds.get_mut(self.settings.resource) = self.settings.bounds;
+        let pods = node.pods().iter().map(|pod| {
+            let request = PodRequest {
+                requests: self.only(pod.request),
+                ..PodRequest::default()
+            };
+            (pod.uid.clone(), request)
+        });
+        View {
+            generation: node.generation,
+            capacity: self.only(node.machine.capacity),
+            raw: self.only(node.machine.raw),
+            pods: pods.collect(),
+            bounds,
+            target_ppm: self.only(self.settings.theta_ppm),
+        }
+    }
+}
+
+impl Policy for Measured {
+    fn allocatable(&mut self, node: &Node) -> u64 {
+        if self.seen != Some(node.generation) {
+            self.estimator.set_view(self.view(node));
+            self.seen = Some(node.generation);
+        }
+        node.machine.raw * u64::from(self.estimate().published.0) / 100
+    }
+
+    /// P and, in full, the requests that are not trusted yet.
+    fn predicted_peak(&mut self, _node: &Node) -> Option<u64> {
+        let slack = self.estimate().slack;
+        Some(slack.predicted_peak + (slack.bound - slack.warm_requests))
+    }
+
+    fn end_frame(&mut self, node: &Node) {
+        let frame = self.frame(node);
+        self.end(&frame);
+    }
+}

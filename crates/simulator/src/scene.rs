@@ -1,0 +1,229 @@
+//! What figures do not show: a node's day, the reaction to a step of load, the margin over time.
+
+use headroom_domain::estimate::Estimate;
+
+use super::{
+    closed::Run,
+    figures::DISCARDED,
+    node::{Node, Pod},
+    policy::{Measured, Policy as _, Settings},
+    real::{long, real},
+    source::{DAY, HOUR, per_cpu},
+};
+
+/// A value at a time.
+pub(super) type Points = Vec<(f64, f64)>;
+
+/// One node under our policy, in CPUs (or in as many times 4 GiB), by hour or day.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scene {
+    /// F.
+    pub(super) demand: Points,
+    /// P.
+    pub(super) predicted: Points,
+    /// P and, in full, requests that are not trusted yet.
+    pub(super) charged: Points,
+    /// What is advertised.
+    pub(super) allocatable: Points,
+    /// R.
+    pub(super) bound: Points,
+}
+
+/// What outcomes make of the margin of one node (OCM, agent.md 2.5): M in percent, by day.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calibration {
+    /// M, beyond what is applied of it, too.
+    pub(super) accumulated: Points,
+    /// M as it latched amplification off.
+    pub(super) latched: Points,
+    /// M as the latch let go.
+    pub(super) released: Points,
+}
+
+impl Scene {
+    fn take(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut Measured, unit: f64) {
+        let push = |points: &mut Points, value: u64| points.push((time, real(value) / unit));
+        push(&mut self.demand, node.peak(node.now));
+        push(&mut self.predicted, policy.estimate().slack.predicted_peak);
+        push(&mut self.charged, policy.predicted_peak(node).unwrap_or_default());
+        push(&mut self.allocatable, allocatable);
+        push(&mut self.bound, node.bound());
+    }
+}
+
+/// The last day of a node in the closed loop, by hour.
+pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
+    let mut scene = Scene::default();
+    let unit = real(per_cpu(run.settings.resource));
+    let first = run.frames.saturating_sub(DAY);
+    run.play(
+        node,
+        &mut Measured::new(&run.settings),
+        |node, allocatable, policy| {
+            if let Some(frame) = node.now.checked_sub(first) {
+                scene.take(real(long(frame)) / 12.0, node, allocatable, policy, unit);
+            }
+        },
+    );
+    scene
+}
+
+/// The margin of a node in the closed loop: M each hour, and each turn of the latch.
+pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
+    let mut seen = Calibration::default();
+    let mut was_latched = false;
+    run.play(node, &mut Measured::new(&run.settings), |node, _, policy| {
+        let Estimate {
+            accumulator_ppm,
+            is_latched,
+            ..
+        } = policy.estimate();
+        let point = (
+            real(long(node.now)) / real(long(DAY)),
+            f64::from(accumulator_ppm) / 10_000.0,
+        );
+        match (was_latched, is_latched) {
+            (false, true) => seen.latched.push(point),
+            (true, false) => seen.released.push(point),
+            (false, false) | (true, true) => {}
+        }
+        was_latched = is_latched;
+        if node.now.is_multiple_of(HOUR) {
+            seen.accumulated.push(point);
+        }
+    });
+    seen
+}
+
+/// Twenty pods that ask for 1.5 CPUs each and use 0.3 of them, 0.6 from noon to midnight of the day after the third, and less
+/// again. Nobody else gets a place, so that all that moves is the ratio. By hour of that day and the two after it.
+pub(super) fn step(settings: Settings) -> Scene {
+    let noon = DISCARDED + DAY / 2;
+    let frames = DISCARDED + 3 * DAY;
+    let request = per_cpu(settings.resource) * 3 / 2;
+    let usage = |frame: usize| {
+        let is_high = (noon..noon + DAY / 2).contains(&frame);
+        request * if is_high { 4 } else { 2 } / 10
+    };
+    let mut node = Node::new(settings.machine, 0.5, frames);
+    for number in 0..20 {
+        node.bind(Pod {
+            uid: format!("pod-{number:02}"),
+            request,
+            limit: request,
+            start: 0,
+            usage: (0..frames).map(usage).collect(),
+        });
+    }
+    let mut policy = Measured::new(&settings);
+    let mut scene = Scene::default();
+    for frame in 0..frames {
+        node.begin(frame);
+        let allocatable = policy.allocatable(&node);
+        if let Some(shown) = frame.checked_sub(DISCARDED) {
+            let unit = real(per_cpu(settings.resource));
+            scene.take(real(long(shown)) / 12.0, &node, allocatable, &mut policy, unit);
+        }
+        policy.end_frame(&node);
+    }
+    scene
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
+
+    use super::*;
+    use crate::source::{Machine, Source, Workload};
+
+    fn settings() -> Settings {
+        let resource = Resource::Cpu;
+        Settings {
+            resource,
+            machine: Machine::of(resource),
+            bounds: Bounds {
+                min: Cents(100),
+                max: Cents(200),
+            },
+            theta_ppm: 900_000,
+            is_calibrated: true,
+            oracle_ppm: 1_000_000,
+        }
+    }
+
+    /// Pods that ask for five CPUs and use next to none, but for a frame every 47 hours, in which they use all of them: that
+    /// is forgotten for 23 hours before it comes again.
+    struct Relapse;
+
+    impl Source for Relapse {
+        fn request(&self, _node: u32, _number: u32) -> u64 {
+            5000
+        }
+
+        fn workload(&self, _node: u32, _number: u32, start: usize) -> Workload {
+            let usage = |frame: usize| {
+                if frame % (47 * HOUR) == 46 * HOUR {
+                    6000
+                } else {
+                    100
+                }
+            };
+            Workload {
+                limit: 6000,
+                usage: (start..8 * DAY).map(usage).collect(),
+            }
+        }
+    }
+
+    #[test]
+    fn the_margin_is_shown_beyond_what_is_applied_and_with_its_latch() {
+        let run = Run {
+            source: &Relapse,
+            nodes: 1,
+            frames: 8 * DAY,
+            cv: 0.0,
+            settings: settings(),
+        };
+        let Calibration {
+            accumulated,
+            latched,
+            released,
+        } = calibration(&run, 0);
+        assert_eq!(accumulated.first(), Some(&(0.0, 10.0)));
+        let most = accumulated.iter().map(|point| point.1).fold(0.0, f64::max);
+        assert!(most > 100.0, "{most}");
+        assert_eq!(
+            (latched.len(), released.len()),
+            (1, 0),
+            "{latched:?} {released:?}"
+        );
+        assert!(latched[0].1 >= 100.0, "{latched:?}");
+        let before = accumulated.iter().filter(|point| point.0 < latched[0].0);
+        assert!(before.map(|point| point.1).fold(0.0, f64::max) < 100.0);
+    }
+
+    #[test]
+    fn the_peak_is_shown_and_what_is_charged_beside_it() {
+        let scene = step(settings());
+        assert_eq!(scene.predicted.len(), scene.charged.len());
+        let pairs = scene.predicted.iter().zip(&scene.charged);
+        assert!(pairs.clone().all(|(peak, charged)| peak.1 <= charged.1));
+        // 1.1 × (0.8 + 20 × 0.6 + 1.165 × 0.6 × sqrt(20)) CPUs after the step.
+        let after = scene.predicted.iter().find(|point| point.0 >= 13.0).unwrap().1;
+        assert!((after - 17.518).abs() < 0.01, "{after}");
+    }
+
+    #[test]
+    fn a_step_of_load_lowers_the_ratio_in_the_next_frame_and_for_a_day() {
+        let scene = step(settings());
+        let at = |hour: f64| scene.allocatable.iter().find(|point| point.0 >= hour).unwrap().1;
+        assert!(at(11.9) > 40.0, "{}", at(11.9));
+        assert!(
+            (at(12.0) - at(11.9)).abs() < 1e-9,
+            "the frame of the step is not over"
+        );
+        assert!(at(12.1) < at(11.9) - 5.0, "{} after {}", at(12.1), at(11.9));
+        assert!((at(30.0) - at(12.1)).abs() < 1e-9, "a day is remembered");
+        assert!(at(50.0) > at(47.9), "and no longer");
+    }
+}

@@ -1,0 +1,265 @@
+//! One load under all policies: the closed loop, the open one, and the frontier.
+
+use std::{collections::BTreeMap, fs::File, io::BufWriter, path::Path};
+
+use anyhow::{Context as _, Result};
+use headroom_domain::resource::Resource;
+use xtask::terminal::say;
+
+use super::{
+    args::Loops,
+    closed::Run,
+    figures::Figures,
+    frontier::{self, DominanceRow, FrontierRow},
+    open::{OpenRow, Predictions},
+    page::Section,
+    past,
+    policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
+    report::{Outcome, Row},
+    scene,
+    source::{DAY, Source},
+    synthetic::Synthetic,
+    trace::{Playback, Set},
+};
+
+/// Nodes whose margin is shown.
+const MARGINS: u32 = 4;
+
+/// A load by name: made for each seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Load<'a> {
+    /// The one of appendix A.
+    Synthetic,
+    /// A recorded one.
+    Trace(&'a Set),
+}
+
+/// How a load is run.
+#[derive(Debug, Clone)]
+pub(super) struct Study<'a> {
+    /// The load.
+    pub(super) load: Load<'a>,
+    /// Seeds.
+    pub(super) seeds: &'a [u64],
+    /// Nodes.
+    pub(super) nodes: u32,
+    /// Days.
+    pub(super) days: u32,
+    /// Coefficient of variation within a frame.
+    pub(super) cv: f64,
+    /// What policies are made for.
+    pub(super) settings: Settings,
+    /// Which loops are run.
+    pub(super) loops: Loops,
+    /// The policies, raw first.
+    pub(super) kinds: Vec<&'static Kind>,
+    /// Are ours and the oracle moved along risk?
+    pub(super) has_frontier: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Findings {
+    /// Each policy in the closed loop.
+    pub(super) policies: Vec<Row>,
+    /// Each policy's predictions.
+    pub(super) open_loop: Vec<OpenRow>,
+    /// Ours and the oracle moved along risk.
+    pub(super) frontier: Vec<FrontierRow>,
+    /// The others beside them.
+    pub(super) dominance: Vec<DominanceRow>,
+    /// By policy: the share of frames whose ratio is at most that many cents.
+    pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
+}
+
+impl Load<'_> {
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Synthetic => "synthetic",
+            Self::Trace(set) => &set.name,
+        }
+    }
+
+    /// What it is a load of.
+    pub(super) fn resource(self) -> Resource {
+        match self {
+            Self::Synthetic => Resource::Cpu,
+            Self::Trace(set) => set.resource,
+        }
+    }
+}
+
+impl<'a> Study<'a> {
+    /// Frames of the run.
+    pub(super) fn frames(&self) -> usize {
+        usize::try_from(self.days).unwrap_or_default() * DAY
+    }
+
+    /// The load of a seed.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn source(&self, seed: u64) -> Result<Box<dyn Source + 'a>> {
+        Ok(match self.load {
+            Load::Synthetic => Box::new(Synthetic::new(seed, self.nodes, self.frames())?),
+            Load::Trace(set) => Box::new(Playback::new(set, seed, self.frames())),
+        })
+    }
+
+    /// The run of a seed.
+    pub(super) fn run<'b>(&self, source: &'b dyn Source, settings: Settings) -> Run<'b> {
+        Run {
+            source,
+            nodes: self.nodes,
+            frames: self.frames(),
+            cv: self.cv,
+            settings,
+        }
+    }
+
+    /// What the page shows beside figures, of the first seed.
+    ///
+    /// # Errors
+    /// If the load cannot be made.
+    pub(super) fn section(&self, findings: Findings) -> Result<Section> {
+        let seed = self.seeds.first().copied().unwrap_or_default();
+        let source = self.source(seed)?;
+        let run = self.run(source.as_ref(), self.settings);
+        Ok(Section {
+            title: format!("{}, {}", self.load.name(), self.settings.resource),
+            findings,
+            day: scene::day(&run, 0),
+            calibrations: (0..self.nodes.min(MARGINS))
+                .map(|node| scene::calibration(&run, node))
+                .collect(),
+            step: scene::step(self.settings),
+        })
+    }
+
+    /// Writes what a Prometheus server would have scraped of the first seed's nodes under raw Kubernetes, and says what ours
+    /// makes of means of frames, and of use that varies within them.
+    ///
+    /// # Errors
+    /// If the load cannot be made or the file cannot be written.
+    pub(super) fn past(&self, file: &Path) -> Result<Vec<past::Row>> {
+        let seed = self.seeds.first().copied().unwrap_or_default();
+        self.tell(seed, "the past as it would have been scraped");
+        let source = self.source(seed)?;
+        let level = Run {
+            cv: 0.0,
+            ..self.run(source.as_ref(), self.settings)
+        };
+        let cannot = || format!("cannot write {}", file.display());
+        let mut writer = BufWriter::new(File::create(file).with_context(cannot)?);
+        past::write(&level, &mut writer).with_context(cannot)?;
+        let mut rows = past::rows(&level);
+        if self.cv > 0.0 {
+            rows.extend(past::rows(&self.run(source.as_ref(), self.settings)));
+        }
+        Ok(rows)
+    }
+
+    /// Runs everything.
+    ///
+    /// # Errors
+    /// If a load cannot be made or a thread ended early.
+    pub(super) fn findings(&self) -> Result<Findings> {
+        let mut outcomes = vec![Outcome::default(); self.kinds.len()];
+        let mut predictions = vec![Predictions::default(); self.kinds.len()];
+        for &seed in self.seeds {
+            let source = self.source(seed)?;
+            let run = self.run(source.as_ref(), self.settings);
+            for (kind, outcome) in self.closed_kinds().iter().zip(&mut outcomes) {
+                self.tell(seed, kind.name);
+                outcome.seeds.push(run.figures(kind.build)?);
+            }
+            if self.loops == Loops::Closed {
+                continue;
+            }
+            self.tell(seed, "open loop");
+            for (sum, of_seed) in predictions.iter_mut().zip(run.predictions(&self.kinds)?) {
+                sum.add(&of_seed);
+            }
+        }
+        let raw = outcomes.first().context("raw is always run")?;
+        let named = || self.kinds.iter().map(|kind| kind.name);
+        let policies: Vec<Row> = named()
+            .take(self.closed_kinds().len())
+            .zip(&outcomes)
+            .map(|(name, outcome)| self.row(name, outcome, raw))
+            .collect();
+        let resource = self.settings.resource.name();
+        let open_row = |(name, sum): (&str, &Predictions)| sum.row(self.load.name(), resource, name);
+        let frontier = if self.has_frontier {
+            self.frontier(raw)?
+        } else {
+            Vec::new()
+        };
+        let dominance = if self.has_frontier {
+            frontier::dominance(&policies, &frontier)
+        } else {
+            Vec::new()
+        };
+        Ok(Findings {
+            open_loop: named().zip(&predictions).filter_map(open_row).collect(),
+            ratio_shares: named()
+                .zip(outcomes.iter().map(|outcome| outcome.total().ratio_shares()))
+                .collect(),
+            policies,
+            frontier,
+            dominance,
+        })
+    }
+
+    /// The policies of the closed loop; excess is over raw, which is always among them.
+    fn closed_kinds(&self) -> &[&'static Kind] {
+        let count = match self.loops {
+            Loops::Both | Loops::Closed => self.kinds.len(),
+            Loops::Open => 1,
+        };
+        self.kinds.get(..count).unwrap_or_default()
+    }
+
+    /// Ours and the oracle if they are run, and with ours its bare peak rule.
+    fn moved_kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        let is_run = |name: &str| self.closed_kinds().iter().any(|kind| kind.name == name);
+        policy::all().filter(move |kind| match kind.name {
+            OURS | ORACLE => is_run(kind.name),
+            PEAK_RULE => is_run(OURS),
+            _ => false,
+        })
+    }
+
+    /// Ours and the oracle at each theta.
+    fn frontier(&self, raw: &Outcome) -> Result<Vec<FrontierRow>> {
+        let mut rows = Vec::new();
+        for kind in self.moved_kinds() {
+            let name = kind.name;
+            for (theta, settings) in frontier::moved(self.settings, name) {
+                let mut outcome = Outcome::default();
+                for &seed in self.seeds {
+                    self.tell(seed, &format!("{name} at theta {theta:.2}"));
+                    let source = self.source(seed)?;
+                    let figures: Vec<Figures> = self.run(source.as_ref(), settings).figures(kind.build)?;
+                    outcome.seeds.push(figures);
+                }
+                let row = self.row(name, &outcome, raw);
+                rows.push(FrontierRow { theta, row });
+            }
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, name: &str, outcome: &Outcome, raw: &Outcome) -> Row {
+        outcome.row(self.load.name(), self.settings.resource, name, raw)
+    }
+
+    fn tell(&self, seed: u64, what: &str) {
+        say(format_args!(
+            "{} {}, seed {seed}: {what}",
+            self.load.name(),
+            self.settings.resource
+        ));
+    }
+}

@@ -1,0 +1,146 @@
+//! The agent as a process on this kernel, and what it says of itself.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use headroom_agent::status::{self, Status};
+use headroom_domain::{estimate::Profile, names};
+use hyper::StatusCode;
+use xtask::process::Process;
+
+use crate::programs::{free_address, get};
+
+/// How long it may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What to start it with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `headroom-agent`.
+    pub program: PathBuf,
+    /// Folder for its files.
+    pub folder: PathBuf,
+    /// The node it speaks for.
+    pub node: String,
+    /// Its token.
+    pub token: String,
+    /// The hint ports to report to.
+    pub servers: Vec<SocketAddr>,
+    /// The CA of the hint ports, PEM.
+    pub ca: PathBuf,
+    /// Its timing.
+    pub timing: Profile,
+    /// `auto`, `ebpf` or `procfs`.
+    pub source: String,
+    /// Further flags.
+    pub flags: Vec<String>,
+}
+
+/// A running agent; ended when dropped.
+#[derive(Debug)]
+pub struct Agent {
+    /// The process.
+    pub process: Process,
+    /// Its admin port.
+    pub admin: SocketAddr,
+}
+
+impl Agent {
+    /// Starts it without waiting, with the kernel counting its programs' runs.
+    ///
+    /// # Errors
+    /// If its token cannot be written or it cannot be started.
+    pub fn spawn(options: &Options) -> Result<Self> {
+        let mut command = Command::new(&options.program);
+        command.arg("--program-stats");
+        Self::start(command, options)
+    }
+
+    /// Starts it without waiting, by a program that takes it away what it may do and then becomes it.
+    ///
+    /// # Errors
+    /// As [`Agent::spawn`].
+    pub fn spawn_under(confiner: &[&str], options: &Options) -> Result<Self> {
+        let (program, arguments) = confiner.split_first().context("no program to start it by")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(&options.program);
+        Self::start(command, options)
+    }
+
+    fn start(mut command: Command, options: &Options) -> Result<Self> {
+        let Options {
+            program: _,
+            folder,
+            node,
+            token,
+            servers,
+            ca,
+            timing,
+            source,
+            flags,
+        } = options;
+        let admin = free_address()?;
+        let token_file = folder.join(format!("agent-{node}.token"));
+        write_secret(&token_file, token)?;
+        let servers: Vec<String> = servers.iter().map(SocketAddr::to_string).collect();
+        command
+            .args([
+                "--node-name",
+                node,
+                "--webhook-addr",
+                &servers.join(","),
+                "--source",
+                source,
+            ])
+            .args([
+                "--webhook-server-name",
+                &format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE),
+            ])
+            .args(["--timing", timing.name(), "--admin-addr", &admin.to_string()])
+            .arg("--ca-file")
+            .arg(ca)
+            .arg("--token-file")
+            .arg(&token_file)
+            .args(flags);
+        let process = Process::spawn(
+            "headroom-agent",
+            &command,
+            &folder.join(format!("agent-{node}.log")),
+            GRACE,
+        )?;
+        Ok(Self { process, admin })
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// If it does not answer, or not with its status.
+    pub async fn status(&self) -> Result<Status> {
+        let (code, body) = get(self.admin, status::PATH).await?;
+        ensure!(code == StatusCode::OK, "{} answered {code}", status::PATH);
+        serde_json::from_slice(&body).context("read the agent's status")
+    }
+}
+
+/// Writes a file that only its owner can read.
+///
+/// # Errors
+/// If it cannot be created or written.
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("write {}", path.display()))?;
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("write {}", path.display()))
+}

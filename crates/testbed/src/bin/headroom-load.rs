@@ -1,0 +1,18 @@
+//! Entry point of `headroom-load`: a process of a pod that uses what it is told to use.
+#![forbid(unsafe_code)]
+
+use anyhow::Result;
+use clap::Parser;
+use headroom_testbed::workload::load::Load;
+
+/// Uses CPU and memory as told, until standard input ends.
+#[derive(Debug, Parser)]
+#[command(name = "headroom-load")]
+struct Args {
+    #[command(flatten)]
+    load: Load,
+}
+
+fn main() -> Result<()> {
+    Args::parse().load.run()
+}

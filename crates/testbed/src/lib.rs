@@ -1,0 +1,15 @@
+//! What tests, demo and benches share: a real control plane, our programs as processes, and loads in pods' cgroups.
+#![forbid(unsafe_code)]
+
+pub mod accounts;
+pub mod agent;
+pub mod cluster;
+pub mod folder;
+pub mod hint_server;
+pub mod logs;
+pub mod ping_pong;
+pub mod policies;
+pub mod programs;
+pub mod thread;
+pub mod webhook;
+pub mod workload;

@@ -1,0 +1,16 @@
+//! Where warnings of the parts go that run in a program of the workspace.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+
+/// Writes warnings to standard error; standard output belongs to results.
+///
+/// The Kubernetes client reports every refused connection as an error, and a control plane that starts or stops refuses
+/// many, so nothing of its is written.
+pub fn to_standard_error() {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_env_filter(EnvFilter::new("warn,kube_client=off"))
+        .init();
+}

@@ -1,0 +1,63 @@
+//! The policies that the API server evaluates by itself: installed as generated.
+
+use anyhow::Result;
+use headroom_webhook::manifest::policies::{
+    self, Bound,
+    checks::{self, Checks},
+};
+use k8s_openapi::{
+    Resource as _,
+    api::admissionregistration::v1::{
+        MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding,
+    },
+};
+use kube::{Api, Client, ResourceExt as _};
+
+use crate::accounts;
+
+/// True if this API server knows such policies: from Kubernetes 1.36 on.
+///
+/// # Errors
+/// If it does not answer.
+pub async fn are_served(client: &Client) -> Result<bool> {
+    let group = MutatingAdmissionPolicy::API_VERSION;
+    let resources = client.list_api_group_resources(group).await?.resources;
+    let name = MutatingAdmissionPolicy::URL_PATH_SEGMENT;
+    Ok(resources.into_iter().any(|resource| resource.name == name))
+}
+
+/// Installs all of them. The API server takes some seconds to follow; nothing but its behaviour tells when it does.
+///
+/// # Errors
+/// If the API server refuses one.
+pub async fn install(client: &Client) -> Result<()> {
+    for bound in policies::all() {
+        put(client, &bound).await?;
+    }
+    Ok(())
+}
+
+/// Installs one of them, as [`install`] does.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn put(client: &Client, bound: &Bound) -> Result<()> {
+    let Bound { policy, binding } = bound;
+    let policies: Api<MutatingAdmissionPolicy> = Api::all(client.clone());
+    accounts::apply(&policies, &policy.name_any(), policy).await?;
+    let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(client.clone());
+    accounts::apply(&bindings, &binding.name_any(), binding).await
+}
+
+/// Installs the checks, which are not part of the default installation.
+///
+/// # Errors
+/// If the API server refuses them.
+pub async fn put_checks(client: &Client) -> Result<()> {
+    let Checks { policy, binding } = checks::checks();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    accounts::apply(&policies, &policy.name_any(), &policy).await?;
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    accounts::apply(&bindings, &binding.name_any(), &binding).await
+}

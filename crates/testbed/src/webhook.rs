@@ -1,0 +1,173 @@
+//! One replica of the webhook as a process on loopback, and its registration with the API server.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use headroom_kit::{gate::GateSet, tls::self_signed};
+use headroom_webhook::{
+    endpoints,
+    manifest::{self, Address, steady_state},
+};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{Api, Client, ResourceExt as _};
+use xtask::process::Process;
+
+use crate::{
+    accounts,
+    programs::{free_address, ready},
+};
+
+/// How long it may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(10);
+/// The gates of the node endpoints, which are off by default as in Koordinator.
+pub const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
+
+/// What to start it with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `headroom-webhook`.
+    pub program: PathBuf,
+    /// Name of the replica, for its log and its folder.
+    pub name: String,
+    /// Folder for its files; replicas that share it share their certificates.
+    pub folder: PathBuf,
+    /// Kubeconfig of its account.
+    pub kubeconfig: PathBuf,
+    /// Its configuration file's text.
+    pub config: String,
+    /// Its feature gates, as in [`GATES`].
+    pub gates: String,
+    /// True if hints may raise nodes although the policies are not installed.
+    pub accepts_no_floor: bool,
+    /// More flags, such as `--allow-demo-timing`.
+    pub flags: Vec<String>,
+}
+
+/// A running replica; ended when dropped.
+#[derive(Debug)]
+pub struct Webhook {
+    /// The process.
+    pub process: Process,
+    /// Where it answers admission calls.
+    pub admission: SocketAddr,
+    /// Where agents report.
+    pub hints: SocketAddr,
+    /// Its admin port.
+    pub admin: SocketAddr,
+    /// The CA of its certificate, PEM.
+    pub ca: PathBuf,
+}
+
+impl Webhook {
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it ends or is not ready in time; the message holds the end of its log.
+    pub async fn start(options: &Options) -> Result<Self> {
+        let mut webhook = Self::spawn(options)?;
+        ready(&mut webhook.process, webhook.admin).await?;
+        Ok(webhook)
+    }
+
+    /// Starts it without waiting.
+    ///
+    /// # Errors
+    /// If its files cannot be written or it cannot be started.
+    pub fn spawn(options: &Options) -> Result<Self> {
+        let Options {
+            program,
+            name,
+            folder,
+            kubeconfig,
+            config,
+            gates,
+            accepts_no_floor,
+            flags,
+        } = options;
+        let (admission, hints, admin) = (free_address()?, free_address()?, free_address()?);
+        let certificates = folder.join("webhook-tls");
+        let config_file = folder.join(format!("{name}.yaml"));
+        fs::write(&config_file, config).with_context(|| format!("write {}", config_file.display()))?;
+        let mut command = Command::new(program);
+        command
+            .arg("--config")
+            .arg(&config_file)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(["--admission-addr", &admission.to_string()])
+            .args(["--hints-addr", &hints.to_string()])
+            .args(["--admin-addr", &admin.to_string()])
+            .args([
+                "--feature-gates",
+                gates,
+                "--tls-san",
+                "127.0.0.1",
+                "--replica-name",
+                name,
+            ])
+            .arg("--tls-self-signed-dir")
+            .arg(&certificates)
+            .args(accepts_no_floor.then_some("--accept-no-floor"))
+            .args(flags)
+            // Not by its flag, so that `flags` may say otherwise.
+            .env("HEADROOM_DRAIN_SECONDS", "1");
+        let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
+        Ok(Self {
+            process,
+            admission,
+            hints,
+            admin,
+            ca: certificates.join(self_signed::CA_CERT),
+        })
+    }
+
+    /// The URL of its admission endpoints.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.admission)
+    }
+}
+
+/// Registers the webhook at `url` with the API server, as generated from its declarations.
+///
+/// # Errors
+/// If the CA cannot be read or the API server refuses the configuration.
+pub async fn register(client: &Client, url: &str, ca: &Path) -> Result<()> {
+    register_changed(client, url, ca, |_| ()).await
+}
+
+/// As [`register`], with the option `steady-state-skip`.
+///
+/// # Errors
+/// As for [`register`].
+pub async fn register_skipping(client: &Client, url: &str, ca: &Path) -> Result<()> {
+    register_changed(client, url, ca, steady_state::skip).await
+}
+
+async fn register_changed(
+    client: &Client,
+    url: &str,
+    ca: &Path,
+    change: impl FnOnce(&mut MutatingWebhookConfiguration),
+) -> Result<()> {
+    let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
+    let at = manifest::Client {
+        address: Address::Url(url.to_owned()),
+        ca_bundle: Some(bundle),
+    };
+    let gates = GateSet::parse(endpoints::gates(), GATES)?;
+    let mut mutating = manifest::mutating(endpoints::ENDPOINTS, &gates, &at);
+    change(&mut mutating);
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
+    let validating = manifest::validating(endpoints::ENDPOINTS, &gates, &at);
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    accounts::apply(&configurations, &validating.name_any(), &validating).await
+}

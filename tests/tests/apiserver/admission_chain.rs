@@ -1,0 +1,284 @@
+//! Others in the admission chain: policies and webhooks that change what a kubelet sends before we see it, or what we
+//! made of it. Whatever they do, we amplify once.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use e2e::{
+    etcd::{History, Revision, assert_only},
+    foreign::{AFTER, Asked, BEFORE, Foreign, naive, reinvoke, unregister},
+    stand::{Stand, count, eager_kubelet, until},
+};
+use headroom_domain::{names, quantity::Quantity, resource::Resource::Cpu};
+use headroom_testbed::{policies, webhook::Webhook};
+use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+/// What the kubelet says of its CPUs, in milli-cores: 4, of which it holds back 200m.
+const RAW: u64 = 3800;
+/// The ratios that are asked for, one after the other, and the one that is in force before and after. None is twice the
+/// one before it.
+const RATIOS: [u64; 3] = [180, 100, FIRST];
+const FIRST: u64 = 150;
+/// Writes of the kubelet that each must stand.
+const WRITES: u64 = 3;
+/// Between [`BEFORE`] and [`AFTER`], as ours is.
+const BETWEEN: &str = "n.example.org";
+/// Admission calls that a replica has answered.
+const REVIEWS: &str = "headroom_webhook_reviews_total{";
+
+/// A stand with our webhook, and a node n1 that it has amplified.
+async fn amplified() -> (Stand, Webhook, History) {
+    let mut stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    stand
+        .cluster
+        .start_node(eager_kubelet("n1"))
+        .await
+        .expect("a node");
+    let history = History::follow(&stand.cluster).await;
+    until("amplified", async || {
+        stand.ask("n1", FIRST).await;
+        node(&stand).await["status"]["allocatable"]["cpu"] == "5700m"
+    })
+    .await;
+    (stand, webhook, history)
+}
+
+async fn node(stand: &Stand) -> Value {
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(stand.client.clone());
+    serde_json::to_value(nodes.get("n1").await.expect("read the node")).expect("JSON")
+}
+
+/// Waits until a counter has risen by so much.
+async fn more(what: &str, by: u64, mut counter: impl AsyncFnMut() -> u64) {
+    let before = counter().await;
+    until(what, async || counter().await >= before + by).await;
+}
+
+/// Asks for one ratio after the other, lets the kubelet write with each, and fails if anything is stored but raw, what
+/// the ratio gives or the one before it gave, or `besides`.
+async fn ratios_are_applied_once(
+    stand: &Stand,
+    webhook: &Webhook,
+    history: &mut History,
+    besides: impl Fn(u64) -> u64,
+) {
+    history.news_of("n1").await;
+    let mut before = FIRST;
+    for cents in RATIOS {
+        stand.ask("n1", cents).await;
+        more("the kubelet writes", WRITES, async || {
+            count(webhook, REVIEWS).await
+        })
+        .await;
+        let states = history.news_of("n1").await;
+        let given = [before, cents].map(|cents| RAW * cents / 100);
+        let allowed = [
+            RAW,
+            given[0],
+            given[1],
+            besides(RAW),
+            besides(given[0]),
+            besides(given[1]),
+        ];
+        assert_only(&states, Cpu, &allowed);
+        assert_eq!(last(&states), besides(given[1]));
+        before = cents;
+    }
+}
+
+fn last(states: &[Revision]) -> u64 {
+    states.last().expect("the ratio was stored").amount(Cpu)
+}
+
+/// Has the API server call a webhook, and waits until it does.
+async fn called(stand: &Stand, webhook: &Foreign, name: &str) {
+    webhook.register(&stand.client, name).await;
+    more("it is called", 2, async || webhook.calls()).await;
+}
+
+/// Has the API server no longer call a webhook, and waits until it does not.
+async fn gone(stand: &Stand, ours: &Webhook, webhook: &Foreign, name: &str) {
+    unregister(&stand.client, name).await;
+    until("it is no longer called", async || {
+        let before = webhook.calls();
+        more("the kubelet writes", WRITES, async || count(ours, REVIEWS).await).await;
+        webhook.calls() == before
+    })
+    .await;
+}
+
+/// What the naive rule comes to in the same chain.
+async fn naive_rule_amplifies_twice(stand: &Stand, history: &mut History) {
+    unregister(&stand.client, names::WEBHOOK_CONFIGURATION).await;
+    let other = Foreign::start(stand.cluster.dir(), naive).await;
+    other.register(&stand.client, BETWEEN).await;
+    reinvoke(&stand.client, BETWEEN).await;
+    stand.ask("n1", FIRST).await;
+    history.news_of("n1").await;
+    more("it is called", 2 * WRITES, async || other.calls()).await;
+    let states = history.news_of("n1").await;
+    let amounts: Vec<u64> = states.iter().map(|state| state.amount(Cpu)).collect();
+    assert!(
+        amounts.iter().any(|&amount| amount > RAW * 200 / 100),
+        "the naive rule stands the test: {amounts:?}"
+    );
+}
+
+/// A policy of somebody else: what kubelets send of CPU is replaced by what is stored.
+async fn put_back_old_values(client: &Client) {
+    const NAME: &str = "old-values.example.org";
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes/status"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{
+                "name": "kubelet",
+                "expression": "request.userInfo.username.startsWith('system:node:') && has(oldObject.status.allocatable)",
+            }],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+                "expression": "[JSONPatch{op: 'add', path: '/status/allocatable/cpu', value: oldObject.status.allocatable['cpu']}]",
+            }}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": NAME},
+        "spec": {"policyName": NAME},
+    });
+    let params = PatchParams::apply("e2e").force();
+    let policies: Api<MutatingAdmissionPolicy> = Api::all(client.clone());
+    policies
+        .patch(NAME, &params, &Patch::Apply(policy))
+        .await
+        .expect("a policy");
+    let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(client.clone());
+    bindings
+        .patch(NAME, &params, &Patch::Apply(binding))
+        .await
+        .expect("a binding");
+}
+
+/// Waits until the kubelet's raw value no longer passes: nothing but a policy's behaviour tells that it is in force.
+async fn is_in_force(stand: &Stand) {
+    let client = stand
+        .cluster
+        .client_for_node("n2")
+        .await
+        .expect("the node's client");
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
+    stand.create_node("n2", "4", "8Gi").await;
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let patch = Patch::Strategic(json!({"status": {"allocatable": {"cpu": "3"}}}));
+    until("the policy is in force", async || {
+        let answer = nodes
+            .patch_status("n2", &params, &patch)
+            .await
+            .expect("a dry run");
+        e2e::stand::allocatable(&answer, "cpu") == "4"
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_values_that_a_policy_puts_back_before_us_are_not_raw() {
+    let (stand, webhook, mut history) = amplified().await;
+    put_back_old_values(&stand.client).await;
+    is_in_force(&stand).await;
+    ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
+
+    // Also beside our own, in whichever order: the API server chooses it anew when a policy changes.
+    for _ in 0..2 {
+        policies::install(&stand.client)
+            .await
+            .expect("install the policies");
+        put_back_old_values(&stand.client).await;
+        ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
+    }
+    naive_rule_amplifies_twice(&stand, &mut history).await;
+}
+
+/// Changes something in each write that has nothing to do with CPU: a label, an annotation, the order of conditions, and
+/// what is allocatable of a resource of its own.
+fn decorated(_: &Asked<'_>, node: &mut Value) {
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    let turn = TURN.fetch_add(1, Ordering::Relaxed).to_string();
+    node["metadata"]["labels"]["example.org/turn"] = turn.clone().into();
+    node["metadata"]["annotations"]["example.org/turn"] = turn.clone().into();
+    node["status"]["allocatable"]["example.org/gpu"] = turn.into();
+    if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
+        conditions.reverse();
+    }
+}
+
+/// Doubles CPU where a write changes it: somebody else who overcommits.
+fn doubled(asked: &Asked<'_>, node: &mut Value) {
+    let milli = |node: &Value| {
+        let text = node["status"]["allocatable"]["cpu"]
+            .as_str()
+            .expect("allocatable");
+        text.parse::<Quantity>()
+            .expect("a quantity")
+            .milli()
+            .expect("an amount")
+    };
+    let (was, is) = (milli(asked.old), milli(node));
+    if was != is {
+        node["status"]["allocatable"]["cpu"] = format!("{}m", 2 * is).into();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_before_and_after_ours_change_what_they_change_and_no_more() {
+    let (stand, webhook, mut history) = amplified().await;
+    let decorator = Foreign::start(stand.cluster.dir(), decorated).await;
+    let doubler = Foreign::start(stand.cluster.dir(), doubled).await;
+
+    // With ours called once, and with ours called again because of what came after it.
+    for is_called_again in [false, true] {
+        stand.register(&webhook).await;
+        if is_called_again {
+            reinvoke(&stand.client, names::WEBHOOK_CONFIGURATION).await;
+        }
+        called(&stand, &decorator, BEFORE).await;
+        called(&stand, &decorator, AFTER).await;
+        ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
+        for name in [BEFORE, AFTER] {
+            unregister(&stand.client, name).await;
+        }
+
+        // Somebody else's overcommitment of what the kubelet sends is not taken for the kubelet's word; that of what we
+        // wrote is theirs, unless we have the last word.
+        called(&stand, &doubler, BEFORE).await;
+        ratios_are_applied_once(&stand, &webhook, &mut history, |amount| amount).await;
+        gone(&stand, &webhook, &doubler, BEFORE).await;
+        called(&stand, &doubler, AFTER).await;
+        let factor = if is_called_again { 1 } else { 2 };
+        ratios_are_applied_once(&stand, &webhook, &mut history, |amount| factor * amount).await;
+        gone(&stand, &webhook, &doubler, AFTER).await;
+    }
+
+    for name in [BEFORE, AFTER] {
+        decorator.register(&stand.client, name).await;
+    }
+    naive_rule_amplifies_twice(&stand, &mut history).await;
+}

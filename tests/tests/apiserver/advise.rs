@@ -1,0 +1,215 @@
+//! Advice from a Prometheus server inside the cluster, asked through a real API server: the same figures as from the server
+//! itself, and what is said where the way is barred.
+//!
+//! There is no network of pods here: an address of this machine is that of a pod. It is not a loopback one, as the API server
+//! takes no such endpoint, and there is a Pod that has it, as the API server sends requests to nobody else.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    fmt::Debug,
+    fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use e2e::{
+    past::{DAYS, UNTIL, past},
+    prometheus::Prometheus,
+    stand::Stand,
+};
+use headroom_testbed::accounts;
+use k8s_openapi::api::{
+    core::v1::{Endpoints, Pod, Service, ServiceAccount},
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams, PostParams},
+    core::NamespaceResourceScope,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "monitoring";
+/// The server's pod, and its account.
+const POD: &str = "prometheus";
+/// May ask Services in that namespace, and nothing else.
+const PLANNER: &str = "planner";
+/// May do nothing.
+const STRANGER: &str = "stranger";
+
+/// An address of this machine that others could reach.
+fn own_address() -> Ipv4Addr {
+    let routes = fs::read_to_string("/proc/net/fib_trie").expect("the kernel's routes");
+    let lines: Vec<&str> = routes.lines().map(str::trim).collect();
+    let local = lines.windows(2).filter_map(|pair| match pair {
+        [address, kind] if kind.contains("host LOCAL") => address.strip_prefix("|-- ")?.parse().ok(),
+        _ => None,
+    });
+    let mut usable = local.filter(|address: &Ipv4Addr| !address.is_loopback() && !address.is_link_local());
+    usable.next().expect("an address besides loopback ones")
+}
+
+async fn create<K>(client: &Client, object: Value)
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    K: Clone + Debug + DeserializeOwned + Serialize + Send + Sync,
+{
+    let object: K = serde_json::from_value(object).expect("an object");
+    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
+    api.create(&PostParams::default(), &object)
+        .await
+        .expect("create it");
+}
+
+/// A Service with one port, of that name, and what stands behind it: a port of the pod.
+async fn service(client: &Client, name: &str, port_name: Option<&str>, behind: Option<(Ipv4Addr, u16)>) {
+    let metadata = json!({"name": name});
+    let port = json!({"name": port_name, "port": 9090});
+    create::<Service>(
+        client,
+        json!({"metadata": metadata, "spec": {"clusterIP": "None", "ports": [port]}}),
+    )
+    .await;
+    let subset = |(address, port)| {
+        let pod = json!({"kind": "Pod", "namespace": NAMESPACE, "name": POD});
+        json!({
+            "addresses": [{"ip": address, "targetRef": pod}],
+            "ports": [{"name": port_name.unwrap_or_default(), "port": port}],
+        })
+    };
+    let subsets: Vec<Value> = behind.map(subset).into_iter().collect();
+    create::<Endpoints>(client, json!({"metadata": metadata, "subsets": subsets})).await;
+}
+
+/// The pod that has this address.
+async fn pod(client: &Client, address: Ipv4Addr) {
+    create::<ServiceAccount>(client, json!({"metadata": {"name": POD}})).await;
+    let container = json!({"name": "prometheus", "image": "prometheus"});
+    create::<Pod>(
+        client,
+        json!({
+            "metadata": {"name": POD},
+            "spec": {"serviceAccountName": POD, "containers": [container]},
+        }),
+    )
+    .await;
+    let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}});
+    Api::<Pod>::namespaced(client.clone(), NAMESPACE)
+        .patch_status(POD, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .expect("the pod's address");
+}
+
+/// The right to ask Services through the API server, for the planner.
+async fn rights(client: &Client) {
+    create::<Role>(
+        client,
+        json!({
+            "metadata": {"name": "ask-services"},
+            "rules": [{"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]}],
+        }),
+    )
+    .await;
+    create::<RoleBinding>(
+        client,
+        json!({
+            "metadata": {"name": "ask-services"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "ask-services"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLANNER}],
+        }),
+    )
+    .await;
+}
+
+/// The answer as JSON, or what is said instead.
+fn advise(cli: &Path, flags: &[&str]) -> Result<Value, String> {
+    let (until, days) = (UNTIL.to_string(), DAYS.to_string());
+    let output = Command::new(cli)
+        .env_clear()
+        .args(["advise", "-o", "json", "--until", &until, "--days", &days])
+        .args(flags)
+        .output()
+        .expect("run the CLI");
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).expect("JSON"))
+    } else {
+        Err(String::from_utf8(output.stderr).expect("text"))
+    }
+}
+
+/// Advice from a Service, asked as the owner of a kubeconfig.
+fn through(cli: &Path, kubeconfig: &Path, service: &str) -> Result<Value, String> {
+    let kubeconfig = kubeconfig.display().to_string();
+    let service = format!("{NAMESPACE}/{service}");
+    advise(
+        cli,
+        &["--kubeconfig", &kubeconfig, "--prometheus-service", &service],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_in_the_cluster_is_asked_through_the_api_server() {
+    let stand = Stand::start().await;
+    let (client, cli): (&Client, &PathBuf) = (&stand.client, &stand.programs.cli);
+    accounts::create_namespace(client, NAMESPACE)
+        .await
+        .expect("a namespace");
+    let address = own_address();
+    let server = Prometheus::over_at(past(), address).await;
+    pod(client, address).await;
+    service(client, "named", Some("web"), Some((address, server.port))).await;
+    service(client, "plain", None, Some((address, server.port))).await;
+    service(client, "empty", None, None).await;
+    // Nobody listens at this port, which takes a privilege.
+    service(client, "dead", None, Some((address, 1))).await;
+    rights(client).await;
+    let kubeconfig = |user| stand.cluster.kubeconfig_for(user, None).expect("a kubeconfig");
+    let (planner, stranger) = (kubeconfig(PLANNER), kubeconfig(STRANGER));
+
+    let direct = advise(cli, &["--prometheus", &server.url]).expect("an answer");
+    assert_eq!(direct["nodes"].as_array().map(Vec::len), Some(2), "{direct}");
+    for service in ["named:web", "named:9090", "plain", "plain:9090"] {
+        assert_eq!(
+            through(cli, &planner, service).expect(service),
+            direct,
+            "{service}"
+        );
+    }
+
+    for (kubeconfig, service, expected) in [
+        (
+            &stranger,
+            "plain",
+            "node-cpu: the API server answers 403 Forbidden: services \"plain\" is forbidden: User \"stranger\" cannot get resource \
+             \"services/proxy\"",
+        ),
+        (
+            &planner,
+            "nowhere",
+            "node-cpu: the API server answers 404 Not Found: services \"nowhere\" not found",
+        ),
+        (
+            &planner,
+            "empty",
+            "node-cpu: the API server answers 503 Service Unavailable: no endpoints available for service \"empty\"",
+        ),
+        (
+            &planner,
+            "named:9091",
+            "node-cpu: the API server answers 503 Service Unavailable: no service port 9091 found for service \"named\"",
+        ),
+        (
+            &planner,
+            "dead",
+            "node-cpu: the API server answers 503 Service Unavailable: error trying to reach service: ",
+        ),
+    ] {
+        let said = through(cli, kubeconfig, service).expect_err(service);
+        assert!(
+            said.starts_with(&format!("error: {expected}")),
+            "{service}: {said}"
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! `kubectl-headroom` as a process against a real webhook, with an agent whose numbers are known.
+#![expect(
+    clippy::expect_used,
+    clippy::too_many_lines,
+    reason = "tests panic: a returned error has no stack; a table of cases is read in one go"
+)]
+
+use std::{path::PathBuf, process::Output};
+
+use e2e::{
+    scripted_agent::{ScriptedAgent, hint},
+    stand::{AUTO, Stand, allocatable, until},
+};
+use headroom_domain::hint::Brake;
+use headroom_proto::v1alpha1::Verdict;
+use headroom_testbed::{accounts, agent::write_secret, webhook::Webhook};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use serde_json::Value;
+use tokio::process::Command;
+
+const GIB: u64 = 1 << 30;
+
+/// A way to ask.
+struct Cli {
+    program: PathBuf,
+    addr: String,
+    ca: PathBuf,
+    token: PathBuf,
+}
+
+impl Cli {
+    fn new(stand: &Stand, webhook: &Webhook, who: &str, token: &str) -> Self {
+        let file = stand.cluster.dir().join(format!("{who}.token"));
+        write_secret(&file, token).expect("write");
+        Self {
+            program: stand.programs.cli.clone(),
+            addr: webhook.hints.to_string(),
+            ca: webhook.ca.clone(),
+            token: file,
+        }
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(&self.program);
+        command.args(["--addr", &self.addr]);
+        command.arg("--ca-file").arg(&self.ca);
+        command.arg("--token-file").arg(&self.token);
+        command
+            .args(arguments)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .expect("run it")
+    }
+
+    /// What it prints for an answer.
+    async fn ask(&self, arguments: &[&str]) -> String {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.run(arguments).await;
+        assert!(
+            status.success() && stderr.is_empty(),
+            "{arguments:?} ended with {status}: {}",
+            String::from_utf8_lossy(&stderr)
+        );
+        String::from_utf8(stdout).expect("text")
+    }
+
+    async fn ask_json(&self, arguments: &[&str]) -> Value {
+        let text = self.ask(&[arguments, &["-o", "json"]].concat()).await;
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Its exit code and what it complains about, when there is no answer.
+    async fn fail(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.run(arguments).await;
+        assert!(stdout.is_empty(), "{arguments:?} has an answer");
+        (status.code(), String::from_utf8(stderr).expect("text"))
+    }
+}
+
+/// The cells of each line.
+fn cells(table: &str) -> Vec<Vec<&str>> {
+    table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+}
+
+/// A stream of an agent that sees 1.5 of 4 CPUs and 2 of 8 GiB in use, and brakes on memory.
+async fn reporting(stand: &Stand, webhook: &Webhook, node: &Node) -> ScriptedAgent {
+    let token = stand.agent_token(node).await;
+    let mut agent = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))
+        .await
+        .expect("a stream");
+    let mut numbers = hint("n1", &node.uid().expect("a UID"), 7, 150);
+    let cpu = &mut numbers.resources.cpu;
+    (cpu.capacity, cpu.usage, cpu.predicted_peak) = (4000, 1500, 1800);
+    let memory = &mut numbers.resources.memory;
+    (memory.capacity, memory.usage, memory.predicted_peak) = (8 * GIB, 2 * GIB, 3 * GIB);
+    memory.brake = Brake::Hold;
+    memory.reasons = vec!["psi-memory".to_owned()];
+    let ack = agent.report(&numbers).await.expect("an answer");
+    assert_eq!(ack.verdict(), Verdict::Accepted, "{}", ack.reason);
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_see_what_the_webhook_knows_of_each_node() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    stand.register(&webhook).await;
+    let node = stand.create_node("n1", "4", "8Gi").await;
+    let _agent = reporting(&stand, &webhook, &node).await;
+    stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    stand.create_node("n2", "2", "4Gi").await;
+    let token = accounts::debug_token(&stand.client).await.expect("a token");
+    let cli = Cli::new(&stand, &webhook, "person", &token);
+    // The replica sees what it wrote as everybody does: a moment later.
+    let mut rows = Value::Null;
+    let sees_all = async || {
+        rows = cli.ask_json(&["top", "--once"]).await;
+        rows[0]["allocatable_cpu_milli"] == 6000 && rows[1]["raw_cpu_milli"] == 2000
+    };
+    until("n1 amplified and n2 there", sees_all).await;
+    assert_eq!(rows.as_array().map(Vec::len), Some(2), "{rows}");
+
+    let top = cli.ask(&["top", "--once"]).await;
+    let top = cells(&top);
+    assert_eq!(top[0][..3], ["NODE", "MODE", "SOURCE"]);
+    let (age, n1) = top[1].split_last().expect("cells");
+    let expected = [
+        "n1",
+        "auto",
+        "ebpf/FULL/demo",
+        "cpu",
+        "1500m",
+        "1800m",
+        "1.50",
+        "4000m",
+        "6000m",
+        "0m",
+        "6000m",
+        "-",
+    ];
+    assert_eq!(n1, expected);
+    assert!(age.ends_with('s'), "{age}");
+    let memory = [
+        "memory",
+        "2.0GiB",
+        "3.0GiB",
+        "1.00",
+        "8.0GiB",
+        "8.0GiB",
+        "0.0GiB",
+        "8.0GiB",
+        "hold:psi-memory",
+    ];
+    assert_eq!(top[2], memory);
+    let n2 = [
+        "n2", "auto", "-", "cpu", "-", "-", "1.00", "2000m", "2000m", "0m", "2000m", "-", "-",
+    ];
+    assert_eq!(top[3], n2);
+    // Under the table it says that there is no floor.
+    assert_eq!(top.len(), 6, "{top:?}");
+
+    let hints = cli.ask(&["hints"]).await;
+    let hints = cells(&hints);
+    assert_eq!(
+        hints.len(),
+        3,
+        "one agent has reported, for two resources: {hints:?}"
+    );
+    assert_eq!(hints[1][..2], ["n1", "7"]);
+    assert_eq!(hints[1][3..9], ["FULL", "demo", "0", "cpu", "4000m", "1500m"]);
+    let report = &cli.ask_json(&["hints", "n1"]).await[0];
+    assert_eq!(
+        (&report["node"], &report["seq"], &report["cpu"]["published_cents"]),
+        (&"n1".into(), &7.into(), &150.into())
+    );
+
+    let page = cli.ask(&["node", "n1"]).await;
+    let uid = node.uid().expect("a UID");
+    assert!(
+        page.starts_with(&format!(
+            "node n1, uid {uid}, 0 pods bound\nmode auto by the configuration file, floor requests\n"
+        )),
+        "{page}"
+    );
+    for line in [
+        "cpu: ratio 1.50, allocatable 4000m -> 6000m, bound 0m, free 6000m",
+        "memory: ratio 1.00, allocatable 8.0GiB -> 8.0GiB, bound 0.0GiB, free 8.0GiB",
+    ] {
+        assert!(page.contains(line), "{line:?} is not in {page}");
+    }
+    let page = cli.ask(&["node", "n2"]).await;
+    assert!(page.contains("no agent has reported"), "{page}");
+
+    let told = cli.ask(&["explain", "n1"]).await;
+    for line in [
+        "mode auto by the configuration file, floor requests",
+        "  baseline  4000m  raw: what the kubelet itself makes of the machine",
+        "hint: a fresh hint is applied",
+        "stored as it is to be",
+    ] {
+        assert!(told.contains(line), "{line:?} is not in {told}");
+    }
+    let told = cli.ask_json(&["explain", "n1"]).await;
+    let rules = told["rules_cpu"].as_array().expect("rules");
+    assert_eq!(rules[0]["milli"], 4000, "{told}");
+    assert_eq!(
+        rules.last().expect("rules")["milli"],
+        told["allocatable_cpu_milli"]
+    );
+    let told = cli.ask(&["explain", "n2"]).await;
+    assert!(told.contains("no-hint: no agent has reported yet"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_an_answer_is_an_error_with_its_reason() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", AUTO).await;
+    let node = stand.create_node("n1", "4", "8Gi").await;
+    let token = accounts::debug_token(&stand.client).await.expect("a token");
+    let mut cli = Cli::new(&stand, &webhook, "person", &token);
+    let unknown = "error: node \"n9\" is not known to the webhook\n".to_owned();
+    assert_eq!(cli.fail(&["node", "n9"]).await, (Some(1), unknown.clone()));
+    assert_eq!(cli.fail(&["explain", "n9"]).await, (Some(1), unknown.clone()));
+    assert_eq!(cli.fail(&["hints", "n9"]).await, (Some(1), unknown.clone()));
+    assert_eq!(cli.fail(&["top", "--once", "n9"]).await, (Some(1), unknown));
+    let (code, reason) = cli.fail(&["nodes"]).await;
+    assert!(code == Some(2) && reason.contains("'nodes'"), "{code:?} {reason}");
+
+    // An agent's token is not for the API server, so its owner is nobody here.
+    let foreign = Cli::new(&stand, &webhook, "agent", &stand.agent_token(&node).await);
+    let (code, reason) = foreign.fail(&["hints"]).await;
+    assert!(
+        code == Some(1) && reason.contains("Unauthenticated"),
+        "{code:?} {reason}"
+    );
+
+    cli.ca = stand.cluster.dir().join("nowhere.crt");
+    let (code, reason) = cli.fail(&["hints"]).await;
+    assert!(
+        code == Some(1) && reason.contains("nowhere.crt"),
+        "{code:?} {reason}"
+    );
+}

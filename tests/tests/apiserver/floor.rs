@@ -1,0 +1,483 @@
+//! The generated policies on a real API server: what kubelets and others write while the webhook is away, comes back or
+//! answers beside them.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use e2e::{
+    floor::{install, marked, marker},
+    stand::{Stand, allocatable, annotation, ready, until},
+};
+use futures::{StreamExt as _, TryStreamExt as _};
+use headroom_domain::names;
+use headroom_testbed::{
+    cluster::{Keeper, NodeOptions},
+    webhook::Webhook,
+};
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// What a kubelet says of a node that it has nothing to say of.
+const OWN_ANNOTATION: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
+
+async fn kubelet(stand: &Stand, name: &str) -> Api<Node> {
+    let client = stand.cluster.client_for_node(name).await;
+    Api::all(client.expect("the node's client"))
+}
+
+/// What the API server stores of the write of n1's kubelet.
+async fn written(stand: &Stand, status: Value) -> Node {
+    stand.kubelet_writes("n1", &status).await.expect("passes")
+}
+
+/// A status with raw values, `seconds` after noon.
+fn raw(seconds: u32) -> Value {
+    json!({"allocatable": {"cpu": "4", "memory": "8Gi"}, "conditions": [ready(seconds)]})
+}
+
+fn amounts(node: &Node) -> [String; 2] {
+    ["cpu", "memory"].map(|resource| allocatable(node, resource))
+}
+
+fn heartbeat(node: &Node) -> String {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.and_then(|all| all.iter().find(|condition| condition.type_ == "Ready"));
+    let beat = ready.and_then(|ready| ready.last_heartbeat_time.as_ref());
+    beat.expect("a heartbeat").0.to_string()
+}
+
+/// The floor policy's note, read.
+fn note(node: &Node) -> Option<Value> {
+    annotation(node, names::KUBELET_RAW).map(|text| serde_json::from_str(text).expect("JSON"))
+}
+
+/// A node n1 of 4 CPUs and 8Gi that a webhook has amplified to 6 and 10Gi, 10 s after noon.
+async fn amplified(stand: &Stand) -> Webhook {
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    stand.create_node("n1", "4", "8Gi").await;
+    stand
+        .annotate("n1", names::RATIO, r#"{"cpu":1.5,"memory":1.25}"#)
+        .await;
+    until("amplified", async || {
+        amounts(&written(stand, raw(10)).await) == ["6", "10Gi"]
+    })
+    .await;
+    webhook
+}
+
+/// Ends the webhook and waits until the API server answers without it.
+async fn killed(stand: &Stand, mut webhook: Webhook) {
+    webhook.process.stop().expect("stop the webhook");
+    drop(webhook);
+    let answer = stand.kubelet_writes("n1", &json!({})).await;
+    answer.expect("failurePolicy is Ignore");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_webhook_is_away_raw_values_change_nothing() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = amplified(&stand).await;
+    killed(&stand, webhook).await;
+
+    let stored = stand.nodes().get("n1").await.expect("read the node");
+    let version = stored.resource_version();
+    for quiet in [raw(20), json!({"conditions": [ready(30)]}), raw(40), raw(299)] {
+        let again = written(&stand, quiet).await;
+        assert_eq!(amounts(&again), ["6", "10Gi"]);
+        assert_eq!(again.resource_version(), version, "{again:#?}");
+    }
+
+    // A heartbeat that is due is written, with a note of what came with it.
+    let due = written(&stand, raw(300)).await;
+    assert_ne!(due.resource_version(), version);
+    assert!(heartbeat(&due) > heartbeat(&stored));
+    assert_eq!(amounts(&due), ["6", "10Gi"]);
+    let said = json!({"cpu": "4", "memory": "8Gi", "at": heartbeat(&due)});
+    assert_eq!(note(&due), Some(said));
+    assert_eq!(
+        annotation(&due, names::MARKER),
+        annotation(&stored, names::MARKER)
+    );
+    assert_eq!(
+        written(&stand, raw(310)).await.resource_version(),
+        due.resource_version()
+    );
+
+    // So is news, at once; also of a kind that nobody here has heard of.
+    let mut news = raw(320);
+    news["declaredFeatures"] = json!(["Later"]);
+    let changed = written(&stand, news).await;
+    assert!(heartbeat(&changed) > heartbeat(&due));
+    assert_eq!(amounts(&changed), ["6", "10Gi"]);
+    // A kubelet whose clock was set back begins anew.
+    let back = written(&stand, raw(100)).await;
+    assert!(heartbeat(&back) < heartbeat(&changed));
+    assert_eq!(amounts(&back), ["6", "10Gi"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = amplified(&stand).await;
+    killed(&stand, webhook).await;
+
+    let less =
+        |seconds| json!({"allocatable": {"cpu": "3", "memory": "8Gi"}, "conditions": [ready(seconds)]});
+    let fallen = written(&stand, less(20)).await;
+    assert_eq!(amounts(&fallen), ["3", "10Gi"]);
+    let said = json!({"memory": "8Gi", "at": heartbeat(&fallen)});
+    assert_eq!(note(&fallen), Some(said));
+    let again = written(&stand, less(30)).await;
+    assert_eq!(again.resource_version(), fallen.resource_version());
+    // The old value again, and the floor with it.
+    assert_eq!(amounts(&written(&stand, raw(40)).await), ["6", "10Gi"]);
+    assert_eq!(amounts(&written(&stand, less(50)).await), ["3", "10Gi"]);
+
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    until("the new raw value is amplified", async || {
+        let node = written(&stand, less(60)).await;
+        amounts(&node) == ["4500m", "10Gi"]
+    })
+    .await;
+    let node = stand.nodes().get("n1").await.expect("read the node");
+    assert_eq!(
+        annotation(&node, names::RAW_ALLOCATABLE),
+        Some(r#"{"cpu":"3","memory":"8Gi"}"#)
+    );
+    assert_eq!(note(&node), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_kubelet_sent_reaches_the_webhook() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let _webhook = amplified(&stand).await;
+
+    // Two more CPUs, all of them reserved: behind the floor it looks as if raw had become 6.
+    let mut status = raw(20);
+    status["capacity"] = json!({"cpu": "6"});
+    let reserved = written(&stand, status).await;
+    assert_eq!(amounts(&reserved), ["6", "10Gi"]);
+    assert_eq!(
+        annotation(&reserved, names::RAW_ALLOCATABLE),
+        Some(r#"{"cpu":"4","memory":"8Gi"}"#)
+    );
+
+    // Two more that pods may have. The kubelet finds its 6 on the Node already and leaves them out.
+    let status = json!({"capacity": {"cpu": "8"}, "conditions": [ready(30)]});
+    let grown = written(&stand, status).await;
+    assert_eq!(amounts(&grown), ["9", "10Gi"]);
+    assert_eq!(note(&grown), None);
+
+    // Switched off, the node gets back what its kubelet sends, and nothing holds it any more.
+    stand.annotate("n1", names::MODE, "off").await;
+    let off = json!({"allocatable": {"cpu": "6"}, "conditions": [ready(40)]});
+    let off = written(&stand, off).await;
+    assert_eq!(amounts(&off), ["6", "8Gi"]);
+    assert_eq!((annotation(&off, names::MARKER), note(&off)), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_of_an_earlier_request_is_not_believed() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let _webhook = amplified(&stand).await;
+
+    let before = written(&stand, raw(20)).await;
+    let stale = json!({"cpu": "1", "memory": "1Gi", "at": heartbeat(&before)}).to_string();
+    // With the heartbeat of the note, and with a later one; quiet and not.
+    for status in [
+        json!({}),
+        json!({"phase": "Running"}),
+        json!({"allocatable": {"cpu": "4", "memory": "8Gi"}}),
+        raw(30),
+        raw(400),
+    ] {
+        stand.annotate("n1", names::KUBELET_RAW, &stale).await;
+        let node = written(&stand, status.clone()).await;
+        assert_eq!(amounts(&node), ["6", "10Gi"], "{status}");
+        assert_eq!(note(&node), None, "{status}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_floor_lets_go_an_hour_after_the_webhook_fell_silent() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = amplified(&stand).await;
+    let at = |node: &Node| {
+        let marker = annotation(node, names::MARKER).expect("a marker");
+        let marker: Value = serde_json::from_str(marker).expect("JSON");
+        marker["at"].as_str().expect("a time").to_owned()
+    };
+    let status = |time: &str| {
+        let mut status = raw(0);
+        status["conditions"][0]["lastHeartbeatTime"] = time.into();
+        status
+    };
+    // While the webhook answers it renews the marker with each heartbeat that is due.
+    until("renewed", async || {
+        at(&written(&stand, status("2026-01-01T12:10:00Z")).await) == "2026-01-01T12:10:00Z"
+    })
+    .await;
+    killed(&stand, webhook).await;
+
+    for (time, amounts_then) in [
+        ("2026-01-01T12:20:00Z", ["6", "10Gi"]),
+        ("2026-01-01T13:09:59Z", ["6", "10Gi"]),
+        ("2026-01-01T13:10:00Z", ["4", "8Gi"]),
+        ("2026-01-01T13:10:10Z", ["4", "8Gi"]),
+        // Set back, but not out of the hour; and set back by far.
+        ("2026-01-01T11:10:01Z", ["6", "10Gi"]),
+        ("2026-01-01T11:10:00Z", ["4", "8Gi"]),
+    ] {
+        let node = written(&stand, status(time)).await;
+        assert_eq!(amounts(&node), amounts_then, "{time}");
+        assert_eq!(at(&node), "2026-01-01T12:10:00Z");
+        assert_eq!(note(&node).is_some(), amounts_then == ["6", "10Gi"], "{time}");
+    }
+
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    until("amplified again", async || {
+        amounts(&written(&stand, status("2026-01-01T14:00:00Z")).await) == ["6", "10Gi"]
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
+    let stand = Stand::start().await;
+    stand.create_node("plain", "4", "8Gi").await;
+    let reborn = marked(&stand, "reborn").await;
+    stand
+        .annotate("reborn", names::MARKER, &marker("of another life"))
+        .await;
+    marked(&stand, "n1").await;
+    install(&stand).await;
+
+    // Without our marker, or with one of a Node of the same name that is gone: as sent, heartbeats included.
+    for name in ["plain", "reborn"] {
+        let mut last = None;
+        for seconds in [10, 20] {
+            let node = stand.kubelet_writes(name, &raw(seconds)).await.expect("passes");
+            assert_eq!(amounts(&node), ["4", "8Gi"], "{name}");
+            assert_eq!(note(&node), None, "{name}");
+            assert_ne!(last, node.resource_version(), "{name}");
+            last = node.resource_version();
+        }
+    }
+    assert_eq!(amounts(&reborn), ["6", "10Gi"]);
+
+    // What anyone but the kubelet writes stays, and the kubelet's next write is held again.
+    let patch = Patch::Strategic(json!({"status": raw(30)}));
+    let patched = stand
+        .nodes()
+        .patch_status("n1", &PatchParams::default(), &patch)
+        .await;
+    assert_eq!(amounts(&patched.expect("passes")), ["4", "8Gi"]);
+    assert_eq!(amounts(&written(&stand, raw(40)).await), ["6", "10Gi"]);
+    // A kubelet that removes what it is held by does not get away with it.
+    let bare =
+        Patch::Merge(json!({"metadata": {"annotations": null}, "status": {"allocatable": {"cpu": "4"}}}));
+    let patched = kubelet(&stand, "n1").await;
+    let patched = patched.patch_status("n1", &PatchParams::default(), &bare).await;
+    let patched = patched.expect("passes");
+    assert_eq!(amounts(&patched), ["6", "10Gi"]);
+    assert!(annotation(&patched, names::MARKER).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() {
+    let stand = Stand::start().await;
+    marked(&stand, "n1").await;
+    let before = stand.annotate("n1", names::RATIO, r#"{"cpu":1.5}"#).await;
+    install(&stand).await;
+    let kubelet = kubelet(&stand, "n1").await;
+
+    let forged = json!({"metadata": {"annotations": {
+        names::RATIO: r#"{"cpu":9}"#, names::RAW_ALLOCATABLE: r#"{"cpu":"400"}"#, names::MARKER: null,
+        names::MODE: "off", "headroom.sh/later": "x", "headroom.sh.example.com/other": "kept", OWN_ANNOTATION: "true",
+    }}});
+    let bare = json!({"metadata": {"annotations": null}});
+    let params = PatchParams::default();
+    for patch in [&forged, &bare] {
+        let patch = Patch::Merge(patch);
+        for (door, answer) in [
+            ("nodes", kubelet.patch("n1", &params, &patch).await),
+            ("nodes/status", kubelet.patch_status("n1", &params, &patch).await),
+        ] {
+            let after = answer.unwrap_or_else(|error| panic!("{door}: {error}"));
+            for key in [
+                names::RATIO,
+                names::MARKER,
+                names::RAW_ALLOCATABLE,
+                names::MODE,
+                "headroom.sh/later",
+            ] {
+                assert_eq!(annotation(&after, key), annotation(&before, key), "{door}: {key}");
+            }
+            let is_forged = matches!(&patch, Patch::Merge(patch) if **patch == forged);
+            for key in ["headroom.sh.example.com/other", OWN_ANNOTATION] {
+                assert_eq!(annotation(&after, key).is_some(), is_forged, "{door}: {key}");
+            }
+        }
+    }
+
+    // A kubelet that registers brings none along; others write what they may.
+    let own = self::kubelet(&stand, "n2").await;
+    let node = serde_json::from_value(json!({"metadata": {"name": "n2", "annotations": {
+        names::RATIO: r#"{"cpu":9}"#, OWN_ANNOTATION: "true",
+    }}}));
+    let node = own.create(&PostParams::default(), &node.expect("a Node")).await;
+    let node = node.expect("a kubelet may register");
+    assert_eq!(annotation(&node, names::RATIO), None);
+    assert_eq!(annotation(&node, OWN_ANNOTATION), Some("true"));
+    let node = stand.annotate("n2", names::RATIO, r#"{"cpu":2}"#).await;
+    assert_eq!(annotation(&node, names::RATIO), Some(r#"{"cpu":2}"#));
+}
+
+/// All versions of n1 after one and up to another, which is told later.
+async fn versions(nodes: Api<Node>, after: String, mut last_rx: oneshot::Receiver<String>) -> Vec<Node> {
+    let params = WatchParams::default().fields("metadata.name=n1").timeout(290);
+    let events = nodes.watch(&params, &after).await.expect("watch");
+    let mut events = events.boxed();
+    let mut seen: Vec<Node> = Vec::new();
+    let mut last = None;
+    while last.is_none() || seen.last().and_then(kube::ResourceExt::resource_version) != last {
+        tokio::select! {
+            version = &mut last_rx, if last.is_none() => last = Some(version.expect("the last version")),
+            event = events.try_next() => {
+                let Some(WatchEvent::Modified(node)) = event.expect("an event") else {
+                    panic!("something else than a write");
+                };
+                seen.push(node);
+            }
+        }
+    }
+    seen
+}
+
+/// Full and partial writes of the kubelet, quiet, due and with news, while the ratio changes under them.
+async fn a_round_of_writes(stand: &Stand, seconds: &mut u32) {
+    let kinds: [fn(Value) -> Value; 3] = [
+        |ready| json!({"conditions": [ready], "allocatable": {"cpu": "4"}}),
+        |ready| json!({"conditions": [ready]}),
+        |ready| json!({"conditions": [ready], "phase": "Running"}),
+    ];
+    for ratio in ["2", "1.5"] {
+        let ratio = format!(r#"{{"cpu":{ratio},"memory":1.25}}"#);
+        stand.annotate("n1", names::RATIO, &ratio).await;
+        for status in kinds {
+            for apart in [10, 300] {
+                *seconds += apart;
+                written(stand, status(ready(*seconds % 3600))).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_revision_of_a_node_is_amplified_twice() {
+    let stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = amplified(&stand).await;
+    let start = stand.nodes().get("n1").await.expect("read the node");
+    let start = start.resource_version().expect("a version");
+    let (last_tx, last_rx) = oneshot::channel();
+    let watch = tokio::spawn(versions(stand.nodes(), start, last_rx));
+
+    let mut seconds = 20;
+    a_round_of_writes(&stand, &mut seconds).await;
+    killed(&stand, webhook).await;
+    a_round_of_writes(&stand, &mut seconds).await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    a_round_of_writes(&stand, &mut seconds).await;
+
+    let last = stand.annotate("n1", "last", "one").await;
+    let last = last.resource_version().expect("a version");
+    last_tx.send(last).expect("somebody watches");
+    let seen = watch.await.expect("join");
+    assert!(seen.len() > 20, "{} revisions", seen.len());
+    for wanted in [["6", "10Gi"], ["8", "10Gi"]] {
+        assert!(
+            seen.iter().any(|node| amounts(node) == wanted),
+            "never {wanted:?}"
+        );
+    }
+    for node in &seen {
+        assert!(
+            amounts(node) == ["6", "10Gi"] || amounts(node) == ["8", "10Gi"],
+            "{node:#?}"
+        );
+    }
+}
+
+/// How many status PATCHes of nodes the API server has answered with 200.
+async fn patches(stand: &Stand) -> f64 {
+    let labels = [
+        r#"code="200""#,
+        r#"resource="nodes""#,
+        r#"subresource="status""#,
+        r#"verb="PATCH""#,
+    ];
+    stand.metrics().await.sum("apiserver_request_total", &labels)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_kubelet_that_restarts_meanwhile_finds_its_node_amplified() {
+    let mut stand = Stand::start().await;
+    install(&stand).await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    let options = NodeOptions {
+        keeper: Some(Keeper::Kubelet),
+        cpus: 4,
+        memory_bytes: 8 << 30,
+        ..NodeOptions::new("n1")
+    };
+    stand.cluster.start_node(options).await.expect("node");
+    stand.annotate("n1", names::RATIO, r#"{"cpu":1.5}"#).await;
+    stand
+        .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
+        .await;
+    killed(&stand, webhook).await;
+
+    let tried = async |stand: &Stand, more: f64| {
+        let before = patches(stand).await;
+        until("the kubelet has written that often", async || {
+            patches(stand).await >= before + more
+        })
+        .await;
+        stand.nodes().get("n1").await.expect("read the node")
+    };
+    // What a kubelet says after its start is said; then nothing is written.
+    let before = tried(&stand, 3.0).await;
+    let after = tried(&stand, 3.0).await;
+    assert_eq!(after.resource_version(), before.resource_version(), "{after:#?}");
+
+    let start = after.resource_version().expect("a version");
+    let (last_tx, last_rx) = oneshot::channel();
+    let watch = tokio::spawn(versions(stand.nodes(), start, last_rx));
+    stand.cluster.restart_node("n1").expect("restart the kubelet");
+    tried(&stand, 3.0).await;
+    let last = stand.annotate("n1", "last", "one").await;
+    last_tx
+        .send(last.resource_version().expect("a version"))
+        .expect("somebody watches");
+    for node in watch.await.expect("join") {
+        assert_eq!(allocatable(&node, "cpu"), "6", "{node:#?}");
+    }
+}

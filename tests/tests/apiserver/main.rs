@@ -1,0 +1,32 @@
+//! Our programs in front of a real API server: one program, so that it is linked once and its tests share what can be shared.
+#![forbid(unsafe_code)]
+
+mod admission_chain;
+mod advise;
+mod bound;
+mod brake_reaction;
+mod cli;
+mod cluster;
+mod floor;
+mod floor_cost;
+mod floor_rules;
+mod full_node;
+mod heartbeats;
+mod hint_life;
+mod hints;
+mod lagging_kubelet;
+mod manifests;
+mod no_floor;
+mod node_status;
+mod off;
+mod outages;
+mod policies;
+mod protect;
+mod quarantine;
+mod registration;
+mod replica_kills;
+mod skip;
+mod status_writer;
+mod sweep;
+mod two_writers;
+mod validate_node;

@@ -1,0 +1,715 @@
+//! The installation: rendered as people render it, applied to a real API server, and in agreement with itself and with
+//! the programs' own flags.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::SystemTime,
+};
+
+use clap::Parser as _;
+use headroom_domain::names;
+use headroom_kit::tls::self_signed;
+use headroom_testbed::cluster::{Cluster, Options};
+use headroom_webhook::manifest::policies::checks::{Checks, checks};
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{
+            MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+            ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+        },
+        apps::v1::{DaemonSet, Deployment},
+        authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+        core::v1::{ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret, Service},
+        networking::v1::{NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort},
+    },
+    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+};
+use kube::{Api, Client, Resource, ResourceExt as _, api::PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use xtask::{
+    controlplane::{self, Component},
+    workspace,
+};
+
+/// The overlay with certificates, as the installation page uses it.
+const OVERLAY: &str = "overlays/certificate-files";
+
+/// A copy of the manifests with fresh certificates in it.
+struct Installation {
+    folder: TempDir,
+    kubectl: PathBuf,
+    objects: Vec<Value>,
+}
+
+impl Installation {
+    fn render() -> Self {
+        let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
+        let kubectl = programs.into_values().next().expect("the program asked for").path;
+        let folder = tempfile::tempdir().expect("a folder");
+        copy(&workspace::root().join("deploy/kustomize"), folder.path());
+        let service = |name: &str| format!("{name}.{}.svc", names::NAMESPACE);
+        let names = [names::WEBHOOK_SERVICE, names::HINTS_SERVICE].map(service);
+        self_signed::ensure(&folder.path().join(OVERLAY), &names, SystemTime::now()).expect("certificates");
+        let mut installation = Self {
+            folder,
+            kubectl,
+            objects: Vec::new(),
+        };
+        installation.objects = installation.rendered();
+        installation
+    }
+
+    /// What the overlay renders to now.
+    fn rendered(&self) -> Vec<Value> {
+        let rendered = self.kubectl(&["kustomize", OVERLAY]);
+        let text = String::from_utf8(rendered.stdout).expect("UTF-8");
+        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        objects.iter_mut().for_each(join_base64);
+        objects
+    }
+
+    /// Has the overlay take a component too.
+    fn add_component(&mut self, name: &str) {
+        let overlay = self.folder.path().join(OVERLAY).join("kustomization.yaml");
+        let text = fs::read_to_string(&overlay).expect("the overlay");
+        let text = format!("{text}components: [../../components/{name}]\n");
+        fs::write(&overlay, text).expect("the overlay");
+        self.objects = self.rendered();
+    }
+
+    /// Runs kubectl in the copy.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut kubectl = Command::new(&self.kubectl);
+        kubectl.args(arguments).current_dir(self.folder.path());
+        kubectl.output().expect("start kubectl")
+    }
+
+    /// Runs kubectl in the copy; it must succeed.
+    fn kubectl(&self, arguments: &[&str]) -> Output {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "kubectl {arguments:?}: {output:?}");
+        output
+    }
+
+    /// All objects of one kind.
+    fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
+        let of_kind =
+            |object: &&Value| object["kind"] == *K::kind(&()) && object["apiVersion"] == *K::api_version(&());
+        let objects = self.objects.iter().filter(of_kind);
+        objects
+            .map(|object| serde_json::from_value(object.clone()).expect("an object of its kind"))
+            .collect()
+    }
+
+    /// The object of a kind with that name.
+    fn get<K: Resource<DynamicType = ()> + DeserializeOwned>(&self, namespace: &str, name: &str) -> K {
+        let is_it =
+            |object: &K| object.name_any() == name && object.namespace().as_deref() == Some(namespace);
+        let found = self.all().into_iter().find(is_it);
+        found.unwrap_or_else(|| panic!("no {} {namespace}/{name}", K::kind(&())))
+    }
+
+    fn webhook(&self) -> PodTemplateSpec {
+        let deployment: Deployment = self.get(names::NAMESPACE, names::WEBHOOK_SERVICE);
+        deployment.spec.expect("a specification").template
+    }
+
+    fn agent(&self) -> PodTemplateSpec {
+        let daemons: DaemonSet = self.get(names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
+        daemons.spec.expect("a specification").template
+    }
+
+    /// Both kinds of pods with the namespace they are in.
+    fn pods(&self) -> [(&'static str, PodTemplateSpec); 2] {
+        [
+            (names::NAMESPACE, self.webhook()),
+            (names::AGENT_NAMESPACE, self.agent()),
+        ]
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("a copy");
+        }
+    }
+}
+
+/// Kustomize breaks base64 into lines, which the API server takes and our types do not.
+fn join_base64(object: &mut Value) {
+    let join = |text: &mut Value| {
+        if let Value::String(text) = text {
+            text.retain(|character| character != '\n');
+        }
+    };
+    let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+    for webhook in webhooks.into_iter().flatten() {
+        webhook.pointer_mut("/clientConfig/caBundle").map(join);
+    }
+    if object["kind"] == "Secret" {
+        let data = object["data"].as_object_mut().expect("content");
+        data.values_mut().for_each(join);
+    }
+}
+
+fn spec(template: &PodTemplateSpec) -> &PodSpec {
+    template.spec.as_ref().expect("a specification")
+}
+
+fn container(template: &PodTemplateSpec) -> &Container {
+    let [container] = spec(template).containers.as_slice() else {
+        panic!("one container");
+    };
+    container
+}
+
+fn labels(template: &PodTemplateSpec) -> BTreeMap<String, String> {
+    let metadata = template.metadata.clone().expect("metadata");
+    metadata.labels.expect("labels")
+}
+
+fn selects(selector: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> bool {
+    !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// The container's ports by name.
+fn ports(container: &Container) -> BTreeMap<String, i32> {
+    let ports = container.ports.iter().flatten();
+    ports
+        .map(|port| (port.name.clone().expect("a name"), port.container_port))
+        .collect()
+}
+
+/// A command line as the container gives it, the kubelet's variables filled in.
+fn command_line(program: &str, container: &Container) -> Vec<String> {
+    let arguments = container.args.iter().flatten();
+    [program.to_owned()]
+        .into_iter()
+        .chain(arguments.map(|argument| argument.replace("$(POD_NAME)", "webhook-0")))
+        .collect()
+}
+
+/// The values of flags that are paths.
+fn paths(container: &Container) -> Vec<String> {
+    let arguments = container.args.iter().flatten();
+    let values = arguments.filter_map(|argument| argument.split_once('='));
+    values
+        .map(|(_, value)| value.to_owned())
+        .filter(|value| value.starts_with('/'))
+        .collect()
+}
+
+#[test]
+fn the_programs_take_their_flags_and_listen_where_the_manifests_say() {
+    let installation = Installation::render();
+    let template = installation.webhook();
+    let webhook = container(&template);
+    let args = headroom_webhook::args::Args::try_parse_from(command_line("headroom-webhook", webhook))
+        .expect("flags of the webhook");
+    assert_eq!(args.replica_name, "webhook-0");
+    let listening = [
+        ("admission", args.admission_addr.port()),
+        ("hints", args.hints_addr.port()),
+        ("admin", args.admin.admin_addr.port()),
+    ];
+    let listening = listening.map(|(name, port)| (name.to_owned(), i32::from(port)));
+    assert_eq!(ports(webhook), BTreeMap::from(listening));
+
+    let template = installation.agent();
+    let agent = container(&template);
+    let mut line = command_line("headroom-agent", agent);
+    // The variable that the manifest sets stands for this flag.
+    let variables = agent.env.iter().flatten().map(|variable| variable.name.as_str());
+    assert_eq!(
+        variables.collect::<Vec<_>>(),
+        [format!("{}NODE_NAME", names::ENV_PREFIX)]
+    );
+    line.push("--node-name=n1".to_owned());
+    let args =
+        headroom_agent::args::Args::read(line.into_iter().map(Into::into)).expect("flags of the agent");
+    let admin = i32::from(args.admin.admin_addr.port());
+    assert_eq!(ports(agent), BTreeMap::from([("admin".to_owned(), admin)]));
+
+    // Where it reports to by default is a headless Service: an address for each ready replica.
+    let [server] = args.webhook_addr.as_slice() else {
+        panic!("one address");
+    };
+    let service: Service = installation.get(names::NAMESPACE, names::HINTS_SERVICE);
+    let service = service.spec.expect("a specification");
+    assert_eq!(
+        server.host,
+        format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE)
+    );
+    assert_eq!(service.cluster_ip.as_deref(), Some("None"));
+    assert_eq!(service.ports.expect("ports")[0].port, i32::from(server.port));
+}
+
+#[test]
+fn files_that_flags_name_are_mounted_and_what_is_mounted_exists() {
+    let installation = Installation::render();
+    for (namespace, template) in installation.pods() {
+        let container = container(&template);
+        let mounts = container.volume_mounts.clone().expect("mounts");
+        for path in paths(container) {
+            let is_mounted = mounts
+                .iter()
+                .any(|mount| Path::new(&path).starts_with(&mount.mount_path));
+            assert!(is_mounted, "{path} is not mounted");
+        }
+        let volumes = spec(&template).volumes.clone().unwrap_or_default();
+        for mount in &mounts {
+            // What a pod keeps for itself alone is its own to write, within a limit.
+            let is_own = volumes.iter().any(|volume| {
+                let own = volume.empty_dir.as_ref();
+                volume.name == mount.name && own.is_some_and(|own| own.size_limit.is_some())
+            });
+            let can_be_written = mount.read_only != Some(true);
+            assert_eq!(can_be_written, is_own, "{}", mount.mount_path);
+        }
+        for volume in spec(&template).volumes.iter().flatten() {
+            if let Some(secret) = &volume.secret {
+                let name = secret.secret_name.as_deref().expect("a name");
+                let data = installation.get::<Secret>(namespace, name).data.expect("content");
+                for item in secret.items.iter().flatten() {
+                    assert!(data.contains_key(&item.key), "{name} has no {}", item.key);
+                }
+            }
+            if let Some(map) = &volume.config_map {
+                let data = installation.get::<ConfigMap>(namespace, &map.name).data;
+                assert!(data.expect("content").contains_key(self_signed::CA_CERT));
+            }
+        }
+    }
+    let template = installation.agent();
+    let tokens = spec(&template)
+        .volumes
+        .iter()
+        .flatten()
+        .filter_map(|volume| volume.projected.as_ref());
+    let tokens = tokens
+        .flat_map(|projected| projected.sources.iter().flatten())
+        .filter_map(|source| source.service_account_token.as_ref());
+    let audiences: Vec<_> = tokens.map(|token| token.audience.as_deref()).collect();
+    assert_eq!(audiences, [Some(names::TOKEN_AUDIENCE)]);
+}
+
+#[test]
+fn services_and_webhook_configurations_lead_to_the_webhook() {
+    let installation = Installation::render();
+    let template = installation.webhook();
+    let ports = ports(container(&template));
+    for service in installation.all::<Service>() {
+        let spec = service.spec.expect("a specification");
+        assert!(selects(&spec.selector.expect("a selector"), &labels(&template)));
+        for port in spec.ports.expect("ports") {
+            let Some(IntOrString::String(target)) = &port.target_port else {
+                panic!("a port with a name");
+            };
+            assert_eq!(ports.get(target), Some(&port.port), "{target}");
+        }
+    }
+
+    let mutating = installation.all::<MutatingWebhookConfiguration>();
+    let validating = installation.all::<ValidatingWebhookConfiguration>();
+    let clients: Vec<_> = (mutating
+        .into_iter()
+        .flat_map(|configuration| configuration.webhooks.expect("webhooks"))
+        .map(|webhook| webhook.client_config))
+    .chain(
+        validating
+            .into_iter()
+            .flat_map(|configuration| configuration.webhooks.expect("webhooks"))
+            .map(|webhook| webhook.client_config),
+    )
+    .collect();
+    assert_eq!(clients.len(), headroom_webhook::endpoints::ENDPOINTS.len());
+    let ca = fs::read(
+        installation
+            .folder
+            .path()
+            .join(OVERLAY)
+            .join(self_signed::CA_CERT),
+    );
+    let ca = ca.expect("the CA");
+    for client in clients {
+        let reference = client.service.expect("a Service");
+        let service: Service = installation.get(&reference.namespace, &reference.name);
+        let ports = service.spec.and_then(|spec| spec.ports).expect("ports");
+        assert!(ports.iter().any(|port| Some(port.port) == reference.port));
+        assert_eq!(client.ca_bundle.expect("a CA").0, ca);
+    }
+}
+
+#[test]
+fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is() {
+    let mut installation = Installation::render();
+    let generated = headroom_webhook::manifest::policies::all();
+    let mut policies = installation.all::<MutatingAdmissionPolicy>();
+    let mut bindings = installation.all::<MutatingAdmissionPolicyBinding>();
+    // Kustomize adds its labels.
+    for policy in &mut policies {
+        policy.metadata.labels = None;
+    }
+    for binding in &mut bindings {
+        binding.metadata.labels = None;
+    }
+    for bound in &generated {
+        assert!(
+            policies.contains(&bound.policy),
+            "{:?}",
+            bound.policy.metadata.name
+        );
+        assert!(
+            bindings.contains(&bound.binding),
+            "{:?}",
+            bound.binding.metadata.name
+        );
+    }
+    assert_eq!(
+        (policies.len(), bindings.len()),
+        (generated.len(), generated.len())
+    );
+
+    let before = installation.objects.len();
+    installation.add_component("before-1.36");
+    assert_eq!(installation.objects.len(), before - 2 * generated.len());
+    assert_eq!(installation.all::<MutatingAdmissionPolicy>(), []);
+    assert_eq!(installation.all::<MutatingAdmissionPolicyBinding>(), []);
+}
+
+#[test]
+fn the_checks_come_with_their_component_alone() {
+    let mut installation = Installation::render();
+    assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
+    installation.add_component("checks");
+    let Checks { policy, binding } = checks();
+    let mut policies = installation.all::<ValidatingAdmissionPolicy>();
+    let mut bindings = installation.all::<ValidatingAdmissionPolicyBinding>();
+    // Kustomize adds its labels.
+    for policy in &mut policies {
+        policy.metadata.labels = None;
+    }
+    for binding in &mut bindings {
+        binding.metadata.labels = None;
+    }
+    assert_eq!((policies, bindings), (vec![policy], vec![binding]));
+}
+
+#[test]
+fn the_right_to_read_what_kubelets_say_is_used_comes_with_its_component_alone() {
+    let mut installation = Installation::render();
+    let of_ours = |installation: &Installation| -> Vec<Value> {
+        let objects = installation.objects.iter();
+        let of_ours = |object: &&Value| object["metadata"]["name"] == "headroom-webhook-kubelet-use";
+        objects.filter(of_ours).cloned().collect()
+    };
+    assert_eq!(of_ours(&installation), [Value::Null; 0]);
+    let before = installation.objects.len();
+    installation.add_component("kubelet-use");
+    let added = of_ours(&installation);
+    assert_eq!((added.len(), installation.objects.len()), (2, before + 2));
+    for object in added {
+        if object["kind"] == "ClusterRole" {
+            let rules = json!([{"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}]);
+            assert_eq!(object["rules"], rules);
+        } else {
+            let subject = &object["subjects"][0];
+            let account = (subject["namespace"].as_str(), subject["name"].as_str());
+            assert_eq!(
+                account,
+                (Some(names::NAMESPACE), Some(names::WEBHOOK_SERVICE_ACCOUNT))
+            );
+        }
+    }
+}
+
+#[test]
+fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
+    let mut installation = Installation::render();
+    let mut objects = installation.objects.clone();
+    let [mut skipping] = <[MutatingWebhookConfiguration; 1]>::try_from(installation.all()).expect("one");
+    headroom_webhook::manifest::steady_state::skip(&mut skipping);
+    let conditions = skipping
+        .webhooks
+        .iter()
+        .flatten()
+        .map(|entry| &entry.match_conditions);
+    assert_eq!(conditions.filter(|conditions| conditions.is_some()).count(), 1);
+    let is_it = |object: &&mut Value| object["kind"] == "MutatingWebhookConfiguration";
+    let configuration = objects.iter_mut().find(is_it).expect("the configuration");
+    configuration["webhooks"] = serde_json::to_value(skipping.webhooks).expect("JSON");
+
+    installation.add_component("steady-state-skip");
+    assert_eq!(installation.objects, objects);
+}
+
+#[test]
+fn the_socket_of_the_agent_comes_with_its_component_alone() {
+    let mut installation = Installation::render();
+    let before = installation.agent();
+    installation.add_component("agent-socket");
+    let after = installation.agent();
+    let socket = "--debug-socket=/run/headroom/agent.sock";
+    let arguments = |template| container(template).args.clone().expect("arguments");
+    assert_eq!(
+        arguments(&after),
+        [arguments(&before), vec![socket.to_owned()]].concat()
+    );
+    let host_path = |template| {
+        let volumes = spec(template).volumes.clone().expect("volumes");
+        let of_socket = volumes.into_iter().find(|volume| volume.name == "socket")?;
+        of_socket.host_path
+    };
+    assert_eq!(host_path(&before), None);
+    let on_node = host_path(&after).expect("a path of the node");
+    let mounts = container(&after).volume_mounts.clone().expect("mounts");
+    let mount = mounts
+        .iter()
+        .find(|mount| mount.name == "socket")
+        .expect("a mount");
+    assert_eq!(
+        (
+            on_node.path.as_str(),
+            on_node.type_.as_deref(),
+            mount.mount_path.as_str(),
+            mount.read_only
+        ),
+        ("/run/headroom", Some("DirectoryOrCreate"), "/run/headroom", None),
+        "the same path in both, so that the socket is found from the node"
+    );
+}
+
+#[test]
+fn the_agent_has_two_capabilities_one_host_path_and_no_namespace_of_the_host() {
+    let installation = Installation::render();
+    let template = installation.agent();
+    let spec = spec(&template);
+    assert_eq!(
+        (spec.host_network, spec.host_pid, spec.host_ipc),
+        (None, None, None)
+    );
+    let host_paths = spec
+        .volumes
+        .iter()
+        .flatten()
+        .filter_map(|volume| volume.host_path.as_ref());
+    let host_paths: Vec<&str> = host_paths.map(|host| host.path.as_str()).collect();
+    assert_eq!(host_paths, ["/sys/fs/cgroup"]);
+
+    for (template, added) in [
+        (&template, Some(vec!["BPF".to_owned(), "PERFMON".to_owned()])),
+        (&installation.webhook(), None),
+    ] {
+        let security = container(template)
+            .security_context
+            .clone()
+            .expect("a security context");
+        assert_eq!(security.privileged, None);
+        assert_eq!(security.allow_privilege_escalation, Some(false));
+        assert_eq!(security.read_only_root_filesystem, Some(true));
+        let capabilities = security.capabilities.expect("capabilities");
+        assert_eq!(capabilities.drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(capabilities.add, added);
+        assert_eq!(self::spec(template).automount_service_account_token, Some(false));
+    }
+}
+
+/// Which ports of ours a policy opens, and to which pods; an empty list is everybody.
+fn opened<'p>(
+    rules: impl Iterator<
+        Item = (
+            Option<&'p Vec<NetworkPolicyPeer>>,
+            Option<&'p Vec<NetworkPolicyPort>>,
+        ),
+    >,
+) -> BTreeMap<u16, Vec<NetworkPolicyPeer>> {
+    let mut opened = BTreeMap::new();
+    for (peers, ports) in rules {
+        for port in ports.expect("a rule names its ports") {
+            let Some(IntOrString::Int(number)) = port.port else {
+                panic!("a port has a number");
+            };
+            let number = u16::try_from(number).expect("a port");
+            opened.insert(number, peers.cloned().unwrap_or_default());
+        }
+    }
+    opened
+}
+
+/// True if the peer is the pods of that template in that namespace, and none elsewhere.
+fn is_exactly(peer: &NetworkPolicyPeer, namespace: &str, template: &PodTemplateSpec) -> bool {
+    let labels_of = |selector: &Option<LabelSelector>| {
+        selector
+            .clone()
+            .and_then(|selector| selector.match_labels)
+            .unwrap_or_default()
+    };
+    let of_namespace = BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())]);
+    selects(&labels_of(&peer.namespace_selector), &of_namespace)
+        && selects(&labels_of(&peer.pod_selector), &labels(template))
+}
+
+#[test]
+fn the_network_is_closed_but_for_the_two_flows() {
+    let installation = Installation::render();
+    let policy = |namespace: &str, name: &str| {
+        let policy: NetworkPolicy = installation.get(namespace, name);
+        let spec = policy.spec.expect("a specification");
+        // All pods of the namespace, in both directions.
+        assert_eq!(spec.pod_selector, Some(LabelSelector::default()));
+        assert_eq!(
+            spec.policy_types,
+            Some(vec!["Ingress".to_owned(), "Egress".to_owned()])
+        );
+        let ingress = spec.ingress.unwrap_or_default();
+        let egress = spec.egress.unwrap_or_default();
+        (
+            opened(
+                ingress
+                    .iter()
+                    .map(|rule| (rule.from.as_ref(), rule.ports.as_ref())),
+            ),
+            opened(egress.iter().map(|rule| (rule.to.as_ref(), rule.ports.as_ref()))),
+        )
+    };
+    let (into_webhook, out_of_webhook) = policy(names::NAMESPACE, names::WEBHOOK_SERVICE);
+    let open = [names::ADMISSION_PORT, names::HINTS_PORT, names::ADMIN_PORT];
+    assert_eq!(
+        into_webhook.keys().copied().collect::<BTreeSet<_>>(),
+        BTreeSet::from(open)
+    );
+    assert!(into_webhook[&names::ADMISSION_PORT].is_empty());
+    let agents = &into_webhook[&names::HINTS_PORT];
+    assert!(agents.len() == 1 && is_exactly(&agents[0], names::AGENT_NAMESPACE, &installation.agent()));
+    assert_eq!(out_of_webhook.keys().copied().collect::<Vec<_>>(), [443, 6443]);
+
+    let (into_agent, out_of_agent) = policy(names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
+    assert_eq!(
+        into_agent.keys().copied().collect::<Vec<_>>(),
+        [names::ADMIN_PORT]
+    );
+    assert_eq!(
+        out_of_agent.keys().copied().collect::<Vec<_>>(),
+        [53, names::HINTS_PORT]
+    );
+    let webhooks = &out_of_agent[&names::HINTS_PORT];
+    assert!(webhooks.len() == 1 && is_exactly(&webhooks[0], names::NAMESPACE, &installation.webhook()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_api_server_takes_every_object_and_the_pods_they_make() {
+    let cluster = Cluster::start(Options::default()).await.expect("cluster");
+    let client = cluster.client().await.expect("client");
+    let installation = Installation::render();
+    let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());
+    let apply = [
+        "apply",
+        "--server-side",
+        "--validate=strict",
+        "--kustomize",
+        OVERLAY,
+        &kubeconfig,
+    ];
+    for round in ["first", "second"] {
+        let output = installation.kubectl(&apply);
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(warnings, "", "the {round} time");
+        let applied = String::from_utf8_lossy(&output.stdout).lines().count();
+        assert_eq!(applied, installation.objects.len(), "the {round} time");
+    }
+
+    // Pod Security looks at pods, not at what makes them.
+    for (namespace, template) in installation.pods() {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let mut metadata = template.metadata.expect("metadata");
+        metadata.name = Some("made".to_owned());
+        let pod = Pod {
+            metadata,
+            spec: template.spec,
+            status: None,
+        };
+        let dry_run = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        pods.create(&dry_run, &pod).await.expect("an admitted pod");
+    }
+    rights_are_the_least(&client).await;
+
+    // A field that does not exist is not dropped in silence.
+    let agent = installation.folder.path().join("base/agent.yaml");
+    let text = fs::read_to_string(&agent).expect("a manifest");
+    fs::write(&agent, text.replace("hostPath:", "hostpath:")).expect("a manifest");
+    let refused = installation.run(&apply);
+    assert!(!refused.status.success());
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("hostpath"),
+        "{refused:?}"
+    );
+}
+
+/// The webhook's account may do what it does and nothing near it; the agent's may do nothing.
+async fn rights_are_the_least(client: &Client) {
+    let webhook = (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT);
+    let agent = (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
+    for (account, verb, resource, is_allowed) in [
+        (webhook, "watch", ("", "nodes", ""), true),
+        (webhook, "watch", ("", "pods", ""), true),
+        (webhook, "patch", ("", "nodes", "status"), true),
+        (
+            webhook,
+            "create",
+            ("authentication.k8s.io", "tokenreviews", ""),
+            true,
+        ),
+        (webhook, "update", ("", "nodes", "status"), false),
+        (webhook, "patch", ("", "nodes", ""), false),
+        (webhook, "create", ("", "pods", "eviction"), false),
+        (webhook, "create", ("", "pods", "binding"), false),
+        (webhook, "get", ("", "secrets", ""), false),
+        (agent, "get", ("", "nodes", ""), false),
+        (agent, "list", ("", "pods", ""), false),
+        (agent, "patch", ("", "nodes", "status"), false),
+    ] {
+        let (namespace, name) = account;
+        let (group, plural, subresource) = resource;
+        let attributes = ResourceAttributes {
+            group: Some(group.to_owned()),
+            resource: Some(plural.to_owned()),
+            subresource: Some(subresource.to_owned()),
+            verb: Some(verb.to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(format!("system:serviceaccount:{namespace}:{name}")),
+                resource_attributes: Some(attributes),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+        let answer = reviews
+            .create(&PostParams::default(), &review)
+            .await
+            .expect("an answer");
+        let status = answer.status.expect("a status");
+        assert_eq!(status.allowed, is_allowed, "{name}: {verb} {resource:?}");
+    }
+}

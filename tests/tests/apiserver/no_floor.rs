@@ -1,0 +1,205 @@
+//! The webhook on an API server that does not keep the floor: policies that somebody deletes, and a kind that is not
+//! served. Nothing rises until the floor is back or its absence accepted, and nothing falls at once.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{fs, process::Command};
+
+use e2e::{
+    scripted_agent::{ScriptedAgent, hint},
+    stand::{AUTO, Stand, allocatable, count, ready, until},
+};
+use headroom_domain::names;
+use headroom_proto::v1alpha1::Verdict;
+use headroom_testbed::{
+    accounts,
+    agent::write_secret,
+    cluster::Options,
+    policies,
+    webhook::{self, Webhook},
+};
+use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
+use kube::{Api, ResourceExt as _, api::DeleteParams};
+use serde_json::json;
+
+/// A node n1 of 4 CPUs in `auto`, its agent, and a webhook that was told nothing about the floor.
+struct Site {
+    stand: Stand,
+    webhook: Webhook,
+    agent: ScriptedAgent,
+    node: Node,
+    sent: u64,
+    heartbeat: u32,
+}
+
+impl Site {
+    async fn start(stand: Stand) -> Self {
+        let options = webhook::Options {
+            accepts_no_floor: false,
+            ..stand.webhook_options("webhook-0", AUTO)
+        };
+        let webhook = Webhook::start(&options).await.expect("start the webhook");
+        stand.register(&webhook).await;
+        let node = stand.create_node("n1", "4", "8Gi").await;
+        let agent = stream(&stand, &webhook, &node).await;
+        Self {
+            stand,
+            webhook,
+            agent,
+            node,
+            sent: 0,
+            heartbeat: 0,
+        }
+    }
+
+    /// Reports a ratio; when this returns it is what the webhook goes by.
+    async fn report(&mut self, cents: u32) {
+        self.sent += 1;
+        let uid = self.node.uid().expect("a UID");
+        let report = hint("n1", &uid, self.sent, cents);
+        let ack = self.agent.report(&report).await.expect("an acknowledgement");
+        assert_eq!(ack.verdict(), Verdict::Accepted, "{}", ack.reason);
+    }
+
+    /// What a status sync of the kubelet, which sends raw, leaves as the node's CPU.
+    async fn sync(&mut self) -> String {
+        self.heartbeat += 10;
+        let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(self.heartbeat)]});
+        let written = self.stand.kubelet_writes("n1", &status).await;
+        allocatable(&written.expect("a kubelet's write passes"), "cpu")
+    }
+
+    async fn rises_to(&self, cpu: &str) {
+        self.stand
+            .node_until("n1", "raised without its kubelet", |node| {
+                allocatable(node, "cpu") == cpu
+            })
+            .await;
+    }
+
+    /// Waits until the webhook says whether a policy is in force.
+    async fn policy_is(&self, policy: &str, number: &str) {
+        let line = format!("headroom_webhook_policy_in_force{{policy=\"{policy}\"}} {number}");
+        until(&line, async || {
+            let (_, body) = headroom_testbed::programs::get(self.webhook.admin, "/metrics")
+                .await
+                .expect("metrics");
+            String::from_utf8_lossy(&body).lines().any(|found| found == line)
+        })
+        .await;
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.stand.cluster.dir().join("webhook-0.log")).expect("the log")
+    }
+
+    /// What `kubectl headroom top` shows.
+    async fn top(&self) -> String {
+        let token = accounts::debug_token(&self.stand.client).await.expect("a token");
+        let file = self.stand.cluster.dir().join("debug.token");
+        write_secret(&file, &token).expect("write");
+        let mut command = Command::new(&self.stand.programs.cli);
+        command
+            .args(["--addr", &self.webhook.hints.to_string()])
+            .arg("--ca-file")
+            .arg(&self.webhook.ca)
+            .arg("--token-file")
+            .arg(&file)
+            .args(["top", "--once"]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        let output = output.expect("join").expect("run it");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+async fn stream(stand: &Stand, webhook: &Webhook, node: &Node) -> ScriptedAgent {
+    let token = stand.agent_token(node).await;
+    let mut agent = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&token))
+        .await
+        .expect("a stream");
+    agent
+        .pods_until(|_| true)
+        .await
+        .expect("the server's list of pods");
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_that_somebody_deletes_is_missed_and_nothing_rises_until_it_is_back() {
+    let stand = Stand::start().await;
+    policies::install(&stand.client)
+        .await
+        .expect("install the policies");
+    let mut site = Site::start(stand).await;
+    for policy in [names::FLOOR_POLICY, names::ANNOTATIONS_POLICY] {
+        site.policy_is(policy, "1").await;
+    }
+    assert!(!site.top().await.contains("no floor"));
+    site.report(104).await;
+    site.rises_to("4160m").await;
+
+    let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(site.stand.client.clone());
+    bindings
+        .delete(names::FLOOR_POLICY, &DeleteParams::default())
+        .await
+        .expect("delete the binding");
+    site.policy_is(names::FLOOR_POLICY, "0").await;
+    site.policy_is(names::ANNOTATIONS_POLICY, "1").await;
+    assert!(
+        site.log()
+            .contains("no floor: policy headroom-floor or its binding is not installed")
+    );
+    assert!(site.top().await.contains("no floor: policy headroom-floor"));
+    // What is amplified stays, more is not given, and less is applied at once.
+    site.report(106).await;
+    assert_eq!(site.sync().await, "4160m");
+    site.report(102).await;
+    site.stand
+        .node_until("n1", "lowered", |node| allocatable(node, "cpu") == "4080m")
+        .await;
+    site.report(105).await;
+    assert_eq!(site.sync().await, "4080m");
+
+    policies::install(&site.stand.client)
+        .await
+        .expect("install the policies");
+    site.policy_is(names::FLOOR_POLICY, "1").await;
+    site.rises_to("4200m").await;
+    assert!(!site.top().await.contains("no floor"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_server_without_the_kind_is_told_and_nothing_rises_unless_that_is_accepted() {
+    let options = Options {
+        apiserver_flags: vec![
+            "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false".to_owned(),
+            // It would wait for the kind for ever, and all writes with it.
+            "--disable-admission-plugins=MutatingAdmissionPolicy".to_owned(),
+        ],
+        ..Options::default()
+    };
+    let mut site = Site::start(Stand::start_with(options).await).await;
+    site.policy_is(names::FLOOR_POLICY, "0").await;
+    until("the log says why", async || {
+        site.log()
+            .contains("the API server does not know MutatingAdmissionPolicy")
+    })
+    .await;
+    let top = site.top().await;
+    assert!(
+        top.contains("raise nothing until it is in force or --accept-no-floor is given"),
+        "{top}"
+    );
+    site.report(104).await;
+    assert_eq!(site.sync().await, "4");
+
+    site.webhook.process.stop().expect("stop the webhook");
+    let accepting = site.stand.webhook("webhook-1", AUTO).await;
+    site.stand.register(&accepting).await;
+    site.agent = stream(&site.stand, &accepting, &site.node).await;
+    site.webhook = accepting;
+    site.report(104).await;
+    site.rises_to("4160m").await;
+    assert!(site.top().await.contains("accepted by --accept-no-floor"));
+    let raises = "headroom_webhook_nudges_total{direction=\"rise\",result=\"applied\"}";
+    assert!(count(&site.webhook, raises).await > 0);
+}

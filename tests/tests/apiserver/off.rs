@@ -1,0 +1,278 @@
+//! Switching off on a real API server: by the command line, and with the gate of amplification off.
+#![expect(
+    clippy::expect_used,
+    clippy::too_many_lines,
+    reason = "tests panic: a returned error has no stack; a story is read in one go"
+)]
+
+use std::{path::Path, process::Command};
+
+use e2e::stand::{Stand, allocatable, annotation, until};
+use headroom_domain::names;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+const NODES: [&str; 3] = ["n1", "n2", "full"];
+/// Every annotation of ours but the mode.
+const TRACES: [&str; 4] = [
+    names::MARKER,
+    names::RAW_ALLOCATABLE,
+    names::HINT,
+    names::STATIC_RATIO,
+];
+
+/// What a run of the command line came to.
+struct Ran {
+    code: Option<i32>,
+    lines: Vec<Value>,
+    said: String,
+}
+
+/// Three nodes of 4 CPUs that a webhook has amplified to 6, one of them with 5 CPUs bound to it.
+async fn amplified(stand: &Stand) {
+    for name in NODES {
+        stand.create_node(name, "4", "8Gi").await;
+        annotate(stand, name, &json!({names::RATIO: r#"{"cpu":1.5}"#})).await;
+    }
+    for name in NODES {
+        stand
+            .node_until(name, "amplified", |node| allocatable(node, "cpu") == "6")
+            .await;
+    }
+    let account = json!({"metadata": {"name": "default"}});
+    let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> =
+        Api::default_namespaced(stand.client.clone());
+    let account = serde_json::from_value(account).expect("an account");
+    accounts
+        .create(&PostParams::default(), &account)
+        .await
+        .expect("the account of pods");
+    let pod = json!({
+        "metadata": {"name": "large"},
+        "spec": {
+            "nodeName": "full",
+            "containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "5"}}}],
+        },
+    });
+    pods(stand)
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(pod).expect("a pod"),
+        )
+        .await
+        .expect("create the pod");
+}
+
+fn pods(stand: &Stand) -> Api<Pod> {
+    Api::default_namespaced(stand.client.clone())
+}
+
+async fn remove_the_pod(stand: &Stand) {
+    let at_once = DeleteParams::default().grace_period(0);
+    pods(stand)
+        .delete("large", &at_once)
+        .await
+        .expect("delete the pod");
+}
+
+async fn annotate(stand: &Stand, name: &str, annotations: &Value) {
+    let nodes: Api<Node> = Api::all(stand.client.clone());
+    let patch = json!({"metadata": {"annotations": annotations}});
+    nodes
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .expect("annotate the node");
+}
+
+async fn read(stand: &Stand, name: &str) -> Node {
+    let nodes: Api<Node> = Api::all(stand.client.clone());
+    nodes.get(name).await.expect("read the node")
+}
+
+fn is_raw(node: &Node) -> bool {
+    allocatable(node, "cpu") == "4" && TRACES.iter().all(|key| annotation(node, key).is_none())
+}
+
+/// Runs `kubectl headroom off` with the rights of a kubeconfig.
+async fn off(stand: &Stand, kubeconfig: &Path, words: &[&str]) -> Ran {
+    let mut command = Command::new(&stand.programs.cli);
+    command
+        .args(["off", "-o", "json"])
+        .args(words)
+        .env("HEADROOM_KUBECONFIG", kubeconfig);
+    let output = tokio::task::spawn_blocking(move || command.output()).await;
+    let output = output.expect("join").expect("run it");
+    let text = String::from_utf8(output.stdout).expect("text");
+    Ran {
+        code: output.status.code(),
+        lines: text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+            .collect(),
+        said: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// What was said last of a node.
+fn last<'r>(ran: &'r Ran, node: &str) -> &'r str {
+    let of_node = ran.lines.iter().rfind(|line| line["node"] == node);
+    of_node.expect("said of the node")["remains"]
+        .as_str()
+        .expect("a word")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn off_restores_every_node_at_once_but_what_is_bound_first() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    amplified(&stand).await;
+    let admin = stand.cluster.kubeconfig().to_owned();
+    until("the pod is counted", async || {
+        let plan = off(&stand, &admin, &[]).await;
+        assert_eq!(plan.code, Some(0), "{}", plan.said);
+        last(&plan, "full") == "held"
+    })
+    .await;
+
+    // The plan wrote nothing.
+    let plan = off(&stand, &admin, &[]).await;
+    assert_eq!((last(&plan, "n1"), plan.lines.len()), ("nothing", 3));
+    for name in NODES {
+        let node = read(&stand, name).await;
+        assert_eq!(
+            (allocatable(&node, "cpu").as_str(), annotation(&node, names::MODE)),
+            ("6", None)
+        );
+    }
+
+    // One node, and only that.
+    let one = off(&stand, &admin, &["--now", "--node", "n1"]).await;
+    assert_eq!(
+        (one.code, last(&one, "n1"), one.lines.len()),
+        (Some(0), "nothing", 1),
+        "{}",
+        one.said
+    );
+    assert!(is_raw(&read(&stand, "n1").await));
+    assert_eq!(allocatable(&read(&stand, "n2").await, "cpu"), "6");
+    let none = off(&stand, &admin, &["--now", "--node", "n9"]).await;
+    assert_eq!(
+        (none.code, none.said.as_str()),
+        (Some(1), "error: there is no node \"n9\"\n")
+    );
+
+    // All of them; what is bound comes first.
+    let all = off(&stand, &admin, &["--now", "--wait-seconds", "0"]).await;
+    assert_eq!(
+        (all.code, last(&all, "n2"), last(&all, "full")),
+        (Some(1), "nothing", "held"),
+        "{}",
+        all.said
+    );
+    assert!(all.said.contains("1 of 3 nodes are not raw yet"), "{}", all.said);
+    assert!(is_raw(&read(&stand, "n2").await));
+    let held = read(&stand, "full").await;
+    assert_eq!(allocatable(&held, "cpu"), "5");
+    // The ratio is the administrator's and stays; the mode is the order that was given.
+    assert_eq!(annotation(&held, names::RATIO), Some(r#"{"cpu":1.5}"#));
+    assert_eq!(annotation(&held, names::MODE), Some("off"));
+
+    // It waits until the pod is gone.
+    let (waited, ()) = tokio::join!(off(&stand, &admin, &["--now"]), async {
+        remove_the_pod(&stand).await;
+    });
+    assert_eq!(
+        (waited.code, last(&waited, "full")),
+        (Some(0), "nothing"),
+        "{}",
+        waited.said
+    );
+    for name in NODES {
+        assert!(is_raw(&read(&stand, name).await), "{name}");
+    }
+
+    // Who may not is told so, and without a webhook nothing is claimed.
+    let nobody = stand.cluster.kubeconfig_for("nobody", None).expect("kubeconfig");
+    let refused = off(&stand, &nobody, &["--now"]).await;
+    assert!(
+        refused.code == Some(1) && refused.said.contains("cannot read the nodes"),
+        "{}",
+        refused.said
+    );
+    annotate(&stand, "n1", &json!({names::MODE: null})).await;
+    stand
+        .node_until("n1", "amplified again", |node| allocatable(node, "cpu") == "6")
+        .await;
+    drop(webhook);
+    let unheard = off(&stand, &admin, &["--now", "--wait-seconds", "0"]).await;
+    assert_eq!(
+        (unheard.code, last(&unheard, "n1")),
+        (Some(1), "unanswered"),
+        "{}",
+        unheard.said
+    );
+    assert_eq!(allocatable(&read(&stand, "n1").await, "cpu"), "6");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_gate_off_the_leader_takes_back_what_was_left_and_nothing_of_others() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    amplified(&stand).await;
+    drop(webhook);
+    // As Koordinator's own webhook leaves a node.
+    stand.create_node("koordinators", "4", "8Gi").await;
+    let theirs =
+        json!({names::RATIO: r#"{"cpu":2}"#, names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#});
+    annotate(&stand, "koordinators", &theirs).await;
+    let status = json!({"allocatable": {"cpu": "8"}});
+    stand
+        .kubelet_writes("koordinators", &status)
+        .await
+        .expect("nobody answers");
+
+    let options = headroom_testbed::webhook::Options {
+        gates: "NodeMutatingWebhook=false,NodeValidatingWebhook=false".to_owned(),
+        ..stand.webhook_options("webhook-1", "{}")
+    };
+    let _webhook = headroom_testbed::webhook::Webhook::start(&options)
+        .await
+        .expect("start the webhook");
+    for name in ["n1", "n2"] {
+        stand.node_until(name, "restored by the leader", is_raw).await;
+    }
+    let held = stand
+        .node_until("full", "at what is bound", |node| allocatable(node, "cpu") == "5")
+        .await;
+    assert!(annotation(&held, names::MARKER).is_some());
+    remove_the_pod(&stand).await;
+    stand.node_until("full", "restored", is_raw).await;
+    let theirs = read(&stand, "koordinators").await;
+    assert_eq!(allocatable(&theirs, "cpu"), "8");
+    assert!(annotation(&theirs, names::RAW_ALLOCATABLE).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_starts_with_mode_off_takes_back_what_another_left() {
+    let stand = Stand::start().await;
+    let webhook = stand.webhook("webhook-0", "{}").await;
+    stand.register(&webhook).await;
+    amplified(&stand).await;
+    remove_the_pod(&stand).await;
+    drop(webhook);
+    let webhook = stand.webhook("webhook-1", "amplification: {mode: \"off\"}").await;
+    stand.register(&webhook).await;
+    for name in NODES {
+        let node = stand.node_until(name, "restored by the sweep", is_raw).await;
+        assert_eq!(
+            node.annotations().get(names::RATIO).map(String::as_str),
+            Some(r#"{"cpu":1.5}"#)
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! The leader's sweep on a real API server: nodes come to be as the rules say although nobody writes their status.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use e2e::stand::{Stand, allocatable, annotation, ready, until};
+use headroom_domain::names;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Node};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// Changes annotations without a write of the status.
+async fn annotate(stand: &Stand, name: &str, annotations: Value) {
+    let nodes: Api<Node> = Api::all(stand.client.clone());
+    let patch = json!({"metadata": {"annotations": annotations}});
+    nodes
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .expect("annotate the node");
+}
+
+/// The replica that holds the lease.
+async fn leader(stand: &Stand) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(stand.client.clone(), names::NAMESPACE);
+    let lease = leases.get_opt(names::LEASE).await.expect("read the lease")?;
+    let holder = lease.spec?.holder_identity?;
+    Some(holder.split_once('_')?.0.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_fell_to_raw_while_nobody_answered_is_mended_without_its_kubelet() {
+    let stand = Stand::start().await;
+    let mut first = stand.webhook("webhook-0", "{}").await;
+    stand.register(&first).await;
+    stand.create_node("n1", "4", "8Gi").await;
+    annotate(&stand, "n1", json!({names::RATIO: r#"{"cpu":1.5}"#})).await;
+    stand
+        .node_until("n1", "amplified because of its annotation alone", |node| {
+            allocatable(node, "cpu") == "6"
+        })
+        .await;
+
+    first.process.signal(Signal::KILL).expect("kill the replica");
+    let raw = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
+    until("a write passes by the dead replica", async || {
+        let node = stand.kubelet_writes("n1", &raw).await.expect("passes");
+        allocatable(&node, "cpu") == "4"
+    })
+    .await;
+
+    let second = stand.webhook("webhook-1", "{}").await;
+    stand.register(&second).await;
+    let mended = stand
+        .node_until("n1", "amplified again", |node| allocatable(node, "cpu") == "6")
+        .await;
+    assert_eq!(
+        annotation(&mended, names::RAW_ALLOCATABLE),
+        Some(r#"{"cpu":"4","memory":"8Gi"}"#)
+    );
+
+    // Switched off, it is raw again, and nothing of ours is left.
+    annotate(&stand, "n1", json!({names::MODE: "off"})).await;
+    let restored = stand
+        .node_until("n1", "raw and without our marker", |node| {
+            allocatable(node, "cpu") == "4" && annotation(node, names::MARKER).is_none()
+        })
+        .await;
+    assert_eq!(annotation(&restored, names::RAW_ALLOCATABLE), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_replica_leads_when_the_leader_goes_whether_it_says_so_or_not() {
+    let stand = Stand::start().await;
+    let mut replicas = Vec::new();
+    for name in ["webhook-0", "webhook-1", "webhook-2"] {
+        replicas.push(stand.webhook(name, "{}").await);
+        until("there is a leader", async || {
+            leader(&stand).await.as_deref() == Some("webhook-0")
+        })
+        .await;
+    }
+    // All but the last go; it answers admission throughout.
+    stand.register(&replicas[2]).await;
+    stand.create_node("n1", "4", "8Gi").await;
+
+    replicas[0].process.signal(Signal::KILL).expect("kill the leader");
+    until("somebody else leads", async || {
+        matches!(leader(&stand).await.as_deref(), Some("webhook-1" | "webhook-2"))
+    })
+    .await;
+    annotate(&stand, "n1", json!({names::RATIO: r#"{"cpu":1.5}"#})).await;
+    stand
+        .node_until("n1", "amplified", |node| allocatable(node, "cpu") == "6")
+        .await;
+
+    let status = replicas[1].process.stop().expect("stop a replica");
+    assert!(status.success(), "{status}");
+    until("the last one leads", async || {
+        leader(&stand).await.as_deref() == Some("webhook-2")
+    })
+    .await;
+    annotate(&stand, "n1", json!({names::RATIO: r#"{"cpu":1.25}"#})).await;
+    stand
+        .node_until("n1", "amplified less", |node| allocatable(node, "cpu") == "5")
+        .await;
+}

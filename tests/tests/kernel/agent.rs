@@ -1,0 +1,208 @@
+//! The real `headroom-agent` process with less than it would like: two capabilities are enough, and whatever else is
+//! missing is said, once, everywhere, with what to do.
+
+use std::{fs, time::Duration};
+
+use e2e::{
+    confined::{Confined, TWO_CAPABILITIES},
+    pace::happens_within,
+    seccomp,
+};
+use headroom_agent::{probe::Health, status::Status};
+use headroom_proto::v1alpha1::Mode;
+use rustix::{io::Errno, process::Signal};
+use tokio::time::{Instant, sleep};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert_eq!(confined.agent.lines(&status.mode_sentence), 1, "once");
+    let hooks: Vec<_> = status
+        .programs
+        .iter()
+        .filter(|program| program.health != "ok" || program.flavour.as_deref() != Some("typed"))
+        .collect();
+    assert!(hooks.is_empty(), "{hooks:?}");
+    let seen = status.measured.expect("a second was measured").until_ns;
+    let counts_on = |status: &Status| {
+        status
+            .measured
+            .is_some_and(|measured| measured.until_ns > seen && measured.switches_per_s > 0)
+    };
+    confined
+        .agent
+        .status_until("switches of a later second", counts_on)
+        .await;
+}
+
+/// Makes sure that it goes by procfs, says these words of why, of every hook, too, and in its sentence what to do.
+async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str], remedy: &str) {
+    let status = confined.says_everywhere(&[words, &[remedy]].concat()).await;
+    confined.all_hooks_are(&status, hooks, words).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_perfmon_it_says_that_it_is_needed() {
+    let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf"];
+    let mut confined = Confined::start(&confiner).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["CAP_BPF and CAP_PERFMON are needed"],
+        "see to that and restart the agent",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_any_capability_it_says_which_are_needed() {
+    let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
+    let mut confined = Confined::start(&confiner).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["CAP_BPF and CAP_PERFMON are needed"],
+        "see to that and restart the agent",
+    )
+    .await;
+}
+
+/// Hides from a program what the kernel says of its types.
+const WITHOUT_BTF: [&str; 5] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#,
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
+    let folder = tempfile::tempdir().expect("folder");
+    let copy = folder.path().join("vmlinux.btf");
+    fs::copy("/sys/kernel/btf/vmlinux", &copy).expect("copy it");
+    let flag = format!("--btf={}", copy.display());
+    let mut confined = Confined::start_with(&WITHOUT_BTF, &[&flag]).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert!(
+        status.programs.iter().all(|program| program.health == "ok"),
+        "{status:?}"
+    );
+    let flavours = status.programs.iter().map(|program| program.flavour.as_deref());
+    assert!(
+        flavours.clone().all(|flavour| flavour == Some("raw")),
+        "{status:?}"
+    );
+    let counts = |status: &Status| {
+        status
+            .measured
+            .is_some_and(|measured| measured.switches_per_s > 0)
+    };
+    confined.agent.status_until("switches", counts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_btf_it_says_which_file_is_missing() {
+    let mut confined = Confined::start(&WITHOUT_BTF).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Unsupported,
+        &["read /sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF"],
+        "tell it by --btf where else this kernel's BTF is, or boot a kernel",
+    )
+    .await;
+}
+
+/// Under a seccomp profile that answers these commands with this error.
+async fn denied(commands: &[seccomp::Command], errno: Errno) -> Confined {
+    let names: Vec<_> = commands.iter().map(|command| command.name()).collect();
+    let errno = errno.raw_os_error().to_string();
+    Confined::start(&[env!("CARGO_BIN_EXE_e2e-denied"), &names.join(","), &errno]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_program_may_be_loaded_it_says_what_could_forbid_it() {
+    let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::PERM).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["no lockdown, seccomp or LSM rule against bpf()"],
+        "see to that and restart the agent",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_programs_are_not_known_it_says_so() {
+    let mut confined = denied(&[seccomp::Command::ProgramLoad], Errno::INVAL).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Unsupported,
+        &["this kernel does not load raw tracepoint programs"],
+        "boot a newer kernel, or change the seccomp profile",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_maps_may_not_be_had_it_says_which() {
+    let mut confined = denied(&[seccomp::Command::MapCreate], Errno::NOMEM).await;
+    ends_in_procfs(
+        &mut confined,
+        Health::Failed,
+        &["create map", "Cannot allocate memory"],
+        "free memory, allow bpf() to create maps",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_may_be_attached_it_says_so() {
+    let commands = [seccomp::Command::RawTracepointOpen, seccomp::Command::LinkCreate];
+    let mut confined = denied(&commands, Errno::PERM).await;
+    let status = confined
+        .says_everywhere(&[
+            "attach to sched_switch",
+            "not permitted",
+            "see to that and restart the agent",
+        ])
+        .await;
+    confined
+        .all_hooks_are(&status, Health::Failed, &["not permitted"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_frame() {
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    confined.agent.mode_until("FULL").await;
+    let before = counters(&confined).await;
+    confined.agent.process.signal(Signal::STOP).expect("stop it");
+    sleep(Duration::from_secs(3)).await;
+    confined.agent.process.signal(Signal::CONT).expect("let it go on");
+    let deadline = Instant::now() + happens_within();
+    loop {
+        let [lost, void] = counters(&confined).await;
+        // Windows of 8.39 ms in three seconds, less what the rings hold and the last poll before.
+        if lost - before[0] > 200 && void > before[1] {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{before:?}, then {lost} windows lost and {void} frames void"
+        );
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Windows lost and frames voided so far.
+async fn counters(confined: &Confined) -> [u64; 2] {
+    let agent = &confined.agent;
+    [
+        agent.counted("headroom_agent_lost_windows_total").await,
+        agent
+            .counted(r#"headroom_agent_frames_total{result="void"}"#)
+            .await,
+    ]
+}

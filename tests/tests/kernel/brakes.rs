@@ -1,0 +1,274 @@
+//! Brakes of a real agent with production timing on this kernel: which loads fire them and how soon, and which do not.
+//!
+//! Other load shares the machine, and a hypervisor takes of it: where a brake is what they call for, or nothing can be
+//! said, it is tried again with another agent, as a brake stays for minutes.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::{path::Path, thread, time::Duration};
+
+use e2e::{
+    agent::{Node, Running},
+    cgroup::Limited,
+    cpu_load::spinners,
+    pace::as_long,
+    pod_tree::PodTree,
+};
+use headroom_agent::{
+    sample::procfs::Procfs,
+    status::{Measured, ResourceStatus},
+};
+use headroom_domain::{
+    estimate::Profile,
+    hint::Brake,
+    resource::Resource::{self, Cpu, Memory},
+};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
+
+const UID: &str = "0b1c7a52-3f4e-4d6b-9a1e-2c3d4e5f6a7b";
+/// In so long a period begins and ends, and another one ends.
+const TWO_PERIODS: Duration = Duration::from_millis(20_500);
+/// How soon saturation must fire L2 and L3.
+const SHED_WITHIN: Duration = Duration::from_secs(20);
+const STOP_WITHIN: Duration = Duration::from_secs(40);
+/// How soon pressure on all pods must fire a brake: whenever in a period it comes, the next one is full of it.
+const PRESSED_WITHIN: Duration = Duration::from_millis(20_500);
+/// How often one looks.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long something may be tried that others may spoil.
+const UNDISTURBED_WITHIN: Duration = Duration::from_secs(400);
+/// Most of a second that may be stolen, in percent of the machine, for it to say anything.
+const MOST_STOLEN: u64 = 10;
+/// Limit of a pod or of all pods, and what its process wants.
+const LIMIT_MIB: usize = 24;
+const WANTED_MIB: usize = 96;
+
+/// Held by one test at a time: they load the same machine.
+static MACHINE: Mutex<()> = Mutex::const_new(());
+
+/// An agent as it is installed, but for the cgroups that it looks at.
+struct Braking {
+    agent: Running,
+    node: Node,
+}
+
+/// What an agent showed for a while.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Each second.
+    seconds: Vec<Measured>,
+    /// The strongest brake.
+    brake: u8,
+}
+
+impl Braking {
+    /// Starts it and waits until it has measured a second.
+    async fn start(cgroup_root: &Path) -> Self {
+        let node = Node::start().await;
+        let mut agent = node
+            .agent_with(|options| {
+                options.timing = Profile::Production;
+                "ebpf".clone_into(&mut options.source);
+                options.flags = vec![format!("--cgroup-root={}", cgroup_root.display())];
+            })
+            .await;
+        agent
+            .status_until("a second was measured", |status| status.measured.is_some())
+            .await;
+        Self { agent, node }
+    }
+
+    /// The last second, and what is said of a resource.
+    async fn look(&mut self, resource: Resource) -> Option<(Measured, ResourceStatus)> {
+        self.agent.process.check().expect("the agent goes on");
+        let status = self.agent.status().await.ok()?;
+        let part = status.resource(resource)?.clone();
+        Some((status.measured?, part))
+    }
+
+    /// What it shows in the time in which a whole period begins and ends, or until a brake is as strong as that.
+    async fn observe(&mut self, resource: Resource, until: Brake) -> Seen {
+        let mut seen = Seen::default();
+        let end = Instant::now() + TWO_PERIODS;
+        while Instant::now() < end && seen.brake < until.level() {
+            if let Some((measured, part)) = self.look(resource).await {
+                seen.brake = seen.brake.max(part.brake);
+                let last = seen.seconds.last().map_or(0, |last| last.until_ns);
+                seen.seconds
+                    .extend(Some(measured).filter(|now| now.until_ns > last));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        seen
+    }
+
+    /// How long after `began` each of these levels is in force, or `None` where one is not in time; and the greatest part
+    /// of a second that was stolen, in milli-cores.
+    async fn reach(
+        &mut self,
+        began: Instant,
+        levels: [(Brake, Duration); 2],
+    ) -> ([Option<Duration>; 2], u64) {
+        let (mut reached, mut stolen_milli) = ([None; 2], 0);
+        while reached.contains(&None) && began.elapsed() < levels[1].1 {
+            if let Some((measured, part)) = self.look(Cpu).await {
+                stolen_milli = stolen_milli.max(measured.steal_milli);
+                for (reached, (level, within)) in reached.iter_mut().zip(levels) {
+                    let is_in_force = part.brake >= level.level() && began.elapsed() <= within;
+                    *reached = reached.or(is_in_force.then(|| began.elapsed()));
+                }
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        (reached, stolen_milli)
+    }
+}
+
+impl Seen {
+    fn most(&self, of: impl Fn(&Measured) -> u64) -> u64 {
+        self.seconds.iter().map(of).max().unwrap_or(0)
+    }
+}
+
+fn cpus() -> usize {
+    thread::available_parallelism().unwrap().get()
+}
+
+/// A tree with a container of a pod, and nothing in it.
+fn tree(name: &str) -> (PodTree, String) {
+    let tree = PodTree::create(name);
+    let pod = format!("kubepods/burstable/pod{UID}");
+    tree.add(&format!("{pod}/container"));
+    (tree, pod)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_at_their_quota_do_not_make_the_node_shed() {
+    let _machine = MACHINE.lock().await;
+    let (tree, _pod) = tree("quota");
+    let mut quotas = vec![20, 100, (cpus() as u64 - 1) * 100];
+    quotas.dedup();
+    for percent in quotas {
+        let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
+        loop {
+            assert!(Instant::now() < deadline, "others load the machine all the time");
+            let mut braking = Braking::start(tree.mount()).await;
+            let quota = Limited::cpu("headroom-brakes", percent);
+            let crowd = spinners(4 * cpus(), Some(&quota.procs()), braking.node.folder.path());
+            let seen = braking.observe(Cpu, Brake::Shed).await;
+            drop(crowd);
+            let busy = seen.most(|second| second.cpu_busy_milli);
+            let pressure = seen.most(|second| second.psi_cpu_some_ppm.into());
+            println!(
+                "quota of {percent} %: L{}, at most {busy} milli-cores, CPU pressure {pressure} ppm",
+                seen.brake
+            );
+            if seen.brake < Brake::Shed.level() {
+                assert!(pressure > 500_000, "nobody cried wolf: {seen:#?}");
+                break;
+            }
+            // Others took a fifth of the machine and more.
+            assert!(busy > percent * 10 + cpus() as u64 * 200, "{seen:#?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
+    let _machine = MACHINE.lock().await;
+    let (tree, _pod) = tree("crowd");
+    let levels = [
+        (Brake::Shed, as_long(SHED_WITHIN)),
+        (Brake::Stop, as_long(STOP_WITHIN)),
+    ];
+    let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
+    loop {
+        assert!(Instant::now() < deadline, "much time is stolen all the time");
+        let mut braking = Braking::start(tree.mount()).await;
+        let began = Instant::now();
+        let crowd = spinners(16 * cpus(), None, braking.node.folder.path());
+        let (reached, stolen_milli) = braking.reach(began, levels).await;
+        drop(crowd);
+        println!("L2 and L3 after {reached:?}; {stolen_milli} milli-cores stolen at most");
+        if !reached.contains(&None) {
+            return;
+        }
+        assert!(
+            stolen_milli * 100 > MOST_STOLEN * cpus() as u64 * 1000,
+            "L2 and L3 after {reached:?}, to be within {levels:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_do() {
+    let _machine = MACHINE.lock().await;
+    let scanned = || Procfs::default().vmstat().expect("vmstat").scanned;
+    let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
+    loop {
+        assert!(
+            Instant::now() < deadline,
+            "the machine is short of memory or of time all the time"
+        );
+        let (tree, pod) = tree("memory");
+        let container = format!("{pod}/container");
+        tree.limit_memory(&pod, LIMIT_MIB);
+        let mut braking = Braking::start(tree.mount()).await;
+        let file = braking.node.folder.path().join("file");
+        let before = scanned();
+        // Writes what does not fit, so that it is the pod's, and reads it all the time; one beside it is killed for want of
+        // memory.
+        let reader = || {
+            let (file, bytes) = (file.display(), WANTED_MIB << 20);
+            let script =
+                format!("head -c {bytes} /dev/zero > {file}; while :; do cat {file} > /dev/null; done");
+            let mut reader = tree.script(&container, &script);
+            reader.begin();
+            reader
+        };
+        let reading = reader();
+        let mut hog = tree.hog(&container, WANTED_MIB);
+        hog.begin();
+        hog.await_kill();
+        let seen = braking.observe(Memory, Brake::Hold).await;
+        drop(reading);
+        let pressure = seen.most(|second| second.psi_mem_some_ppm.into());
+        let refaults = seen.most(|second| second.refault_mb_s);
+        println!(
+            "a pod at its limit: L{}, memory pressure {pressure} ppm, {refaults} MB/s refaulted",
+            seen.brake
+        );
+        if seen.brake > 0 {
+            assert!(scanned() > before, "{seen:#?}");
+            continue;
+        }
+        if pressure < 10_000 && refaults < 50 {
+            // Others left it too little time to read.
+            continue;
+        }
+
+        tree.limit_memory("kubepods", LIMIT_MIB);
+        tree.limit_memory(&pod, 1024);
+        let _reading = reader();
+        let began = Instant::now();
+        loop {
+            let now = braking.look(Memory).await;
+            if let Some((_, part)) = now.as_ref().filter(|(_, part)| part.brake > 0) {
+                println!(
+                    "all pods at their limit: L{} after {:?}",
+                    part.brake,
+                    began.elapsed()
+                );
+                return;
+            }
+            assert!(began.elapsed() < as_long(PRESSED_WITHIN), "no brake: {now:#?}");
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}

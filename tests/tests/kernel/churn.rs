@@ -1,0 +1,134 @@
+//! A million context switches and fifty thousand cgroups that come and go leave the agent as it was, part by part, and its
+//! numbers are numbers all the while.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{ops::Range, thread, time::Duration};
+
+use e2e::{
+    agent::{Node, Running},
+    held::{Held, Parts, growth, least},
+    kernel::LOOK_EVERY,
+    numbers::NumbersWatch,
+    pace::{as_many, happens_within},
+    pod_tree::PodTree,
+};
+use headroom_agent::status::Status;
+use headroom_testbed::{ping_pong, thread::last_cpu};
+use tokio::time::{Instant, sleep};
+
+/// Pods that are there at the same time.
+const AT_ONCE: u32 = 250;
+const CGROUPS: u64 = 50_000;
+const SWITCHES: u64 = 1_000_000;
+/// In so many equal parts, after each of which the agent rests and is looked at. What its allocator keeps for next time
+/// still grows for some of them, by less and less; what is lost grows in all.
+const ROUNDS: u32 = 8;
+/// What any part of the agent's memory may grow by in every round: a few bytes for each of its cgroups, less than is kept
+/// of anything.
+const LEAK_KIB: u64 = 16;
+/// What all of it may have grown by in the end: 40 bytes for each cgroup, less than a UID takes.
+const GROWTH_KIB: u64 = 2_000;
+
+/// Makes and removes pods, a crowd at a time, each with a UID of its own.
+fn come_and_go(tree: &PodTree, uids: Range<u32>) {
+    let cgroup = |uid: u32| format!("kubepods/burstable/pod{uid:08}-0000-4000-8000-000000000000");
+    for first in uids.clone().step_by(AT_ONCE as usize) {
+        let crowd = first..(first + AT_ONCE).min(uids.end);
+        crowd.clone().for_each(|uid| tree.add(&cgroup(uid)));
+        crowd.for_each(|uid| tree.remove(&cgroup(uid)));
+    }
+}
+
+/// Has tasks switch so often, or a few times more.
+fn switch(times: u64) {
+    let cpu = last_cpu().expect("a CPU");
+    let mut switches = 0;
+    while switches < times {
+        switches += ping_pong::round(cpu, Duration::from_millis(200))
+            .expect("switches")
+            .switches;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgroups() {
+    let node = Node::start().await;
+    let tree = PodTree::create("agent-churn");
+    tree.add("kubepods/burstable");
+    let mut agent = node
+        .agent_with(|options| {
+            "ebpf".clone_into(&mut options.source);
+            options.flags = vec![format!("--cgroup-root={}", tree.mount().display())];
+        })
+        .await;
+    agent.mode_until("FULL").await;
+    let numbers = NumbersWatch::begin(agent.admin);
+
+    // The first ones make room for those that follow.
+    let pods = u32::try_from(as_many(CGROUPS)).expect("few") / tree.hierarchies() / ROUNDS;
+    let took = churn(&tree, 0..pods, as_many(SWITCHES) / u64::from(ROUNDS));
+    let first = calm(&mut agent, None).await;
+    println!("after {pods} pods in {took:.1?}: {first}");
+    assert!(
+        first.descriptors["programs"] > 0 && first.descriptors["maps"] > 0,
+        "{first}"
+    );
+    let (mut before, mut growths) = (first.clone(), Vec::new());
+    for round in 1..=ROUNDS {
+        let took = churn(
+            &tree,
+            round * pods..(round + 1) * pods,
+            as_many(SWITCHES) / u64::from(ROUNDS),
+        );
+        let after = calm(&mut agent, Some(&first)).await;
+        let grown = growth(&before.memory_kib, &after.memory_kib);
+        println!("round {round} in {took:.1?}: {after}; grown by {grown:?}");
+        assert_eq!(
+            after.kernel_kib, first.kernel_kib,
+            "maps and programs stay as large as they are"
+        );
+        growths.push(grown);
+        before = after;
+    }
+    numbers.end().await;
+    let leaks: Parts = least(&growths)
+        .into_iter()
+        .filter(|(_, kib)| *kib > LEAK_KIB)
+        .collect();
+    assert!(
+        leaks.is_empty(),
+        "these grow in every round: {leaks:?} of {growths:?}"
+    );
+    assert!(
+        before.resident_kib() <= first.resident_kib() + GROWTH_KIB,
+        "{:?}: from {first} to {before}",
+        growth(&first.memory_kib, &before.memory_kib)
+    );
+}
+
+/// How long it took.
+fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) -> Duration {
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(move || come_and_go(tree, uids));
+        scope.spawn(move || switch(switches));
+    });
+    begin.elapsed()
+}
+
+/// What the agent holds when it has forgotten the last pods, has taken back what it shed, and has no more descriptors of
+/// any kind than before. A connection to its admin port may just be there.
+async fn calm(agent: &mut Running, before: Option<&Held>) -> Held {
+    let is_calm = |status: &Status| status.pods.tracked == 0 && status.mode == "FULL";
+    agent.status_until("calm without a pod", is_calm).await;
+    let deadline = Instant::now() + happens_within();
+    loop {
+        let held = Held::of(agent.process.pid());
+        let more = before.map(|before| growth(&before.descriptors, &held.descriptors));
+        if more.is_none_or(|more| more.is_empty()) {
+            return held;
+        }
+        assert!(Instant::now() < deadline, "{before:?} {held}");
+        sleep(LOOK_EVERY).await;
+    }
+}

@@ -1,0 +1,307 @@
+//! The hooks that fire rarely, on the running kernel: stalls, victims, cgroups; and what keeps the programs at work.
+#![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    process::Command,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use e2e::{
+    cgroup::Limited,
+    kernel::attach,
+    pace::{as_many, happens_within},
+    seccomp::{self, Command as Bpf},
+};
+use headroom_agent::{
+    gather::{Gatherer, Limits, POLL, Sample, Shed, Standing, Watch},
+    probe::{Health, Hook, KernelEvents, Options, Probe, Rare},
+    sample::{Origin, Sampler, clock::Clocks, procfs::Procfs, ring},
+};
+use headroom_domain::estimate::Profile;
+use headroom_testbed::{ping_pong, thread::last_cpu};
+use rustix::io::Errno;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// More tasks than a storm has at a time.
+const CROWD: u64 = 20_000;
+const POLL_NS: u64 = 250_000_000;
+const MS: Duration = Duration::from_millis(1);
+
+/// One test at a time: they count what happens on the whole machine.
+fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read(events: &mut KernelEvents) -> Rare {
+    events.read().unwrap()
+}
+
+#[test]
+fn every_hook_is_attached_on_this_kernel() {
+    let _machine = machine();
+    let probe = attach(&Options::default());
+    for verdict in probe.verdicts() {
+        assert_eq!(verdict.health, Health::Ok, "{verdict:?}");
+    }
+    assert_eq!(probe.verdicts().len(), Hook::ALL.len());
+}
+
+#[test]
+fn direct_reclaim_lasts_from_its_begin_to_its_end() {
+    let _machine = machine();
+    // Nothing on this machine is short of memory, so the programs run without their event.
+    let raw = Options {
+        typed: false,
+        ..Options::default()
+    };
+    let mut probe = attach(&raw);
+    let mut events = probe.take_events().unwrap();
+    let before = read(&mut events);
+    let begun = Instant::now();
+    probe.rehearse(Hook::ReclaimBegin, &[]).unwrap();
+    thread::sleep(20 * MS);
+    probe.rehearse(Hook::ReclaimEnd, &[]).unwrap();
+    let longest = begun.elapsed();
+    let after = read(&mut events);
+    let stalled = Duration::from_nanos(after.reclaim_ns - before.reclaim_ns);
+    assert_eq!(after.reclaims - before.reclaims, 1);
+    assert!(
+        stalled >= 19 * MS && stalled <= longest,
+        "{stalled:?} of at most {longest:?}"
+    );
+
+    probe.rehearse(Hook::ReclaimEnd, &[]).unwrap();
+    assert_eq!(
+        read(&mut events).reclaims,
+        after.reclaims,
+        "an end without a begin is none"
+    );
+}
+
+#[test]
+fn task_that_meets_its_limit_is_a_victim_and_no_stall_of_the_machine() {
+    let _machine = machine();
+    let mut probe = attach(&Options::default());
+    let mut events = probe.take_events().unwrap();
+    let limit = Limited::memory("headroom-events", 32 << 20);
+    let before = read(&mut events);
+    // Doubles a string until it is killed.
+    let script = format!(
+        "echo $$ > {}; x=0123456789abcdef; while :; do x=$x$x; done",
+        limit.procs().display()
+    );
+    let ended = Command::new("sh").args(["-c", &script]).status().unwrap();
+    assert!(!ended.success());
+    let after = read(&mut events);
+    assert_eq!(after.victims - before.victims, 1);
+    assert_eq!(after.reclaims, before.reclaims, "the machine had memory to spare");
+}
+
+#[test]
+fn cgroups_that_come_and_go_are_counted() {
+    let _machine = machine();
+    let mut probe = attach(&Options::default());
+    let mut events = probe.take_events().unwrap();
+    let before = read(&mut events);
+    for _ in 0..10 {
+        drop(Limited::memory("headroom-events-churn", 1 << 20));
+    }
+    let counted = read(&mut events).cgroup_changes - before.cgroup_changes;
+    assert!(counted >= 20, "{counted} changes");
+}
+
+/// A gatherer on the kernel source, as the agent makes it, that notices silence after a second.
+fn gatherer(mut probe: Probe) -> Gatherer {
+    let maps = probe.take_maps().unwrap();
+    let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns()).unwrap();
+    let files = Procfs::default();
+    Gatherer {
+        sampler: Sampler::new(Box::new(source), files.clone(), 4, Clocks::read()).unwrap(),
+        probe: Some(probe),
+        watch: Watch::new(Duration::from_secs(1), Duration::from_secs(60)),
+        limits: Limits {
+            hot_switches: as_many(Limits::HOT_SWITCHES),
+            ..Limits::of(&Profile::Demo.timing())
+        },
+        has_program_stats: false,
+        files,
+        cgroup_root: PathBuf::from("/nonexistent"),
+        timing: Profile::Production.timing(),
+    }
+}
+
+/// Runs it on a thread of its own until a sample is what is wanted, and returns all up to that one.
+fn samples_until(gatherer: Gatherer, may_bpf: bool, is_it: impl Fn(&Sample) -> bool) -> Vec<Sample> {
+    let (samples_tx, mut samples) = mpsc::channel(64);
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    let thread = thread::spawn(move || {
+        if !may_bpf {
+            seccomp::deny(&[Bpf::RawTracepointOpen, Bpf::LinkCreate], Errno::PERM);
+        }
+        gatherer.run(&samples_tx, &stopping);
+    });
+    // A hypervisor that takes the CPU for a moment begins ten seconds of switches anew.
+    let deadline = Instant::now() + 6 * happens_within();
+    let mut seen = Vec::new();
+    loop {
+        assert!(
+            Instant::now() < deadline,
+            "not among {} samples: {:?}",
+            seen.len(),
+            seen.last()
+        );
+        if let Ok(sample) = samples.try_recv() {
+            let is_last = is_it(&sample);
+            seen.push(sample);
+            if is_last {
+                break;
+            }
+        } else {
+            thread::sleep(POLL / 4);
+        }
+    }
+    stop.cancel();
+    thread.join().unwrap();
+    seen
+}
+
+fn switches(sample: &Sample) -> u64 {
+    sample.poll.as_ref().map_or(0, |poll| poll.counts.switches)
+}
+
+#[test]
+fn programs_that_were_detached_are_attached_anew_without_any_capability() {
+    let _machine = machine();
+    let mut probe = attach(&Options::default());
+    probe.detach();
+    let body = || {
+        headroom_agent::privilege::give_up(|| true);
+        let has_been_silent = Cell::new(false);
+        samples_until(gatherer(probe), true, |sample| {
+            let switches = switches(sample);
+            has_been_silent.set(has_been_silent.get() || (sample.poll.is_some() && switches == 0));
+            has_been_silent.get() && switches > 0
+        })
+    };
+    // Capabilities are each thread's own; the thread that gathers is started by this one.
+    let samples = thread::spawn(body).join().unwrap();
+    let again = Standing::Counting {
+        shed: Shed::Nothing,
+        relinked: 1,
+        verdicts: None,
+    };
+    assert_eq!(samples.last().unwrap().standing, Some(again));
+}
+
+#[test]
+fn programs_that_cannot_be_attached_anew_are_given_up_for_procfs() {
+    let _machine = machine();
+    let mut probe = attach(&Options::default());
+    probe.detach();
+    let samples = samples_until(gatherer(probe), false, |sample| {
+        sample
+            .poll
+            .as_ref()
+            .is_some_and(|poll| poll.origin == Origin::Procfs)
+    });
+    let Some(Standing::Lost(reason)) = &samples.last().unwrap().standing else {
+        panic!("{:?}", samples.last());
+    };
+    assert!(
+        reason.contains("no context switch for 1 s") && reason.contains("cannot be attached anew"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn fork_storm_leaves_every_number_possible() {
+    let _machine = machine();
+    let forks = as_many(4_000);
+    let storm = format!("i=0; while [ $i -lt {forks} ]; do (:) & (:); i=$((i+1)); done; wait");
+    let storm = Command::new("sh").args(["-c", &storm]).spawn().unwrap();
+    let (started, polls) = (Instant::now(), Cell::new(0));
+    let samples = samples_until(gatherer(attach(&Options::default())), true, |sample| {
+        polls.set(polls.get() + u32::from(sample.poll.is_some()));
+        polls.get() > 8 && started.elapsed() > Duration::from_secs(4)
+    });
+    let ended = storm.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    let polls: Vec<_> = samples.iter().filter_map(|sample| sample.poll.as_ref()).collect();
+    let mut until_ns = polls[0].counts.from_ns;
+    for poll in polls {
+        let counts = &poll.counts;
+        assert_eq!(counts.from_ns, until_ns, "stretches follow each other");
+        until_ns = counts.until_ns;
+        let length_ns = counts.until_ns - counts.from_ns;
+        assert!(counts.busy_ns <= length_ns * u64::from(poll.cpus), "{counts:?}");
+        // A wait is projected from one task in eight, and may have begun two polls ago.
+        assert!(counts.wait_ns <= CROWD * (length_ns + 2 * POLL_NS), "{counts:?}");
+        assert!(
+            counts.waits.percentile_us(1_000_000) <= 3 * 1_000_000,
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
+    let _machine = machine();
+    let cpu = last_cpu().unwrap();
+    let is_over = AtomicBool::new(false);
+    let counting = |shed| Some(Standing::counting(shed));
+    let samples = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                ping_pong::round(cpu, 100 * MS).unwrap();
+            }
+        });
+        let is_last = |sample: &Sample| {
+            if sample.standing == counting(Shed::WakeUps) {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            is_over.load(Ordering::Relaxed) && sample.standing == counting(Shed::Nothing)
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            samples_until(gatherer(attach(&Options::default())), true, is_last)
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        ended.unwrap()
+    });
+    let mut steps: Vec<_> = samples.into_iter().map(|sample| sample.standing).collect();
+    steps.dedup();
+    let way = [Shed::Nothing, Shed::To64, Shed::To512, Shed::WakeUps];
+    let back = way.iter().rev().skip(1);
+    let expected: Vec<_> = way.iter().chain(back).map(|shed| counting(*shed)).collect();
+    assert_eq!(steps, expected);
+}
+
+#[test]
+fn only_a_cpu_that_goes_is_a_change_of_cpus() {
+    let _machine = machine();
+    let raw = Options {
+        typed: false,
+        ..Options::default()
+    };
+    let mut probe = attach(&raw);
+    let mut events = probe.take_events().unwrap();
+    let before = read(&mut events).cpu_changes;
+    let step = |target: u64| [0, target];
+    // Modules run their callbacks for CPUs that are online and stay so; this is some state in between.
+    probe.rehearse(Hook::CpuhpEnter, &step(150)).unwrap();
+    probe.rehearse(Hook::CpuhpExit, &step(150)).unwrap();
+    assert_eq!(read(&mut events).cpu_changes, before);
+    probe.rehearse(Hook::CpuhpEnter, &step(0)).unwrap();
+    probe.rehearse(Hook::CpuhpExit, &step(0)).unwrap();
+    assert_eq!(read(&mut events).cpu_changes, before + 2);
+}

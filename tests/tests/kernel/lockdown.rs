@@ -1,0 +1,55 @@
+//! The agent on a kernel that is locked down for confidentiality, where nobody may read the kernel's memory by helper, root
+//! included.
+//!
+//! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
+#![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
+
+use std::fs;
+
+use e2e::confined::{Confined, TWO_CAPABILITIES};
+use headroom_agent::{
+    probe::{Options, Probe},
+    status::Status,
+};
+use headroom_proto::v1alpha1::Mode;
+
+/// The kernel says `none integrity [confidentiality]`: what is in brackets holds.
+fn assert_locked_down() {
+    let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap();
+    assert!(state.contains("[confidentiality]"), "{state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a kernel that is locked down: cargo xtask test --vm"]
+async fn agent_on_a_locked_down_kernel_misses_nothing_since_typed_programs_read_without_a_helper() {
+    assert_locked_down();
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    for program in &status.programs {
+        assert_eq!(program.flavour.as_deref(), Some("typed"), "{program:?}");
+    }
+    let counts = |status: &Status| {
+        status
+            .measured
+            .is_some_and(|measured| measured.switches_per_s > 0 && measured.cpu_busy_milli > 0)
+    };
+    confined
+        .agent
+        .status_until("a second with switches", counts)
+        .await;
+}
+
+#[test]
+#[ignore = "needs a kernel that is locked down: cargo xtask test --vm"]
+fn raw_twins_read_by_helper_and_are_refused_on_a_locked_down_kernel() {
+    assert_locked_down();
+    let raw = Options {
+        typed: false,
+        ..Options::default()
+    };
+    let error = Probe::load(&raw).map(drop).unwrap_err();
+    let verdicts = error.verdicts();
+    let switch = verdicts.last().unwrap();
+    let log = switch.verifier_log.as_deref().unwrap();
+    assert!(log.contains("bpf_probe_read"), "{switch:?}");
+}

@@ -1,0 +1,207 @@
+//! The real agent whose measurement is taken away while it runs, or refused by the verifier: what it does about it, and
+//! that it says so everywhere.
+#![cfg(target_arch = "x86_64")]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use e2e::{
+    confined::{Confined, TWO_CAPABILITIES},
+    held::links_of,
+    intruder,
+    kernel_types::KernelTypes,
+    seccomp,
+};
+use headroom_agent::{
+    probe::{Health, Hook},
+    status::Status,
+};
+use headroom_proto::v1alpha1::Mode;
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// How often programs were linked anew.
+const RELINKS: &str = "headroom_agent_relinks_total";
+
+fn switches(status: &Status) -> u64 {
+    status.measured.map_or(0, |measured| measured.switches_per_s)
+}
+
+/// An agent with two capabilities that counts.
+async fn counting() -> Confined {
+    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let counts = |status: &Status| status.mode == "FULL" && switches(status) > 0;
+    confined.agent.status_until("FULL, with switches", counts).await;
+    assert_eq!(links(&confined), Hook::ALL.len());
+    confined
+}
+
+fn links(confined: &Confined) -> usize {
+    links_of(confined.agent.process.pid()).len()
+}
+
+/// Takes its links to these hooks away and waits until it has made new ones.
+async fn relinked(confined: &mut Confined, hooks: &[Hook]) {
+    let is_meant = |tracepoint: &str| hooks.iter().any(|hook| hook.tracepoint() == tracepoint);
+    let taken = intruder::take_links(confined.agent.process.pid(), is_meant);
+    assert_eq!(taken, hooks.len());
+    confined
+        .agent
+        .until("new links", async |agent, status| {
+            agent.counted(RELINKS).await == 1 && switches(status) > 0
+        })
+        .await;
+    assert_eq!(links(confined), Hook::ALL.len());
+}
+
+/// Makes sure that all programs have failed for a reason that contains these words, wherever it can be looked up.
+async fn all_failed(confined: &Confined, status: &Status, words: &[&str]) {
+    confined.all_hooks_are(status, Health::Failed, words).await;
+    assert_eq!(links(confined), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
+    let mut confined = counting().await;
+    relinked(&mut confined, &Hook::ALL).await;
+    let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert!(
+        status.programs.iter().all(|program| program.health == "ok"),
+        "{status:?}"
+    );
+    assert_eq!(confined.agent.warnings("are attached anew"), 1);
+    let void = r#"headroom_agent_frames_total{result="void"}"#;
+    assert!(
+        confined.agent.counted(void).await > 0,
+        "what was missed is not guessed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
+    let mut confined = counting().await;
+    relinked(&mut confined, &Hook::WAKE_UPS).await;
+    confined.says_mode(Mode::Full, &["no signal is missing"]).await;
+    assert_eq!(confined.agent.warnings("the kernel's link of the program for"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
+    let mut confined = counting().await;
+    relinked(&mut confined, &Hook::ALL).await;
+    intruder::take_links(confined.agent.process.pid(), |_| true);
+    let words = [
+        "somebody took away the kernel's link of the program for",
+        "although they were attached anew before",
+        "restart the agent",
+    ];
+    let status = confined.says_everywhere(&words).await;
+    all_failed(&confined, &status, &words).await;
+    assert_eq!(confined.agent.counted(RELINKS).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
+    let mut confined = counting().await;
+    let pid = confined.agent.process.pid();
+    // Nor can it ask whether they are there: it learns it from the silence.
+    let commands = [
+        seccomp::Command::ObjectInfo,
+        seccomp::Command::RawTracepointOpen,
+        seccomp::Command::LinkCreate,
+    ];
+    intruder::deny(pid, &commands, Errno::PERM);
+    intruder::take_links(pid, |_| true);
+    let words = [
+        "no context switch for 10 s",
+        "cannot be attached anew",
+        "not permitted",
+        "no lockdown, seccomp or LSM rule against bpf()",
+        "restart the agent",
+    ];
+    let status = confined.says_everywhere(&words).await;
+    all_failed(&confined, &status, &words).await;
+    assert_eq!(confined.agent.counted(RELINKS).await, 0, "none was made");
+    let measures = |now: &Status| {
+        let until = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
+        until(now) > until(&status) && now.source == "procfs"
+    };
+    confined.agent.status_until("it measures on", measures).await;
+}
+
+/// An agent to which the kernel's types are described otherwise than they are.
+async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (Confined, TempDir) {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("vmlinux");
+    let mut types = KernelTypes::read();
+    change(&mut types);
+    types.write(&path);
+    let script = format!(
+        r#"mount --bind {} /sys/kernel/btf/vmlinux && exec "$0" "$@""#,
+        path.display()
+    );
+    let confined = Confined::start(&["unshare", "--mount", "sh", "-c", &script]).await;
+    (confined, folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_everywhere() {
+    // A pid where there is a pointer: the raw twin would read half an address, and nobody would know.
+    let (mut confined, _types) = misled(|types| types.put("task_struct", "pid", "stack")).await;
+    let words = [
+        "attach to sched_switch",
+        "refused by the verifier",
+        "not used",
+        "please report the verifier's log",
+    ];
+    let status = confined.says_everywhere(&words).await;
+    all_failed(&confined, &status, &[]).await;
+
+    let log = "cannot access ptr member stack";
+    for hook in [Hook::SchedWakeup, Hook::SchedWakeupNew, Hook::SchedSwitch] {
+        let name = hook.tracepoint();
+        let program = status.programs.iter().find(|program| program.hook == name);
+        let verdict = program.and_then(|program| program.verifier_log.as_deref());
+        let verdict = verdict.unwrap_or_default();
+        assert!(verdict.contains(log) && verdict.len() <= 4096, "{program:?}");
+    }
+    let reclaim = &status.programs[0];
+    assert_eq!(reclaim.verifier_log, None, "it reads nothing of a task");
+    assert!(
+        reclaim
+            .reason
+            .as_deref()
+            .is_some_and(|reason| reason.contains("without sched_switch")),
+        "{reclaim:?}"
+    );
+
+    let table = confined.node.ask(&["status"]).expect("a table");
+    assert!(
+        table.contains("the kernel's verifier refused the program for") && table.contains(log),
+        "{table}"
+    );
+    let shown = confined.node.json("status").expect("the status");
+    let switch = shown["programs"]
+        .as_array()
+        .expect("programs")
+        .last()
+        .expect("one");
+    let last = status.programs.last().expect("one");
+    assert_eq!(switch["verifier_log"].as_str(), last.verifier_log.as_deref());
+    let told = confined.agent.log();
+    let told = told
+        .lines()
+        .filter(|line| line.contains("sched_switch") && line.contains("not attached") && line.contains(log));
+    assert_eq!(told.count(), 1, "{}", confined.agent.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offset_that_is_not_found_is_not_guessed() {
+    let (mut confined, _types) = misled(|types| types.rename("sum_exec_runtime", "sum_exec_runtimf")).await;
+    let words = ["`struct task_struct` has no field `se.sum_exec_runtime`"];
+    let remedy = "please report it with the kernel's version: nothing is guessed";
+    let status = confined.says_everywhere(&[words[0], remedy]).await;
+    // This kernel does not have what the programs would read.
+    confined.all_hooks_are(&status, Health::Unsupported, &words).await;
+    assert_eq!(links(&confined), 0, "none was tried");
+    let untried = confined.agent.warnings("kernel program not attached");
+    assert_eq!(untried, 0, "one cause is not said ten times");
+}

@@ -1,0 +1,171 @@
+//! Advice from a real Prometheus server that is fed by the simulator of `bench estimator`: the same figures as the simulator's
+//! own, although all that it knows went through scrapes, counters and PromQL.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::{ffi::OsString, fs, path::Path, process::Command};
+
+use clap::Parser;
+use e2e::{prometheus::Prometheus, stand::programs};
+use headroom_simulator::{Estimator, PAST_FROM_S};
+use serde_json::Value;
+
+/// A node of each mean use, and days enough for the ratio to stand and for a day to follow decisions.
+const DAYS: u64 = 5;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    bench: Estimator,
+}
+
+/// Simulates, and gives the rows of what ours makes of the past that is written to `file`.
+fn simulated(file: &Path) -> Vec<Value> {
+    let options =
+        format!("estimator --nodes 4 --days {DAYS} --seed 7 --policy headroom --loop open --openmetrics");
+    let words = options.split(' ').map(Into::into).chain([file.into()]);
+    let words: Vec<OsString> = words.collect();
+    let report = Line::parse_from(words).bench.run().expect("simulate");
+    let report = serde_json::to_value(report).expect("JSON");
+    report["past"].as_array().expect("rows").clone()
+}
+
+fn advised(cli: &Path, flags: &[&str]) -> Value {
+    let output = Command::new(cli)
+        .env_clear()
+        .args(["advise", "-o", "json"])
+        .args(flags)
+        .output()
+        .expect("run the CLI");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// The figures of a pool's CPU.
+fn pool<'a>(advice: &'a Value, name: &Value) -> &'a Value {
+    let mut pools = advice["pools"].as_array().expect("pools").iter();
+    let found = pools.find(|pool| pool["name"] == *name);
+    &found.expect("the pool")["cpu"]
+}
+
+/// How far figures may differ: ratios in cents, what is gained of raw allocatable and which frames are saturated in ppm, decisions
+/// in number.
+struct Tolerance {
+    ratio: f64,
+    gained: f64,
+    saturated: f64,
+    decisions: f64,
+}
+
+/// Means of five minutes are what the simulator has. What is left is that cores come as decimal fractions of seconds.
+const BY_FRAME: Tolerance = Tolerance {
+    ratio: 0.0,
+    gained: 50.0,
+    saturated: 0.0,
+    decisions: 0.0,
+};
+/// The query's window of two minutes that ends a minute into a frame has half of it in the frame before. Where that was the
+/// busier one, the frame's peak comes out as the mean of both: the highest peak of a day stays what it was, while some frames
+/// after busy ones count as saturated (here 3 of 1152), and a ratio moves a frame earlier or later.
+const BY_MINUTE: Tolerance = Tolerance {
+    ratio: 1.0,
+    gained: 300.0,
+    saturated: 4000.0,
+    decisions: 1.0,
+};
+
+fn assert_close(advised: &Value, own: &Value, tolerance: &Tolerance) {
+    assert_eq!(advised["frames"], own["frames"], "{advised} {own}");
+    for (figure, most) in [
+        ("ratio_p5_cents", tolerance.ratio),
+        ("ratio_p50_cents", tolerance.ratio),
+        ("ratio_p95_cents", tolerance.ratio),
+        ("gained_ppm", tolerance.gained),
+        ("saturated_ppm", tolerance.saturated),
+        ("would_saturate_ppm", tolerance.saturated),
+        ("judged", tolerance.decisions),
+    ] {
+        let difference = (number(&advised[figure]) - number(&own[figure])).abs();
+        assert!(
+            difference <= most,
+            "{figure}: {advised}, and of the simulator {own}"
+        );
+    }
+    // In decisions, of those that were judged; none without any. A share in ppm is cut off.
+    let missed = |row: &Value| row["missed_ppm"].as_f64().unwrap_or(0.0) * number(&row["judged"]) / 1e6;
+    let difference = (missed(advised) - missed(own)).abs();
+    assert!(
+        difference <= tolerance.decisions + 0.01,
+        "missed: {advised}, and of the simulator {own}"
+    );
+}
+
+#[tokio::test]
+async fn advice_is_what_the_simulators_own_estimator_gives() {
+    let cli = programs().await.cli;
+    let folder = tempfile::tempdir().expect("folder");
+    let (file, page) = (folder.path().join("past.om"), folder.path().join("advice.html"));
+    let rows = simulated(&file);
+    let server = Prometheus::over_file(&file).await;
+    let (until, days) = ((PAST_FROM_S + DAYS * 86_400).to_string(), DAYS.to_string());
+    let html = page.display().to_string();
+    let flags = [
+        "--prometheus",
+        &server.url,
+        "--until",
+        &until,
+        "--days",
+        &days,
+        "--pool-label",
+        "label_pool",
+    ];
+    let advice = advised(&cli, &[&flags[..], &["--html", &html]].concat());
+    let (level, bursty): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["cv"] == 0.0);
+    assert_eq!((level.len(), bursty.len()), (4, 4), "{rows:?}");
+    assert!(
+        number(&level[0]["gained_ppm"]) > 100_000.0,
+        "there is something to compare: {rows:?}"
+    );
+    let by_frame = [
+        "--step-seconds",
+        "300",
+        "--query",
+        r#"node-cpu=sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[5m]))"#,
+    ];
+    let by_frame = advised(&cli, &[&flags[..], &by_frame].concat());
+    for own in level {
+        assert_close(pool(&by_frame, &own["pool"]), own, &BY_FRAME);
+        assert_close(pool(&advice, &own["pool"]), own, &BY_MINUTE);
+    }
+    // What the caveat says: an agent sees the bursts that averages hide, and gives less.
+    for own in bursty {
+        let advised = pool(&advice, &own["pool"]);
+        for figure in ["ratio_p50_cents", "gained_ppm"] {
+            assert!(
+                number(&own[figure]) <= number(&advised[figure]),
+                "{figure}: {advised} {own}"
+            );
+        }
+    }
+
+    let text = fs::read_to_string(&page).expect("the page");
+    // Four plots of all pools, a day of each, and the nodes that need less.
+    assert_eq!(text.matches("<svg").count(), 4 + 4 + 1);
+    assert!(text.contains("from 2023-11-09T00:00:00Z to 2023-11-14T00:00:00Z"));
+    for foreign in ["http", "src=", "href=", "<script", "NaN"] {
+        assert!(!text.contains(foreign), "{foreign}");
+    }
+    advised(&cli, &[&flags[..], &["--html", &html]].concat());
+    assert_eq!(
+        fs::read_to_string(&page).expect("the page"),
+        text,
+        "the same past, the same bytes"
+    );
+}

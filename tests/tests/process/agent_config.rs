@@ -1,0 +1,231 @@
+//! A configuration file under a running agent: what changes at once, what waits for a restart, what is refused.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{fs, path::PathBuf};
+
+use e2e::{
+    agent::{ANY_PORT, Node, Running},
+    hint_server::{Heard, HintServer, this_machine},
+};
+use headroom_agent::status::{Status, StreamState};
+use headroom_proto::v1alpha1::{Amounts, Pods};
+
+async fn agent(node: &Node, servers: &[&HintServer], flags: Vec<String>) -> Running {
+    // Without a flag for the kernel's statistics, so that the file has a say.
+    node.agent_under(&["env"], |options| {
+        "procfs".clone_into(&mut options.source);
+        options.servers = servers.iter().map(|server| server.address).collect();
+        options.flags = flags;
+    })
+    .await
+}
+
+fn config(node: &Node, text: &str) -> PathBuf {
+    let folder = node.folder.path();
+    let (path, new) = (folder.join("agent.yaml"), folder.join("new.yaml"));
+    fs::write(&new, text).expect("write");
+    fs::rename(new, &path).expect("rename");
+    path
+}
+
+fn open(status: &Status) -> usize {
+    let streams = status.streams.iter();
+    streams.filter(|stream| stream.state == StreamState::Open).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_change_changes_at_once_and_the_rest_is_named() {
+    let node = Node::start().await;
+    let second = node.another_server(ANY_PORT).await;
+    let path = config(&node, "publishFanout: 1\n");
+    let flags = vec!["--config".to_owned(), path.display().to_string()];
+    let mut agent = agent(&node, &[&node.server, &second], flags).await;
+    agent
+        .until("one stream", async |_, status| {
+            (status.streams.len(), open(status)) == (1, 1)
+        })
+        .await;
+    let kept = agent.status().await.expect("status").streams[0].peer;
+
+    config(
+        &node,
+        "publishFanout: 2\nlogFilter: info,headroom_agent=debug\nprogramStats: true\n",
+    );
+    agent
+        .until("two streams", async |_, status| open(status) == 2)
+        .await;
+    let text = agent.log();
+    let waiting = text.lines().filter(|line| line.contains("is started again"));
+    let waiting: Vec<_> = waiting.collect();
+    assert!(
+        waiting.len() == 1 && waiting[0].contains("programStats"),
+        "{waiting:?}"
+    );
+    let lost = text
+        .lines()
+        .filter(|line| line.contains("no stream to hint server"));
+    assert_eq!(lost.count(), 0, "the stream to {kept} stays open: {text}");
+
+    let reloaded = agent
+        .counted(r#"headroom_config_reloads_total{result="loaded"}"#)
+        .await;
+    assert_eq!(reloaded, 1);
+    config(&node, "publishFanout: 1\npublishFanOut: 1\n");
+    agent
+        .until("a refusal", async |agent, _| {
+            agent
+                .counted(r#"headroom_config_reloads_total{result="failed"}"#)
+                .await
+                == 1
+        })
+        .await;
+    let status = agent.status().await.expect("status");
+    assert_eq!(open(&status), 2, "what was in force stays in force");
+    let text = agent.log();
+    let told = text
+        .lines()
+        .filter(|line| line.contains("new configuration refused"));
+    let told: Vec<_> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].contains("publishFanOut: unknown field"),
+        "{told:?}"
+    );
+    assert!(!text.contains('\x1b'), "colours for nobody: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_eviction_threshold_counts_at_once() {
+    let mut node = Node::start().await;
+    let path = config(&node, "evictionHardMemory: 0\n");
+    let flags = vec!["--config".to_owned(), path.display().to_string()];
+    let mut agent = agent(&node, &[&node.server], flags).await;
+    agent.mode_until("PROC").await;
+    let begun = agent.status().await.expect("status");
+    assert!(
+        begun.resources.iter().all(|resource| resource.brake < 3),
+        "{begun:?}"
+    );
+    // There is never more above all memory.
+    config(&node, "evictionHardMemory: 100%\n");
+    let is_short = |heard: &Heard| {
+        let memory = heard.report.resources.get(1);
+        memory.is_some_and(|memory| {
+            memory.brake == 3 && memory.reasons.iter().any(|why| why == "memory-available")
+        })
+    };
+    node.server.report_until("memory is stopped", is_short).await;
+    assert_eq!(agent.lines("is started again"), 0, "{}", agent.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flag_hides_what_the_file_says() {
+    let node = Node::start().await;
+    let second = node.another_server(ANY_PORT).await;
+    let path = config(&node, "{}");
+    let flags = ["--publish-fanout", "1", "--config", &path.display().to_string()];
+    let flags = flags.map(ToOwned::to_owned).to_vec();
+    let mut agent = agent(&node, &[&node.server, &second], flags).await;
+    agent
+        .until("one stream", async |_, status| open(status) == 1)
+        .await;
+    config(&node, "publishFanout: 2\nsource: auto\nlogFilter: debug\n");
+    agent
+        .until("the file is read", async |agent, _| {
+            agent
+                .counted(r#"headroom_config_reloads_total{result="loaded"}"#)
+                .await
+                == 1
+        })
+        .await;
+    agent
+        .until("more is logged", async |agent, _| agent.log().contains("DEBUG"))
+        .await;
+    let status = agent.status().await.expect("status");
+    assert_eq!(status.streams.len(), 1, "the flag wins");
+    assert!(
+        !agent.log().contains("is started again"),
+        "the source is a flag's"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_meant_ends_the_agent_with_its_path() {
+    let node = Node::start().await;
+    let second = node.another_server(ANY_PORT).await;
+    let path = config(&node, "webhookAddr: [a.svc]\nsampling: {shift: 3}\n");
+    let flags = vec!["--config".to_owned(), path.display().to_string()];
+    let mut agent = agent(&node, &[&node.server, &second], flags).await;
+    let text = agent.ended_log().await;
+    assert!(
+        text.contains("--config") && text.contains("agent.yaml:2:1: sampling: unknown field"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
+    let mut node = Node::start().await;
+    let listener = std::net::TcpListener::bind(ANY_PORT).expect("bind");
+    node.server.address = listener.local_addr().expect("its address");
+    let mut agent = agent(&node, &[&node.server], vec!["--log-filter=debug".to_owned()]).await;
+    let seen = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
+    agent
+        .until("a measurement", async |_, status| seen(status) > 0)
+        .await;
+    let began = agent.status().await.expect("status");
+    // Three seconds of measurements while the first attempt is still waiting for an answer.
+    agent
+        .until("it measures on", async |_, status| {
+            seen(status) >= seen(&began) + 3_000_000_000
+        })
+        .await;
+    agent
+        .until("the attempt is given up", async |_, status| {
+            status.streams.iter().any(|stream| stream.last_problem.is_some())
+        })
+        .await;
+    let log = agent.log();
+    assert!(!log.contains("a sample was lost"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_tells_nonsense_is_counted_said_once_and_measured_on() {
+    // As a negative number looks to who takes it for an unsigned one.
+    let amounts = Some(Amounts {
+        cpu_milli: u64::MAX - 999,
+        memory_bytes: 1 << 30,
+    });
+    let pods = Pods {
+        raw_allocatable: amounts,
+        ..this_machine()
+    };
+    let node = Node::with_pods(pods).await;
+    let mut agent = agent(&node, &[&node.server], Vec::new()).await;
+    let invalid = r#"headroom_agent_directives_total{kind="invalid"}"#;
+    agent
+        .until("it is counted", async |agent, _| {
+            agent.counted(invalid).await == 1
+        })
+        .await;
+    // A new token is shown on a new stream, on which the server says the same again.
+    fs::write(node.folder.path().join("agent-n1.token"), "another\n").expect("rotate");
+    agent
+        .until("it is counted again", async |agent, _| {
+            agent.counted(invalid).await == 2
+        })
+        .await;
+    let text = agent.log();
+    let told = text.lines().filter(|line| line.contains("unusable directive"));
+    let told: Vec<_> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].contains("raw_allocatable.cpu"),
+        "{told:?}"
+    );
+    let seen = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
+    let before = seen(&agent.status().await.expect("status"));
+    agent
+        .until("it measures on", async |_, status| {
+            open(status) == 1 && status.mode == "BLIND" && seen(status) > before
+        })
+        .await;
+}

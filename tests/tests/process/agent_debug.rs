@@ -1,0 +1,224 @@
+//! The real CLI against the socket of real agents, on the kernel programs and on procfs: every question, and what is
+//! said when there is nobody to ask.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    process::Stdio,
+    time::Duration,
+};
+
+use e2e::{
+    agent::{Node, Running},
+    hint_server::this_machine,
+};
+use headroom_agent::status::Status;
+use headroom_proto::v1alpha1::{PodRequest, Pods, Qos};
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// A pod without a cgroup.
+const POD: &str = "00000000-0000-4000-8002-000000000001";
+
+/// A node whose server tells of the pod.
+async fn node() -> Node {
+    let pod = PodRequest {
+        uid: POD.to_owned(),
+        cpu_milli: 250,
+        memory_bytes: 1 << 30,
+        qos: Qos::Burstable.into(),
+        deleting: false,
+    };
+    Node::with_pods(Pods {
+        pods: vec![pod],
+        ..this_machine()
+    })
+    .await
+}
+
+fn signal<'a>(signals: &'a Value, name: &str) -> &'a Value {
+    let signals = signals.as_array().expect("signals");
+    let found = signals.iter().find(|signal| signal["name"] == name);
+    found.unwrap_or_else(|| panic!("no signal {name}"))
+}
+
+/// Observations of the histogram of that metric.
+fn observations(histograms: &Value, metric: &str) -> u64 {
+    let mut all = histograms.as_array().expect("histograms").iter();
+    let histogram = all.find(|histogram| histogram["metric"] == metric).expect(metric);
+    let buckets = histogram["buckets"].as_array().expect("buckets");
+    buckets
+        .iter()
+        .map(|bucket| bucket["count"].as_u64().expect("a count"))
+        .sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_question_is_answered_from_the_kernel_programs() {
+    let node = node().await;
+    let agent = node.agent("ebpf").await;
+    let status = node
+        .json_until("status", "FULL, and an answer to a report", |status| {
+            status["mode"] == "FULL" && status["streams"][0]["last_ack"]["verdict"] == "accepted"
+        })
+        .await;
+    assert_eq!(
+        (&status["node"], &status["source"]),
+        (&"n1".into(), &"ebpf".into())
+    );
+    // The same as on the admin port.
+    let page = agent.status().await.expect("status");
+    assert_eq!(status["boot_id"], page.boot_id.as_str());
+    assert_eq!(status["mode_sentence"], page.mode_sentence.as_str());
+    let names: Vec<_> = page.signals.iter().map(|signal| signal.name.as_str()).collect();
+    let shown = status["signals"].as_array().expect("signals");
+    let shown: Vec<_> = shown
+        .iter()
+        .filter_map(|signal| signal["name"].as_str())
+        .collect();
+    assert_eq!(shown, names);
+
+    let signals = node
+        .json_until("signals", "switches", |signals| {
+            signal(signals, "switches")["value"].as_u64() > Some(0)
+        })
+        .await;
+    for name in ["cpu-busy", "sigma8", "run-queue-p99", "memory-available"] {
+        assert_eq!(signal(&signals, name)["health"], "ok", "{signals:#}");
+    }
+    let pods = node.json("pods").expect("pods");
+    let told = pods
+        .as_array()
+        .expect("pods")
+        .iter()
+        .find(|pod| pod["uid"] == POD);
+    let told = told.expect("the pod that the server tells of");
+    assert_eq!(
+        (&told["request"]["cpu_milli"], &told["used"]),
+        (&250.into(), &Value::Null)
+    );
+    let histograms = node
+        .json_until("histogram", "waits and blocks", |histograms| {
+            observations(histograms, "headroom_agent_runq_wait_seconds") > 0
+                && observations(histograms, "headroom_agent_cpu_block_use_ratio") > 10
+        })
+        .await;
+    let (windows, blocks) = (
+        observations(&histograms, "headroom_agent_cpu_window_use_ratio"),
+        observations(&histograms, "headroom_agent_cpu_block_use_ratio"),
+    );
+    assert!(
+        windows >= blocks * 16,
+        "{windows} windows in {blocks} blocks of 16"
+    );
+    for question in ["status", "signals", "pods", "histogram"] {
+        let table = node.ask(&[question]).expect("a table");
+        assert!(table.lines().count() > 1 && !table.contains('\x1b'), "{table}");
+    }
+    agent.end().await;
+    assert!(!node.socket().exists(), "the socket goes with the agent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn procfs_says_which_signals_are_missing_and_why() {
+    let node = node().await;
+    let _agent = node.agent("procfs").await;
+    let signals = node
+        .json_until("signals", "a measurement", |signals| {
+            signal(signals, "cpu-busy")["value"].is_u64()
+        })
+        .await;
+    let sigma8 = signal(&signals, "sigma8");
+    assert_eq!(
+        (&sigma8["health"], &sigma8["value"]),
+        (&"unsupported".into(), &Value::Null)
+    );
+    let missing = sigma8["missing"].as_str().unwrap_or_default();
+    assert!(
+        missing.ends_with("--source procfs; start it with --source auto to have kernel programs count"),
+        "{missing}"
+    );
+    assert_eq!(signal(&signals, "cpu-busy")["source"], "/proc/stat");
+    let histograms = node.json("histogram").expect("histograms");
+    assert_eq!(observations(&histograms, "headroom_agent_runq_wait_seconds"), 0);
+    node.json_until("status", "PROC", |status| status["mode"] == "PROC")
+        .await;
+    let status = node.ask(&["status"]).expect("status");
+    assert!(
+        status.contains("--source procfs") && status.contains("no kernel programs"),
+        "{status}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_until_the_agent_ends() {
+    let node = node().await;
+    let agent = node.agent("procfs").await;
+    node.json_until("status", "an answer", |_| true).await;
+    let mut watch = node
+        .command(&["watch", "-o", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("watch");
+    let lines = BufReader::new(watch.stdout.take().expect("its output")).lines();
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.expect("a line")).expect("JSON"));
+    let began = Instant::now();
+    let seen: Vec<_> = lines
+        .by_ref()
+        .take(4)
+        .map(|status| status["mode"].clone())
+        .collect();
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "{seen:?} came in {:?}, though a status comes at most once a second",
+        began.elapsed()
+    );
+    agent.end().await;
+    lines.for_each(drop);
+    let told = watch.wait_with_output().expect("its end");
+    assert_eq!(told.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("the agent has ended"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_agent_leaves_is_explained_and_taken_over() {
+    let node = node().await;
+    let nobody = node.ask(&["status"]).expect_err("there is no agent");
+    assert!(nobody.contains("--debug-socket"), "{nobody}");
+
+    let mut agent = node.agent("procfs").await;
+    node.json_until("status", "an answer", |_| true).await;
+    let mode = fs::metadata(node.socket())
+        .expect("the socket")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let inode = fs::metadata(node.socket()).expect("the socket").ino();
+
+    // A second agent with the same socket measures without.
+    let mut second = node.agent("procfs").await;
+    let is_told = async |second: &Running, _: &Status| {
+        let log = second.log();
+        log.contains("--debug-socket") && log.contains("second agent")
+    };
+    second.until("it says so", is_told).await;
+    drop(second);
+    assert_eq!(fs::metadata(node.socket()).expect("the socket").ino(), inode);
+    node.json("status").expect("the first goes on");
+
+    agent.process.signal(Signal::KILL).expect("kill");
+    agent.ended_log().await;
+    let dead = node.ask(&["status"]).expect_err("it was killed");
+    assert!(dead.contains("nobody listens at"), "{dead}");
+    let _next = node.agent("procfs").await;
+    node.json_until("status", "an answer of the next", |_| true).await;
+}

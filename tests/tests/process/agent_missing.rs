@@ -1,0 +1,230 @@
+//! The real `headroom-agent` process where something that it reads is missing or odd: it counts, says so once, and samples
+//! on. Its cgroup hierarchies are made up here.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use e2e::agent::{Node, Running};
+use headroom_agent::status::{SignalStatus, Status};
+use tempfile::TempDir;
+
+/// A mount of cgroup hierarchies that is made of plain files.
+struct Tree(TempDir);
+
+impl Tree {
+    /// An empty one.
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("write");
+        self
+    }
+
+    fn folder(&self, name: &str) -> &Self {
+        fs::create_dir_all(self.path(name)).expect("folders");
+        self
+    }
+
+    /// A unified hierarchy with kubepods in it.
+    fn unified() -> Self {
+        let tree = Self::new();
+        tree.write("cgroup.controllers", "cpu memory\n")
+            .write("kubepods/memory.current", "4096\n")
+            .write(
+                "kubepods/memory.stat",
+                "anon 4096\nactive_file 0\ninactive_file 0\n",
+            );
+        tree
+    }
+}
+
+/// An agent whose cgroups are these.
+async fn agent(node: &Node, tree: &Path) -> Running {
+    node.agent_with(|options| {
+        "procfs".clone_into(&mut options.source);
+        options.flags.push(format!("--cgroup-root={}", tree.display()));
+    })
+    .await
+}
+
+fn measured_until(status: &Status) -> u64 {
+    status.measured.map_or(0, |measured| measured.until_ns)
+}
+
+fn signal(status: &Status, name: &str) -> SignalStatus {
+    let mut signals = status.signals.iter();
+    signals
+        .find(|signal| signal.name == name)
+        .expect("a signal")
+        .clone()
+}
+
+/// Waits until two more seconds were measured.
+async fn goes_on(agent: &mut Running) -> Status {
+    let before = measured_until(&agent.status().await.expect("status"));
+    let later = |status: &Status| measured_until(status) >= before + 2_000_000_000;
+    agent.status_until("it samples on", later).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_server_is_blind_and_says_so_once() {
+    let node = Node::start().await;
+    let mut agent = node
+        .agent_with(|options| {
+            "procfs".clone_into(&mut options.source);
+            // Nobody listens there.
+            options.servers = vec![([127, 0, 0, 1], 1).into()];
+        })
+        .await;
+    let measures = |status: &Status| measured_until(status) > 0;
+    let status = agent.status_until("a measurement", measures).await;
+    assert_eq!(status.mode, "BLIND");
+    assert!(
+        status
+            .mode_sentence
+            .starts_with("no hint server has told about this node yet"),
+        "{}",
+        status.mode_sentence
+    );
+    assert_eq!(agent.counted(r#"headroom_agent_mode{mode="BLIND"}"#).await, 1);
+    for sentence in [&status.mode_sentence, "CPU use comes from /proc/stat"] {
+        assert_eq!(agent.lines(sentence), 1, "{}", agent.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
+    let (node, tree) = (Node::start().await, Tree::unified());
+    tree.folder("kubepods/pod").folder("kubepods/pod..%2f..");
+    let mut agent = agent(&node, tree.0.path()).await;
+    agent
+        .status_until("both are counted", |status| status.pods.unreadable == 2)
+        .await;
+    assert_eq!(
+        agent.counted(r#"headroom_agent_pods{state="unreadable"}"#).await,
+        2
+    );
+    goes_on(&mut agent).await;
+    assert_eq!(
+        agent.warnings("have no UID that can be read"),
+        1,
+        "{}",
+        agent.log()
+    );
+    assert_eq!(agent.lines("there is no cgroup kubepods"), 0, "{}", agent.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_is_lost_anew() {
+    let (node, tree) = (Node::start().await, Tree::new());
+    tree.write("cgroup.controllers", "cpu memory\n")
+        .folder("user.slice");
+    let mut agent = agent(&node, tree.0.path()).await;
+    let health = |status: &Status, name: &str| signal(status, name).health;
+    agent
+        .status_until("a measurement", |status| measured_until(status) > 0)
+        .await;
+    let status = goes_on(&mut agent).await;
+    assert_eq!(health(&status, "pod-cpu"), "unsupported");
+    let sentence = "there is no cgroup kubepods";
+    assert_eq!(agent.warnings(sentence), 1, "{}", agent.log());
+
+    tree.folder("kubepods");
+    agent
+        .status_until("kubepods", |status| health(status, "pod-cpu") == "ok")
+        .await;
+    fs::remove_dir(tree.path("kubepods")).expect("remove it");
+    agent
+        .status_until("no kubepods", |status| health(status, "pod-cpu") != "ok")
+        .await;
+    assert_eq!(agent.warnings(sentence), 2, "{}", agent.log());
+}
+
+/// Makes sure that the memory pressure is said to be the machine's alone, where the machine has any.
+fn is_pressure_of_the_machine_alone(status: &Status) {
+    for name in ["psi-memory-some", "psi-memory-full"] {
+        let SignalStatus {
+            health,
+            source,
+            missing,
+            ..
+        } = signal(status, name);
+        if health == "ok" {
+            assert_eq!(source, "/proc/pressure/memory", "{name}");
+        }
+        let missing = missing.unwrap_or_default();
+        let why = [
+            "kubepods has no memory.pressure",
+            "this kernel keeps no memory pressure",
+        ];
+        assert!(why.iter().any(|why| missing.contains(why)), "{name}: {missing}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_cgroup_version_1_does_not_have_are_told() {
+    let (node, tree) = (Node::start().await, Tree::new());
+    let stat = "total_rss 4096\ntotal_active_file 0\ntotal_inactive_file 0\n";
+    tree.folder("cpuacct/kubepods")
+        .write("memory/kubepods/memory.usage_in_bytes", "4096\n")
+        .write("memory/kubepods/memory.stat", stat)
+        .write("memory/kubepods/memory.failcnt", "0\n");
+    let mut agent = agent(&node, tree.0.path()).await;
+    let measures = |status: &Status| signal(status, "working-set").value == Some(4096);
+    let status = agent.status_until("a working set", measures).await;
+    is_pressure_of_the_machine_alone(&status);
+    let hits = signal(&status, "limit-hits");
+    assert_eq!((hits.health.as_str(), hits.value), ("ok", Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_an_old_kernel_with_cgroup_version_2_does_not_have_are_told() {
+    let (node, tree) = (Node::start().await, Tree::unified());
+    // As before Linux 5.3, and with the pressure of cgroups off.
+    tree.write(
+        "kubepods/memory.events",
+        "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    );
+    let mut agent = agent(&node, tree.0.path()).await;
+    let measures = |status: &Status| signal(status, "working-set").value == Some(4096);
+    let status = agent.status_until("a working set", measures).await;
+    is_pressure_of_the_machine_alone(&status);
+    let hits = signal(&status, "limit-hits");
+    assert_eq!((hits.health.as_str(), hits.value), ("unsupported", None));
+    let missing = hits.missing.unwrap_or_default();
+    assert!(missing.contains("no memory.events.local"), "{missing}");
+    let metrics = agent.metrics().await;
+    let series = r#"headroom_agent_signal_ok{signal="limit-hits"} 0"#;
+    assert!(metrics.lines().any(|line| line == series), "{metrics}");
+
+    // A kernel that has both.
+    tree.write(
+        "kubepods/memory.events.local",
+        "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    )
+    .write(
+        "kubepods/memory.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+    );
+    let is_whole = |status: &Status| {
+        let pressure = signal(status, "psi-memory-some");
+        signal(status, "limit-hits").health == "ok" && (pressure.missing.is_none() || pressure.health != "ok")
+    };
+    let status = agent.status_until("all rows", is_whole).await;
+    let pressure = signal(&status, "psi-memory-some");
+    assert!(
+        pressure.health != "ok" || pressure.source.contains("kubepods memory.pressure"),
+        "{pressure:?}"
+    );
+}

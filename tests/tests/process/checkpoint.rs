@@ -1,0 +1,56 @@
+//! Who saves checkpoints is killed at any moment: what is left can always be read.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use e2e::remembered;
+use headroom_agent::checkpoint::Store;
+
+const KILLS: u64 = 200;
+
+/// Saves until it is killed, that long after the first that is saved; the last of which it said that it was saved.
+fn killed_after(time: Duration, folder: &Path) -> u64 {
+    let mut writer = Command::new(env!("CARGO_BIN_EXE_e2e-checkpoint"))
+        .arg(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start the writer");
+    let mut said = BufReader::new(writer.stdout.take().expect("its output")).lines();
+    let first = said.next().expect("one is saved").expect("read");
+    let listener = std::thread::spawn(move || said.map_while(Result::ok).last());
+    // The moment is what is tried out: nothing is waited for.
+    std::thread::sleep(time);
+    writer.kill().expect("kill");
+    writer.wait().expect("it ends");
+    let last = listener.join().expect("listen").unwrap_or(first);
+    last.parse().expect("a number")
+}
+
+#[test]
+fn whenever_it_is_killed_the_last_checkpoint_or_the_one_before_it_can_be_read() {
+    let folder = tempfile::tempdir().expect("folder");
+    let store = Store::open(folder.path()).expect("store");
+    let (mut saved, mut hits) = (0, 0);
+    for kill in 0..KILLS {
+        // Spread over some saves in an order without a pattern: 0 to 40 ms.
+        let time = Duration::from_micros(kill * 61_803 % 40_000);
+        saved = killed_after(time, folder.path()).max(saved);
+        let found = remembered::number(&store).unwrap_or(0);
+        assert!(found >= saved, "kill {kill}: {saved} was saved, {found} is found");
+        hits += u64::from(folder.path().join("estimator.checkpoint.unfinished").exists());
+        saved = found;
+    }
+    assert!(saved >= KILLS, "only {saved} were saved");
+    assert!(hits > 0, "no kill has hit a write");
+    let aside = fs::read_dir(folder.path())
+        .expect("folder")
+        .filter_map(Result::ok);
+    let aside = aside.filter(|entry| entry.file_name().to_string_lossy().ends_with("unusable"));
+    assert_eq!(aside.count(), 0, "nothing was ever unreadable");
+}
