@@ -31,6 +31,7 @@ pub mod numbers;
 pub mod pace;
 pub mod past;
 pub mod pod_tree;
+mod pool;
 pub mod prometheus;
 pub mod remembered;
 pub mod scripted_agent;

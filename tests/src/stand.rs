@@ -1,17 +1,21 @@
-//! A real API server with our webhook in front of it, and what a kubelet does to its Node, step by step.
+//! A testbed whose methods panic, with what a kubelet does to its Node, step by step.
 
-use std::time::Duration;
+use std::{
+    ops::{Deref, DerefMut},
+    thread,
+    time::Duration,
+};
 
 use headroom_domain::names;
 use headroom_testbed::{
-    accounts,
-    cluster::{Cluster, Keeper, NodeOptions, Options},
+    Testbed, accounts,
+    cluster::{Keeper, NodeOptions, Options},
     programs::{Programs, get},
     webhook::{self, Webhook},
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -20,7 +24,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::scripted_agent::ScriptedAgent;
+use crate::{pool, scripted_agent::ScriptedAgent};
 
 /// How long something that must happen may take.
 pub const HAPPENS_WITHIN: Duration = Duration::from_secs(60);
@@ -30,35 +34,32 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The configuration that most tests want: `auto`, and memory up to 1.25.
 pub const AUTO: &str = "amplification: {mode: auto, bounds: {memory: {max: 1.25}}}";
 
-/// The control plane of one test.
+/// The testbed of one test. Derefs to it; a method of the same name does the same and panics where that fails.
 pub struct Stand {
-    /// The control plane.
-    pub cluster: Cluster,
-    /// A client with all rights.
-    pub client: Client,
-    /// Our programs.
-    pub programs: Programs,
+    /// There until it is dropped.
+    testbed: Option<Testbed>,
+    /// Is the control plane handed on to the next test?
+    is_pooled: bool,
 }
 
 /// What the API server counts, as of one moment.
 pub struct Metrics(String);
 
 impl Stand {
-    /// Starts etcd and the API server; no scheduler, no controllers.
+    /// Etcd and an API server that are as good as new; no scheduler, no controllers.
     pub async fn start() -> Self {
-        Self::start_with(Options::default()).await
+        Self {
+            testbed: Some(pool::get().await),
+            is_pooled: true,
+        }
     }
 
     /// Starts a control plane that is made up as said.
     pub async fn start_with(options: Options) -> Self {
-        let programs = programs().await;
-        let cluster = Cluster::start(options).await.expect("start the control plane");
-        let client = cluster.client().await.expect("client");
-        accounts::create(&client).await.expect("accounts and roles");
+        let builder = Testbed::builder(programs().await).control_plane(options);
         Self {
-            cluster,
-            client,
-            programs,
+            testbed: Some(builder.start().await.expect("start the testbed")),
+            is_pooled: false,
         }
     }
 
@@ -70,34 +71,19 @@ impl Stand {
 
     /// Starts a replica with these flags.
     pub async fn webhook_with(&self, name: &str, config: &str, flags: &[&str]) -> Webhook {
-        let options = webhook::Options {
-            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
-            ..self.webhook_options(name, config)
-        };
+        let options = self.webhook_options(name, config).flags(flags.iter().copied());
         Webhook::start(&options).await.expect("start the webhook")
     }
 
     /// What a replica is started with; it takes hints of compressed durations.
     pub fn webhook_options(&self, name: &str, config: &str) -> webhook::Options {
-        webhook::Options {
-            program: self.programs.webhook.clone(),
-            name: name.to_owned(),
-            folder: self.cluster.dir().to_owned(),
-            kubeconfig: self
-                .cluster
-                .kubeconfig_for(&accounts::webhook(), None)
-                .expect("kubeconfig"),
-            config: config.to_owned(),
-            // Most tests do without the policies.
-            accepts_no_floor: true,
-            gates: webhook::GATES.to_owned(),
-            flags: vec!["--allow-demo-timing".to_owned()],
-        }
+        let options = Testbed::webhook_options(self, name).expect("kubeconfig");
+        options.config(config).flags([webhook::DEMO_TIMING])
     }
 
     /// Registers a replica with the API server, which takes a moment to call it.
     pub async fn register(&self, webhook: &Webhook) {
-        webhook::register(&self.client, &webhook.url(), &webhook.ca)
+        Testbed::register(self, webhook)
             .await
             .expect("register the webhook");
     }
@@ -109,18 +95,10 @@ impl Stand {
             .expect("register the webhook");
     }
 
-    /// All Nodes, with all rights.
-    pub fn nodes(&self) -> Api<Node> {
-        Api::all(self.client.clone())
-    }
-
     /// Sets an annotation of a Node, by no write of its status.
     pub async fn annotate(&self, name: &str, key: &str, value: &str) -> Node {
-        let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.nodes()
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .expect("annotate the node")
+        let annotated = Testbed::annotate(self, name, key, value).await;
+        annotated.expect("annotate the node")
     }
 
     /// The API server's metrics, now.
@@ -132,9 +110,8 @@ impl Stand {
 
     /// Creates a Node as its kubelet does, with raw allocatable as given.
     pub async fn create_node(&self, name: &str, cpu: &str, memory: &str) -> Node {
-        let nodes: Api<Node> = Api::all(self.client.clone());
         let object = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Node");
-        nodes
+        self.nodes()
             .create(&PostParams::default(), &object)
             .await
             .expect("create the node");
@@ -168,8 +145,7 @@ impl Stand {
     /// Asks for a ratio of CPU by annotation, in a write of the status, so that it is decided at once.
     pub async fn ask(&self, name: &str, cents: u64) {
         let patch = json!({"metadata": {"annotations": {names::RATIO: ratio(cents)}}});
-        let nodes: Api<Node> = Api::all(self.client.clone());
-        nodes
+        self.nodes()
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .expect("annotate the node");
@@ -194,7 +170,7 @@ impl Stand {
 
     /// Reads the node until it satisfies the condition.
     pub async fn node_until(&self, name: &str, what: &str, is_it: impl Fn(&Node) -> bool) -> Node {
-        let nodes: Api<Node> = Api::all(self.client.clone());
+        let nodes = self.nodes();
         let deadline = Instant::now() + HAPPENS_WITHIN;
         loop {
             let node = nodes.get(name).await.expect("read the node");
@@ -206,6 +182,29 @@ impl Stand {
                 "not in {HAPPENS_WITHIN:?}: {what}; the node is {node:#?}"
             );
             sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl Deref for Stand {
+    type Target = Testbed;
+
+    fn deref(&self) -> &Testbed {
+        self.testbed.as_ref().expect("it is not dropped")
+    }
+}
+
+impl DerefMut for Stand {
+    fn deref_mut(&mut self) -> &mut Testbed {
+        self.testbed.as_mut().expect("it is not dropped")
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        // What a failed test leaves behind is nobody's starting point.
+        if self.is_pooled && !thread::panicking() {
+            self.testbed.take().into_iter().for_each(pool::put);
         }
     }
 }

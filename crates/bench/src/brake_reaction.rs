@@ -9,9 +9,9 @@
 //! contended window, and stops when a watch tells of the revision. A run before which others contend for the CPUs would
 //! measure their load, and is repeated.
 
-mod field;
 mod past;
 mod said;
+mod scene;
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use serde::Serialize;
 use tokio::{runtime::Runtime, task::spawn_blocking};
 use xtask::terminal::{say, span};
 
-use self::field::Field;
+use self::scene::Scene;
 use super::{
     criterion::Criterion,
     percentile,
@@ -166,7 +166,7 @@ impl BrakeReaction {
 /// # Errors
 /// If a part cannot be had or does not do what it must in time.
 pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
-    let mut field = Field::start(programs).await?;
+    let mut scene = Scene::start(programs).await?;
     let (before, began) = (cpu_time()?, Instant::now());
     let (mut each, mut disturbed) = (Vec::new(), 0);
     for number in 0..runs {
@@ -174,7 +174,7 @@ pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
         let phase = period() * (2 * u32::from(number) + 1) / (2 * u32::from(runs));
         let run = loop {
             let name = format!("braked-{number}-{disturbed}");
-            if let Some(run) = field.run(&name, phase).await? {
+            if let Some(run) = scene.run(&name, phase).await? {
                 break run;
             }
             disturbed += 1;

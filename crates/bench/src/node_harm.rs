@@ -8,10 +8,10 @@
 //! machine does disturbs both.
 
 mod column;
-mod field;
-mod parts;
+mod nodes;
 mod pods;
 pub mod probe;
+mod scene;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 use xtask::terminal::{say, span};
 
-use self::{column::Column, field::Field};
+use self::{column::Column, scene::Scene};
 use super::{
     criterion::Criterion,
     percentile,
@@ -150,11 +150,11 @@ impl NodeHarm {
     /// If a part cannot be had, or does not do what it must in time.
     pub async fn run(&self) -> Result<Report> {
         let workload = self.announce();
-        let mut field = Field::start(self.used, self.guess).await?;
+        let mut scene = Scene::start(self.used, self.guess).await?;
         let mut turns: BTreeMap<&'static str, Vec<Turn>> = BTreeMap::new();
         for round in 0..self.rounds {
             for mode in order(round) {
-                let turn = field.turn(mode, MEASURED).await?;
+                let turn = scene.turn(mode, MEASURED).await?;
                 say(format!("round {}, {mode}: {turn}", round + 1));
                 turns.entry(mode.name()).or_default().push(turn);
             }

@@ -7,7 +7,7 @@
 //! are not installed: nodes are to fall to raw when the webhook is away. Then all nodes are amplified, and the
 //! webhook is killed, asked for many changes, and frozen.
 
-mod field;
+mod scene;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 use xtask::terminal::{say, span};
 
-use self::field::Field;
+use self::scene::Scene;
 use super::{
     audit::{Entry, What},
     criterion::Criterion,
@@ -177,33 +177,33 @@ impl NodeStorm {
         ensure!(self.nodes.is_multiple_of(2), "--nodes {} is odd", self.nodes);
         let counted = COUNTED_EACH * INTERVALS;
         self.announce(counted);
-        let mut field = Field::start(self.nodes, INTERVAL).await?;
+        let mut scene = Scene::start(self.nodes, INTERVAL).await?;
         say("half of the nodes are amplified");
-        field.amplify_half().await?;
+        scene.amplify_half().await?;
         tokio::time::sleep(INTERVAL * SETTLING).await;
 
         say(format!("counting writes for {}", span(counted)));
-        let etcd = field.etcd_writes().await?;
-        let steady = field.stretch(counted).await?;
-        let etcd = field.etcd_writes().await? - etcd;
-        let (raw, amplified) = field.split(steady)?;
+        let etcd = scene.etcd_writes().await?;
+        let steady = scene.stretch(counted).await?;
+        let etcd = scene.etcd_writes().await? - etcd;
+        let (raw, amplified) = scene.split(steady)?;
         let told = count(raw.writes + amplified.writes);
         ensure!(
             (told - etcd).abs() <= 2.0,
             "the watch told of {told} writes of nodes, the API server made {etcd}"
         );
 
-        field.amplify_all().await?;
+        scene.amplify_all().await?;
         say(format!("the webhook is killed, for {}", span(AWAY)));
-        let repairs = field.outage(AWAY).await?;
+        let repairs = scene.outage(AWAY).await?;
         say(format!("{CHANGES} changes of a ratio"));
-        let applied = field.changes(CHANGES).await?;
+        let applied = scene.changes(CHANGES).await?;
         say(format!("the webhook is frozen, for {}", span(AWAY)));
-        let hung = field.freeze(AWAY).await?;
-        let leases_steady = field.leases(steady)?;
-        let leases_hung = field.leases(hung)?;
-        field.revisions.ensure_gapless()?;
-        field.check()?;
+        let hung = scene.freeze(AWAY).await?;
+        let leases_steady = scene.leases(steady)?;
+        let leases_hung = scene.leases(hung)?;
+        scene.revisions.ensure_gapless()?;
+        scene.check()?;
         Ok(Report {
             etcd_writes_ratio: count(amplified.writes) / count(raw.writes),
             etcd_writes_samples_raw: raw.writes,
@@ -222,7 +222,7 @@ impl NodeStorm {
                 / (count(leases_steady) / steady.seconds()),
             lease_samples_hung: leases_hung,
             lease_samples_steady: leases_steady,
-            not_ready_nodes: field.not_ready(),
+            not_ready_nodes: scene.not_ready(),
             nodes: usize::from(self.nodes),
         })
     }

@@ -1,20 +1,18 @@
 //! What the story plays on: control plane, webhook, node and agent, each a real process.
 
-use std::{thread, time::Instant};
+use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use headroom_agent::status::Status;
-use headroom_domain::estimate::Profile;
 use headroom_testbed::{
-    accounts,
+    Testbed, accounts,
     agent::{self, Agent},
-    cluster::{Cluster, NodeOptions, Options},
+    cluster::{NodeOptions, Options},
     policies,
     programs::Programs,
     webhook::{self, Webhook},
 };
-use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use kube::Client;
 use xtask::controlplane;
 
 use crate::view::View;
@@ -25,10 +23,6 @@ pub(super) const MODE: &str = "auto";
 pub(super) const NODE: &str = "demo-node";
 /// Namespace of the story's pods.
 pub(super) const NAMESPACE: &str = "headroom-demo";
-/// CPU that the node holds back for the system, in percent of the machine's.
-const RESERVED_CPU_PERCENT: u32 = 5;
-/// Memory that it holds back.
-const RESERVED_MEMORY: u64 = 512 << 20;
 /// The webhook's configuration: the upper bounds are what a careful administrator would begin with.
 const CONFIG: &str = "\
 amplification:
@@ -42,9 +36,7 @@ amplification:
 pub(super) struct Stage {
     agent: Agent,
     webhook: Webhook,
-    cluster: Cluster,
-    client: Client,
-    programs: Programs,
+    testbed: Testbed,
 }
 
 impl Stage {
@@ -58,57 +50,40 @@ impl Stage {
             "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
         )?;
         view.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
-        let mut cluster = Cluster::start(Options::full()).await?;
-        let client = cluster.client().await?;
-        accounts::create(&client).await?;
-        accounts::create_namespace(&client, NAMESPACE).await?;
-        let has_floor = policies::are_served(&client).await?;
-        if has_floor {
+        let builder = Testbed::builder(programs).control_plane(Options::full());
+        let mut testbed = builder.namespace(NAMESPACE).start().await?;
+        if policies::are_served(&testbed.client).await? {
             view.say("installing the floor: policies that hold nodes up while no webhook answers")?;
-            policies::install(&client).await?;
+            testbed.install_floor().await?;
         } else {
             view.say("this API server is older than Kubernetes 1.36: no floor, the webhook takes --accept-no-floor")?;
         }
         view.say("starting the webhook and registering it for nodes/status and nodes")?;
-        let webhook = start_webhook(&cluster, &programs, has_floor).await?;
-        webhook::register(&client, &webhook.url(), &webhook.ca).await?;
+        let options = testbed.webhook_options("headroom-webhook")?;
+        let options = options.config(CONFIG).flags([webhook::DEMO_TIMING]);
+        let webhook = testbed.start_webhook(&options).await?;
         view.say("starting a node that reports this machine's CPUs and memory")?;
-        start_node(&mut cluster).await?;
-        let node = Api::<Node>::all(client.clone())
-            .get(NODE)
-            .await
-            .context("read the node")?;
+        let node = NodeOptions::this_machine(NODE)?.with_system_reserved();
+        testbed.cluster.start_node(node).await?;
         view.say(
             "starting the agent: kernel programs on this kernel, timing profile demo (1 s stands for 5 min)",
         )?;
-        let agent = Agent::spawn(&agent::Options {
-            program: programs.agent.clone(),
-            folder: cluster.dir().to_owned(),
-            node: NODE.to_owned(),
-            token: accounts::agent_token(&client, &node).await?,
-            servers: vec![webhook.hints],
-            ca: webhook.ca.clone(),
-            timing: Profile::Demo,
-            source: "auto".to_owned(),
-            flags: Vec::new(),
-        })?;
+        let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
         view.say(&format!(
             "everything runs after {:.1} s; files and logs: {}",
             began.elapsed().as_secs_f32(),
-            cluster.dir().display()
+            testbed.cluster.dir().display()
         ))?;
         Ok(Self {
             agent,
             webhook,
-            cluster,
-            client,
-            programs,
+            testbed,
         })
     }
 
     /// A client with all rights.
     pub(super) fn client(&self) -> &Client {
-        &self.client
+        &self.testbed.client
     }
 
     /// Fails if a part has ended.
@@ -116,9 +91,8 @@ impl Stage {
     /// # Errors
     /// As said, with the end of its log.
     pub(super) fn check_alive(&mut self) -> Result<()> {
-        self.agent.process.check()?;
-        self.webhook.process.check()?;
-        self.cluster.check()
+        self.testbed
+            .check([&mut self.agent.process, &mut self.webhook.process])
     }
 
     /// What the agent says of itself, if it answers.
@@ -128,8 +102,9 @@ impl Stage {
 
     /// How a person can look at what runs.
     pub(super) fn how_to_look(&self) -> String {
-        let token = self.cluster.dir().join("debug.token");
-        let kubeconfig = self.cluster.kubeconfig().display();
+        let cluster = &self.testbed.cluster;
+        let token = cluster.dir().join("debug.token");
+        let kubeconfig = cluster.kubeconfig().display();
         let kubectl = controlplane::kubectl();
         let kubectl = kubectl.display();
         format!(
@@ -140,7 +115,7 @@ impl Stage {
              \x20 {} top --addr {} --ca-file {} --token-file {}\n\
              \x20 curl -s http://{}/status",
             NAMESPACE,
-            self.programs.cli.display(),
+            self.testbed.programs.cli.display(),
             self.webhook.hints,
             self.webhook.ca.display(),
             token.display(),
@@ -153,33 +128,8 @@ impl Stage {
     /// # Errors
     /// If the API server refuses it.
     pub(super) async fn make_debug_token(&self) -> Result<()> {
-        let token = accounts::debug_token(&self.client).await?;
-        agent::write_secret(&self.cluster.dir().join("debug.token"), &token)
+        let Testbed { client, cluster, .. } = &self.testbed;
+        let token = accounts::debug_token(client).await?;
+        agent::write_secret(&cluster.dir().join("debug.token"), &token)
     }
-}
-
-async fn start_webhook(cluster: &Cluster, programs: &Programs, has_floor: bool) -> Result<Webhook> {
-    Webhook::start(&webhook::Options {
-        program: programs.webhook.clone(),
-        name: "headroom-webhook".to_owned(),
-        folder: cluster.dir().to_owned(),
-        kubeconfig: cluster.kubeconfig_for(&accounts::webhook(), None)?,
-        config: CONFIG.to_owned(),
-        accepts_no_floor: !has_floor,
-        gates: webhook::GATES.to_owned(),
-        flags: vec!["--allow-demo-timing".to_owned()],
-    })
-    .await
-}
-
-/// Starts a node with this machine's CPUs and memory, less what is kept for the system.
-async fn start_node(cluster: &mut Cluster) -> Result<()> {
-    let machine = NodeOptions::this_machine(NODE)?;
-    let cpus = u32::try_from(thread::available_parallelism()?.get())?;
-    let node = NodeOptions {
-        reserved_cpu_milli: cpus * 10 * RESERVED_CPU_PERCENT,
-        reserved_memory_bytes: RESERVED_MEMORY,
-        ..machine
-    };
-    cluster.start_node(node).await
 }

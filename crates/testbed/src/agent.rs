@@ -51,6 +51,26 @@ pub struct Agent {
     pub admin: SocketAddr,
 }
 
+impl Options {
+    /// With the durations of this profile.
+    pub fn timing(mut self, timing: Profile) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// With this source of CPU counters: `auto`, `ebpf` or `procfs`.
+    pub fn source(mut self, source: &str) -> Self {
+        source.clone_into(&mut self.source);
+        self
+    }
+
+    /// With these further flags, in place of any before.
+    pub fn flags<F: Into<String>>(mut self, flags: impl IntoIterator<Item = F>) -> Self {
+        self.flags = flags.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
 impl Agent {
     /// Starts it without waiting, with the kernel counting its programs' runs.
     ///

@@ -18,11 +18,14 @@
 mod authority;
 mod command;
 mod node;
+mod options;
 mod port;
 mod writer;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
+    fs,
     future::Future,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -40,8 +43,11 @@ use xtask::{
     process::Process,
 };
 
-pub use self::node::{Keeper, NodeOptions};
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
+pub use self::{
+    node::{Keeper, NodeOptions},
+    options::Options,
+};
 use crate::folder::Folder;
 
 /// The group that RBAC lets do everything.
@@ -52,19 +58,6 @@ pub const NODES: &str = "system:nodes";
 pub const START_LIMIT: Duration = Duration::from_secs(120);
 /// How often readiness is asked for.
 const POLL: Duration = Duration::from_millis(50);
-
-/// What runs beside etcd and the API server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Runs the scheduler.
-    pub has_scheduler: bool,
-    /// Runs the controllers that Deployments, service accounts, namespaces, node conditions and owner references need.
-    /// Without them no service account exists, so no pod can be made before one is, and nodes keep the taint
-    /// `node.kubernetes.io/not-ready`.
-    pub has_controllers: bool,
-    /// More flags for the API server, each like `--feature-gates=X=true`.
-    pub apiserver_flags: Vec<String>,
-}
 
 /// A running control plane.
 #[derive(Debug)]
@@ -80,25 +73,9 @@ pub struct Cluster {
     port: Port,
     admin: PathBuf,
     layout: Layout,
+    /// The names of the files in its folder when it was ready.
+    files: Vec<OsString>,
     _folder: Folder,
-}
-
-impl Options {
-    /// With scheduler and controllers.
-    pub fn full() -> Self {
-        Self {
-            has_scheduler: true,
-            has_controllers: true,
-            ..Self::default()
-        }
-    }
-
-    fn components(&self) -> Vec<Component> {
-        let mut components = vec![Component::Etcd, Component::ApiServer];
-        components.extend(self.has_scheduler.then_some(Component::Scheduler));
-        components.extend(self.has_controllers.then_some(Component::ControllerManager));
-        components
-    }
 }
 
 impl Cluster {
@@ -137,10 +114,14 @@ impl Cluster {
             port,
             admin,
             layout,
+            files: Vec::new(),
             _folder: folder,
         };
         cluster.start_apiserver().await?;
         cluster.start_clients_of_api().await?;
+        for entry in fs::read_dir(cluster.dir()).context("read the folder of the cluster")? {
+            cluster.files.push(entry?.file_name());
+        }
         Ok(cluster)
     }
 
@@ -253,6 +234,11 @@ impl Cluster {
             .stop()
     }
 
+    /// Ends the keepers of all nodes; their Nodes stay.
+    pub fn stop_nodes(&mut self) {
+        self.nodes.clear();
+    }
+
     /// Ends the node's keeper and starts it again, on the present async runtime. The old one is gone before the new one starts: two on one node
     /// fight over its lease.
     ///
@@ -279,6 +265,11 @@ impl Cluster {
     /// The folder of the cluster's files and logs.
     pub fn dir(&self) -> &Path {
         self.layout.folder()
+    }
+
+    /// The names of the control plane's own files in its folder; all others are of whoever uses it.
+    pub fn files(&self) -> &[OsString] {
+        &self.files
     }
 
     /// The socket on which etcd takes clients, without a credential.

@@ -10,6 +10,9 @@ pub mod logs;
 pub mod ping_pong;
 pub mod policies;
 pub mod programs;
+mod testbed;
 pub mod thread;
 pub mod webhook;
 pub mod workload;
+
+pub use self::testbed::{Builder, Testbed};

@@ -1,7 +1,6 @@
 //! Our own programs: built, and asked on their admin ports.
 
 use std::{
-    env,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     time::Duration,
@@ -46,9 +45,7 @@ impl Programs {
     /// If a build fails; cargo has said why.
     pub fn build() -> Result<Self> {
         let is_release = !cfg!(debug_assertions);
-        if env::var_os(launch::BUILT).is_none() {
-            launch::build(&Self::NAMES, is_release)?;
-        }
+        launch::ensure(&Self::NAMES, is_release)?;
         Ok(Self::in_folder(&launch::folder(is_release)))
     }
 

@@ -29,6 +29,8 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(10);
 /// The gates of the node endpoints, which are off by default as in Koordinator.
 pub const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
+/// The flag by which it takes hints of compressed durations.
+pub const DEMO_TIMING: &str = "--allow-demo-timing";
 
 /// What to start it with.
 #[derive(Debug, Clone)]
@@ -47,7 +49,7 @@ pub struct Options {
     pub gates: String,
     /// True if hints may raise nodes although the policies are not installed.
     pub accepts_no_floor: bool,
-    /// More flags, such as `--allow-demo-timing`.
+    /// More flags, such as [`DEMO_TIMING`].
     pub flags: Vec<String>,
 }
 
@@ -64,6 +66,38 @@ pub struct Webhook {
     pub admin: SocketAddr,
     /// The CA of its certificate, PEM.
     pub ca: PathBuf,
+}
+
+impl Options {
+    /// With this configuration file.
+    pub fn config(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.config);
+        self
+    }
+
+    /// With the kubeconfig of another way to the API server.
+    pub fn kubeconfig(mut self, path: &Path) -> Self {
+        path.clone_into(&mut self.kubeconfig);
+        self
+    }
+
+    /// With these feature gates, as in [`GATES`].
+    pub fn gates(mut self, gates: &str) -> Self {
+        gates.clone_into(&mut self.gates);
+        self
+    }
+
+    /// Without leave to raise nodes while the policies are not installed.
+    pub fn requires_floor(mut self) -> Self {
+        self.accepts_no_floor = false;
+        self
+    }
+
+    /// With these further flags, in place of any before.
+    pub fn flags<F: Into<String>>(mut self, flags: impl IntoIterator<Item = F>) -> Self {
+        self.flags = flags.into_iter().map(Into::into).collect();
+        self
+    }
 }
 
 impl Webhook {

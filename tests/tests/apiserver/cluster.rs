@@ -20,7 +20,10 @@ use kube::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use xtask::workspace;
+use xtask::launch;
+
+/// What `cargo xtask cluster` becomes.
+const CLUSTER: &str = "headroom-cluster";
 
 const MIB: u64 = 1 << 20;
 
@@ -148,15 +151,10 @@ async fn ctrl_c_ends_a_cluster_in_order() {
     assert!(!folder.exists());
 }
 
-/// `cargo xtask cluster`, ready, and the folder of its cluster.
+/// What `cargo xtask cluster` becomes, ready, and the folder of its cluster.
 fn cluster_of_its_own() -> (Child, PathBuf) {
-    let build = workspace::cargo()
-        .args(["build", "--quiet", "--workspace", "--bins"])
-        .status()
-        .expect("cargo");
-    assert!(build.success());
-    let mut owner = Command::new(workspace::target().join("debug/xtask"))
-        .arg("cluster")
+    launch::ensure(&[CLUSTER], false).expect("build it");
+    let mut owner = Command::new(launch::folder(false).join(CLUSTER))
         .env("HEADROOM_NODE_KEEPER", "kubelet")
         .stdout(Stdio::piped())
         .spawn()

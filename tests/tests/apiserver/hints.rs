@@ -14,7 +14,7 @@ use e2e::{
 use headroom_domain::{estimate::Profile, hint::NodeHint, names};
 use headroom_kit::tls::Files;
 use headroom_proto::v1alpha1::{HintReport, Timing, Verdict};
-use headroom_testbed::webhook::Webhook;
+use headroom_testbed::webhook::{self, Webhook};
 use k8s_openapi::api::{
     authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
     core::v1::{Node, Pod, ServiceAccount},
@@ -278,7 +278,7 @@ async fn what_cannot_be_taken_is_answered_and_counted_and_the_stream_lives() {
 
     // Another replica was told to take hints of demonstrations.
     let lenient = stand
-        .webhook_with("webhook-1", AUTO, &["--allow-demo-timing"])
+        .webhook_with("webhook-1", AUTO, &[webhook::DEMO_TIMING])
         .await;
     let mut agent = ScriptedAgent::open(lenient.hints, &lenient.ca, Some(&token))
         .await

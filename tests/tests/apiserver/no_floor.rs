@@ -10,13 +10,7 @@ use e2e::{
 };
 use headroom_domain::names;
 use headroom_proto::v1alpha1::Verdict;
-use headroom_testbed::{
-    accounts,
-    agent::write_secret,
-    cluster::Options,
-    policies,
-    webhook::{self, Webhook},
-};
+use headroom_testbed::{accounts, agent::write_secret, cluster::Options, policies, webhook::Webhook};
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
 use kube::{Api, ResourceExt as _, api::DeleteParams};
 use serde_json::json;
@@ -33,10 +27,7 @@ struct Site {
 
 impl Site {
     async fn start(stand: Stand) -> Self {
-        let options = webhook::Options {
-            accepts_no_floor: false,
-            ..stand.webhook_options("webhook-0", AUTO)
-        };
+        let options = stand.webhook_options("webhook-0", AUTO).requires_floor();
         let webhook = Webhook::start(&options).await.expect("start the webhook");
         stand.register(&webhook).await;
         let node = stand.create_node("n1", "4", "8Gi").await;

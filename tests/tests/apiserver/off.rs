@@ -237,10 +237,8 @@ async fn with_the_gate_off_the_leader_takes_back_what_was_left_and_nothing_of_ot
         .await
         .expect("nobody answers");
 
-    let options = headroom_testbed::webhook::Options {
-        gates: "NodeMutatingWebhook=false,NodeValidatingWebhook=false".to_owned(),
-        ..stand.webhook_options("webhook-1", "{}")
-    };
+    let options = stand.webhook_options("webhook-1", "{}");
+    let options = options.gates("NodeMutatingWebhook=false,NodeValidatingWebhook=false");
     let _webhook = headroom_testbed::webhook::Webhook::start(&options)
         .await
         .expect("start the webhook");

@@ -11,10 +11,7 @@ use e2e::{
     stand::{HAPPENS_WITHIN, Stand, allocatable, count, eager_kubelet, until},
 };
 use headroom_domain::resource::Resource::Cpu;
-use headroom_testbed::{
-    accounts,
-    webhook::{self, Webhook},
-};
+use headroom_testbed::{accounts, webhook::Webhook};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -80,10 +77,7 @@ async fn webhook_by_way_of_a_detour(stand: &Stand) -> (Detour, Webhook) {
         "contexts": named("context", json!({"cluster": "detour", "user": "detour"})),
     });
     fs::write(&kubeconfig, config.to_string()).expect("write the kubeconfig");
-    let options = webhook::Options {
-        kubeconfig,
-        ..stand.webhook_options("webhook-0", "{}")
-    };
+    let options = stand.webhook_options("webhook-0", "{}").kubeconfig(&kubeconfig);
     let webhook = Webhook::start(&options).await.expect("start the webhook");
     (detour, webhook)
 }

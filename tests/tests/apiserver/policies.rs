@@ -11,11 +11,11 @@ use headroom_domain::names;
 use headroom_testbed::{accounts, agent::write_secret, webhook::Webhook};
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{ConfigMap, Namespace, Node},
+    api::core::v1::{ConfigMap, Node},
 };
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -36,11 +36,7 @@ struct Site {
 impl Site {
     async fn start() -> Self {
         let stand = Stand::start().await;
-        let namespace = json!({"metadata": {"name": names::SLO_CONFIG_NAMESPACE}});
-        let namespaces: Api<Namespace> = Api::all(stand.client.clone());
-        let namespace = serde_json::from_value(namespace).expect("a namespace");
-        namespaces
-            .create(&PostParams::default(), &namespace)
+        accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE)
             .await
             .expect("create the namespace");
         let webhook = stand.webhook("webhook-0", FILE).await;

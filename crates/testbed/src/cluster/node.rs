@@ -18,6 +18,9 @@ use super::{command::Layout, writer::Writer};
 
 /// Names the keeper of nodes, `kubelet` or `writer`, where [`NodeOptions::keeper`] leaves it open.
 const KEEPER: &str = "HEADROOM_NODE_KEEPER";
+/// What a node with system daemons holds back for them: CPU in percent of its own, and memory.
+const SYSTEM_CPU_PERCENT: u32 = 5;
+const SYSTEM_MEMORY_BYTES: u64 = 512 << 20;
 
 /// What keeps a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +131,15 @@ impl NodeOptions {
             ..Self::new(name)
         })
     }
+
+    /// The same node, with 5 % of its CPUs and 512 MiB of its memory held back for system daemons.
+    pub fn with_system_reserved(self) -> Self {
+        Self {
+            reserved_cpu_milli: self.cpus * 10 * SYSTEM_CPU_PERCENT,
+            reserved_memory_bytes: SYSTEM_MEMORY_BYTES,
+            ..self
+        }
+    }
 }
 
 impl Node {
@@ -230,6 +242,25 @@ fn spawn(options: &NodeOptions, program: &Path, kubeconfig: &Path, layout: &Layo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn system_daemons_have_a_twentieth_of_all_cpus_and_half_a_gibibyte() {
+        let node = NodeOptions {
+            cpus: 3,
+            ..NodeOptions::new("n1")
+        };
+        let reserved = node.clone().with_system_reserved();
+        assert_eq!(
+            (reserved.reserved_cpu_milli, reserved.reserved_memory_bytes),
+            (150, 536_870_912)
+        );
+        let unreserved = NodeOptions {
+            reserved_cpu_milli: 0,
+            reserved_memory_bytes: 0,
+            ..reserved
+        };
+        assert_eq!(unreserved, node);
+    }
 
     #[test]
     fn a_keeper_that_is_none_is_refused_by_name() {

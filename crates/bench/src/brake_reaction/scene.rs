@@ -1,9 +1,6 @@
-//! Control plane and webhook of the bench, and one run on them: a node, its agent, and the loads.
+//! One run of the bench on its testbed and webhook: a node, its agent, and the loads.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use headroom_agent::sample::clock::Clocks;
@@ -13,18 +10,17 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_testbed::{
-    accounts,
-    agent::{self, Agent},
-    cluster::{Cluster, NodeOptions, Options},
-    policies,
+    Testbed,
+    agent::Agent,
+    cluster::NodeOptions,
     programs::Programs,
-    webhook::{self, Webhook},
+    webhook::Webhook,
     workload::{apart::Apart, load::Load},
 };
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    Api, ResourceExt as _,
+    api::{DeleteParams, PostParams},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -45,9 +41,6 @@ const FIRST_JUDGED: Duration = Duration::from_secs(11);
 const PERIODS: u32 = 6;
 /// How often one looks, before it counts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What a node holds back for the system: CPU in percent of the machine's, and memory.
-const RESERVED_CPU_PERCENT: u32 = 5;
-const RESERVED_MEMORY: u64 = 512 << 20;
 /// The limit of all pods together, and what the process takes that is killed at it.
 const LIMIT_MIB: usize = 256;
 const TAKEN_MIB: usize = 2 * LIMIT_MIB;
@@ -56,16 +49,14 @@ const AGENT_POD: &str = "8c7a5d0e-0000-4000-8000-00000000a9e7";
 const AGENT_MILLI: u64 = 20;
 
 /// What all runs share, in the order in which it ends.
-pub(super) struct Field {
+pub(super) struct Scene {
     webhook: Webhook,
     revisions: Revisions,
-    cluster: Cluster,
-    client: Client,
-    programs: Programs,
+    testbed: Testbed,
 }
 
-/// A node that is amplified, in the order in which it ends.
-struct Stand {
+/// The node of one run and what is on it, in the order in which it ends.
+struct Subject {
     agent: Agent,
     /// When the agent was started.
     began: Instant,
@@ -86,31 +77,15 @@ struct Reaction {
     publish: Duration,
 }
 
-impl Field {
+impl Scene {
     /// Starts everything but nodes.
     pub(super) async fn start(programs: Programs) -> Result<Self> {
-        let cluster = Cluster::start(Options::default()).await?;
-        let client = cluster.client().await?;
-        accounts::create(&client).await?;
-        policies::install(&client).await?;
-        let webhook = Webhook::start(&webhook::Options {
-            program: programs.webhook.clone(),
-            name: "webhook".to_owned(),
-            folder: cluster.dir().to_owned(),
-            kubeconfig: cluster.kubeconfig_for(&accounts::webhook(), None)?,
-            config: past::CONFIG.to_owned(),
-            gates: webhook::GATES.to_owned(),
-            accepts_no_floor: false,
-            flags: Vec::new(),
-        })
-        .await?;
-        webhook::register(&client, &webhook.url(), &webhook.ca).await?;
+        let testbed = Testbed::builder(programs).floor().start().await?;
+        let options = testbed.webhook_options("webhook")?.config(past::CONFIG);
         Ok(Self {
-            webhook,
-            revisions: Revisions::watch(client.clone()),
-            cluster,
-            client,
-            programs,
+            webhook: testbed.start_webhook(&options).await?,
+            revisions: Revisions::watch(testbed.client.clone()),
+            testbed,
         })
     }
 
@@ -118,10 +93,10 @@ impl Field {
     /// differ.
     pub(super) async fn run(&mut self, name: &str, phase: Duration) -> Result<Option<Run>> {
         let remembered = self.start_node(name).await?;
-        let mut stand = self.start_agent(remembered).await?;
-        let run = if self.until_amplified(&mut stand).await? && self.is_calm_until(&stand, phase).await? {
-            let saturation = self.saturate(&stand).await?;
-            let oom = self.kill(&stand).await?;
+        let mut subject = self.start_agent(remembered).await?;
+        let run = if self.until_amplified(&mut subject).await? && self.is_calm_until(&subject, phase).await? {
+            let saturation = self.saturate(&subject).await?;
+            let oom = self.kill(&subject).await?;
             Some(Run {
                 phase_s: phase.as_secs_f64(),
                 saturation_s: saturation.all.as_secs_f64(),
@@ -132,8 +107,8 @@ impl Field {
         } else {
             None
         };
-        self.check(&mut stand)?;
-        drop(stand);
+        self.check(&mut subject)?;
+        drop(subject);
         self.remove_node(name).await?;
         Ok(run)
     }
@@ -141,14 +116,12 @@ impl Field {
     /// Starts a node with a pod that requests all of it.
     async fn start_node(&mut self, name: &str) -> Result<Remembered> {
         let machine = NodeOptions::this_machine(name)?;
-        self.cluster
-            .start_node(NodeOptions {
-                reserved_cpu_milli: machine.cpus * 10 * RESERVED_CPU_PERCENT,
-                reserved_memory_bytes: RESERVED_MEMORY,
-                ..machine
-            })
+        self.testbed
+            .cluster
+            .start_node(machine.with_system_reserved())
             .await?;
-        let node = self.nodes().get(name).await.context("read the node")?;
+        let node = self.testbed.nodes().get(name).await;
+        let node = node.context("read the node")?;
         let status = node.status.clone().context("a node without a status")?;
         let raw = amounts(status.allocatable.as_ref().context("nothing is allocatable")?)?;
         let pod = self.bind(name, raw).await?;
@@ -197,41 +170,30 @@ impl Field {
     }
 
     /// Starts the node's agent, which remembers the quiet day, and has the Node say what was applied on it.
-    async fn start_agent(&self, remembered: Remembered) -> Result<Stand> {
-        let nodes = self.nodes();
-        let node = nodes.get(&remembered.node).await.context("read the node")?;
-        let apart = Apart::new(&remembered.node, &self.programs.load, remembered.raw.cpu)?;
+    async fn start_agent(&self, remembered: Remembered) -> Result<Subject> {
+        let Testbed {
+            cluster, programs, ..
+        } = &self.testbed;
+        let node = &remembered.node;
+        let apart = Apart::new(node, &programs.load, remembered.raw.cpu)?;
         apart.limit_memory(u64::try_from(LIMIT_MIB << 20)?)?;
         apart.add_pod(&remembered.pod, remembered.raw.cpu)?;
         apart.add_pod(AGENT_POD, AGENT_MILLI)?;
-        let memory: PathBuf = self.cluster.dir().join(format!("{}.day", remembered.node));
+        let memory = cluster.dir().join(format!("{node}.day"));
         remembered.save(&memory)?;
-        let note = json!({"metadata": {"annotations": {names::HINT: remembered.note()?}}});
-        nodes
-            .patch(&remembered.node, &PatchParams::default(), &Patch::Merge(note))
-            .await
-            .context("annotate the node")?;
+        let note = remembered.note()?;
+        self.testbed.annotate(node, names::HINT, &note).await?;
+        let options = self.testbed.agent_options(node, &[&self.webhook]).await?;
+        let flags = [
+            format!("--cgroup-root={}", apart.mount().display()),
+            format!("--checkpoint={}", memory.display()),
+        ];
+        let options = options.timing(Profile::Production).source("ebpf").flags(flags);
         let earlier = EARLIER.as_secs().to_string();
         let began = Instant::now();
-        let agent = Agent::spawn_under(
-            &["unshare", "--time", "--boottime", &earlier],
-            &agent::Options {
-                program: self.programs.agent.clone(),
-                folder: self.cluster.dir().to_owned(),
-                node: remembered.node.clone(),
-                token: accounts::agent_token(&self.client, &node).await?,
-                servers: vec![self.webhook.hints],
-                ca: self.webhook.ca.clone(),
-                timing: Profile::Production,
-                source: "ebpf".to_owned(),
-                flags: vec![
-                    format!("--cgroup-root={}", apart.mount().display()),
-                    format!("--checkpoint={}", memory.display()),
-                ],
-            },
-        )?;
+        let agent = Agent::spawn_under(&["unshare", "--time", "--boottime", &earlier], &options)?;
         apart.join(AGENT_POD, agent.process.pid())?;
-        Ok(Stand {
+        Ok(Subject {
             agent,
             began,
             apart,
@@ -241,13 +203,13 @@ impl Field {
 
     /// Waits until the agent says what it remembers, the webhook has taken that, and etcd has it; false if a brake came
     /// first.
-    async fn until_amplified(&mut self, stand: &mut Stand) -> Result<bool> {
-        let Remembered { node, raw, .. } = stand.remembered.clone();
+    async fn until_amplified(&mut self, subject: &mut Subject) -> Result<bool> {
+        let Remembered { node, raw, .. } = subject.remembered.clone();
         let expected = amplified(&raw);
         let deadline = Instant::now() + LIMIT;
         loop {
-            self.check(stand)?;
-            let status = stand.agent.status().await;
+            self.check(subject)?;
+            let status = subject.agent.status().await;
             let latest = self.revisions.latest();
             let stored = latest.get(&node).map(Revision::allocatable);
             if status.as_ref().is_ok_and(is_settled) && stored == Some(expected) {
@@ -257,7 +219,7 @@ impl Field {
                 return Ok(false);
             }
             if Instant::now() > deadline {
-                let log = xtask::process::tail(stand.agent.process.log(), 20);
+                let log = xtask::process::tail(subject.agent.process.log(), 20);
                 bail!("{node} has {stored:?} and not {expected:?}; its agent says {status:?}; {log}");
             }
             sleep(LOOK_EVERY).await;
@@ -266,14 +228,14 @@ impl Field {
 
     /// Waits for that time of a period after the agent's first, until others hardly contended for the CPUs in the period
     /// before; false if they always do, or have free capacity halved.
-    async fn is_calm_until(&self, stand: &Stand, phase: Duration) -> Result<bool> {
-        let mut start = stand.began + phase;
-        while start < Instant::now().max(stand.began + FIRST_JUDGED) {
+    async fn is_calm_until(&self, subject: &Subject, phase: Duration) -> Result<bool> {
+        let mut start = subject.began + phase;
+        while start < Instant::now().max(subject.began + FIRST_JUDGED) {
             start += period();
         }
         for _ in 0..PERIODS {
             sleep(start.saturating_duration_since(Instant::now())).await;
-            let status = stand.agent.status().await?;
+            let status = subject.agent.status().await?;
             if is_shed(&status) {
                 return Ok(false);
             }
@@ -286,8 +248,8 @@ impl Field {
     }
 
     /// Saturates the CPUs until free CPU is halved.
-    async fn saturate(&self, stand: &Stand) -> Result<Reaction> {
-        let cpus = usize::try_from(stand.remembered.capacity.cpu / 1000)?;
+    async fn saturate(&self, subject: &Subject) -> Result<Reaction> {
+        let cpus = usize::try_from(subject.remembered.capacity.cpu / 1000)?;
         let spinners = Load {
             milli: 1000,
             threads: SPINNERS * cpus,
@@ -295,14 +257,14 @@ impl Field {
             memory_mib: 0,
         };
         let onset = Moment::now();
-        let load = stand.apart.spawn(&stand.remembered.pod, &spinners)?;
-        let reaction = self.halved(stand, onset, Resource::Cpu).await?;
+        let load = subject.apart.spawn(&subject.remembered.pod, &spinners)?;
+        let reaction = self.halved(subject, onset, Resource::Cpu).await?;
         drop(load);
         Ok(reaction)
     }
 
     /// Has a process killed at the limit of all pods, and waits until free memory is halved.
-    async fn kill(&self, stand: &Stand) -> Result<Reaction> {
+    async fn kill(&self, subject: &Subject) -> Result<Reaction> {
         let hog = Load {
             milli: 1,
             threads: 1,
@@ -310,15 +272,15 @@ impl Field {
             memory_mib: TAKEN_MIB,
         };
         let onset = Moment::now();
-        let mut load = stand.apart.spawn(&stand.remembered.pod, &hog)?;
-        let reaction = self.halved(stand, onset, Resource::Memory).await?;
+        let mut load = subject.apart.spawn(&subject.remembered.pod, &hog)?;
+        let reaction = self.halved(subject, onset, Resource::Memory).await?;
         ensure!(load.is_killed()?, "memory was braked and nobody was killed");
         Ok(reaction)
     }
 
     /// Waits for the revision in which free capacity is half of what the node was amplified by, or less.
-    async fn halved(&self, stand: &Stand, onset: Moment, resource: Resource) -> Result<Reaction> {
-        let Remembered { node, raw, .. } = &stand.remembered;
+    async fn halved(&self, subject: &Subject, onset: Moment, resource: Resource) -> Result<Reaction> {
+        let Remembered { node, raw, .. } = &subject.remembered;
         let free =
             |allocatable: &PerResource<u64>| allocatable.get(resource).saturating_sub(*raw.get(resource));
         let half = free(&amplified(raw)) / 2;
@@ -342,8 +304,9 @@ impl Field {
             .delete(name, &at_once)
             .await
             .context("delete the pod")?;
-        self.cluster.stop_node(name)?;
-        self.nodes()
+        self.testbed.cluster.stop_node(name)?;
+        self.testbed
+            .nodes()
             .delete(name, &DeleteParams::default())
             .await
             .context("delete the node")?;
@@ -351,19 +314,14 @@ impl Field {
     }
 
     /// Fails if a part has ended, or the watch of nodes may have missed something.
-    fn check(&mut self, stand: &mut Stand) -> Result<()> {
-        stand.agent.process.check()?;
-        self.webhook.process.check()?;
-        self.revisions.ensure_gapless()?;
-        self.cluster.check()
-    }
-
-    fn nodes(&self) -> Api<Node> {
-        Api::all(self.client.clone())
+    fn check(&mut self, subject: &mut Subject) -> Result<()> {
+        self.testbed
+            .check([&mut subject.agent.process, &mut self.webhook.process])?;
+        self.revisions.ensure_gapless()
     }
 
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), names::AGENT_NAMESPACE)
+        Api::namespaced(self.testbed.client.clone(), names::AGENT_NAMESPACE)
     }
 }
 

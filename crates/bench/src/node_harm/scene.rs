@@ -6,22 +6,20 @@ use anyhow::{Context as _, Result, bail};
 use headroom_agent::sample::{memory::MemoryCounters, procfs::Procfs};
 use headroom_domain::{estimate::Profile, names, policy::Mode};
 use headroom_testbed::{
-    accounts,
+    Testbed,
     agent::Agent,
-    cluster::{Cluster, Options},
+    cluster::Options,
     folder::Folder,
-    policies,
     programs::Programs,
-    webhook::Webhook,
+    webhook::{self, Webhook},
     workload::{KUBEPODS, Workload, cpu_use::CpuUse},
 };
 use k8s_openapi::jiff::Timestamp;
-use kube::Client;
 use tokio::time::{Instant, sleep};
 
 use super::{
     Turn, count,
-    parts::{self, NODE},
+    nodes::{self, NODE},
     pods::{self, NAMESPACE, Role, Seen, Size, State},
     probe::{self, Probe},
 };
@@ -41,14 +39,13 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(12);
 /// How often one looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Everything on the field, in the order in which it ends.
-pub(super) struct Field {
+/// Everything on the scene, in the order in which it ends.
+pub(super) struct Scene {
     workload: Workload,
     agent: Agent,
     webhook: Webhook,
     revisions: Revisions,
-    cluster: Cluster,
-    client: Client,
+    testbed: Testbed,
     /// The node's CPU as its kubelet has it, in milli-cores.
     pub(super) raw_milli: u64,
     /// The ratio of `static`, in cents.
@@ -60,38 +57,40 @@ pub(super) struct Field {
     _folder: Folder,
 }
 
-impl Field {
+impl Scene {
     /// Starts everything, with the pods that stay.
     pub(super) async fn start(used: u8, guess: u64) -> Result<Self> {
         let programs = tokio::task::spawn_blocking(Programs::build).await??;
         let workload = Workload::new(&programs.load)?;
         let folder = Folder::new("headroom-harm")?;
         let audit = Audit::new(folder.path())?;
-        let mut cluster = Cluster::start(Options {
+        let options = Options {
             apiserver_flags: audit.flags(),
             ..Options::full()
-        })
-        .await?;
-        let client = cluster.client().await?;
-        accounts::create(&client).await?;
-        for namespace in [NAMESPACE, names::SLO_CONFIG_NAMESPACE] {
-            accounts::create_namespace(&client, namespace).await?;
-        }
-        policies::install(&client).await?;
-        parts::configure(&client, Mode::Auto).await?;
-        let webhook = parts::start_webhook(&cluster, &programs, &client).await?;
-        let revisions = Revisions::watch(client.clone());
-        parts::start_nodes(&mut cluster, &client, guess).await?;
+        };
+        let mut testbed = Testbed::builder(programs)
+            .control_plane(options)
+            .namespace(NAMESPACE)
+            .namespace(names::SLO_CONFIG_NAMESPACE)
+            .floor()
+            .start()
+            .await?;
+        nodes::configure(&testbed.client, Mode::Auto).await?;
+        let options = testbed.webhook_options("webhook")?;
+        let options = options.flags([webhook::DEMO_TIMING]);
+        let webhook = testbed.start_webhook(&options).await?;
+        let revisions = Revisions::watch(testbed.client.clone());
+        nodes::start(&mut testbed, guess).await?;
         let latest = revisions.latest();
         let raw_milli = latest.get(NODE).context("the node was not seen")?.cpu_milli;
-        let agent = parts::start_agent(&cluster, &programs, &webhook, &client).await?;
-        let mut field = Self {
+        // Its durations are so short that it knows the node after 20 s.
+        let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
+        let mut scene = Self {
             workload,
             agent,
             webhook,
             revisions,
-            cluster,
-            client,
+            testbed,
             raw_milli,
             guess,
             size: Size::new(raw_milli, used)?,
@@ -99,8 +98,8 @@ impl Field {
             audit,
             _folder: folder,
         };
-        field.start_residents().await?;
-        Ok(field)
+        scene.start_residents().await?;
+        Ok(scene)
     }
 
     /// Starts the pods that stay.
@@ -120,7 +119,7 @@ impl Field {
 
     /// One turn of a mode, from the first pod that is offered to the last that is gone.
     pub(super) async fn turn(&mut self, mode: Mode, measured: Duration) -> Result<Turn> {
-        parts::configure(&self.client, mode).await?;
+        nodes::configure(&self.testbed.client, mode).await?;
         self.follows(mode).await?;
         let (from, killed_before) = (Timestamp::now(), oom_kills()?);
         self.offer(Role::Arriving, Role::Arriving.offered()).await?;
@@ -196,7 +195,7 @@ impl Field {
     /// Restarts the node's kubelet, which looks at every pod anew as if it came just now, and waits until it is there.
     async fn restart_kubelet(&mut self) -> Result<()> {
         let from = Timestamp::now();
-        self.cluster.restart_node(NODE)?;
+        self.testbed.cluster.restart_node(NODE)?;
         let deadline = Instant::now() + LIMIT;
         loop {
             let entries = self.audit.between(from, Timestamp::now())?;
@@ -271,7 +270,8 @@ impl Field {
     }
 
     async fn offer(&self, role: Role, replicas: u32) -> Result<()> {
-        self.size.deploy(&self.client, NODE, role, replicas).await
+        let client = &self.testbed.client;
+        self.size.deploy(client, NODE, role, replicas).await
     }
 
     async fn until(&mut self, what: &str, is_so: impl Fn(&[Seen]) -> bool) -> Result<()> {
@@ -291,7 +291,7 @@ impl Field {
 
     /// The pods now; those that run have a process, and no others.
     async fn look(&mut self) -> Result<Vec<Seen>> {
-        let pods = pods::list(&self.client).await?;
+        let pods = pods::list(&self.testbed.client).await?;
         let on_node: BTreeSet<String> = pods
             .iter()
             .filter(|pod| pod.is_on_node())
@@ -308,10 +308,9 @@ impl Field {
 
     /// Fails if a part has ended, or the watch of nodes may have missed something.
     pub(super) fn check(&mut self) -> Result<()> {
-        self.agent.process.check()?;
-        self.webhook.process.check()?;
-        self.revisions.ensure_gapless()?;
-        self.cluster.check()
+        self.testbed
+            .check([&mut self.agent.process, &mut self.webhook.process])?;
+        self.revisions.ensure_gapless()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The nodes of the bench, what is done to them, and what is seen of them.
+//! The nodes of the bench, what is done to them and to the webhook, and what is seen of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,20 +9,15 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use headroom_domain::names;
 use headroom_testbed::{
-    accounts,
+    Testbed,
     cluster::{Cluster, Keeper, NodeOptions, Options},
     folder::Folder,
     programs::Programs,
     webhook::{self, Webhook},
 };
 use http::Request;
-use k8s_openapi::{api::core::v1::Node, jiff::Timestamp};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
+use k8s_openapi::jiff::Timestamp;
 use rustix::process::Signal;
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 use xtask::terminal::say;
 
@@ -45,13 +40,12 @@ const ETCD_WRITES: &str = r#"etcd_requests_total{group="",operation="update",res
 /// How often everything is checked to run.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Everything on the field, in the order in which it ends.
-pub(super) struct Field {
+/// Everything on the scene, in the order in which it ends.
+pub(super) struct Scene {
     /// What is written of the nodes.
     pub(super) revisions: Revisions,
     webhook: Webhook,
-    cluster: Cluster,
-    client: Client,
+    testbed: Testbed,
     nodes: Vec<String>,
     /// Those amplified while writes are counted.
     half: BTreeSet<String>,
@@ -60,49 +54,37 @@ pub(super) struct Field {
     _folder: Folder,
 }
 
-impl Field {
+impl Scene {
     /// Starts control plane, webhook and nodes; all nodes are raw. Kubelets report every `interval`, and heartbeats
     /// are quieted for as long.
     pub(super) async fn start(count: u16, interval: Duration) -> Result<Self> {
         let programs = tokio::task::spawn_blocking(Programs::build).await??;
         let folder = Folder::new("headroom-storm")?;
         let audit = Audit::new(folder.path())?;
-        let mut cluster = Cluster::start(Options {
+        let control_plane = Options {
             has_controllers: true,
             apiserver_flags: audit.flags(),
             ..Options::default()
-        })
-        .await?;
-        let client = cluster.client().await?;
-        accounts::create(&client).await?;
-        let options = webhook::Options {
-            program: programs.webhook,
-            name: "webhook".to_owned(),
-            folder: cluster.dir().to_owned(),
-            kubeconfig: cluster.kubeconfig_for(&accounts::webhook(), None)?,
-            config: "{}".to_owned(),
-            gates: webhook::GATES.to_owned(),
-            accepts_no_floor: true,
-            flags: vec![
-                "--heartbeat-interval-seconds".to_owned(),
-                interval.as_secs().to_string(),
-            ],
         };
-        let webhook = start_webhook(&client, &options).await?;
-        let nodes = start_nodes(&mut cluster, count, interval).await?;
-        let field = Self {
-            revisions: Revisions::watch(client.clone()),
+        let builder = Testbed::builder(programs).control_plane(control_plane);
+        let mut testbed = builder.start().await?;
+        let seconds = interval.as_secs().to_string();
+        let options = testbed.webhook_options("webhook")?;
+        let options = options.flags(["--heartbeat-interval-seconds", &seconds]);
+        let webhook = testbed.start_webhook(&options).await?;
+        let nodes = start_nodes(&mut testbed.cluster, count, interval).await?;
+        let scene = Self {
+            revisions: Revisions::watch(testbed.client.clone()),
             webhook,
-            cluster,
-            client,
+            testbed,
             half: nodes.iter().step_by(2).cloned().collect(),
             nodes,
             audit,
             options,
             _folder: folder,
         };
-        field.until_all("raw and Ready", &field.nodes, RAW_MILLI).await?;
-        Ok(field)
+        scene.until_all("raw and Ready", &scene.nodes, RAW_MILLI).await?;
+        Ok(scene)
     }
 
     /// Amplifies every second node.
@@ -118,19 +100,9 @@ impl Field {
 
     async fn amplify(&self, nodes: &[String]) -> Result<()> {
         for node in nodes {
-            self.annotate(node, HIGH).await?;
+            self.testbed.annotate(node, names::RATIO, HIGH).await?;
         }
         self.until_all("amplified", nodes, HIGH_MILLI).await
-    }
-
-    async fn annotate(&self, node: &str, ratio: &str) -> Result<()> {
-        let nodes: Api<Node> = Api::all(self.client.clone());
-        let patch = json!({"metadata": {"annotations": {names::RATIO: ratio}}});
-        nodes
-            .patch(node, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .with_context(|| format!("annotate {node}"))?;
-        Ok(())
     }
 
     async fn until_all(&self, what: &str, nodes: &[String], cpu_milli: u64) -> Result<()> {
@@ -150,7 +122,7 @@ impl Field {
         let (from, end) = (Timestamp::now(), Instant::now() + length);
         while Instant::now() < end {
             sleep(CHECK_EVERY.min(end.saturating_duration_since(Instant::now()))).await;
-            self.cluster.check()?;
+            self.testbed.cluster.check()?;
         }
         let until = Timestamp::now();
         Ok(Stretch { from, until })
@@ -173,7 +145,7 @@ impl Field {
     /// What the API server has written to etcd of nodes, ever.
     pub(super) async fn etcd_writes(&self) -> Result<f64> {
         let request = Request::get("/metrics").body(Vec::new())?;
-        let metrics = self.client.request_text(request).await;
+        let metrics = self.testbed.client.request_text(request).await;
         let metrics = metrics.context("read the API server's metrics")?;
         let value = metrics.lines().find_map(|line| line.strip_prefix(ETCD_WRITES));
         let value = value.context("the API server does not count writes of nodes")?;
@@ -195,7 +167,7 @@ impl Field {
         );
         let webhook = Webhook::start(&self.options).await?;
         let ready = Timestamp::now();
-        webhook::register(&self.client, &webhook.url(), &webhook.ca).await?;
+        self.testbed.register(&webhook).await?;
         self.webhook = webhook;
         self.until_all("amplified again", &fallen, HIGH_MILLI).await?;
         let revisions = self.revisions.between(ready, Timestamp::now());
@@ -214,7 +186,7 @@ impl Field {
         let mut took = Vec::new();
         for (node, ratio, cpu_milli) in changes.take(count) {
             let asked = Instant::now();
-            self.annotate(node, ratio).await?;
+            self.testbed.annotate(node, names::RATIO, ratio).await?;
             self.until_all("as asked for", slice::from_ref(node), cpu_milli)
                 .await?;
             took.push(asked.elapsed().as_secs_f64());
@@ -249,15 +221,8 @@ impl Field {
 
     /// Fails if a part has ended.
     pub(super) fn check(&mut self) -> Result<()> {
-        self.webhook.process.check()?;
-        self.cluster.check()
+        self.testbed.check([&mut self.webhook.process])
     }
-}
-
-async fn start_webhook(client: &Client, options: &webhook::Options) -> Result<Webhook> {
-    let webhook = Webhook::start(options).await?;
-    webhook::register(client, &webhook.url(), &webhook.ca).await?;
-    Ok(webhook)
 }
 
 async fn start_nodes(cluster: &mut Cluster, count: u16, interval: Duration) -> Result<Vec<String>> {

@@ -1,0 +1,34 @@
+//! What a control plane is made up of.
+
+use xtask::controlplane::Component;
+
+/// What runs beside etcd and the API server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Runs the scheduler.
+    pub has_scheduler: bool,
+    /// Runs the controllers that Deployments, service accounts, namespaces, node conditions and owner references need.
+    /// Without them no service account exists, so no pod can be made before one is, and nodes keep the taint
+    /// `node.kubernetes.io/not-ready`.
+    pub has_controllers: bool,
+    /// More flags for the API server, each like `--feature-gates=X=true`.
+    pub apiserver_flags: Vec<String>,
+}
+
+impl Options {
+    /// With scheduler and controllers.
+    pub fn full() -> Self {
+        Self {
+            has_scheduler: true,
+            has_controllers: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn components(&self) -> Vec<Component> {
+        let mut components = vec![Component::Etcd, Component::ApiServer];
+        components.extend(self.has_scheduler.then_some(Component::Scheduler));
+        components.extend(self.has_controllers.then_some(Component::ControllerManager));
+        components
+    }
+}

@@ -1,0 +1,155 @@
+//! A control plane that knows our programs, and the options of each program that runs against it.
+//!
+//! ```no_run
+//! # async fn example(programs: headroom_testbed::programs::Programs) -> anyhow::Result<()> {
+//! use headroom_testbed::{Testbed, agent::Agent, cluster::{NodeOptions, Options}};
+//!
+//! let mut testbed = Testbed::builder(programs)
+//!     .control_plane(Options::full())
+//!     .namespace("example")
+//!     .floor()
+//!     .start()
+//!     .await?;
+//! let webhook = testbed.start_webhook(&testbed.webhook_options("webhook")?).await?;
+//! let node = NodeOptions::this_machine("example")?.with_system_reserved();
+//! testbed.cluster.start_node(node).await?;
+//! let agent = Agent::spawn(&testbed.agent_options("example", &[&webhook]).await?)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Webhook and agent belong to the caller, who drops them before the testbed.
+
+mod builder;
+
+use anyhow::{Context as _, Result};
+use headroom_domain::estimate::Profile;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use xtask::process::Process;
+
+pub use self::builder::Builder;
+use crate::{
+    accounts, agent,
+    cluster::Cluster,
+    policies,
+    programs::Programs,
+    webhook::{self, Webhook},
+};
+
+/// A running control plane with the namespaces, accounts and roles of our programs.
+pub struct Testbed {
+    /// The control plane and its nodes.
+    pub cluster: Cluster,
+    /// A client with all rights.
+    pub client: Client,
+    /// Our programs.
+    pub programs: Programs,
+    has_floor: bool,
+}
+
+impl Testbed {
+    /// The builder of a testbed that runs these programs.
+    pub fn builder(programs: Programs) -> Builder {
+        Builder::new(programs)
+    }
+
+    /// Installs the policies that hold nodes up while no webhook answers. Replicas whose options are made later rely on
+    /// them.
+    ///
+    /// # Errors
+    /// If the API server refuses one, as those before Kubernetes 1.36 do.
+    pub async fn install_floor(&mut self) -> Result<()> {
+        policies::install(&self.client).await?;
+        self.has_floor = true;
+        Ok(())
+    }
+
+    /// The options of a replica of the webhook: an empty configuration, the gates of the node endpoints, no further
+    /// flags. Without [`Self::install_floor`] the replica accepts that there is no floor.
+    ///
+    /// # Errors
+    /// If the kubeconfig of its account cannot be written.
+    pub fn webhook_options(&self, name: &str) -> Result<webhook::Options> {
+        Ok(webhook::Options {
+            program: self.programs.webhook.clone(),
+            name: name.to_owned(),
+            folder: self.cluster.dir().to_owned(),
+            kubeconfig: self.cluster.kubeconfig_for(&accounts::webhook(), None)?,
+            config: "{}".to_owned(),
+            gates: webhook::GATES.to_owned(),
+            accepts_no_floor: !self.has_floor,
+            flags: Vec::new(),
+        })
+    }
+
+    /// Starts a replica, waits until it is ready, and registers it.
+    ///
+    /// # Errors
+    /// As [`Webhook::start`] and [`Self::register`].
+    pub async fn start_webhook(&self, options: &webhook::Options) -> Result<Webhook> {
+        let webhook = Webhook::start(options).await?;
+        self.register(&webhook).await?;
+        Ok(webhook)
+    }
+
+    /// Registers a replica with the API server, which calls it from a moment later on, in place of any before.
+    ///
+    /// # Errors
+    /// If its CA cannot be read or the API server refuses the configuration.
+    pub async fn register(&self, replica: &Webhook) -> Result<()> {
+        webhook::register(&self.client, &replica.url(), &replica.ca).await
+    }
+
+    /// The options of the agent of a node, which reports to these replicas: a token bound to the Node, compressed
+    /// durations, whatever source of CPU counters works here, no further flags.
+    ///
+    /// # Errors
+    /// If there is no such Node or no replica, or the API server refuses the token.
+    pub async fn agent_options(&self, node: &str, replicas: &[&Webhook]) -> Result<agent::Options> {
+        // Replicas of one folder share their certificates.
+        let ca = replicas.first().context("no replica to report to")?.ca.clone();
+        let object = self.nodes().get(node).await.context("read the node")?;
+        Ok(agent::Options {
+            program: self.programs.agent.clone(),
+            folder: self.cluster.dir().to_owned(),
+            node: node.to_owned(),
+            token: accounts::agent_token(&self.client, &object).await?,
+            servers: replicas.iter().map(|replica| replica.hints).collect(),
+            ca,
+            timing: Profile::Demo,
+            source: "auto".to_owned(),
+            flags: Vec::new(),
+        })
+    }
+
+    /// All Nodes, with all rights.
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Sets an annotation of a Node, by no write of its status.
+    ///
+    /// # Errors
+    /// If the API server refuses it.
+    pub async fn annotate(&self, node: &str, key: &str, value: &str) -> Result<Node> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.nodes()
+            .patch(node, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .with_context(|| format!("annotate {node}"))
+    }
+
+    /// Fails with the end of its log if one of these processes, or one of the control plane and the nodes, has ended.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check<'a>(&mut self, processes: impl IntoIterator<Item = &'a mut Process>) -> Result<()> {
+        processes.into_iter().try_for_each(Process::check)?;
+        self.cluster.check()
+    }
+}
