@@ -63,6 +63,13 @@ pub struct Program {
 pub type Programs = BTreeMap<Component, Program>;
 
 impl Component {
+    /// What runs in a cluster.
+    pub const RUNNING: [Self; 4] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::Scheduler,
+        Self::ControllerManager,
+    ];
     /// All but what keeps a node.
     pub const CONTROL_PLANE: [Self; 5] = [
         Self::Etcd,
@@ -95,16 +102,32 @@ impl Component {
         }
     }
 
-    /// Seconds a first build takes on two cores when the ones before it here are built.
-    const fn first_build_s(self) -> u32 {
+    /// What `go build` calls its program where it is told nothing but a folder.
+    const fn built_as(self) -> &'static str {
         match self {
-            Self::ApiServer => 260,
-            Self::Scheduler => 10,
-            Self::ControllerManager => 75,
-            Self::Kubectl => 40,
-            Self::Etcd | Self::Hollow => 60,
+            Self::Etcd => "server",
+            Self::ApiServer | Self::Scheduler | Self::ControllerManager | Self::Kubectl | Self::Hollow => {
+                self.name()
+            }
         }
     }
+
+    /// Seconds of CPU time that a first build takes when the ones before it here are built.
+    const fn first_build_s(self) -> u64 {
+        match self {
+            Self::ApiServer => 520,
+            Self::Scheduler => 40,
+            Self::ControllerManager => 150,
+            Self::Kubectl => 90,
+            Self::Etcd => 120,
+            Self::Hollow => 100,
+        }
+    }
+}
+
+/// Seconds of CPU time that a first build of the components takes, about.
+pub fn costs_s(components: &[Component]) -> u64 {
+    components.iter().map(|component| component.first_build_s()).sum()
 }
 
 /// Looks for a program without building it.
@@ -186,39 +209,30 @@ pub fn ensure(components: &[Component]) -> Result<Programs> {
 fn build(components: &[Component], folder: &Path) -> Result<()> {
     let release = Release::pinned()?;
     let go = Go::ensure()?;
-    let seconds: u32 = components.iter().map(|component| component.first_build_s()).sum();
+    let names = components.iter().map(|component| component.name());
     say(format!(
-        "Building {} from Go modules with {}, as tests and the demo run a real control plane \
-         (once; up to {} min and 5 GB of Go's caches).",
-        components
-            .iter()
-            .map(|component| component.name())
-            .collect::<Vec<_>>()
-            .join(", "),
+        "Building {} from Go modules with {}, as tests and the demo run a real control plane (once; up to 5 GB of Go's \
+         caches).",
+        names.collect::<Vec<_>>().join(", "),
         go.describe(),
-        seconds.div_ceil(60) + 1,
     ));
-    for &component in components {
+    let fresh = tempfile::tempdir_in(folder).context("make a folder for what is built")?;
+    let mut command = go.command();
+    command
+        .current_dir(workspace::controlplane())
+        .env("CGO_ENABLED", "0")
+        // go.mod and go.sum decide every version; nothing asks a version control system.
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false")
+        .args(["build", "-v", "-trimpath", "-ldflags", &release.link_flags()])
+        // The slash says that it is a folder: one program would else be a file of that name.
+        .arg("-o")
+        .arg(fresh.path().join(""))
+        .args(components.iter().map(|component| component.package()));
+    step::run("control plane", &mut command)?;
+    for component in components {
         let path = folder.join(component.name());
-        let fresh = path.with_extension("new");
-        let mut command = go.command();
-        command
-            .current_dir(workspace::controlplane())
-            .env("CGO_ENABLED", "0")
-            // go.mod and go.sum decide every version; nothing asks a version control system.
-            .env("GOFLAGS", "-mod=readonly -buildvcs=false")
-            .args([
-                "build",
-                "-v",
-                "-trimpath",
-                "-ldflags",
-                &release.link_flags(),
-                "-o",
-            ])
-            .arg(&fresh)
-            .arg(component.package());
-        step::run(component.name(), &mut command)?;
-        fs::rename(&fresh, &path).with_context(|| format!("put {} in place", path.display()))?;
+        fs::rename(fresh.path().join(component.built_as()), &path)
+            .with_context(|| format!("put {} in place", path.display()))?;
     }
     Ok(())
 }

@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod controlplane;
+pub mod cpu_time;
 pub mod demo;
 pub mod launch;
 pub mod process;
 pub mod setup;
 pub mod suite;
 pub mod terminal;
+pub mod tree;
 pub mod workspace;

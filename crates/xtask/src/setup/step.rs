@@ -10,16 +10,16 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{process::tail, terminal, workspace};
+use crate::{cpu_time, process::tail, terminal, workspace};
 
 /// How often a running step says where it is.
-const REPORT: Duration = Duration::from_secs(5);
+const REPORT: Duration = Duration::from_secs(10);
 /// How often a running step is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(100);
 /// Columns of the last output line that are shown.
 const WIDTH: usize = 90;
 
-/// Runs the command to its end. Every 5 s it says how long it has run and its last line of output; the whole output
+/// Runs the command to its end. Every 10 s it says how long it has run and its last line of output; the whole output
 /// goes to `target/setup/NAME.log`.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ const WIDTH: usize = 90;
 pub fn run(name: &str, command: &mut Command) -> Result<()> {
     let folder = workspace::target().join("setup");
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    let log = folder.join(format!("{name}.log"));
+    let log = folder.join(format!("{}.log", name.replace(' ', "-")));
     let output = File::create(&log).with_context(|| format!("write {}", log.display()))?;
     let errors = output.try_clone().context("share the log")?;
     let program = command.get_program().to_string_lossy().into_owned();
@@ -39,8 +39,8 @@ pub fn run(name: &str, command: &mut Command) -> Result<()> {
         .spawn()
         .with_context(|| format!("start {program} for {name}"))?;
     let mut reported = start;
-    let status = loop {
-        if let Some(status) = child.try_wait().with_context(|| format!("await {name}"))? {
+    let (status, took) = loop {
+        if let Some(status) = cpu_time::try_wait(&mut child).with_context(|| format!("await {name}"))? {
             break status;
         }
         if reported.elapsed() >= REPORT {
@@ -56,7 +56,11 @@ pub fn run(name: &str, command: &mut Command) -> Result<()> {
     if !status.success() {
         bail!("{name} failed ({status}); {}", tail(&log, 20));
     }
-    terminal::say(format!("  {:>12}  {name}: done", terminal::span(start.elapsed())));
+    terminal::say(format!(
+        "  {:>12}  {name}: done, {} s of CPU time",
+        terminal::span(start.elapsed()),
+        took.as_secs()
+    ));
     Ok(())
 }
 
