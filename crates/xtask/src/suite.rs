@@ -1,5 +1,6 @@
 //! `cargo xtask test`: sets up, builds, and runs every kind of test, and counts them.
 
+mod long;
 mod plan;
 mod run;
 mod tally;
@@ -29,6 +30,9 @@ use crate::{
 /// many times fewer.
 pub const SLOWER: &str = "HEADROOM_TESTS_SLOWER";
 
+/// How many times as long as our programs alone all tests take to build, about.
+const TESTS_PER_PROGRAMS: u32 = 2;
+
 /// Flags of `cargo xtask test`.
 #[derive(Debug, Clone, Args)]
 pub struct Test {
@@ -41,6 +45,15 @@ pub struct Test {
     /// With --vm, only a kernel of this series; may be given more than once.
     #[arg(long, requires = "vm", value_parser = vm::SERIES)]
     kernel: Vec<String>,
+    /// Runs what takes long instead: all of it, or these parts. What has passed on this commit is not run again.
+    #[arg(long, value_name = "PART", num_args = 0.., value_parser = long::NAMES, conflicts_with_all = ["kind", "vm", "filter"])]
+    long: Option<Vec<String>>,
+    /// With --long, also what has passed on this commit.
+    #[arg(long, requires = "long")]
+    again: bool,
+    /// Gets and builds everything that the tests need, and runs none.
+    #[arg(long, conflicts_with_all = ["vm", "long"])]
+    no_run: bool,
     /// Runs only tests whose name contains this.
     filter: Option<String>,
 }
@@ -69,13 +82,14 @@ impl Kind {
         }
     }
 
-    /// How many tests run at once, where it is not the number of CPUs: tests that measure the kernel disturb each
-    /// other, and a control plane keeps a CPU busy while it starts.
+    /// How many tests run at once, where it is not the number of CPUs. Tests that measure the kernel disturb each other.
+    /// Those against a control plane spend most of their time waiting for it, and those of processes some of it.
     const fn threads(self) -> Option<&'static str> {
         match self {
             Self::Unit => None,
             Self::Kernel => Some("1"),
-            Self::Process | Self::Apiserver => Some("2"),
+            Self::Process => Some("2"),
+            Self::Apiserver => Some("4"),
         }
     }
 
@@ -114,7 +128,9 @@ impl Test {
     /// # Errors
     /// If set-up cannot look at the workspace or the tests do not compile. Failed tests are no error but the exit code.
     pub fn run(&self) -> Result<ExitCode> {
-        let rows = if self.vm {
+        let rows = if let Some(parts) = &self.long {
+            long::run(parts, self.again)?
+        } else if self.vm {
             let asked: Vec<&str> = self.kernel.iter().map(String::as_str).collect();
             let series = if asked.is_empty() {
                 &vm::SERIES
@@ -147,24 +163,23 @@ impl Test {
         let mut rows = Vec::new();
 
         let start = Instant::now();
-        let ready = setup::run(&items)?;
-        rows.push(Row::new("set-up", start.elapsed(), Tally::default()));
-        let start = Instant::now();
-        let plan = Plan::build()?;
-        rows.push(Row::new("build", start.elapsed(), Tally::default()));
+        let costs = launch::costs(&launch::PROGRAMS, false) * TESTS_PER_PROGRAMS;
+        let (ready, plan) = setup::run_beside(&items, costs, Plan::build)?;
+        rows.push(Row::new("set-up, build", start.elapsed(), Tally::default()).with_cpu(plan.cpu));
 
         let mut times = Vec::new();
-        for kind in kinds {
+        for kind in kinds.into_iter().filter(|_| !self.no_run) {
             let start = Instant::now();
-            let tally = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
+            let Outcome {
+                tally,
+                times: those,
+                cpu,
+            } = match kind.obstacle(&ready, rustix::process::geteuid().is_root()) {
                 Some(why) => not_run(kind, &why),
-                None => {
-                    let outcome = self.run_kind(kind, &plan)?;
-                    times.extend(outcome.times);
-                    outcome.tally
-                }
+                None => self.run_kind(kind, &plan)?,
             };
-            rows.push(Row::new(kind.word(), start.elapsed(), tally));
+            times.extend(those);
+            rows.push(Row::new(kind.word(), start.elapsed(), tally).with_cpu(cpu));
         }
         tally::print_slowest(times).context("print the slowest tests")?;
         Ok(rows)
@@ -189,9 +204,9 @@ impl Test {
 }
 
 /// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
-fn not_run(kind: Kind, why: &str) -> Tally {
+fn not_run(kind: Kind, why: &str) -> Outcome {
     say(format!("\n== {} tests do not run: {why}", kind.word()));
-    if env::var_os("CI").is_some() {
+    let tally = if env::var_os("CI").is_some() {
         Tally {
             failed: 1,
             ..Tally::default()
@@ -201,6 +216,10 @@ fn not_run(kind: Kind, why: &str) -> Tally {
             skipped: 1,
             ..Tally::default()
         }
+    };
+    Outcome {
+        tally,
+        ..Outcome::default()
     }
 }
 

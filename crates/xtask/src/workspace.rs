@@ -7,6 +7,8 @@ use std::{
     process::Command,
 };
 
+use anyhow::{Context as _, Result, ensure};
+
 use crate::suite::UNSTABLE;
 
 /// The root of the workspace this program was built from.
@@ -34,6 +36,40 @@ pub fn cargo() -> Command {
     // Build scripts look at it.
     cargo.env_remove(UNSTABLE);
     cargo
+}
+
+/// What ends the name of a commit whose files were changed since.
+pub const DIRTY: &str = "-dirty";
+
+/// The commit that is checked out, as git abbreviates it; it ends in [`DIRTY`] where files were changed since.
+///
+/// # Errors
+/// If git is not there or this is no clone.
+pub fn commit() -> Result<String> {
+    let dirty = format!("--dirty={DIRTY}");
+    output(Command::new("git").args(["describe", "--always", "--exclude=*", &dirty]))
+}
+
+/// This day, as `2026-11-22` in UTC.
+///
+/// # Errors
+/// If the system does not say.
+pub fn day() -> Result<String> {
+    output(Command::new("date").args(["--utc", "+%F"]))
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .current_dir(root())
+        .output()
+        .with_context(|| format!("start {name}"))?;
+    ensure!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn tells_the_package(variable: &str) -> bool {

@@ -20,10 +20,15 @@ const PLOT: &str = "headroom-plot";
 const PROTO: &str = "headroom-proto";
 const WEBHOOK: &str = "headroom-webhook";
 const XTASK: &str = "xtask";
+const TESTBED: &str = "headroom-testbed";
+const SIMULATOR: &str = "headroom-simulator";
+const BENCH: &str = "headroom-bench";
+const DEMO: &str = "headroom-demo";
+const GENERATE: &str = "headroom-generate";
 const TESTS: &str = "e2e";
 
 /// Each member with the members that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 10] = [
+const MAY_IMPORT: [(&str, &[&str]); 15] = [
     (DOMAIN, &[]),
     (PROTO, &[DOMAIN]),
     (KIT, &[DOMAIN]),
@@ -32,15 +37,27 @@ const MAY_IMPORT: [(&str, &[&str]); 10] = [
     (AGENT, &[DOMAIN, PROTO, KIT, KERNEL]),
     (WEBHOOK, &[DOMAIN, PROTO, KIT]),
     (CLI, &[DOMAIN, PROTO, KIT, PLOT]),
-    (XTASK, &[DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI]),
+    (XTASK, &[]),
+    (TESTBED, &[DOMAIN, PROTO, KIT, AGENT, WEBHOOK, XTASK]),
+    (SIMULATOR, &[DOMAIN, PLOT, AGENT, XTASK]),
+    (
+        BENCH,
+        &[DOMAIN, PROTO, KIT, AGENT, WEBHOOK, XTASK, TESTBED, SIMULATOR],
+    ),
+    (DEMO, &[DOMAIN, AGENT, XTASK, TESTBED]),
+    (GENERATE, &[DOMAIN, KIT, AGENT, WEBHOOK, CLI, XTASK]),
     (
         TESTS,
-        &[DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI, XTASK],
+        &[
+            DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI, XTASK, TESTBED, SIMULATOR, BENCH,
+        ],
     ),
 ];
 /// What the pure rules are made of besides the standard library.
 const DOMAIN_USES: [&str; 3] = ["serde", "serde_json", "thiserror"];
-/// Members besides xtask and tests that may know these crates, and all that begin with their name and a dash.
+/// Members that may know all of these crates.
+const KNOW_ALL: [&str; 5] = [TESTBED, BENCH, DEMO, GENERATE, TESTS];
+/// Members besides those that may know these crates, and all that begin with their name and a dash.
 const KNOWN_TO: [(&str, &[&str]); 5] = [
     ("aya", &[AGENT, KERNEL]),
     ("kube", &[WEBHOOK, CLI]),
@@ -158,7 +175,7 @@ fn forbidden_knowledge(name: &str, dependencies: &[Dependency]) -> Vec<String> {
             .strip_prefix(family)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
-    let may_know_all = [XTASK, TESTS].contains(&name);
+    let may_know_all = KNOW_ALL.contains(&name);
     let families = dependencies.iter().flat_map(|dependency| {
         KNOWN_TO
             .iter()
@@ -320,6 +337,29 @@ fn only_those_who_must_know_the_kernel_and_the_api_server() {
     assert!(!agent.iter().any(|name| name.starts_with("kube")));
     let webhook = built_from(&member(WEBHOOK).id);
     assert!(webhook.contains("kube") && !webhook.contains("aya"));
+}
+
+#[test]
+fn the_door_is_built_of_little() {
+    let door = built_from(&member(XTASK).id);
+    let heavy = [
+        "kube",
+        "tonic",
+        "tokio",
+        "hyper",
+        "rustls",
+        "k8s-openapi",
+        "headroom-",
+        "tracing",
+    ];
+    for name in heavy {
+        assert!(!door.iter().any(|of| of.starts_with(name)), "{name}: {door:?}");
+    }
+    assert!(
+        door.contains("clap") && door.len() < 60,
+        "{}: {door:?}",
+        door.len()
+    );
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::Kind;
-use crate::{terminal::say, workspace};
+use crate::{cpu_time, terminal::say, workspace};
 
 /// The folder of the package of end-to-end tests.
 const E2E: &str = "tests";
@@ -22,6 +23,8 @@ pub(super) struct Plan {
     pub(super) tests: Vec<Program>,
     /// All other programs.
     pub(super) others: Vec<PathBuf>,
+    /// CPU time that building took.
+    pub(super) cpu: Duration,
 }
 
 /// A program of tests.
@@ -58,8 +61,9 @@ impl Plan {
             let message = serde_json::from_str(&line).context("read a message of cargo")?;
             plan.add(&message);
         }
-        let status = child.wait().context("await cargo")?;
+        let (status, took) = cpu_time::wait(&mut child).context("await cargo")?;
         ensure!(status.success(), "the tests could not be built ({status})");
+        plan.cpu = took;
         Ok(plan)
     }
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::tally::Tally;
-use crate::terminal::say;
+use crate::{cpu_time, terminal::say};
 
 /// The standard test harness tells times only where unstable options are on: this variable turns them on in it, as on a
 /// nightly. Cargo and compilers that tests start must not see it; [`crate::workspace::cargo`] takes it away.
@@ -24,10 +24,13 @@ pub(super) struct Outcome {
     pub(super) tally: Tally,
     /// Each test that took any time.
     pub(super) times: Vec<(String, Duration)>,
+    /// CPU time of all tests and of what they started.
+    pub(super) cpu: Duration,
 }
 
 impl AddAssign for Outcome {
-    fn add_assign(&mut self, Self { tally, times }: Self) {
+    fn add_assign(&mut self, Self { tally, times, cpu }: Self) {
+        self.cpu += cpu;
         self.tally += tally;
         self.times.extend(times);
     }
@@ -59,7 +62,8 @@ pub(super) fn counted(command: &mut Command) -> Result<Outcome> {
         outcome.tally += Tally::parse(&line).unwrap_or_default();
         outcome.times.extend(time(&line));
     }
-    let status = child.wait().with_context(|| format!("await {name}"))?;
+    let (status, took) = cpu_time::wait(&mut child).with_context(|| format!("await {name}"))?;
+    outcome.cpu = took;
     if !status.success() && outcome.tally.failed == 0 {
         // A test program that dies reports no failed test.
         say(format!(

@@ -22,6 +22,8 @@ pub(super) struct Tally {
 pub(super) struct Row {
     name: String,
     time: Duration,
+    /// CPU time, where it was counted.
+    cpu: Option<Duration>,
     tally: Tally,
 }
 
@@ -61,7 +63,20 @@ impl AddAssign for Tally {
 impl Row {
     pub(super) fn new(name: &str, time: Duration, tally: Tally) -> Self {
         let name = name.to_owned();
-        Self { name, time, tally }
+        Self {
+            name,
+            time,
+            cpu: None,
+            tally,
+        }
+    }
+
+    /// With the CPU time that it took.
+    pub(super) fn with_cpu(self, cpu: Duration) -> Self {
+        Self {
+            cpu: Some(cpu),
+            ..self
+        }
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -99,14 +114,21 @@ pub(super) fn print(rows: &[Row]) -> io::Result<()> {
 fn summary(rows: &[Row]) -> String {
     let mut sum = Tally::default();
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(10);
-    let line = |[name, passed, failed, skipped, time]: [&str; 5]| {
-        format!("{name:<width$} {passed:>7} {failed:>7} {skipped:>8} {time:>13}")
+    let line = |[name, passed, failed, skipped, time, cpu]: [&str; 6]| {
+        let line = format!("{name:<width$} {passed:>7} {failed:>7} {skipped:>8} {time:>13} {cpu:>13}");
+        line.trim_end().to_owned()
     };
     let mut lines = vec![
         String::new(),
-        line(["kind", "passed", "failed", "skipped", "time"]),
+        line(["kind", "passed", "failed", "skipped", "time", "CPU time"]),
     ];
-    for Row { name, time, tally } in rows {
+    for Row {
+        name,
+        time,
+        cpu,
+        tally,
+    } in rows
+    {
         sum += *tally;
         let Tally {
             passed,
@@ -119,6 +141,7 @@ fn summary(rows: &[Row]) -> String {
             &failed.to_string(),
             &skipped.to_string(),
             &span(*time),
+            &cpu.map_or_else(String::new, span),
         ]));
     }
     let Tally {
@@ -174,9 +197,14 @@ mod tests {
                     failed: 1,
                     skipped: 0,
                 },
-            ),
+            )
+            .with_cpu(Duration::from_secs(61)),
         ];
         let text = summary(&rows);
+        assert!(
+            text.contains("kernel           4       1        0           5 s    1 min 01 s\n"),
+            "{text}"
+        );
         assert!(
             text.contains("unit           300       0        0    1 min 05 s\n"),
             "{text}"

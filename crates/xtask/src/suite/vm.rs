@@ -16,10 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
-pub(super) use self::kernel::SERIES;
 use self::{boot::Boot, disk::Disk, guest::Guest, kernel::Kernel};
+pub(super) use self::{boot::LOCKED_DOWN, kernel::SERIES};
 use super::{
     Kind,
     plan::Plan,
@@ -46,7 +46,7 @@ pub(super) fn run(series: &[&str], filter: Option<&str>) -> Result<Vec<Row>> {
          the instructions it runs. One kernel takes a quarter of an hour and is booted twice.",
     );
     let start = Instant::now();
-    setup_all()?;
+    setup::run(&[Item::Nightly, Item::BpfLinker, Item::Emulator])?.check_all()?;
     let kernels = series
         .iter()
         .map(|series| Kernel::ensure(series))
@@ -73,19 +73,6 @@ pub(super) fn run(series: &[&str], filter: Option<&str>) -> Result<Vec<Row>> {
         rows.push(Row::new(&guest.name(), took, tally));
     }
     Ok(rows)
-}
-
-fn setup_all() -> Result<()> {
-    let ready = setup::run(&[Item::Nightly, Item::BpfLinker, Item::Emulator])?;
-    let missing: Vec<&str> = ready
-        .obstacles
-        .iter()
-        .map(|obstacle| obstacle.item.name())
-        .collect();
-    if !missing.is_empty() {
-        bail!("set-up could not get: {}", missing.join(", "));
-    }
-    Ok(())
 }
 
 /// Where kernels and consoles are kept.

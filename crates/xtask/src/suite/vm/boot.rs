@@ -4,6 +4,9 @@ use super::super::SLOWER;
 
 /// How many times fewer instructions the machine runs in its second than those that the tests are written for.
 const TIMES_SLOWER: u32 = 10;
+/// How names of tests begin that need a kernel that is locked down, which nothing else is: they are marked `ignored`, so
+/// that other runs name them.
+pub(in crate::suite) const LOCKED_DOWN: &str = "lockdown::";
 /// Tests that cannot be meant for an emulated machine, and why.
 const NOT_EMULATED: [(&str, &str); 2] = [
     (
@@ -56,13 +59,16 @@ impl Boot {
     /// What each test program is told.
     pub(super) fn test_arguments(self, filter: Option<&str>) -> Vec<&str> {
         let skipped = self.left_out().iter().flat_map(|(test, _)| ["--skip", test]);
-        // Tests of a kernel that is locked down are marked so, and no others are.
-        let ignored = (self == Self::LockedDown).then_some("--ignored");
+        let own = match self {
+            Self::Plain => ["--skip", LOCKED_DOWN],
+            Self::LockedDown => [LOCKED_DOWN, "--ignored"],
+        };
         // What they print, as what they have measured, belongs into the console.
         filter
+            .filter(|_| self == Self::Plain)
             .into_iter()
             .chain(["--nocapture"])
-            .chain(ignored)
+            .chain(own)
             .chain(skipped)
             .collect()
     }
@@ -77,11 +83,12 @@ mod tests {
         let plain = Boot::Plain.test_arguments(Some("busy"));
         assert_eq!(plain.first(), Some(&"busy"));
         let left_out = plain.iter().filter(|argument| **argument == "--skip");
-        assert_eq!(left_out.count(), Boot::Plain.left_out().len());
-        assert_eq!(
-            Boot::LockedDown.test_arguments(None),
-            ["--nocapture", "--ignored"]
-        );
+        assert_eq!(left_out.count(), Boot::Plain.left_out().len() + 1);
+        let locked_down = ["--nocapture", LOCKED_DOWN, "--ignored"];
+        // Nothing else can run there, whatever was asked for.
+        for filter in [None, Some("busy")] {
+            assert_eq!(Boot::LockedDown.test_arguments(filter), locked_down);
+        }
         for boot in Boot::ALL {
             assert!(boot.kernel_arguments().contains(SLOWER), "{boot:?}");
         }

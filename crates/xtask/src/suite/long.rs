@@ -1,0 +1,168 @@
+//! `cargo xtask test --long`: what takes long, part by part. A part that has passed on this commit is not run again, so a
+//! run that was ended goes on where it was; the last result of each stands in the journal.
+
+mod journal;
+mod part;
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+pub(super) use self::part::NAMES;
+use self::part::{PARTS, Part};
+use super::tally::{Row, Tally};
+use crate::{terminal::say, workspace};
+
+/// The last result of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Last {
+    /// As `git describe` names it.
+    commit: String,
+    /// The day it ended.
+    day: String,
+    took: Duration,
+    tally: Tally,
+}
+
+/// Runs the parts of these names, or all, and counts their tests.
+///
+/// # Errors
+/// If git does not say which commit this is, a part cannot be started, or its result cannot be written.
+pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
+    let commit = workspace::commit()?;
+    let mut rows = Vec::new();
+    for part in PARTS
+        .iter()
+        .filter(|part| names.is_empty() || names.iter().any(|name| name == part.name))
+    {
+        let last = Last::read(part).filter(|last| last.is_of(&commit) && !again);
+        let last = if let Some(last) = last {
+            say(format!("\n== {}: passed on {commit} before", part.name));
+            last
+        } else {
+            say(format!("\n== {}: {}; {}", part.name, part.about, part.lasts));
+            let start = Instant::now();
+            let last = Last {
+                tally: (part.run)()?,
+                took: start.elapsed(),
+                commit: commit.clone(),
+                day: workspace::day()?,
+            };
+            last.write(part)?;
+            journal::write(&results())?;
+            last
+        };
+        rows.push(Row::new(part.name, last.took, last.tally));
+    }
+    Ok(rows)
+}
+
+/// The last result of each part that has one.
+fn results() -> Vec<(&'static Part, Last)> {
+    let parts = PARTS.iter();
+    parts.filter_map(|part| Some((part, Last::read(part)?))).collect()
+}
+
+impl Last {
+    /// Does it say that all passed on this very tree? Of a tree with changes that are not committed nobody knows.
+    fn is_of(&self, commit: &str) -> bool {
+        self.commit == commit && self.tally.failed == 0 && !commit.ends_with(workspace::DIRTY)
+    }
+
+    fn file(part: &Part) -> PathBuf {
+        workspace::target()
+            .join("long")
+            .join(format!("{}.json", part.name))
+    }
+
+    fn read(part: &Part) -> Option<Self> {
+        let text = fs::read_to_string(Self::file(part)).ok()?;
+        Self::parse(&serde_json::from_str(&text).ok()?)
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+        let number = |name: &str| value.get(name)?.as_u64();
+        let count = |name: &str| u32::try_from(number(name)?).ok();
+        Some(Self {
+            commit: text("commit")?,
+            day: text("day")?,
+            took: Duration::from_secs(number("seconds")?),
+            tally: Tally {
+                passed: count("passed")?,
+                failed: count("failed")?,
+                skipped: count("skipped")?,
+            },
+        })
+    }
+
+    fn write(&self, part: &Part) -> Result<()> {
+        let file = Self::file(part);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+        }
+        fs::write(&file, self.json().to_string()).with_context(|| format!("write {}", file.display()))
+    }
+
+    fn json(&self) -> Value {
+        let Self {
+            commit,
+            day,
+            took,
+            tally:
+                Tally {
+                    passed,
+                    failed,
+                    skipped,
+                },
+        } = self;
+        json!({
+            "commit": commit, "day": day, "seconds": took.as_secs(),
+            "passed": passed, "failed": failed, "skipped": skipped,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> Last {
+        Last {
+            commit: "abc1234".to_owned(),
+            day: "2026-11-22".to_owned(),
+            took: Duration::from_secs(61),
+            tally: Tally {
+                passed: 3,
+                failed: 0,
+                skipped: 1,
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(Last::parse(&last().json()), Some(last()));
+        assert_eq!(Last::parse(&json!({"commit": "abc1234"})), None);
+    }
+
+    #[test]
+    fn only_a_passed_run_of_this_very_commit_counts() {
+        assert!(last().is_of("abc1234"));
+        assert!(!last().is_of("abc1235"));
+        let mut failed = last();
+        failed.tally.failed = 1;
+        assert!(!failed.is_of("abc1234"));
+        let dirty = format!("abc1234{}", workspace::DIRTY);
+        let changed = Last {
+            commit: dirty.clone(),
+            ..last()
+        };
+        assert!(!changed.is_of(&dirty));
+    }
+}

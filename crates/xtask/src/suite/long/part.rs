@@ -1,0 +1,196 @@
+//! The parts of the long run: one row each.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::super::{
+    Kind,
+    plan::Plan,
+    run::{self, UNSTABLE},
+    tally::Tally,
+    vm,
+};
+use crate::{
+    launch,
+    setup::{self, Item},
+    workspace,
+};
+
+/// The variable that has tests with a long form run it.
+const SOAK: &str = "HEADROOM_SOAK";
+/// What the mutants are made of: the rules that decide what a node publishes.
+const MUTATED: [&str; 5] = ["capacity", "hint", "policy", "ratio", "quantity"];
+
+/// One part.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// About how long it takes on two CPUs.
+    pub(super) lasts: &'static str,
+    pub(super) run: fn() -> Result<Tally>,
+}
+
+/// All parts, the shortest first.
+pub(super) static PARTS: [Part; 7] = [
+    Part {
+        name: "interleavings",
+        about: "a million random interleavings of writers of one node",
+        lasts: "a quarter of an hour",
+        run: || model("interleavings", ("HEADROOM_INTERLEAVINGS", "1000000")),
+    },
+    Part {
+        name: "days",
+        about: "fifty thousand random days of a node",
+        lasts: "a quarter of an hour",
+        run: || model("days", ("HEADROOM_DAYS", "50000")),
+    },
+    Part {
+        name: "measurements",
+        about: "tests that measure for minutes: accuracy, brakes and reactions in production timing",
+        lasts: "a quarter of an hour",
+        run: measurements,
+    },
+    Part {
+        name: "soaks",
+        about: "tests on a real API server in their long form",
+        lasts: "half an hour",
+        run: soaks,
+    },
+    Part {
+        name: "kernel-6.1",
+        about: "the kernel tests on Debian's 6.1, emulated",
+        lasts: "a quarter of an hour",
+        run: || machine("6.1"),
+    },
+    Part {
+        name: "kernel-6.12",
+        about: "the kernel tests on Debian's 6.12, emulated",
+        lasts: "a quarter of an hour",
+        run: || machine("6.12"),
+    },
+    Part {
+        name: "mutants",
+        about: "mutants of the rules that decide what a node publishes",
+        lasts: "hours",
+        run: mutants,
+    },
+];
+
+/// The names of all parts.
+pub(in crate::suite) const NAMES: [&str; 7] = [
+    "interleavings",
+    "days",
+    "measurements",
+    "soaks",
+    "kernel-6.1",
+    "kernel-6.12",
+    "mutants",
+];
+
+/// A model test of the webhook with so many runs, optimised.
+fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
+    let mut cargo = workspace::cargo();
+    cargo
+        .args([
+            "test",
+            "--release",
+            "--package",
+            "headroom-webhook",
+            "--lib",
+            name,
+        ])
+        .env(variable, runs);
+    Ok(run::counted(&mut cargo)?.tally)
+}
+
+/// Tests that are marked `ignored` as they take minutes, except those that need another kernel.
+fn measurements() -> Result<Tally> {
+    let mut tally = Tally::default();
+    for program in tests()?.tests.iter().filter(|program| program.kind != Kind::Unit) {
+        let mut command = program.command();
+        command.env(launch::BUILT, "1").env(UNSTABLE, "1").args([
+            "--ignored",
+            "--skip",
+            vm::LOCKED_DOWN,
+            "--test-threads=1",
+        ]);
+        tally += run::counted(&mut command)?.tally;
+    }
+    Ok(tally)
+}
+
+/// Tests that have a long form.
+fn soaks() -> Result<Tally> {
+    let mut tally = Tally::default();
+    for program in tests()?.of(Kind::Apiserver) {
+        let mut command: Command = program.command();
+        command.env(launch::BUILT, "1").env(SOAK, "1").args([
+            "lagging_kubelet::",
+            "replica_kills::",
+            "--test-threads=1",
+        ]);
+        tally += run::counted(&mut command)?.tally;
+    }
+    Ok(tally)
+}
+
+fn tests() -> Result<Plan> {
+    let (ready, plan) = setup::run_beside(&Item::all(), std::time::Duration::ZERO, Plan::build)?;
+    ready.check()?;
+    Ok(plan)
+}
+
+fn machine(series: &str) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for row in vm::run(&[series], None)? {
+        tally += row.tally();
+    }
+    Ok(tally)
+}
+
+/// A mutant that no test catches is a failed test.
+fn mutants() -> Result<Tally> {
+    setup::run(&[Item::CargoMutants])?.check_all()?;
+    let mut cargo = workspace::cargo();
+    cargo.args([
+        "mutants",
+        "--package",
+        "headroom-domain",
+        "--no-shuffle",
+        "--colors",
+        "never",
+    ]);
+    for room in MUTATED {
+        cargo.arg("--file").arg(format!("crates/domain/src/{room}.rs"));
+        cargo
+            .arg("--file")
+            .arg(format!("crates/domain/src/{room}/**/*.rs"));
+    }
+    let output = workspace::target().join("mutants");
+    cargo.arg("--output").arg(&output);
+    // It ends with a status of its own where mutants survive; they are counted below.
+    let status = cargo.status()?;
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(output.join("mutants.out").join(name));
+        text.map_or(0, |text| u32::try_from(text.lines().count()).unwrap_or(u32::MAX))
+    };
+    let (caught, missed) = (lines("caught.txt") + lines("timeout.txt"), lines("missed.txt"));
+    Ok(Tally {
+        passed: caught,
+        failed: missed + u32::from(!status.success() && missed == 0),
+        skipped: lines("unviable.txt"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_can_be_named() {
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        assert_eq!(names, NAMES);
+    }
+}

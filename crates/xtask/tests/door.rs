@@ -1,0 +1,43 @@
+//! The door itself: what people can ask `cargo xtask` for.
+#![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::process::{Command, Output};
+
+fn xtask(arguments: &[&str]) -> Output {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    xtask.args(arguments).output().expect("run xtask")
+}
+
+#[test]
+fn its_help_lists_the_commands() {
+    let output = xtask(&["help"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    for command in ["setup", "cluster", "demo", "test", "deny", "generate", "bench"] {
+        let row = format!("  {command} ");
+        assert!(
+            text.lines().any(|line| line.starts_with(&row)),
+            "{command}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_time_too_short_for_the_demo_is_refused_before_anything_is_built() {
+    let output = xtask(&["demo", "--for", "60s"]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        !output.status.success() && text.contains("at least 90 s"),
+        "{text}"
+    );
+}
+
+#[test]
+fn parts_of_the_long_run_that_are_none_are_refused_by_name() {
+    let output = xtask(&["test", "--long", "everything"]);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        text.contains("everything") && text.contains("interleavings"),
+        "{text}"
+    );
+}
