@@ -40,4 +40,8 @@ bench name *args:
 
 # Licences, bans, duplicates and advisories of the dependency tree
 deny:
-    cargo deny check
+    cargo xtask deny
+
+# What soaks or measures for minutes, part by part; goes on where it was ended
+long *args:
+    cargo xtask test --long {{args}}
