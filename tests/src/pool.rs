@@ -21,7 +21,7 @@ use k8s_openapi::{
             ValidatingWebhookConfiguration,
         },
         coordination::v1::Lease,
-        core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, Service},
+        core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount},
         rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
     },
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
@@ -85,6 +85,7 @@ async fn reset(testbed: &mut Testbed) -> Result<()> {
         clear_in::<ConfigMap>(client, &name).await?;
         clear_in::<Lease>(client, &name).await?;
         clear_in::<Secret>(client, &name).await?;
+        clear_in::<ServiceAccount>(client, &name).await?;
         clear_in::<Event>(client, &name).await?;
         if name != "default" {
             clear_in::<Service>(client, &name).await?;

@@ -89,7 +89,7 @@ impl Kind {
             Self::Unit => None,
             Self::Kernel => Some("1"),
             Self::Process => Some("2"),
-            Self::Apiserver => Some("4"),
+            Self::Apiserver => Some("6"),
         }
     }
 

@@ -18,8 +18,8 @@ use std::{
 
 use anyhow::{Result, ensure};
 
+pub(super) use self::kernel::SERIES;
 use self::{boot::Boot, disk::Disk, guest::Guest, kernel::Kernel};
-pub(super) use self::{boot::LOCKED_DOWN, kernel::SERIES};
 use super::{
     Kind,
     plan::Plan,

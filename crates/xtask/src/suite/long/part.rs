@@ -1,16 +1,10 @@
 //! The parts of the long run: one row each.
 
-use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Result;
 
-use super::super::{
-    Kind,
-    plan::Plan,
-    run::{self, UNSTABLE},
-    tally::Tally,
-    vm,
-};
+use super::super::{Kind, plan::Plan, run, tally::Tally, vm};
 use crate::{
     launch,
     setup::{self, Item},
@@ -48,7 +42,7 @@ pub(super) static PARTS: [Part; 7] = [
     },
     Part {
         name: "measurements",
-        about: "tests that measure for minutes: accuracy, brakes and reactions in production timing",
+        about: "tests that measure for minutes: accuracy, and reactions in production timing",
         lasts: "a quarter of an hour",
         run: measurements,
     },
@@ -105,39 +99,40 @@ fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
     Ok(run::counted(&mut cargo)?.tally)
 }
 
-/// Tests that are marked `ignored` as they take minutes, except those that need another kernel.
+/// Tests that measure, in their long form.
 fn measurements() -> Result<Tally> {
-    let mut tally = Tally::default();
-    for program in tests()?.tests.iter().filter(|program| program.kind != Kind::Unit) {
-        let mut command = program.command();
-        command.env(launch::BUILT, "1").env(UNSTABLE, "1").args([
-            "--ignored",
-            "--skip",
-            vm::LOCKED_DOWN,
-            "--test-threads=1",
-        ]);
-        tally += run::counted(&mut command)?.tally;
-    }
+    let plan = tests()?;
+    let mut tally = long_form(&plan, Kind::Kernel, &["accuracy::"])?;
+    tally += long_form(&plan, Kind::Apiserver, &["brake_reaction::"])?;
     Ok(tally)
 }
 
-/// Tests that have a long form.
+/// Tests that go on for minutes, in their long form.
 fn soaks() -> Result<Tally> {
+    long_form(
+        &tests()?,
+        Kind::Apiserver,
+        &["lagging_kubelet::", "replica_kills::", "skip::heartbeats"],
+    )
+}
+
+/// Tests whose names begin so, one after another.
+fn long_form(plan: &Plan, kind: Kind, names: &[&str]) -> Result<Tally> {
     let mut tally = Tally::default();
-    for program in tests()?.of(Kind::Apiserver) {
-        let mut command: Command = program.command();
-        command.env(launch::BUILT, "1").env(SOAK, "1").args([
-            "lagging_kubelet::",
-            "replica_kills::",
-            "--test-threads=1",
-        ]);
+    for program in plan.of(kind) {
+        let mut command = program.command();
+        command
+            .env(launch::BUILT, "1")
+            .env(SOAK, "1")
+            .args(names)
+            .arg("--test-threads=1");
         tally += run::counted(&mut command)?.tally;
     }
     Ok(tally)
 }
 
 fn tests() -> Result<Plan> {
-    let (ready, plan) = setup::run_beside(&Item::all(), std::time::Duration::ZERO, Plan::build)?;
+    let (ready, plan) = setup::run_beside(&Item::all(), Duration::ZERO, Plan::build)?;
     ready.check()?;
     Ok(plan)
 }

@@ -6,7 +6,7 @@ use super::super::SLOWER;
 const TIMES_SLOWER: u32 = 10;
 /// How names of tests begin that need a kernel that is locked down, which nothing else is: they are marked `ignored`, so
 /// that other runs name them.
-pub(in crate::suite) const LOCKED_DOWN: &str = "lockdown::";
+const LOCKED_DOWN: &str = "lockdown::";
 /// Tests that cannot be meant for an emulated machine, and why.
 const NOT_EMULATED: [(&str, &str); 2] = [
     (
