@@ -32,6 +32,7 @@ check:
     cargo +nightly fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
     cargo xtask generate --check
+    cargo xtask deny
     cargo xtask test
 
 # One bench, with its table; `--json` for machines

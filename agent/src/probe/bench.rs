@@ -1,4 +1,4 @@
-//! Programs that the bench compares the agent's own with; only xtask has them built in.
+//! Programs that the bench compares the agent's own with; built in where headroom-bench is.
 
 use std::os::fd::OwnedFd;
 

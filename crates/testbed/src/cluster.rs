@@ -198,8 +198,8 @@ impl Cluster {
     /// Starts a node and waits until it is Ready.
     ///
     /// # Errors
-    /// If there is a node of that name, or the keeper asked for cannot be had, or it ends or is not Ready within [`START_LIMIT`]; the message holds the end
-    /// of its log.
+    /// If there is a node of that name, or the keeper asked for cannot be had, or it ends or is not Ready within
+    /// [`START_LIMIT`]; the message holds the end of its log.
     pub async fn start_node(&mut self, options: NodeOptions) -> Result<()> {
         let name = options.name.clone();
         if self.nodes.contains_key(&name) {
@@ -239,8 +239,8 @@ impl Cluster {
         self.nodes.clear();
     }
 
-    /// Ends the node's keeper and starts it again, on the present async runtime. The old one is gone before the new one starts: two on one node
-    /// fight over its lease.
+    /// Ends the node's keeper and starts it again, on the present async runtime. The old one is gone before the new one
+    /// starts: two on one node fight over its lease.
     ///
     /// # Errors
     /// As [`Self::stop_node`], or if the new one cannot be started.

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::Command,
@@ -19,20 +20,21 @@ use crate::{
 
 /// The variable that tells a program which `cargo xtask` starts that [`PROGRAMS`] have just been built.
 pub const BUILT: &str = "HEADROOM_PROGRAMS_BUILT";
-/// The product's programs and the loads of pods: what tests, demo and benches start. [`crate::launch`] knows them by the
-/// names of their files alone.
+/// The product's programs and the loads of pods: what tests, demo and benches start. These are
+/// the names of their files.
 pub const PROGRAMS: [&str; 4] = [
     "headroom-agent",
     "headroom-webhook",
     "kubectl-headroom",
     "headroom-load",
 ];
-/// A build that took less CPU time found everything as it was.
+/// Builds that take less CPU time are not reported.
 const TOLD_FROM: Duration = Duration::from_secs(10);
 /// The smallest test there is.
 const DOOR: &str = "door";
 /// Seconds of CPU time of a first build.
 const FIRST_BUILD_S: u64 = 480;
+const FIRST_BUILD_OF_TESTS_S: u64 = 900;
 /// The profile's folder by whether it optimises.
 const FOLDERS: [&str; 2] = ["debug", "release"];
 
@@ -47,6 +49,16 @@ pub fn costs(names: &[&str], is_release: bool) -> Duration {
     let folder = folder(is_release);
     let are_there = names.iter().all(|name| folder.join(name).is_file());
     Duration::from_secs(if are_there { 0 } else { FIRST_BUILD_S })
+}
+
+/// CPU time that a first build of all tests takes, about; nothing where they have been built before.
+pub fn costs_of_tests() -> Duration {
+    let folder = folder(false).join("deps");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_there = entries
+        .into_iter()
+        .any(|entry| entry.file_name().to_string_lossy().starts_with("apiserver-"));
+    Duration::from_secs(if is_there { 0 } else { FIRST_BUILD_OF_TESTS_S })
 }
 
 /// Builds programs by name.
@@ -101,8 +113,22 @@ pub fn ensure(names: &[&str], is_release: bool) -> Result<()> {
 /// # Errors
 /// If it cannot be executed.
 pub fn become_program(name: &str, is_release: bool, arguments: &[OsString]) -> Result<()> {
-    let path = folder(is_release).join(name);
-    let mut command = Command::new(&path);
-    command.args(arguments).env(BUILT, "1");
-    Err(command.exec()).with_context(|| format!("start {}", path.display()))
+    execute(Command::new(folder(is_release).join(name)).args(arguments))
+}
+
+/// As [`become_program`], with [`PROGRAMS`] built beside it.
+///
+/// # Errors
+/// As [`become_program`].
+pub fn become_with_programs(name: &str, arguments: &[OsString]) -> Result<()> {
+    execute(
+        Command::new(folder(false).join(name))
+            .args(arguments)
+            .env(BUILT, "1"),
+    )
+}
+
+fn execute(command: &mut Command) -> Result<()> {
+    let error = command.exec();
+    Err(error).with_context(|| format!("start {}", command.get_program().display()))
 }

@@ -15,6 +15,9 @@ use xtask::{
     tree,
 };
 
+/// The program of all benches.
+const BENCH: &str = "headroom-bench";
+
 /// Set-up, control plane, demo, tests, generated files and benches of this workspace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
@@ -32,7 +35,7 @@ enum Command {
     /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
     #[command(disable_help_flag = true)]
     Generate(Rest),
-    /// Measures one thing beside another in one run. Without a name it lists the benches.
+    /// Measures one thing beside another in one run; `cargo xtask bench --help` lists the benches.
     #[command(disable_help_flag = true)]
     Bench(Rest),
 }
@@ -49,6 +52,12 @@ fn main() -> ExitCode {
         say(format_args!("error: {error:#}"));
         ExitCode::FAILURE
     })
+}
+
+/// False if the bench is only asked what it can do, which takes no optimisation.
+fn is_measuring(arguments: &[OsString]) -> bool {
+    let is_question = |argument: &OsString| ["-h", "--help", "help"].iter().any(|word| argument == word);
+    arguments.iter().any(|argument| argument != "--json") && !arguments.iter().any(is_question)
 }
 
 /// Gets what is missing and builds programs, side by side.
@@ -73,7 +82,7 @@ impl Command {
                     &[launch::PROGRAMS.as_slice(), &["headroom-demo"]].concat(),
                 )?;
                 let own: Vec<OsString> = env::args_os().skip(2).collect();
-                launch::become_program("headroom-demo", false, &own)?;
+                launch::become_with_programs("headroom-demo", &own)?;
             }
             Self::Test(test) => return test.run(),
             Self::Deny => tree::check()?,
@@ -82,9 +91,12 @@ impl Command {
                 launch::become_program("headroom-generate", false, &arguments)?;
             }
             Self::Bench(Rest { arguments }) => {
-                say("building with optimisation; minutes the first time");
-                launch::build(&["headroom-bench"], true)?;
-                launch::become_program("headroom-bench", true, &arguments)?;
+                let is_measuring = is_measuring(&arguments);
+                if is_measuring && !launch::costs(&[BENCH], true).is_zero() {
+                    say("building with optimisation; minutes the first time");
+                }
+                launch::build(&[BENCH], is_measuring)?;
+                launch::become_program(BENCH, is_measuring, &arguments)?;
             }
         }
         Ok(ExitCode::SUCCESS)

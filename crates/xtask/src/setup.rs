@@ -121,7 +121,7 @@ impl Item {
             Self::Emulator => "runs the kernel tests on other kernels",
             Self::Prometheus => "tests make advice of what a real server remembers",
             Self::CargoDeny => "checks licences, bans and sources of the dependency tree",
-            Self::CargoMutants => "changes the rules in small ways and looks whether a test fails",
+            Self::CargoMutants => "changes the rules in small ways and checks that a test fails",
         }
     }
 
@@ -296,13 +296,6 @@ pub fn run_beside<T: Send>(
         }
         (built, obstacles)
     });
-    for Obstacle { item, cause } in &obstacles {
-        say(format!(
-            "\nCould not get {}: {cause:#}\nWithout it: {}.",
-            item.name(),
-            item.loss()
-        ));
-    }
     if !missing.is_empty() {
         say(format!(
             "Set-up took {}.",
@@ -335,6 +328,11 @@ impl Lane {
         }
         let obstacles = items.iter().filter_map(|item| {
             let cause = item.get().err()?;
+            say(format!(
+                "\nCould not get {}: {cause:#}\nWithout it: {}.\n",
+                item.name(),
+                item.loss()
+            ));
             let item = item.clone();
             Some(Obstacle { item, cause })
         });

@@ -30,9 +30,6 @@ use crate::{
 /// many times fewer.
 pub const SLOWER: &str = "HEADROOM_TESTS_SLOWER";
 
-/// How many times as long as our programs alone all tests take to build, about.
-const TESTS_PER_PROGRAMS: u32 = 2;
-
 /// Flags of `cargo xtask test`.
 #[derive(Debug, Clone, Args)]
 pub struct Test {
@@ -45,10 +42,10 @@ pub struct Test {
     /// With --vm, only a kernel of this series; may be given more than once.
     #[arg(long, requires = "vm", value_parser = vm::SERIES)]
     kernel: Vec<String>,
-    /// Runs what takes long instead: all of it, or these parts. What has passed on this commit is not run again.
+    /// Runs the long tests instead: all parts, or those named. Parts that have passed on this commit are skipped.
     #[arg(long, value_name = "PART", num_args = 0.., value_parser = long::NAMES, conflicts_with_all = ["kind", "vm", "filter"])]
     long: Option<Vec<String>>,
-    /// With --long, also what has passed on this commit.
+    /// With --long, runs those parts again, too.
     #[arg(long, requires = "long")]
     again: bool,
     /// Gets and builds everything that the tests need, and runs none.
@@ -58,7 +55,7 @@ pub struct Test {
     filter: Option<String>,
 }
 
-/// What a test needs. End-to-end tests say theirs by the first word of their file's name; all others are `unit`.
+/// What a test needs. Each kind of end-to-end test is one program of that name in `tests/tests`; all other tests are `unit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
     /// Nothing: unit, property, golden and documentation tests.
@@ -72,7 +69,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word that file names of end-to-end tests begin with.
+    /// The name of its test program.
     const fn word(self) -> &'static str {
         match self {
             Self::Unit => "unit",
@@ -163,8 +160,10 @@ impl Test {
         let mut rows = Vec::new();
 
         let start = Instant::now();
-        let costs = launch::costs(&launch::PROGRAMS, false) * TESTS_PER_PROGRAMS;
-        let (ready, plan) = setup::run_beside(&items, costs, Plan::build)?;
+        let (ready, plan) = setup::run_beside(&items, launch::costs_of_tests(), Plan::build)?;
+        if self.no_run {
+            ready.check()?;
+        }
         rows.push(Row::new("set-up, build", start.elapsed(), Tally::default()).with_cpu(plan.cpu));
 
         let mut times = Vec::new();

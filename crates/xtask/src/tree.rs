@@ -1,6 +1,6 @@
 //! `cargo xtask deny`: what the dependency tree may contain, checked as `deny.toml` says.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Result, ensure};
 
@@ -23,14 +23,19 @@ pub fn check() -> Result<()> {
         deny("check", &CHECKS).status()?.success(),
         "the dependency tree has what deny.toml forbids"
     );
-    let fetched = deny("fetch", &["db"]).stderr(Stdio::null()).status()?;
-    if fetched.success() {
+    let fetched = deny("fetch", &["db"]).output()?;
+    if fetched.status.success() {
         ensure!(
             deny("check", &["advisories"]).status()?.success(),
             "a dependency has an advisory"
         );
     } else {
-        say("The database of advisories cannot be had here: advisories are not checked.");
+        let errors = String::from_utf8_lossy(&fetched.stderr).into_owned();
+        let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
+        say(format!(
+            "Advisories are not checked, as their database cannot be fetched: {}",
+            last.unwrap_or("no reason given")
+        ));
     }
     Ok(())
 }

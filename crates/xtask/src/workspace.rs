@@ -41,13 +41,24 @@ pub fn cargo() -> Command {
 /// What ends the name of a commit whose files were changed since.
 pub const DIRTY: &str = "-dirty";
 
-/// The commit that is checked out, as git abbreviates it; it ends in [`DIRTY`] where files were changed since.
+/// The last commit that changed any file but `aside`, abbreviated; it ends in [`DIRTY`] where files besides that were changed
+/// since.
 ///
 /// # Errors
 /// If git is not there or this is no clone.
-pub fn commit() -> Result<String> {
-    let dirty = format!("--dirty={DIRTY}");
-    output(Command::new("git").args(["describe", "--always", "--exclude=*", &dirty]))
+pub fn commit(aside: &str) -> Result<String> {
+    let rest = ["--", ".", &format!(":!{aside}")];
+    let commit = output(
+        Command::new("git")
+            .args(["rev-list", "-1", "--abbrev-commit", "HEAD"])
+            .args(rest),
+    )?;
+    let changed = output(Command::new("git").args(["status", "--porcelain"]).args(rest))?;
+    Ok(if changed.is_empty() {
+        commit
+    } else {
+        commit + DIRTY
+    })
 }
 
 /// This day, as `2026-11-22` in UTC.

@@ -1,4 +1,4 @@
-//! Our programs in front of a real API server: one program, so that it is linked once and its tests share what can be shared.
+//! Our programs in front of a real API server. One program: linked once, shared set-up.
 #![forbid(unsafe_code)]
 
 mod admission_chain;

@@ -1,4 +1,4 @@
-//! The agent and its programs on the running kernel; root: one program, so that it is linked once and its tests share what can be shared.
+//! The agent and its programs on the running kernel, as root. One program: linked once, shared set-up.
 #![forbid(unsafe_code)]
 
 mod accuracy;

@@ -1,4 +1,4 @@
-//! Our programs as processes: one program, so that it is linked once and its tests share what can be shared.
+//! Our programs as processes. One program: linked once, shared set-up.
 #![forbid(unsafe_code)]
 
 mod advise;

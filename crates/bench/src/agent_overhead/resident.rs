@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use headroom_agent::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{
@@ -20,7 +20,7 @@ use tokio::{
     runtime::Runtime,
     time::{Instant, sleep},
 };
-use xtask::workspace;
+use xtask::launch;
 
 use super::{
     load::{Load, Pace},
@@ -100,15 +100,10 @@ struct Reading {
     reports: usize,
 }
 
-/// Builds the agent as it is released, and says where it is.
+/// Builds the agent with optimisation, and says where it is.
 pub(super) fn build() -> Result<PathBuf> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--release", "--quiet", "--bin", AGENT]);
-    // With this package beside it its parts have the features that they were just built with for the bench.
-    cargo.args(["--package", AGENT, "--package", env!("CARGO_PKG_NAME")]);
-    let status = cargo.status().context("run cargo")?;
-    ensure!(status.success(), "the agent could not be built ({status})");
-    Ok(workspace::target().join("release").join(AGENT))
+    launch::ensure(&[AGENT], true)?;
+    Ok(launch::folder(true).join(AGENT))
 }
 
 /// Runs the agent with its kernel programs and so many pods, and watches it for these stretches, one after the other.

@@ -35,7 +35,7 @@ const CHECK: Duration = Duration::from_secs(1);
 fn main() -> Result<()> {
     logs::to_standard_error();
     // Before signals are watched for, so that they end a build at once.
-    controlplane::ensure(&Component::CONTROL_PLANE)?;
+    controlplane::ensure(&Component::RUNNING)?;
     let keeper = Keeper::choose()?;
     Runtime::new()
         .context("start the async runtime")?

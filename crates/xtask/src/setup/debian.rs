@@ -126,6 +126,7 @@ pub fn unpack(name: &str, folder: &Path) -> Result<()> {
 /// # Errors
 /// If apt cannot be asked.
 pub fn is_known(name: &str) -> Result<bool> {
+    let _apt = alone();
     Ok(workspace::on_path("apt-cache").is_some() && without_candidate(&[name])?.is_empty())
 }
 

@@ -111,6 +111,11 @@ impl Go {
     }
 
     fn install() -> Result<Self> {
+        if !debian::is_known(DEBIAN.name)?
+            && let Err(error) = debian::update()
+        {
+            say(format!("The package lists are as they were: {error:#}"));
+        }
         if debian::is_known(DEBIAN.name)? && debian::ensure(&[DEBIAN]).is_ok() {
             return Ok(Self {
                 program: DEBIAN_PROGRAM.into(),

@@ -32,9 +32,9 @@ struct Last {
 /// Runs the parts of these names, or all, and counts their tests.
 ///
 /// # Errors
-/// If git does not say which commit this is, a part cannot be started, or its result cannot be written.
+/// If git does not say which commit this is, or a result cannot be written.
 pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
-    let commit = workspace::commit()?;
+    let commit = workspace::commit(journal::PAGE)?;
     let mut rows = Vec::new();
     for part in PARTS
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
             say(format!("\n== {}: {}; {}", part.name, part.about, part.lasts));
             let start = Instant::now();
             let last = Last {
-                tally: (part.run)()?,
+                tally: result(part),
                 took: start.elapsed(),
                 commit: commit.clone(),
                 day: workspace::day()?,
@@ -62,6 +62,25 @@ pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Runs a part. One that cannot run, or in which nothing runs, has failed.
+fn result(part: &Part) -> Tally {
+    let failed = Tally {
+        failed: 1,
+        ..Tally::default()
+    };
+    match (part.run)() {
+        Ok(tally) if tally.passed == 0 && tally.failed == 0 => {
+            say(format!("{}: no test ran: counted as one failure", part.name));
+            failed
+        }
+        Ok(tally) => tally,
+        Err(error) => {
+            say(format!("{} could not run: {error:#}", part.name));
+            failed
+        }
+    }
+}
+
 /// The last result of each part that has one.
 fn results() -> Vec<(&'static Part, Last)> {
     let parts = PARTS.iter();
@@ -71,7 +90,10 @@ fn results() -> Vec<(&'static Part, Last)> {
 impl Last {
     /// Does it say that all passed on this very tree? Of a tree with changes that are not committed nobody knows.
     fn is_of(&self, commit: &str) -> bool {
-        self.commit == commit && self.tally.failed == 0 && !commit.ends_with(workspace::DIRTY)
+        self.commit == commit
+            && self.tally.passed > 0
+            && self.tally.failed == 0
+            && !commit.ends_with(workspace::DIRTY)
     }
 
     fn file(part: &Part) -> PathBuf {

@@ -8,8 +8,7 @@
 //! there, and in the end, when all is quiet, with what must be there.
 //!
 //! `HEADROOM_INTERLEAVINGS` sets the number of runs, `HEADROOM_SEED` where the series begins; a failure prints the seed and
-//! the shortest row of steps that still fails. A soak: `HEADROOM_INTERLEAVINGS=1000000 HEADROOM_SEED=$RANDOM cargo test
-//! --release -p headroom-webhook interleavings`.
+//! the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs a million.
 
 mod floor;
 mod oracle;

@@ -8,7 +8,7 @@ use super::{Last, Part};
 use crate::{suite::tally::Tally, terminal::span, workspace};
 
 /// Where it is, from the root of the workspace.
-const PAGE: &str = "docs/journal/long-runs.md";
+pub(super) const PAGE: &str = "docs/journal/long-runs.md";
 
 /// Writes the page anew. A part that has no result here keeps its row.
 pub(super) fn write(results: &[(&Part, Last)]) -> Result<()> {

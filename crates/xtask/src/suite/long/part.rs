@@ -1,8 +1,8 @@
 //! The parts of the long run: one row each.
 
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::super::{Kind, plan::Plan, run, tally::Tally, vm};
 use crate::{
@@ -83,7 +83,7 @@ pub(in crate::suite) const NAMES: [&str; 7] = [
     "mutants",
 ];
 
-/// A model test of the webhook with so many runs, optimised.
+/// A model test of the webhook with so many runs of a new series, optimised. A failure tells the series.
 fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
     let mut cargo = workspace::cargo();
     cargo
@@ -95,8 +95,14 @@ fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
             "--lib",
             name,
         ])
-        .env(variable, runs);
+        .env(variable, runs)
+        .env("HEADROOM_SEED", seed()?.to_string());
     Ok(run::counted(&mut cargo)?.tally)
+}
+
+/// Another one each second.
+fn seed() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
 }
 
 /// Tests that measure, in their long form.
@@ -119,21 +125,25 @@ fn soaks() -> Result<Tally> {
 /// Tests whose names begin so, one after another.
 fn long_form(plan: &Plan, kind: Kind, names: &[&str]) -> Result<Tally> {
     let mut tally = Tally::default();
-    for program in plan.of(kind) {
+    for (program, name) in plan
+        .of(kind)
+        .flat_map(|program| names.iter().map(move |name| (program, name)))
+    {
         let mut command = program.command();
         command
             .env(launch::BUILT, "1")
             .env(SOAK, "1")
-            .args(names)
-            .arg("--test-threads=1");
-        tally += run::counted(&mut command)?.tally;
+            .args([name, "--include-ignored", "--test-threads=1"]);
+        let those = run::counted(&mut command)?.tally;
+        ensure!(those.passed + those.failed > 0, "there is no test {name}");
+        tally += those;
     }
     Ok(tally)
 }
 
 fn tests() -> Result<Plan> {
-    let (ready, plan) = setup::run_beside(&Item::all(), Duration::ZERO, Plan::build)?;
-    ready.check()?;
+    let (ready, plan) = setup::run_beside(&Item::all(), launch::costs_of_tests(), Plan::build)?;
+    ready.check_all()?;
     Ok(plan)
 }
 
