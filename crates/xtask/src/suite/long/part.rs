@@ -109,7 +109,7 @@ fn seed() -> Result<u64> {
 fn measurements() -> Result<Tally> {
     let plan = tests()?;
     let mut tally = long_form(&plan, Kind::Kernel, &["accuracy::"])?;
-    tally += long_form(&plan, Kind::Apiserver, &["brake_reaction::"])?;
+    tally += long_form(&plan, Kind::Apiserver, &["brake_reaction::", "skip::heartbeats"])?;
     Ok(tally)
 }
 
@@ -118,7 +118,7 @@ fn soaks() -> Result<Tally> {
     long_form(
         &tests()?,
         Kind::Apiserver,
-        &["lagging_kubelet::", "replica_kills::", "skip::heartbeats"],
+        &["lagging_kubelet::", "replica_kills::"],
     )
 }
 
