@@ -5,6 +5,7 @@ use std::{env, path::Path, process::Command};
 use anyhow::{Context as _, Result, bail};
 
 use super::{
+    cargo_tool,
     debian::{self, Package},
     step,
     toolchain::LLVM,
@@ -89,9 +90,7 @@ pub fn ensure() -> Result<()> {
 
 /// The version in `bpf-linker 0.13.0`, if it will do.
 fn parse(text: &str) -> Option<&str> {
-    let version = text.split_whitespace().nth(1)?;
-    let minor = |version: &'_ str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
-    (minor(version)? == minor(VERSION)?).then_some(version)
+    cargo_tool::same_minor(text, VERSION)
 }
 
 #[cfg(test)]

@@ -75,10 +75,15 @@ impl CargoTool {
 
     /// The version in `cargo-deny 0.20.2`, if it will do.
     fn parse(self, text: &str) -> Option<&str> {
-        let version = text.split_whitespace().nth(1)?;
-        let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
-        (minor(version)? == minor(self.version)?).then_some(version)
+        same_minor(text, self.version)
     }
+}
+
+/// The version in `NAME VERSION`, if it is of the same minor release as the wanted one.
+pub(super) fn same_minor<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let version = text.split_whitespace().nth(1)?;
+    let (minor, _) = version.rsplit_once('.')?;
+    (minor == wanted.rsplit_once('.')?.0).then_some(version)
 }
 
 #[cfg(test)]
