@@ -37,4 +37,5 @@ pub mod remembered;
 pub mod scripted_agent;
 pub mod seccomp;
 pub mod stand;
+pub mod stranger;
 pub mod tls_server;

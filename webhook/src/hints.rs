@@ -4,6 +4,7 @@ pub mod auth;
 pub mod debug;
 pub mod directive;
 pub mod metrics;
+mod refusal_log;
 pub mod review;
 pub mod server;
 pub mod service;
@@ -11,6 +12,7 @@ pub mod session;
 pub mod streams;
 pub mod table;
 
+use headroom_domain::names;
 use tonic::{Code, Status};
 
 use self::review::ReviewError;
@@ -24,6 +26,15 @@ pub enum StreamError {
     /// The API server does not know the token, or it is not for us.
     #[error("the token is not valid here")]
     BadToken,
+    /// A token for somebody else, by its own word.
+    #[error(
+        "the token's aud is {found:?}: an agent's token is for {}",
+        names::TOKEN_AUDIENCE
+    )]
+    ForeignAudience {
+        /// The audiences of the token, shortened.
+        found: String,
+    },
     /// The token or certificate was good until now.
     #[error("the credential has expired")]
     Expired,
@@ -63,6 +74,9 @@ pub enum StreamError {
     /// The credential could not be checked.
     #[error("the credential cannot be checked now")]
     Unchecked(#[source] ReviewError),
+    /// Too many credentials of this client wait to be checked, or turned out bad.
+    #[error("too many tokens from this address wait to be checked or were bad: try again in a few seconds")]
+    TooMany,
     /// The same node opened another stream.
     #[error("a newer stream of this node took over")]
     Replaced,
@@ -78,14 +92,18 @@ impl StreamError {
     /// The gRPC code of each error; the one place that decides it.
     pub fn code(&self) -> Code {
         match self {
-            Self::NoCredential | Self::BadToken | Self::Expired | Self::PodGone => Code::Unauthenticated,
+            Self::NoCredential
+            | Self::BadToken
+            | Self::ForeignAudience { .. }
+            | Self::Expired
+            | Self::PodGone => Code::Unauthenticated,
             Self::NotAnAgent { .. }
             | Self::NotBound { .. }
             | Self::ForeignNode { .. }
             | Self::Forbidden { .. } => Code::PermissionDenied,
             Self::Unchecked(_) | Self::ShuttingDown => Code::Unavailable,
             Self::Replaced => Code::Aborted,
-            Self::Stuck => Code::ResourceExhausted,
+            Self::TooMany | Self::Stuck => Code::ResourceExhausted,
         }
     }
 
@@ -94,6 +112,7 @@ impl StreamError {
         match self {
             Self::NoCredential => "no_credential",
             Self::BadToken => "bad_token",
+            Self::ForeignAudience { .. } => "foreign_audience",
             Self::Expired => "expired",
             Self::PodGone => "pod_gone",
             Self::NotAnAgent { .. } => "not_an_agent",
@@ -101,6 +120,7 @@ impl StreamError {
             Self::ForeignNode { .. } => "foreign_node",
             Self::Forbidden { .. } => "forbidden",
             Self::Unchecked(_) => "unchecked",
+            Self::TooMany => "too_many",
             Self::Replaced => "replaced",
             Self::Stuck => "stuck",
             Self::ShuttingDown => "shutting_down",
@@ -124,6 +144,7 @@ mod tests {
     #[rstest]
     #[case(StreamError::NoCredential, Code::Unauthenticated)]
     #[case(StreamError::BadToken, Code::Unauthenticated)]
+    #[case(StreamError::ForeignAudience { found: "x".into() }, Code::Unauthenticated)]
     #[case(StreamError::Expired, Code::Unauthenticated)]
     #[case(StreamError::PodGone, Code::Unauthenticated)]
     #[case(StreamError::NotAnAgent { user: "u".into() }, Code::PermissionDenied)]
@@ -131,6 +152,7 @@ mod tests {
     #[case(StreamError::ForeignNode { own: "a".into(), other: "b".into() }, Code::PermissionDenied)]
     #[case(StreamError::Forbidden { user: "u".into(), url: "/x" }, Code::PermissionDenied)]
     #[case(StreamError::Unchecked(ReviewError::Slow), Code::Unavailable)]
+    #[case(StreamError::TooMany, Code::ResourceExhausted)]
     #[case(StreamError::ShuttingDown, Code::Unavailable)]
     #[case(StreamError::Replaced, Code::Aborted)]
     #[case(StreamError::Stuck, Code::ResourceExhausted)]

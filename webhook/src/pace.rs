@@ -34,8 +34,18 @@ impl Pace {
         if wait > Duration::ZERO {
             return Err(wait);
         }
-        self.due = self.due.max(now).saturating_add(self.every);
+        self.charge(now);
         Ok(())
+    }
+
+    /// Takes an event at `now` although it may be too early: those that follow wait the longer.
+    pub fn charge(&mut self, now: Duration) {
+        self.due = self.due.max(now).saturating_add(self.every);
+    }
+
+    /// Whether all that was taken is made up for: a new rate limit would allow no more at `now`.
+    pub fn is_rested(&self, now: Duration) -> bool {
+        self.due <= now
     }
 }
 
@@ -63,6 +73,24 @@ mod tests {
         assert_eq!(pace.take(ms(0)), Ok(()));
         let passed = (0..10).filter(|_| pace.take(ms(100_000)).is_ok()).count();
         assert_eq!(passed, 2);
+    }
+
+    #[test]
+    fn what_is_charged_too_early_is_waited_for() {
+        let mut pace = Pace::new(ms(50), 1);
+        for _ in 0..4 {
+            pace.charge(ms(100));
+        }
+        assert_eq!(pace.take(ms(150)), Err(ms(150)));
+        assert_eq!(pace.take(ms(300)), Ok(()));
+    }
+
+    #[test]
+    fn a_limit_rests_once_all_that_was_taken_is_made_up_for() {
+        let mut pace = Pace::new(ms(50), 3);
+        assert!(pace.is_rested(ms(0)));
+        let _taken = [pace.take(ms(100)), pace.take(ms(100))];
+        assert_eq!([199, 200].map(|now| pace.is_rested(ms(now))), [false, true]);
     }
 
     #[test]

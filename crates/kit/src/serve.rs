@@ -15,7 +15,7 @@ use std::{
 use tokio::{net::TcpListener, time::Instant};
 
 pub use self::{
-    connection::{Connection, Peer},
+    connection::{Connection, Peer, source},
     grpc::Incoming,
 };
 

@@ -1,33 +1,50 @@
 //! Who is at the other end of a stream: an agent by its token or client certificate, and for which node.
 
+mod cache;
+mod claims;
+mod queue;
+
 use std::{
-    collections::HashMap,
+    collections::BTreeSet,
+    net::{Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use headroom_domain::names;
 use headroom_kit::serve::Peer;
 use rustls::pki_types::CertificateDer;
-use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 use x509_parser::parse_x509_certificate;
 
+use self::{
+    cache::{Cache, Key},
+    claims::Claims,
+    queue::ReviewQueue,
+};
 use super::{
     StreamError,
     metrics::TOKEN_REVIEWS,
     review::{Reviewer, User},
 };
 
-/// How long the result of a review counts.
+/// How long a good token counts without being reviewed again.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Reviews in flight at once: when a whole fleet reconnects, the API server is asked no faster than this allows.
-const REVIEWS: usize = 32;
-/// Results kept: a fleet of 20,000 with its old and new tokens.
-const MOST_CACHED: usize = 40_000;
+/// How long a bad token is refused without being reviewed again: shorter than anybody takes to grant it rights.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+/// Reviews of agents' tokens in flight at once: when a whole fleet reconnects, the API server is asked no faster than
+/// this allows.
+const AGENT_REVIEWS: usize = 32;
+/// The same for tokens of an issuer that no agent's token has had.
+const UNKNOWN_ISSUER_REVIEWS: usize = 2;
+/// The same for tokens of people.
+const PEOPLE_REVIEWS: usize = 4;
+/// Good tokens kept: a fleet of 20,000 with its old and new tokens.
+const MOST_KNOWN: usize = 40_000;
+/// Bad tokens kept.
+const MOST_REFUSED: usize = 10_000;
+/// Issuers kept: an API server has one, and two while it changes to another.
+const MOST_ISSUERS: usize = 8;
 /// Longest token that is looked at; Kubernetes' own are about 1 KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
 /// Key in a TokenReview's `extra` with the UID of the pod that the token is bound to.
@@ -42,6 +59,15 @@ pub enum Credential {
     Certificate(Arc<[CertificateDer<'static>]>),
 }
 
+/// A client: what it shows, and where its connection comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// What it shows.
+    pub credential: Credential,
+    /// The other end of its connection; `[::]:0` if that is not known.
+    pub address: SocketAddr,
+}
+
 /// An agent and the node it speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -53,30 +79,53 @@ pub struct Agent {
     pub expires: Option<SystemTime>,
 }
 
-/// Checks credentials; remembers good tokens for a short time.
+/// Checks credentials; remembers good and bad tokens for a short time.
+///
+/// The API server is asked only about tokens that can be good by what they say of themselves. Agents and people wait
+/// in queues of their own, in which nobody takes the share of others.
 pub struct Authenticator {
     reviewer: Arc<dyn Reviewer>,
-    permits: Semaphore,
-    cache: Mutex<HashMap<[u8; 32], Cached>>,
+    agents: ReviewQueue,
+    unknown_issuers: ReviewQueue,
+    people: ReviewQueue,
+    known: Cache<Agent>,
+    refused_agents: Cache<Refusal>,
+    refused_people: Cache<Refusal>,
+    issuers: Mutex<BTreeSet<String>>,
 }
 
-#[derive(Debug, Clone)]
-struct Cached {
-    agent: Agent,
-    until: Instant,
+/// Why a token is refused that the API server was asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refusal {
+    Bad,
+    NotAnAgent { user: String },
+    NotBound { user: String },
 }
 
-#[derive(Deserialize)]
-struct Claims {
-    exp: Option<u64>,
+impl From<Refusal> for StreamError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Bad => Self::BadToken,
+            Refusal::NotAnAgent { user } => Self::NotAnAgent { user },
+            Refusal::NotBound { user } => Self::NotBound { user },
+        }
+    }
 }
 
-impl Credential {
-    /// What came with a request; a token comes before a certificate.
+impl Caller {
+    /// What came with a request, and from where; a token comes before a certificate.
     ///
     /// # Errors
     /// Neither came.
     pub fn of(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
+        let address = peer.map_or_else(|| (Ipv6Addr::UNSPECIFIED, 0).into(), |peer| peer.address);
+        let credential = Credential::of(metadata, peer)?;
+        Ok(Self { credential, address })
+    }
+}
+
+impl Credential {
+    fn of(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
         let header = metadata
             .get("authorization")
             .and_then(|value| value.to_str().ok());
@@ -98,8 +147,13 @@ impl Authenticator {
     pub fn new(reviewer: Arc<dyn Reviewer>) -> Self {
         Self {
             reviewer,
-            permits: Semaphore::new(REVIEWS),
-            cache: Mutex::default(),
+            agents: ReviewQueue::new(AGENT_REVIEWS),
+            unknown_issuers: ReviewQueue::new(UNKNOWN_ISSUER_REVIEWS),
+            people: ReviewQueue::new(PEOPLE_REVIEWS),
+            known: Cache::new(MOST_KNOWN),
+            refused_agents: Cache::new(MOST_REFUSED),
+            refused_people: Cache::new(MOST_REFUSED),
+            issuers: Mutex::default(),
         }
     }
 
@@ -107,22 +161,13 @@ impl Authenticator {
     ///
     /// # Errors
     /// The credential is not an agent's, or cannot be checked.
-    pub async fn agent(&self, credential: &Credential) -> Result<Agent, StreamError> {
-        let Credential::Token(token) = credential else {
-            return self.agent_anew(credential).await;
-        };
-        let key = key(token);
-        let cached = self
-            .lock()
-            .get(&key)
-            .filter(|cached| Instant::now() < cached.until)
-            .cloned();
-        match cached {
-            Some(Cached { agent, until: _ }) => {
-                TOKEN_REVIEWS.with(["cached"]).increment(1);
-                Ok(agent)
-            }
-            None => self.agent_anew(credential).await,
+    pub async fn agent(&self, caller: &Caller) -> Result<Agent, StreamError> {
+        match &caller.credential {
+            Credential::Certificate(chain) => certified(chain, SystemTime::now()),
+            Credential::Token(token) => match self.known(&Key::of(token)) {
+                Some(agent) => Ok(agent),
+                None => self.reviewed(token, caller.address).await,
+            },
         }
     }
 
@@ -130,49 +175,34 @@ impl Authenticator {
     ///
     /// # Errors
     /// As for [`Self::agent`].
-    pub async fn agent_anew(&self, credential: &Credential) -> Result<Agent, StreamError> {
-        let token = match credential {
+    pub async fn agent_anew(&self, caller: &Caller) -> Result<Agent, StreamError> {
+        let token = match &caller.credential {
             Credential::Certificate(chain) => return certified(chain, SystemTime::now()),
             Credential::Token(token) => token,
         };
-        let key = key(token);
         // Whatever comes of it, the old result has had its time.
-        self.lock().remove(&key);
-        let user = self.user(token, Some(names::TOKEN_AUDIENCE)).await?;
-        let (agent, now) = (agent(user, expiry(token))?, SystemTime::now());
-        let left = match agent.expires {
-            None => LIFETIME,
-            Some(expires) => expires
-                .duration_since(now)
-                .map_err(|_past| StreamError::Expired)?
-                .min(LIFETIME),
-        };
-        let mut cache = self.lock();
-        if cache.len() >= MOST_CACHED {
-            let now = Instant::now();
-            cache.retain(|_, cached| now < cached.until);
-        }
-        if cache.len() < MOST_CACHED {
-            cache.insert(
-                key,
-                Cached {
-                    agent: agent.clone(),
-                    until: Instant::now() + left,
-                },
-            );
-        }
-        Ok(agent)
+        self.known.remove(&Key::of(token));
+        self.reviewed(token, caller.address).await
     }
 
     /// Lets those pass who may look at everything.
     ///
     /// # Errors
     /// No token, a bad one, one of somebody who may not look, or it cannot be checked.
-    pub async fn may_debug(&self, credential: &Credential) -> Result<(), StreamError> {
-        let Credential::Token(token) = credential else {
+    pub async fn may_debug(&self, caller: &Caller) -> Result<(), StreamError> {
+        let Credential::Token(token) = &caller.credential else {
             return Err(StreamError::NoCredential);
         };
-        let user = self.user(token, None).await?;
+        Claims::check_of_person(token, SystemTime::now()).map_err(unasked)?;
+        let key = Key::of(token);
+        refuse_known(&self.refused_people, &key)?;
+        let turn = self.people.turn(caller.address).await.ok_or_else(too_many)?;
+        refuse_known(&self.refused_people, &key)?;
+        let Some(user) = self.user(token, None).await? else {
+            turn.was_bad();
+            self.refused_people.insert(key, Refusal::Bad, REFUSED_FOR);
+            return Err(StreamError::BadToken);
+        };
         let is_allowed = self
             .reviewer
             .may_get(&user, names::DEBUG_URL)
@@ -188,9 +218,51 @@ impl Authenticator {
         }
     }
 
-    async fn user(&self, token: &str, audience: Option<&str>) -> Result<User, StreamError> {
-        // The semaphore is never closed; if it were, reviews would only lose their limit.
-        let _permit = self.permits.acquire().await;
+    /// The agent of a token, by the API server's word, or by what it said moments ago.
+    async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<Agent, StreamError> {
+        let claims = Claims::of_agent(token, SystemTime::now()).map_err(unasked)?;
+        let key = Key::of(token);
+        refuse_known(&self.refused_agents, &key)?;
+        let queue = if self.knows_issuer(claims.issuer()) {
+            &self.agents
+        } else {
+            &self.unknown_issuers
+        };
+        let turn = queue.turn(address).await.ok_or_else(too_many)?;
+        // The same token may have had its turn in the meantime.
+        refuse_known(&self.refused_agents, &key)?;
+        if let Some(agent) = self.known(&key) {
+            return Ok(agent);
+        }
+        let found = match self.user(token, Some(names::TOKEN_AUDIENCE)).await? {
+            None => Err(Refusal::Bad),
+            Some(user) => agent(user, claims.end()),
+        };
+        match found {
+            Ok(agent) => {
+                self.learn_issuer(claims.issuer());
+                let end = agent.expires.unwrap_or(SystemTime::UNIX_EPOCH);
+                let left = end
+                    .duration_since(SystemTime::now())
+                    .map_err(|_past| StreamError::Expired)?;
+                self.known.insert(key, agent.clone(), left.min(LIFETIME));
+                Ok(agent)
+            }
+            Err(refusal) => {
+                turn.was_bad();
+                self.refused_agents.insert(key, refusal.clone(), REFUSED_FOR);
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn known(&self, key: &Key) -> Option<Agent> {
+        let agent = self.known.get(key)?;
+        TOKEN_REVIEWS.with(["cached"]).increment(1);
+        Some(agent)
+    }
+
+    async fn user(&self, token: &str, audience: Option<&str>) -> Result<Option<User>, StreamError> {
         let reviewed = self.reviewer.user(token, audience).await;
         let result = match &reviewed {
             Ok(Some(_)) => "good",
@@ -198,22 +270,50 @@ impl Authenticator {
             Err(_) => "failed",
         };
         TOKEN_REVIEWS.with([result]).increment(1);
-        reviewed
-            .map_err(StreamError::Unchecked)?
-            .ok_or(StreamError::BadToken)
+        reviewed.map_err(StreamError::Unchecked)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Cached>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether an agent's token had this issuer; before the first one, every issuer may be right. A cluster can change
+    /// its issuer, so that an unknown one is no reason to refuse a token.
+    fn knows_issuer(&self, issuer: &str) -> bool {
+        let issuers = self.issuers();
+        issuers.is_empty() || issuers.contains(issuer)
+    }
+
+    fn learn_issuer(&self, issuer: &str) {
+        let mut issuers = self.issuers();
+        if issuers.len() < MOST_ISSUERS && !issuers.contains(issuer) {
+            issuers.insert(issuer.to_owned());
+        }
+    }
+
+    fn issuers(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.issuers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
+/// Counts a token that is refused by what it says of itself.
+fn unasked(error: StreamError) -> StreamError {
+    TOKEN_REVIEWS.with(["unasked"]).increment(1);
+    error
+}
+
+/// Refuses a token that was bad moments ago.
+fn refuse_known(refused: &Cache<Refusal>, key: &Key) -> Result<(), StreamError> {
+    let Some(refusal) = refused.get(key) else {
+        return Ok(());
+    };
+    TOKEN_REVIEWS.with(["cached"]).increment(1);
+    Err(refusal.into())
+}
+
+fn too_many() -> StreamError {
+    TOKEN_REVIEWS.with(["too_many"]).increment(1);
+    StreamError::TooMany
 }
 
 /// The agent that a user is.
-fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, StreamError> {
+fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, Refusal> {
     let User {
         name,
         uid: _,
@@ -224,7 +324,7 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, StreamError> 
         .strip_prefix("system:serviceaccount:")
         .and_then(|account| account.split_once(':'));
     if account != Some((names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT)) {
-        return Err(StreamError::NotAnAgent { user: name });
+        return Err(Refusal::NotAnAgent { user: name });
     }
     let mut only = |key| {
         extra
@@ -232,7 +332,7 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, StreamError> 
             .and_then(|values| <[String; 1]>::try_from(values).ok())
     };
     let Some([node]) = only(names::TOKEN_NODE_NAME) else {
-        return Err(StreamError::NotBound { user: name });
+        return Err(Refusal::NotBound { user: name });
     };
     let pod_uid = only(POD_UID).map(|[uid]| uid);
     Ok(Agent {
@@ -240,13 +340,6 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, StreamError> 
         pod_uid,
         expires,
     })
-}
-
-/// When a token ends, read from its claims; the API server has verified them, or will.
-fn expiry(token: &str) -> Option<SystemTime> {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    let Claims { exp } = serde_json::from_slice(&claims).ok()?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(exp?))
 }
 
 /// The agent that a verified client certificate names.

@@ -14,7 +14,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{StreamError, auth::Credential, directive, service::Shared};
+use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog, service::Shared};
 use crate::{node::Node, policies::Refused};
 
 /// Least time between two answers of a watch.
@@ -26,12 +26,13 @@ const REVIEW_EVERY: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 pub struct Debug {
     shared: Arc<Shared>,
+    refusals: Arc<RefusalLog>,
 }
 
 /// Someone who looks on.
 struct Watch {
     shared: Arc<Shared>,
-    credential: Credential,
+    caller: Caller,
     node: String,
     answers: mpsc::Sender<Result<ListNodesResponse, Status>>,
 }
@@ -39,22 +40,27 @@ struct Watch {
 impl Debug {
     /// A service for people.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            refusals: Arc::default(),
+        }
     }
 
-    async fn admit(&self, request: &Request<ListNodesRequest>) -> Result<Credential, StreamError> {
+    async fn admit(&self, request: &Request<ListNodesRequest>) -> Result<Caller, StreamError> {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
-        let credential = Credential::of(request.metadata(), request.extensions().get::<Peer>())?;
-        self.shared.authenticator.may_debug(&credential).await?;
-        Ok(credential)
+        let caller = Caller::of(request.metadata(), request.extensions().get::<Peer>())?;
+        self.shared.authenticator.may_debug(&caller).await?;
+        Ok(caller)
     }
-}
 
-fn refused(error: StreamError) -> Status {
-    info!(error = %chain(&error), "refused a debug call");
-    error.into()
+    fn refused(&self, error: StreamError) -> Status {
+        if let Some(left_out) = self.refusals.line() {
+            info!(error = %chain(&error), left_out, "refused a debug call");
+        }
+        error.into()
+    }
 }
 
 #[tonic::async_trait]
@@ -65,7 +71,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
-        self.admit(&request).await.map_err(refused)?;
+        self.admit(&request).await.map_err(|error| self.refused(error))?;
         let ListNodesRequest { node } = request.into_inner();
         Ok(Response::new(answer(&self.shared, &node)))
     }
@@ -74,12 +80,12 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
-        let credential = self.admit(&request).await.map_err(refused)?;
+        let caller = self.admit(&request).await.map_err(|error| self.refused(error))?;
         let (answers_tx, answers) = mpsc::channel(1);
         let ListNodesRequest { node } = request.into_inner();
         let watch = Watch {
             shared: Arc::clone(&self.shared),
-            credential,
+            caller,
             node,
             answers: answers_tx,
         };
@@ -127,8 +133,10 @@ impl Watch {
                 return StreamError::ShuttingDown;
             }
             if reviewed.elapsed() >= REVIEW_EVERY {
-                match self.shared.authenticator.may_debug(&self.credential).await {
-                    Ok(()) | Err(StreamError::Unchecked(_)) => reviewed = Instant::now(),
+                match self.shared.authenticator.may_debug(&self.caller).await {
+                    Ok(()) | Err(StreamError::Unchecked(_) | StreamError::TooMany) => {
+                        reviewed = Instant::now();
+                    }
                     Err(error) => return error,
                 }
             }

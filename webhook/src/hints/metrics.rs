@@ -39,7 +39,7 @@ pub static TOKEN_REVIEWS: Counter<1> = Counter::new(
     "headroom_webhook_token_reviews_total",
     Unit::Count,
     &["result"],
-    "Tokens checked, by result: good, bad, failed (no answer from the API server) or cached (good before).",
+    "Tokens checked, by result: good, bad or failed (no answer) by the API server's word; and without asking it: cached (known from a moment ago), unasked (ended, for another audience or no token) or too_many (of one client).",
 );
 
 /// Nodes whose reports were found to contradict something.

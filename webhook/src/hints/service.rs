@@ -12,8 +12,9 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
-    auth::{Authenticator, Credential},
+    auth::{Authenticator, Caller},
     metrics::STREAM_ENDS,
+    refusal_log::RefusalLog,
     session::{Outgoing, Session},
     streams::Streams,
 };
@@ -42,12 +43,16 @@ pub struct Shared {
 #[derive(Clone)]
 pub struct Hints {
     shared: Arc<Shared>,
+    refusals: Arc<RefusalLog>,
 }
 
 impl Hints {
     /// A service for agents.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            refusals: Arc::default(),
+        }
     }
 
     async fn open(
@@ -57,17 +62,15 @@ impl Hints {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
-        let peer = request.extensions().get::<Peer>();
-        let address = peer.map(|peer| peer.address);
-        let credential = Credential::of(request.metadata(), peer)?;
-        let agent = self.shared.authenticator.agent(&credential).await?;
+        let caller = Caller::of(request.metadata(), request.extensions().get::<Peer>())?;
+        let agent = self.shared.authenticator.agent(&caller).await?;
         if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
             return Err(StreamError::Expired);
         }
-        info!(node = %agent.node, peer = ?address, "agent's stream opened");
+        info!(node = %agent.node, peer = %caller.address, "agent's stream opened");
         let (directives_tx, directives) = mpsc::channel(QUEUE);
         let session = Session::new(Arc::clone(&self.shared), agent, directives_tx);
-        tokio::spawn(session.run(credential, request.into_inner()));
+        tokio::spawn(session.run(caller, request.into_inner()));
         Ok(ReceiverStream::new(directives))
     }
 }
@@ -83,7 +86,9 @@ impl hints_server::Hints for Hints {
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address);
         self.open(request).await.map(Response::new).map_err(|error| {
             STREAM_ENDS.with([error.label()]).increment(1);
-            warn!(?peer, error = %chain(&error), "refused an agent's stream");
+            if let Some(left_out) = self.refusals.line() {
+                warn!(?peer, error = %chain(&error), left_out, "refused an agent's stream");
+            }
             error.into()
         })
     }

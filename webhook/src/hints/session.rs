@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
-    auth::{Agent, Credential},
+    auth::{Agent, Caller},
     directive,
     metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
     service::Shared,
@@ -95,10 +95,10 @@ impl Session {
     /// Takes reports and sends directives until the stream ends.
     pub async fn run(
         mut self,
-        credential: Credential,
+        caller: Caller,
         reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
     ) {
-        let Err(end) = self.serve(credential, reports).await;
+        let Err(end) = self.serve(caller, reports).await;
         if !self.place.is_replaced() {
             self.shared.cluster.hints.leave(&self.agent.node);
         }
@@ -123,12 +123,12 @@ impl Session {
 
     async fn serve(
         &mut self,
-        credential: Credential,
+        caller: Caller,
         mut reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
     ) -> Result<std::convert::Infallible, End> {
         let shared = Arc::clone(&self.shared);
         let mut changes = shared.cluster.changes.follow(&self.agent.node);
-        let mut credential = std::pin::pin!(outlived(&shared, credential, self.agent.clone()));
+        let mut credential = std::pin::pin!(outlived(&shared, caller, self.agent.clone()));
         let mut looked = Ticks::default();
         let mut look_at = Some(Instant::now());
         loop {
@@ -283,7 +283,7 @@ impl Session {
 }
 
 /// Ends when a credential has ended or is no longer good. While it cannot be checked, it counts until its end.
-async fn outlived(shared: &Shared, credential: Credential, mut agent: Agent) -> StreamError {
+async fn outlived(shared: &Shared, caller: Caller, mut agent: Agent) -> StreamError {
     loop {
         let left = agent
             .expires
@@ -293,7 +293,7 @@ async fn outlived(shared: &Shared, credential: Credential, mut agent: Agent) -> 
         if ends_first {
             return StreamError::Expired;
         }
-        match shared.authenticator.agent_anew(&credential).await {
+        match shared.authenticator.agent_anew(&caller).await {
             Ok(again) if again.node != agent.node => {
                 return StreamError::ForeignNode {
                     own: again.node,
@@ -301,7 +301,7 @@ async fn outlived(shared: &Shared, credential: Credential, mut agent: Agent) -> 
                 };
             }
             Ok(again) => agent = again,
-            Err(error @ StreamError::Unchecked(_)) => {
+            Err(error @ (StreamError::Unchecked(_) | StreamError::TooMany)) => {
                 warn!(node = %agent.node, error = %chain(&error), "cannot check a live stream's token again");
             }
             Err(error) => return error,

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -34,6 +34,15 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The verified certificate of the client, followed by its intermediates; `None` if it showed none.
     pub certificates: Option<Arc<[CertificateDer<'static>]>>,
+}
+
+/// Whom a limit per client counts: the address without its port, of IPv6 the network of 64 bits that one machine is
+/// commonly given. An IPv4 address is the same in both forms.
+pub fn source(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip @ IpAddr::V4(_) => ip,
+    }
 }
 
 /// A place under the connection cap, given back on drop.
@@ -140,5 +149,23 @@ impl AsyncWrite for Connection {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("10.0.0.1:5", "10.0.0.1")]
+    #[case("[::ffff:10.0.0.1]:5", "10.0.0.1")]
+    #[case("[2001:db8:1:2:3:4:5:6]:5", "2001:db8:1:2::")]
+    fn a_source_is_an_address_or_the_network_of_a_machine(#[case] address: &str, #[case] expected: &str) {
+        assert_eq!(
+            source(address.parse().unwrap()),
+            expected.parse::<IpAddr>().unwrap()
+        );
     }
 }

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::future::BoxFuture;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::future::{BoxFuture, join_all};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rstest::rstest;
+use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
 use super::*;
@@ -15,6 +17,18 @@ use crate::hints::review::ReviewError;
 #[derive(Debug, Default)]
 pub(crate) struct FakeReviewer {
     pub(crate) asked: AtomicUsize,
+    /// How long each review takes.
+    pub(crate) delay: Duration,
+}
+
+/// A token of the agents' form, which the reviewer knows by that name: for us, and good for an hour.
+pub(crate) fn agent_token(name: &str) -> String {
+    issued(name, "here", in_seconds(3600))
+}
+
+fn issued(name: &str, issuer: &str, exp: u64) -> String {
+    let claims = format!(r#"{{"exp":{exp},"aud":["headroom-webhook"],"iss":"{issuer}"}}"#);
+    format!("{name}.{}.x", BASE64_URL_SAFE_NO_PAD.encode(claims))
 }
 
 fn user(name: &str, extra: &[(&str, &str)]) -> User {
@@ -52,7 +66,10 @@ impl Reviewer for FakeReviewer {
                 .map(|node| user(AGENT, &[(names::TOKEN_NODE_NAME, node), (POD_UID, "agent-pod")]))),
             _ => Ok(None),
         };
-        Box::pin(async move { found })
+        Box::pin(async move {
+            sleep(self.delay).await;
+            found
+        })
     }
 
     fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
@@ -61,21 +78,32 @@ impl Reviewer for FakeReviewer {
     }
 }
 
-fn authenticator() -> (Authenticator, Arc<FakeReviewer>) {
-    let reviewer = Arc::new(FakeReviewer::default());
-    (Authenticator::new(Arc::clone(&reviewer) as _), reviewer)
+fn authenticator() -> (Arc<Authenticator>, Arc<FakeReviewer>) {
+    slow_authenticator(Duration::ZERO)
 }
 
-fn token(text: &str) -> Credential {
-    Credential::Token(text.to_owned())
+fn slow_authenticator(delay: Duration) -> (Arc<Authenticator>, Arc<FakeReviewer>) {
+    let reviewer = Arc::new(FakeReviewer {
+        delay,
+        ..FakeReviewer::default()
+    });
+    let authenticator = Authenticator::new(Arc::clone(&reviewer) as _);
+    (Arc::new(authenticator), reviewer)
 }
 
-/// A token of `n1` with that claim, in the form of a JWT.
-fn expiring(exp: u64) -> String {
-    format!(
-        "agent-n1.{}.x",
-        BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":{exp}}}"#))
-    )
+fn caller(text: &str) -> Caller {
+    from([127, 0, 0, 1], 1, text)
+}
+
+fn from(ip: [u8; 4], port: u16, text: &str) -> Caller {
+    Caller {
+        credential: Credential::Token(text.to_owned()),
+        address: (ip, port).into(),
+    }
+}
+
+fn agent_caller(name: &str) -> Caller {
+    caller(&agent_token(name))
 }
 
 fn in_seconds(seconds: u64) -> u64 {
@@ -86,59 +114,147 @@ fn in_seconds(seconds: u64) -> u64 {
 #[tokio::test]
 async fn a_bound_token_of_the_agent_names_its_node_and_pod() {
     let (authenticator, _) = authenticator();
-    let agent = authenticator.agent(&token("agent-n1")).await.unwrap();
+    let end = in_seconds(3600);
+    let agent = authenticator
+        .agent(&caller(&issued("agent-n1", "here", end)))
+        .await
+        .unwrap();
     let expected = Agent {
         node: "n1".into(),
         pod_uid: Some("agent-pod".into()),
-        expires: None,
+        expires: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(end)),
     };
     assert_eq!(agent, expected);
 }
 
 #[rstest]
-#[case("garbage", Code::Unauthenticated)]
-#[case("stranger", Code::PermissionDenied)]
-#[case("unbound", Code::PermissionDenied)]
-#[case("person", Code::Unauthenticated)]
-#[case("down", Code::Unavailable)]
-#[tokio::test]
-async fn nobody_else_is_let_in_as_an_agent(#[case] text: &str, #[case] code: Code) {
+#[case("garbage", Code::Unauthenticated, 1)]
+#[case("stranger", Code::PermissionDenied, 1)]
+#[case("unbound", Code::PermissionDenied, 1)]
+#[case("person", Code::Unauthenticated, 1)]
+#[case("down", Code::Unavailable, 2)]
+#[tokio::test(start_paused = true)]
+async fn nobody_else_is_let_in_as_an_agent_and_a_refusal_counts_for_seconds(
+    #[case] name: &str,
+    #[case] code: Code,
+    #[case] asked: usize,
+) {
     let (authenticator, reviewer) = authenticator();
+    let caller = agent_caller(name);
     for _ in 0..2 {
-        assert_eq!(authenticator.agent(&token(text)).await.unwrap_err().code(), code);
+        assert_eq!(authenticator.agent(&caller).await.unwrap_err().code(), code);
     }
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), asked);
+    sleep(REFUSED_FOR).await;
+    assert_eq!(authenticator.agent(&caller).await.unwrap_err().code(), code);
     assert_eq!(
         reviewer.asked.load(Ordering::Relaxed),
-        2,
-        "a refusal was remembered"
+        asked + 1,
+        "a refusal outlived its time"
     );
 }
 
+#[rstest]
+#[case::no_claims("agent-n1")]
+#[case::past(&issued("agent-n1", "here", 1))]
+#[case::for_the_api_server(&format!("agent-n1.{}.x", BASE64_URL_SAFE_NO_PAD.encode(r#"{"exp":9999999999,"aud":"https://kubernetes.default.svc"}"#)))]
 #[tokio::test]
-async fn a_good_token_is_asked_about_once_a_minute_unless_it_ends_before() {
+async fn a_token_that_cannot_be_good_costs_no_review(#[case] text: &str) {
     let (authenticator, reviewer) = authenticator();
-    let text = expiring(in_seconds(3600));
-    for _ in 0..3 {
-        authenticator.agent(&token(&text)).await.unwrap();
-    }
-    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 1);
-    authenticator.agent_anew(&token(&text)).await.unwrap();
-    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 2);
-    let kept = authenticator.lock().get(&key(&text)).unwrap().until;
-    assert!(kept <= Instant::now() + LIFETIME);
-
-    let soon = expiring(in_seconds(2));
-    authenticator.agent(&token(&soon)).await.unwrap();
-    let kept = authenticator.lock().get(&key(&soon)).unwrap().until;
-    assert!(kept <= Instant::now() + Duration::from_secs(2));
+    let error = authenticator.agent(&caller(text)).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unauthenticated);
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 0);
 }
 
-#[tokio::test]
-async fn a_token_past_its_end_is_not_good_whatever_the_reviewer_says() {
-    let (authenticator, _) = authenticator();
-    let error = authenticator.agent(&token(&expiring(1))).await.unwrap_err();
-    assert!(matches!(error, StreamError::Expired));
-    assert!(authenticator.lock().is_empty());
+#[tokio::test(start_paused = true)]
+async fn a_good_token_is_asked_about_once_a_minute_unless_it_ends_before() {
+    let (authenticator, reviewer) = authenticator();
+    let good = agent_caller("agent-n1");
+    for _ in 0..3 {
+        authenticator.agent(&good).await.unwrap();
+    }
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 1);
+    authenticator.agent_anew(&good).await.unwrap();
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 2);
+    sleep(LIFETIME).await;
+    authenticator.agent(&good).await.unwrap();
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 3);
+
+    let soon = caller(&issued("agent-n1", "here", in_seconds(20)));
+    authenticator.agent(&soon).await.unwrap();
+    sleep(Duration::from_secs(20)).await;
+    authenticator.agent(&soon).await.unwrap();
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 5, "kept beyond its end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_bogus_tokens_a_second_do_not_keep_agents_from_reconnecting() {
+    let (authenticator, reviewer) = slow_authenticator(Duration::from_millis(50));
+    let flooded = Arc::clone(&authenticator);
+    let flood = tokio::spawn(async move {
+        for n in 0..10_000_u16 {
+            let bogus = from([127, 0, 0, 2], n, &agent_token(&format!("bogus-{n}")));
+            let authenticator = Arc::clone(&flooded);
+            tokio::spawn(async move { authenticator.agent(&bogus).await.is_ok() });
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    sleep(Duration::from_secs(5)).await;
+    let agents = (0..500_u16).map(|n| {
+        let [high, low] = n.to_be_bytes();
+        let agent = from([10, 0, high, low], 1, &agent_token(&format!("agent-n{n}")));
+        let authenticator = Arc::clone(&authenticator);
+        async move { authenticator.agent(&agent).await.is_ok() }
+    });
+    let begun = Instant::now();
+    let let_in = timeout(Duration::from_secs(2), join_all(agents))
+        .await
+        .expect("agents within 2 s");
+    assert!(let_in.iter().all(|is_in| *is_in), "after {:?}", begun.elapsed());
+    flood.await.unwrap();
+    // Fifty at once and ten a second, and those under way when the rate was met.
+    let bogus = reviewer.asked.load(Ordering::Relaxed) - 500;
+    assert!(bogus < 50 + 10 * 10 + 16, "{bogus} reviews of bogus tokens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_unknown_issuers_have_few_turns_of_their_own() {
+    let (authenticator, reviewer) = slow_authenticator(Duration::from_secs(1));
+    authenticator.agent(&agent_caller("agent-n1")).await.unwrap();
+    for n in 0..200 {
+        let bogus = from(
+            [10, 0, 0, n],
+            1,
+            &issued(&format!("bogus-{n}"), "elsewhere", in_seconds(60)),
+        );
+        let authenticator = Arc::clone(&authenticator);
+        tokio::spawn(async move { authenticator.agent(&bogus).await.is_ok() });
+    }
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 1 + UNKNOWN_ISSUER_REVIEWS);
+    let begun = Instant::now();
+    authenticator.agent(&agent_caller("agent-n2")).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(1), "waited for others");
+
+    // An issuer that an agent's token has is known from then on.
+    sleep(Duration::from_secs(10)).await;
+    let other = |name| caller(&issued(name, "after-the-change", in_seconds(60)));
+    authenticator.agent(&other("agent-n3")).await.unwrap();
+    assert!(authenticator.knows_issuer("after-the-change") && !authenticator.knows_issuer("elsewhere"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_and_agents_do_not_wait_for_each_other() {
+    let (authenticator, _) = slow_authenticator(Duration::from_secs(1));
+    for n in 0..200 {
+        let nosy = from([10, 0, 0, n], 1, "nosy");
+        let authenticator = Arc::clone(&authenticator);
+        tokio::spawn(async move { authenticator.may_debug(&nosy).await.is_ok() });
+    }
+    sleep(Duration::from_millis(1)).await;
+    let begun = Instant::now();
+    authenticator.agent(&agent_caller("agent-n1")).await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(1), "waited for people");
 }
 
 #[rstest]
@@ -149,7 +265,7 @@ async fn a_token_past_its_end_is_not_good_whatever_the_reviewer_says() {
 #[tokio::test]
 async fn only_who_may_get_the_debug_url_looks_on(#[case] text: &str, #[case] refused: Option<Code>) {
     let (authenticator, _) = authenticator();
-    let result = authenticator.may_debug(&token(text)).await;
+    let result = authenticator.may_debug(&caller(text)).await;
     assert_eq!(result.err().map(|error| error.code()), refused);
 }
 

@@ -29,7 +29,10 @@ use crate::{
         tests::{amplified, cluster, pod, published},
     },
     hints::{
-        auth::{Authenticator, tests::FakeReviewer},
+        auth::{
+            Authenticator,
+            tests::{FakeReviewer, agent_token},
+        },
         streams::Streams,
     },
     informer::Store as _,
@@ -115,8 +118,9 @@ impl Site {
         endpoint.connect_with_connector(connector).await.unwrap()
     }
 
-    async fn open(&self, token: &str) -> Result<Agent, Status> {
-        Agent::open(self.channel(None).await, Some(token)).await
+    /// A stream with a token that the reviewer knows by that name.
+    async fn open(&self, name: &str) -> Result<Agent, Status> {
+        Agent::open(self.channel(None).await, Some(&agent_token(name))).await
     }
 
     fn apply_pod(&self, pod: Value) {

@@ -17,7 +17,10 @@ use super::*;
 #[tokio::test]
 async fn a_stream_without_an_agents_token_is_refused(#[case] token: Option<&str>, #[case] code: Code) {
     let site = Site::new().await;
-    let status = Agent::open(site.channel(None).await, token).await.unwrap_err();
+    let token = token.map(agent_token);
+    let status = Agent::open(site.channel(None).await, token.as_deref())
+        .await
+        .unwrap_err();
     assert_eq!(status.code(), code, "{status:?}");
     assert!(!status.message().is_empty());
 }
@@ -48,8 +51,9 @@ async fn a_stream_ends_with_its_token() {
     let site = Site::new().await;
     let end = SystemTime::now() + Duration::from_secs(1);
     let end = end.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + 1;
-    let claims = BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":{end}}}"#));
-    let mut agent = site.open(&format!("agent-n1.{claims}.x")).await.unwrap();
+    let claims = BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":{end},"aud":"headroom-webhook"}}"#));
+    let token = format!("agent-n1.{claims}.x");
+    let mut agent = Agent::open(site.channel(None).await, Some(&token)).await.unwrap();
     let status = agent.end().await;
     assert_eq!(
         (status.code(), status.message()),

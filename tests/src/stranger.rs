@@ -1,0 +1,47 @@
+//! A client at another loopback address than everybody else's: whatever it does to a port is to be limited as its own.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
+
+use headroom_domain::names;
+use headroom_kit::tls::client;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tonic::transport::{self, Channel};
+use tower::service_fn;
+
+/// Where the stranger connects from.
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// A plain connection.
+///
+/// # Errors
+/// The server does not take it, or this machine has none left.
+pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((ADDRESS, 0).into())?;
+    socket.connect(to).await
+}
+
+/// A channel to a hint port.
+///
+/// # Errors
+/// The server does not take the connection.
+pub async fn channel(hints: SocketAddr, ca: &Path) -> Result<Channel, transport::Error> {
+    let tls = client::client_config(ca, None, &["h2"]).expect("client settings");
+    let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+    let (tls, name) = (
+        TlsConnector::from(tls),
+        client::server_name(&name).expect("server name"),
+    );
+    let connector = service_fn(move |_uri| {
+        let (tls, name) = (tls.clone(), name.clone());
+        async move { tls.connect(name, connect(hints).await?).await.map(TokioIo::new) }
+    });
+    let endpoint = Channel::from_shared(format!("http://{hints}")).expect("address");
+    endpoint.connect_with_connector(connector).await
+}

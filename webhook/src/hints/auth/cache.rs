@@ -1,0 +1,98 @@
+//! What was found out about tokens, by their hash and for a short time.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+/// Stands for a token: nobody can read the token from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key([u8; 32]);
+
+/// Values by key, each until its time is over. When it is full, nothing is added until something has ended.
+#[derive(Debug)]
+pub(super) struct Cache<T> {
+    most: usize,
+    entries: Mutex<HashMap<Key, Entry<T>>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    value: T,
+    until: Instant,
+}
+
+impl Key {
+    /// The key of a token.
+    pub(super) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+}
+
+impl<T: Clone> Cache<T> {
+    /// Room for so many.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            entries: Mutex::default(),
+        }
+    }
+
+    /// What is known, unless its time is over.
+    pub(super) fn get(&self, key: &Key) -> Option<T> {
+        let entries = self.lock();
+        let entry = entries.get(key).filter(|entry| Instant::now() < entry.until)?;
+        Some(entry.value.clone())
+    }
+
+    /// Keeps a value for so long, if there is room.
+    pub(super) fn insert(&self, key: Key, value: T, lifetime: Duration) {
+        let now = Instant::now();
+        let mut entries = self.lock();
+        if entries.len() >= self.most {
+            entries.retain(|_, entry| now < entry.until);
+        }
+        if entries.len() < self.most {
+            let until = now + lifetime;
+            entries.insert(key, Entry { value, until });
+        }
+    }
+
+    /// Forgets what is known.
+    pub(super) fn remove(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry<T>>> {
+        // Every change is one insertion or removal: a panic elsewhere leaves nothing half done.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_is_known_until_its_time_is_over() {
+        let cache = Cache::new(2);
+        let [a, b, c] = ["a", "b", "c"].map(Key::of);
+        cache.insert(a, 1, SECOND);
+        cache.insert(b, 2, SECOND * 3);
+        cache.insert(c, 3, SECOND);
+        assert_eq!([a, b, c].map(|key| cache.get(&key)), [Some(1), Some(2), None]);
+        advance(SECOND).await;
+        assert_eq!([a, b].map(|key| cache.get(&key)), [None, Some(2)]);
+        cache.insert(c, 3, SECOND);
+        cache.remove(&b);
+        assert_eq!([b, c].map(|key| cache.get(&key)), [None, Some(3)]);
+    }
+}

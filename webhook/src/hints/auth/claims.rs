@@ -1,0 +1,171 @@
+//! What a token says of itself. Nothing here is verified: it only saves asking about tokens that cannot be good.
+
+use std::time::{Duration, SystemTime};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use headroom_domain::names;
+use serde::Deserialize;
+
+use super::StreamError;
+
+/// Longest part of a client's claim that is repeated to it, in characters.
+const LONGEST_QUOTE: usize = 100;
+
+/// The claims of a JSON Web Token that are looked at.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(super) struct Claims {
+    /// When the token ends, in seconds since 1970.
+    exp: Option<f64>,
+    /// Who issued it.
+    #[serde(default)]
+    iss: String,
+    /// Whom it is for.
+    #[serde(default)]
+    aud: Audiences,
+}
+
+/// `aud` is a text or a list of texts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum Audiences {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Default for Audiences {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl Claims {
+    /// The claims of a token; `None` if it is none of three parts with claims in the middle.
+    pub(super) fn read(token: &str) -> Option<Self> {
+        let mut parts = token.split('.');
+        let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return None;
+        };
+        let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
+        serde_json::from_slice(&claims).ok()
+    }
+
+    /// The claims of a token that an agent may show: not past its end, and for us.
+    ///
+    /// # Errors
+    /// It is no such token, so that the API server need not be asked.
+    pub(super) fn of_agent(token: &str, now: SystemTime) -> Result<Self, StreamError> {
+        let claims = Self::read(token).ok_or(StreamError::BadToken)?;
+        // Tokens that the kubelet projects always end.
+        let end = claims.end().ok_or(StreamError::BadToken)?;
+        if end <= now {
+            return Err(StreamError::Expired);
+        }
+        if !claims
+            .audiences()
+            .iter()
+            .any(|audience| audience == names::TOKEN_AUDIENCE)
+        {
+            let found = claims.audiences().join(" ");
+            return Err(StreamError::ForeignAudience {
+                found: found.chars().take(LONGEST_QUOTE).collect(),
+            });
+        }
+        Ok(claims)
+    }
+
+    /// Whether a token that people show can be good: it has not ended and is not for us alone. A text without claims
+    /// may be good: there are other tokens than these.
+    ///
+    /// # Errors
+    /// It cannot be good.
+    pub(super) fn check_of_person(token: &str, now: SystemTime) -> Result<(), StreamError> {
+        let Some(claims) = Self::read(token) else {
+            return Ok(());
+        };
+        if claims.end().is_some_and(|end| end <= now) {
+            return Err(StreamError::Expired);
+        }
+        if matches!(claims.audiences(), [only] if only == names::TOKEN_AUDIENCE) {
+            return Err(StreamError::BadToken);
+        }
+        Ok(())
+    }
+
+    /// When the token ends; `None` if it does not say, or says no time.
+    pub(super) fn end(&self) -> Option<SystemTime> {
+        let since = Duration::try_from_secs_f64(self.exp?).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(since)
+    }
+
+    /// Who issued it; empty if it does not say.
+    pub(super) fn issuer(&self) -> &str {
+        &self.iss
+    }
+
+    fn audiences(&self) -> &[String] {
+        match &self.aud {
+            Audiences::One(audience) => std::slice::from_ref(audience),
+            Audiences::Many(audiences) => audiences,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn token(claims: &str) -> String {
+        format!("head.{}.signature", BASE64_URL_SAFE_NO_PAD.encode(claims))
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[rstest]
+    #[case::text(r#"{"exp":10,"aud":"headroom-webhook","iss":"here"}"#)]
+    #[case::list(r#"{"exp":10,"aud":["other","headroom-webhook"],"iss":"here"}"#)]
+    fn an_agents_token_is_for_us_and_has_time_left(#[case] claims: &str) {
+        let claims = Claims::of_agent(&token(claims), at(9)).unwrap();
+        assert_eq!((claims.end(), claims.issuer()), (Some(at(10)), "here"));
+    }
+
+    #[rstest]
+    #[case::no_claims("garbage", "bad_token")]
+    #[case::four_parts("a.e30.c.d", "bad_token")]
+    #[case::not_json(&token("x"), "bad_token")]
+    #[case::endless(&token(r#"{"aud":"headroom-webhook"}"#), "bad_token")]
+    #[case::no_time(&token(r#"{"exp":-1,"aud":"headroom-webhook"}"#), "bad_token")]
+    #[case::beyond_time(&token(r#"{"exp":1e300,"aud":"headroom-webhook"}"#), "bad_token")]
+    #[case::past(&token(r#"{"exp":9,"aud":"headroom-webhook"}"#), "expired")]
+    #[case::for_nobody(&token(r#"{"exp":10}"#), "foreign_audience")]
+    #[case::for_another(&token(r#"{"exp":10,"aud":["https://kubernetes.default.svc"]}"#), "foreign_audience")]
+    fn another_token_of_an_agent_is_not_asked_about(#[case] token: &str, #[case] label: &str) {
+        let refused = Claims::of_agent(token, at(9)).unwrap_err();
+        assert_eq!(refused.label(), label);
+    }
+
+    #[test]
+    fn a_foreign_audience_is_quoted_in_short() {
+        let claims = format!(r#"{{"exp":10,"aud":"{}"}}"#, "a".repeat(5000));
+        let text = Claims::of_agent(&token(&claims), at(9)).unwrap_err().to_string();
+        assert!(text.len() < 250 && text.contains("headroom-webhook"), "{text}");
+    }
+
+    #[rstest]
+    #[case::opaque("garbage", None)]
+    #[case::other_audience(&token(r#"{"aud":"x"}"#), None)]
+    #[case::both(&token(r#"{"exp":10,"aud":["headroom-webhook","x"]}"#), None)]
+    #[case::past(&token(r#"{"exp":9}"#), Some("expired"))]
+    #[case::an_agents(&token(r#"{"exp":10,"aud":["headroom-webhook"]}"#), Some("bad_token"))]
+    fn a_persons_token_is_asked_about_unless_it_cannot_be_good(
+        #[case] token: &str,
+        #[case] refused: Option<&str>,
+    ) {
+        let checked = Claims::check_of_person(token, at(9));
+        assert_eq!(checked.err().map(|error| error.label()), refused);
+    }
+}

@@ -1,0 +1,307 @@
+//! Turns for token reviews: how many run at once, how many for one connection and one source address, how long a
+//! caller waits for its turn, and how many bad tokens a connection or source may show.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use headroom_kit::serve::source;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
+};
+
+use crate::pace::Pace;
+
+/// How long a caller waits for its turn.
+const WAIT: Duration = Duration::from_secs(2);
+/// Connections, and sources, that are told apart at once; those beyond share one share.
+const MOST_KNOWN: usize = 4096;
+/// Least time between two searches for shares that nobody needs any more.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
+
+/// What one connection may take: agents and tools show one token on each.
+const OF_CONNECTION: Allowance = Allowance {
+    running: 1,
+    waiting: 4,
+    bad_every: Duration::from_secs(1),
+    bad_burst: 3,
+};
+/// What one source may take: a machine that hides many agents behind one address gets through.
+const OF_SOURCE: Allowance = Allowance {
+    running: 8,
+    waiting: 64,
+    bad_every: Duration::from_millis(100),
+    bad_burst: 50,
+};
+
+/// Hands out turns.
+pub(super) struct ReviewQueue {
+    permits: Arc<Semaphore>,
+    connections: Shares<SocketAddr>,
+    sources: Shares<IpAddr>,
+    started: Instant,
+}
+
+/// The right to have one token reviewed, given back on drop.
+pub(super) struct Turn {
+    shares: [Arc<Share>; 2],
+    started: Instant,
+    _held: Vec<OwnedSemaphorePermit>,
+}
+
+/// How much of a queue one connection or source may take.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    /// Reviews at once.
+    running: usize,
+    /// Callers that wait for their turn; one more is refused.
+    waiting: usize,
+    /// Steady rate of bad tokens; nothing is reviewed for whoever is beyond it.
+    bad_every: Duration,
+    /// Bad tokens after a quiet time.
+    bad_burst: u32,
+}
+
+/// The shares of all connections, or of all sources.
+struct Shares<K> {
+    allowance: Allowance,
+    known: Mutex<Known<K>>,
+    /// For those who find no share of their own.
+    common: Arc<Share>,
+}
+
+struct Known<K> {
+    shares: HashMap<K, Arc<Share>>,
+    searched: Duration,
+}
+
+/// What one connection or source takes.
+struct Share {
+    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
+    bad: Mutex<Pace>,
+}
+
+impl ReviewQueue {
+    /// A queue for so many reviews at once.
+    pub(super) fn new(running: usize) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(running)),
+            connections: Shares::new(OF_CONNECTION),
+            sources: Shares::new(OF_SOURCE),
+            started: Instant::now(),
+        }
+    }
+
+    /// The turn of a caller; `None` if too many wait, it takes too long or the caller showed too many bad tokens.
+    pub(super) async fn turn(&self, caller: SocketAddr) -> Option<Turn> {
+        let now = self.started.elapsed();
+        let shares = [
+            self.connections.of(caller, now),
+            self.sources.of(source(caller), now),
+        ];
+        if shares.iter().any(|share| share.is_spent(now)) {
+            return None;
+        }
+        let mut held = Vec::with_capacity(5);
+        for share in &shares {
+            held.push(Arc::clone(&share.places).try_acquire_owned().ok()?);
+        }
+        let [connection, source] = &shares;
+        let permits = async {
+            for semaphore in [&connection.permits, &source.permits, &self.permits] {
+                // None of them is ever closed.
+                held.push(Arc::clone(semaphore).acquire_owned().await.ok()?);
+            }
+            Some(())
+        };
+        timeout(WAIT, permits).await.ok()??;
+        // What others of the same source showed in the meantime counts as well.
+        let now = self.started.elapsed();
+        (!shares.iter().any(|share| share.is_spent(now))).then_some(Turn {
+            shares,
+            started: self.started,
+            _held: held,
+        })
+    }
+}
+
+impl Turn {
+    /// The token was bad.
+    pub(super) fn was_bad(&self) {
+        let now = self.started.elapsed();
+        for share in &self.shares {
+            share.lock().charge(now);
+        }
+    }
+}
+
+impl<K: Eq + Hash> Shares<K> {
+    fn new(allowance: Allowance) -> Self {
+        Self {
+            allowance,
+            known: Mutex::new(Known {
+                shares: HashMap::new(),
+                searched: Duration::ZERO,
+            }),
+            common: Arc::new(Share::new(allowance)),
+        }
+    }
+
+    fn of(&self, key: K, now: Duration) -> Arc<Share> {
+        // Every change leaves a whole map: a panic elsewhere does no harm.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.shares.get(&key) {
+            return Arc::clone(share);
+        }
+        if known.shares.len() >= MOST_KNOWN / 2 && now >= known.searched + FORGET_EVERY {
+            known.searched = now;
+            known
+                .shares
+                .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_rested(now));
+        }
+        if known.shares.len() >= MOST_KNOWN {
+            return Arc::clone(&self.common);
+        }
+        let share = Arc::new(Share::new(self.allowance));
+        known.shares.insert(key, Arc::clone(&share));
+        share
+    }
+}
+
+impl Share {
+    fn new(allowance: Allowance) -> Self {
+        let Allowance {
+            running,
+            waiting,
+            bad_every,
+            bad_burst,
+        } = allowance;
+        Self {
+            places: Arc::new(Semaphore::new(running + waiting)),
+            permits: Arc::new(Semaphore::new(running)),
+            bad: Mutex::new(Pace::new(bad_every, bad_burst)),
+        }
+    }
+
+    /// Whether it is beyond its rate of bad tokens.
+    fn is_spent(&self, now: Duration) -> bool {
+        let mut pace = *self.lock();
+        pace.take(now).is_err()
+    }
+
+    /// Whether nothing of its bad tokens is remembered.
+    fn is_rested(&self, now: Duration) -> bool {
+        self.lock().is_rested(now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pace> {
+        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn from(host: u8, port: u16) -> SocketAddr {
+        ([127, 0, 0, host], port).into()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_source_gets_its_share_and_leaves_the_rest_to_others() {
+        let queue = ReviewQueue::new(OF_SOURCE.running + 1);
+        let mut turns = Vec::new();
+        for port in 1..=8 {
+            turns.push(queue.turn(from(2, port)).await.unwrap());
+        }
+        let begun = Instant::now();
+        assert!(queue.turn(from(2, 9)).await.is_none());
+        assert_eq!(begun.elapsed(), WAIT);
+        turns.push(queue.turn(from(1, 1)).await.unwrap());
+        assert!(begun.elapsed() == WAIT, "another source waited");
+        assert!(
+            queue.turn(from(1, 2)).await.is_none(),
+            "more run than there are permits"
+        );
+        turns.clear();
+        assert!(queue.turn(from(2, 9)).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_has_one_review_at_a_time() {
+        let queue = ReviewQueue::new(32);
+        let first = queue.turn(from(2, 1)).await.unwrap();
+        assert!(queue.turn(from(2, 1)).await.is_none());
+        drop(first);
+        assert!(queue.turn(from(2, 1)).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_more_than_may_wait_is_refused_at_once() {
+        let queue = Arc::new(ReviewQueue::new(32));
+        let _first = queue.turn(from(2, 1)).await.unwrap();
+        let waiting: Vec<_> = (0..OF_CONNECTION.waiting)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move { queue.turn(from(2, 1)).await.is_some() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        assert!(queue.turn(from(2, 1)).await.is_none());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        drop(waiting);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_shows_bad_tokens_waits_longer_each_time() {
+        let queue = ReviewQueue::new(32);
+        for _ in 0..OF_CONNECTION.bad_burst {
+            queue.turn(from(2, 1)).await.unwrap().was_bad();
+        }
+        assert!(queue.turn(from(2, 1)).await.is_none());
+        assert!(
+            queue.turn(from(2, 2)).await.is_some(),
+            "another connection suffers"
+        );
+        advance(OF_CONNECTION.bad_every).await;
+        assert!(queue.turn(from(2, 1)).await.is_some());
+
+        // The same over many connections: the source is spent.
+        let mut reviewed = 0;
+        for port in 100..1100 {
+            if let Some(turn) = queue.turn(from(3, port)).await {
+                turn.was_bad();
+                reviewed += 1;
+            }
+        }
+        assert_eq!(reviewed, OF_SOURCE.bad_burst);
+        assert!(queue.turn(from(1, 1)).await.is_some(), "another source suffers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shares_at_rest_are_forgotten_and_what_is_kept_is_bounded() {
+        let queue = ReviewQueue::new(32);
+        let count = || queue.connections.known.lock().unwrap().shares.len();
+        for port in 0..u16::MAX {
+            if let Some(turn) = queue.turn(from(2, port)).await {
+                turn.was_bad();
+            }
+            if port % 8 == 0 {
+                advance(Duration::from_millis(8)).await;
+            }
+            assert!(count() <= MOST_KNOWN);
+        }
+        advance(Duration::from_secs(60)).await;
+        queue.turn(from(4, 1)).await.unwrap();
+        assert!(count() < MOST_KNOWN / 2, "{}", count());
+    }
+}

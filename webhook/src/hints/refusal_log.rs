@@ -1,0 +1,68 @@
+//! How many refused calls have a line in the log: a few a second, so that whoever makes thousands fills no disk.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::pace::Pace;
+
+/// Steady rate of lines.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+/// Lines after a quiet time: a fleet of some size that is misconfigured shows itself.
+const LINE_BURST: u32 = 50;
+
+/// Says which refused calls have a line.
+pub(super) struct RefusalLog {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    pace: Pace,
+    left_out: u64,
+}
+
+impl RefusalLog {
+    /// Whether a call that is refused now has a line, and how many before it had none.
+    pub(super) fn line(&self) -> Option<u64> {
+        self.line_at(self.started.elapsed())
+    }
+
+    fn line_at(&self, now: Duration) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.pace.take(now).is_err() {
+            state.left_out = state.left_out.saturating_add(1);
+            return None;
+        }
+        Some(std::mem::take(&mut state.left_out))
+    }
+}
+
+impl Default for RefusalLog {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            state: Mutex::new(State {
+                pace: Pace::new(LINE_EVERY, LINE_BURST),
+                left_out: 0,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_has_few_lines_and_the_next_one_counts_the_rest() {
+        let log = RefusalLog::default();
+        let lines = (0..10_000).filter_map(|_| log.line_at(Duration::ZERO)).count();
+        assert_eq!(lines, LINE_BURST as usize);
+        assert_eq!(log.line_at(LINE_EVERY), Some(10_000 - u64::from(LINE_BURST)));
+        assert_eq!(log.line_at(LINE_EVERY * 2), Some(0));
+    }
+}
