@@ -9,7 +9,7 @@ use headroom_kit::{
     gate::{GateError, GateSet},
 };
 
-use crate::{endpoints, floor::Without, node::Rates};
+use crate::{endpoints, floor::Without, manifest::Address, node::Rates};
 
 /// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
@@ -30,6 +30,10 @@ pub struct Args {
     /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_ADMISSION_ADDR", value_name = "IP:PORT", default_value_t = any(names::ADMISSION_PORT))]
     pub admission_addr: SocketAddr,
+    /// URL at which the API server calls the admission endpoints, if not through the Service headroom-webhook; webhook
+    /// configurations that lead elsewhere are reported
+    #[arg(long, env = "HEADROOM_ADMISSION_URL", value_name = "URL", value_parser = base_url)]
+    pub admission_url: Option<String>,
     /// Address of the hint and debug services, gRPC over TLS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_HINTS_ADDR", value_name = "IP:PORT", default_value_t = any(names::HINTS_PORT))]
     pub hints_addr: SocketAddr,
@@ -98,6 +102,11 @@ impl Args {
         }
     }
 
+    /// Where the API server is to call us.
+    pub fn address(&self) -> Address {
+        self.admission_url.clone().map_or(Address::Service, Address::Url)
+    }
+
     /// How fast nodes are asked to be decided anew.
     pub fn rates(&self) -> Rates {
         Rates {
@@ -115,6 +124,16 @@ impl Args {
 
 fn gates(text: &str) -> Result<GateSet, GateError> {
     GateSet::parse(endpoints::gates(), text)
+}
+
+/// A URL that paths are appended to, without a slash at its end.
+fn base_url(text: &str) -> Result<String, String> {
+    let url: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
+    let is_base = url.scheme_str() == Some("https") && url.host().is_some() && url.query().is_none();
+    if !is_base {
+        return Err("is not of the form https://HOST[:PORT][/PATH]".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 fn gate_help() -> String {
@@ -168,6 +187,19 @@ mod tests {
     }
 
     #[rstest]
+    #[case("", Address::Service, "headroom-webhook.headroom-system.svc")]
+    #[case("--admission-url https://h:1/", Address::Url("https://h:1".to_owned()), "h")]
+    #[case("--admission-url https://[::1]:1/a", Address::Url("https://[::1]:1/a".to_owned()), "::1")]
+    fn the_api_server_calls_the_service_unless_a_url_is_given(
+        #[case] flags: &str,
+        #[case] address: Address,
+        #[case] host: &str,
+    ) {
+        let given = read(flags).unwrap().address();
+        assert_eq!((&given, given.host().as_str()), (&address, host));
+    }
+
+    #[rstest]
     #[case(
         "--feature-gates NodeMutatingWebhok=true",
         "unknown feature gate \"NodeMutatingWebhok\""
@@ -176,6 +208,8 @@ mod tests {
     #[case("--demo-timing", "unexpected argument '--demo-timing'")]
     #[case("--drain-seconds 301", "301 is not in 0..=300")]
     #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]
+    #[case("--admission-url http://h:1", "is not of the form https://HOST[:PORT][/PATH]")]
+    #[case("--admission-url h:1", "is not of the form https://HOST[:PORT][/PATH]")]
     #[case("extra", "unexpected argument 'extra'")]
     fn what_cannot_be_meant_is_refused(#[case] flags: &str, #[case] reason: &str) {
         let error = read(flags).unwrap_err().to_string();

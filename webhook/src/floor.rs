@@ -1,5 +1,5 @@
-//! Whether the API server keeps the floor: asked over and over, because a policy can be deleted and an API server
-//! upgraded while we run.
+//! Whether the API server keeps the floor: asked over and over, because a policy can be changed or deleted and an API
+//! server upgraded while we run. A policy that is there but is not the one of this version is no floor.
 //!
 //! Without the floor an outage of the webhook lets nodes fall to raw, and a kubelet that restarts then fails pods that
 //! fit only what was amplified. Whoever wants `guard` and `auto` to go on raising nodes all the same says so. Until
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-pub use self::look::{ACCESS, Found};
+pub use self::look::{ACCESS, Found, look};
 use crate::{
     changes::{Changes, Urgency},
     node::metrics::POLICY_IN_FORCE,
@@ -40,16 +40,18 @@ pub enum Without {
     IsAccepted,
 }
 
-/// What is known of the floor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What is known of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum State {
     /// The API server has not answered yet.
     #[default]
     Unknown,
-    /// The policy and its binding are there.
+    /// The policy and its binding are there as this version generates them.
     InForce,
     /// The policy or its binding is not there.
     Missing,
+    /// The policy or its binding is not as this version generates it: the fields that differ.
+    Differs(String),
     /// The API server does not know such policies.
     Unsupported,
 }
@@ -59,18 +61,22 @@ pub enum State {
 pub struct Floor {
     without: Without,
     changes: Arc<Changes>,
-    state: watch::Sender<State>,
+    found: watch::Sender<Found>,
 }
 
 impl State {
-    /// What is wrong, for people; `None` if nothing is.
-    pub const fn trouble(self) -> Option<&'static str> {
+    /// What is wrong with the policy of that name, for people; `None` if nothing is.
+    pub fn trouble(&self, policy: &str) -> Option<String> {
         match self {
             Self::InForce => None,
-            Self::Unknown => Some("the API server has not said yet whether it keeps the floor"),
-            Self::Missing => Some("policy headroom-floor or its binding is not installed"),
+            Self::Unknown => Some(format!(
+                "the API server has not said yet whether it has policy {policy}"
+            )),
+            Self::Missing => Some(format!("policy {policy} or its binding is not installed")),
+            Self::Differs(fields) => Some(format!("policy {policy} is not that of this version: {fields}")),
             Self::Unsupported => Some(
-                "the API server does not know MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36)",
+                "the API server does not know MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36)"
+                    .to_owned(),
             ),
         }
     }
@@ -82,18 +88,18 @@ impl Floor {
         Self {
             without,
             changes,
-            state: watch::Sender::default(),
+            found: watch::Sender::default(),
         }
     }
 
     /// True if hints may raise nodes.
     pub fn may_raise(&self) -> bool {
-        self.without == Without::IsAccepted || *self.state.borrow() == State::InForce
+        self.without == Without::IsAccepted || self.found.borrow().floor == State::InForce
     }
 
     /// What is wrong with the floor and what follows, for people; `None` if nothing is.
     pub fn trouble(&self) -> Option<String> {
-        let trouble = self.state.borrow().trouble()?;
+        let trouble = self.found.borrow().floor.trouble(names::FLOOR_POLICY)?;
         let follows = match self.without {
             Without::IsRefused => {
                 "guard and auto raise nothing until it is in force or --accept-no-floor is given"
@@ -103,24 +109,33 @@ impl Floor {
         Some(format!("no floor: {trouble}; {follows}"))
     }
 
-    /// Takes what the API server says now.
+    /// Records what the API server has now.
     pub fn take(&self, found: Found) {
-        for (policy, is_in_force) in [
-            (names::FLOOR_POLICY, found.state == State::InForce),
-            (names::ANNOTATIONS_POLICY, found.has_annotations_policy),
+        for (policy, state) in [
+            (names::FLOOR_POLICY, &found.floor),
+            (names::ANNOTATIONS_POLICY, &found.annotations),
         ] {
+            let is_in_force = *state == State::InForce;
             POLICY_IN_FORCE
                 .with([policy])
                 .set(if is_in_force { 1.0 } else { 0.0 });
         }
-        let has_changed = self.state.send_if_modified(|state| {
-            let has_changed = *state != found.state;
-            *state = found.state;
-            has_changed
-        });
-        if !has_changed {
-            return;
+        let before = self.found.borrow().clone();
+        let (is_other_floor, is_other_revert) = (
+            before.floor != found.floor,
+            before.annotations != found.annotations,
+        );
+        drop(self.found.send_replace(found));
+        if is_other_revert {
+            report_annotations(&self.found.borrow().annotations);
         }
+        if is_other_floor {
+            self.report_floor();
+            self.changes.ring_all(Urgency::Usual);
+        }
+    }
+
+    fn report_floor(&self) {
         match (self.trouble(), self.without) {
             (None, _) => info!(policy = names::FLOOR_POLICY, "the floor is in force"),
             (Some(trouble), Without::IsRefused) => error!(
@@ -128,7 +143,19 @@ impl Floor {
             ),
             (Some(trouble), Without::IsAccepted) => warn!("{trouble}"),
         }
-        self.changes.ring_all(Urgency::Usual);
+    }
+}
+
+fn report_annotations(state: &State) {
+    let policy = names::ANNOTATIONS_POLICY;
+    match state.trouble(policy) {
+        None => info!(
+            policy,
+            "the revert of what kubelets write to protected annotations is in force"
+        ),
+        Some(trouble) => {
+            error!("{trouble}; while no webhook answers, kubelets can write annotations that are not theirs");
+        }
     }
 }
 
@@ -137,7 +164,7 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(LOOK_LIMIT, look::look(&client)) => looked,
+            looked = timeout(LOOK_LIMIT, look(&client)) => looked,
         };
         match looked {
             Ok(Ok(found)) => floor.take(found),
@@ -163,11 +190,17 @@ mod tests {
         (Floor::new(without, changes), followed)
     }
 
-    fn found(state: State) -> Found {
+    fn found(floor: State) -> Found {
         Found {
-            state,
-            has_annotations_policy: true,
+            floor,
+            annotations: State::InForce,
         }
+    }
+
+    fn differing() -> State {
+        State::Differs(
+            "MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\"".to_owned(),
+        )
     }
 
     #[test]
@@ -175,11 +208,18 @@ mod tests {
         let (refused, _) = floor(Without::IsRefused);
         let (accepted, _) = floor(Without::IsAccepted);
         assert!(!refused.may_raise() && accepted.may_raise());
-        for state in [State::Unsupported, State::InForce, State::Missing, State::Unknown] {
+        for state in [
+            State::Unsupported,
+            State::InForce,
+            State::Missing,
+            State::InForce,
+            differing(),
+            State::Unknown,
+        ] {
             for floor in [&refused, &accepted] {
-                floor.take(found(state));
+                floor.take(found(state.clone()));
             }
-            assert_eq!(refused.may_raise(), state == State::InForce);
+            assert_eq!(refused.may_raise(), state == State::InForce, "{state:?}");
             assert!(accepted.may_raise());
             assert_eq!(refused.trouble().is_none(), state == State::InForce);
         }
@@ -193,15 +233,34 @@ mod tests {
     }
 
     #[test]
-    fn those_who_follow_nodes_are_told_of_changes_only() {
+    fn a_floor_that_is_not_ours_is_told_by_its_fields() {
+        let (floor, _) = floor(Without::IsRefused);
+        floor.take(found(differing()));
+        assert_eq!(
+            floor.trouble().unwrap(),
+            "no floor: policy headroom-floor is not that of this version: \
+             MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\"; \
+             guard and auto raise nothing until it is in force or --accept-no-floor is given"
+        );
+    }
+
+    #[test]
+    fn those_who_follow_nodes_are_told_of_changes_of_the_floor_only() {
         let (floor, mut followed) = floor(Without::IsRefused);
-        for (state, is_told) in [
-            (State::Missing, true),
-            (State::Missing, false),
-            (State::InForce, true),
-            (State::InForce, false),
+        let no_revert = Found {
+            annotations: State::Missing,
+            ..found(State::InForce)
+        };
+        for (found, is_told) in [
+            (found(State::Missing), true),
+            (found(State::Missing), false),
+            (found(State::InForce), true),
+            (found(State::InForce), false),
+            (no_revert, false),
+            (found(differing()), true),
+            (found(differing()), false),
         ] {
-            floor.take(found(state));
+            floor.take(found);
             assert_eq!(followed.has_changed().unwrap(), is_told);
             followed.mark_unchanged();
         }

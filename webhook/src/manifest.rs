@@ -1,5 +1,6 @@
 //! Kubernetes objects that follow from the declarations: webhook configurations and RBAC rules, typed and as YAML.
 
+pub mod difference;
 pub mod lease;
 pub mod policies;
 pub mod steady_state;
@@ -40,6 +41,20 @@ pub enum Address {
     Service,
     /// At a URL such as `https://127.0.0.1:9443`, without a slash at the end.
     Url(String),
+}
+
+impl Address {
+    /// The name or IP address that the API server expects in the webhook's certificate; empty if the URL has none.
+    pub fn host(&self) -> String {
+        match self {
+            Self::Service => format!("{}.{}.svc", names::WEBHOOK_SERVICE, names::NAMESPACE),
+            Self::Url(base) => {
+                let url = base.parse::<http::Uri>().unwrap_or_default();
+                let host = url.host().unwrap_or_default();
+                host.trim_start_matches('[').trim_end_matches(']').to_owned()
+            }
+        }
+    }
 }
 
 /// The parts that both kinds of entry have.

@@ -48,7 +48,8 @@ use crate::{
         sweep::Sweeper,
         usage, watch,
     },
-    pods, policies, registration,
+    pods, policies,
+    registration::{self, Registration},
     router::{self, Router},
     selfcall,
 };
@@ -148,8 +149,11 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
-    let gates = args.feature_gates.clone();
-    supervisor.spawn("registration", registration::follow(client.clone(), gates, stop));
+    let registration = Registration::new(&args.feature_gates, &args.address(), Arc::clone(&store));
+    supervisor.spawn(
+        "registration",
+        registration::follow(client.clone(), registration, stop),
+    );
     lead(&args, &client, &cluster, &mut supervisor);
     serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
     serve_admission(&args, store, cluster, ready.admission, &mut supervisor).await?;

@@ -6,6 +6,7 @@ pub mod self_signed;
 mod pem;
 mod server;
 mod store;
+mod trust;
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -104,6 +105,18 @@ pub enum TlsError {
         /// The reason of the TLS library.
         #[source]
         source: rustls::server::VerifierBuilderError,
+    },
+    /// A bundle of authorities holds no certificate that can be read.
+    #[error("no usable certificate among the authorities")]
+    Authorities(#[source] rustls_pki_types::pem::Error),
+    /// Clients that trust these authorities refuse the certificate in use.
+    #[error("the authorities do not vouch for the certificate in use as that of {name}")]
+    Untrusted {
+        /// The name that a client connects to.
+        name: String,
+        /// The reason of the TLS library.
+        #[source]
+        source: rustls::Error,
     },
     /// Something is neither a DNS name nor an IP address.
     #[error("{name:?} is neither a DNS name nor an IP address")]

@@ -137,6 +137,7 @@ impl Webhook {
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(["--admission-addr", &admission.to_string()])
+            .args(["--admission-url", &format!("https://{admission}")])
             .args(["--hints-addr", &hints.to_string()])
             .args(["--admin-addr", &admin.to_string()])
             .args([

@@ -16,9 +16,20 @@ use std::{
 
 use clap::Parser as _;
 use headroom_domain::names;
-use headroom_kit::tls::self_signed;
+use headroom_kit::{
+    gate::GateSet,
+    tls::{CertStore, Files, self_signed},
+};
 use headroom_testbed::cluster::{Cluster, Options};
-use headroom_webhook::manifest::policies::checks::{Checks, checks};
+use headroom_webhook::{
+    endpoints,
+    floor::{self, State},
+    manifest::{
+        Address,
+        policies::checks::{Checks, checks},
+    },
+    registration::Registration,
+};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{
@@ -117,6 +128,25 @@ impl Installation {
             |object: &K| object.name_any() == name && object.namespace().as_deref() == Some(namespace);
         let found = self.all().into_iter().find(is_it);
         found.unwrap_or_else(|| panic!("no {} {namespace}/{name}", K::kind(&())))
+    }
+
+    /// Replicas find what was applied to be what they generate, and their certificate trusted.
+    async fn is_as_generated(&self, client: &Client) {
+        let found = floor::look(client).await.expect("policies");
+        assert_eq!((found.floor, found.annotations), (State::InForce, State::InForce));
+        let folder = self.folder.path().join(OVERLAY);
+        let files = Files {
+            cert: folder.join(self_signed::CERT),
+            key: folder.join(self_signed::KEY),
+        };
+        let store = CertStore::load("test", files, SystemTime::now()).expect("certificates");
+        let gates = GateSet::parse(endpoints::gates(), headroom_testbed::webhook::GATES).expect("gates");
+        let registration = Registration::new(&gates, &Address::Service, store);
+        let faults = registration.look(client).await.expect("webhook configurations");
+        assert!(!faults.is_empty());
+        for (endpoint, fault) in faults {
+            assert_eq!(fault, None, "{endpoint}");
+        }
     }
 
     fn webhook(&self) -> PodTemplateSpec {
@@ -338,7 +368,7 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
             .map(|webhook| webhook.client_config),
     )
     .collect();
-    assert_eq!(clients.len(), headroom_webhook::endpoints::ENDPOINTS.len());
+    assert_eq!(clients.len(), endpoints::ENDPOINTS.len());
     let ca = fs::read(
         installation
             .folder
@@ -651,6 +681,7 @@ async fn a_real_api_server_takes_every_object_and_the_pods_they_make() {
         pods.create(&dry_run, &pod).await.expect("an admitted pod");
     }
     rights_are_the_least(&client).await;
+    installation.is_as_generated(&client).await;
 
     // A field that does not exist is not dropped in silence.
     let agent = installation.folder.path().join("base/agent.yaml");

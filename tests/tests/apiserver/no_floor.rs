@@ -11,9 +11,15 @@ use e2e::{
 use headroom_domain::names;
 use headroom_proto::v1alpha1::Verdict;
 use headroom_testbed::{accounts, agent::write_secret, cluster::Options, policies, webhook::Webhook};
-use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
-use kube::{Api, ResourceExt as _, api::DeleteParams};
-use serde_json::json;
+use k8s_openapi::api::{
+    admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding},
+    core::v1::Node,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
 
 /// A node n1 of 4 CPUs in `auto`, its agent, and a webhook that was told nothing about the floor.
 struct Site {
@@ -156,6 +162,75 @@ async fn a_floor_that_somebody_deletes_is_missed_and_nothing_rises_until_it_is_b
     site.policy_is(names::FLOOR_POLICY, "1").await;
     site.rises_to("4200m").await;
     assert!(!site.top().await.contains("no floor"));
+}
+
+/// A JSON patch of one field.
+fn replaces(path: &str, value: &Value) -> Patch<()> {
+    let operations = json!([{"op": "add", "path": path, "value": value}]);
+    Patch::Json(serde_json::from_value(operations).expect("a JSON patch"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_that_is_not_the_generated_one_is_told_by_its_field_and_raises_nothing() {
+    let stand = Stand::start().await;
+    policies::install(&stand.client)
+        .await
+        .expect("install the policies");
+    let mut site = Site::start(stand).await;
+    site.policy_is(names::FLOOR_POLICY, "1").await;
+    site.report(104).await;
+    site.rises_to("4160m").await;
+
+    let floors: Api<MutatingAdmissionPolicy> = Api::all(site.stand.client.clone());
+    let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(site.stand.client.clone());
+    let mut stored = "4160m".to_owned();
+    for (cents, path, value, told) in [
+        (
+            105,
+            "/spec/mutations/0/jsonPatch/expression",
+            json!("false ? [JSONPatch{op: 'remove', path: '/x'}] : []"),
+            "MutatingAdmissionPolicy.spec.mutations[0].jsonPatch.expression is \"false ? ",
+        ),
+        (
+            106,
+            "/spec/matchConditions/-",
+            json!({"name": "never", "expression": "false"}),
+            "MutatingAdmissionPolicy.spec.matchConditions[",
+        ),
+        (
+            107,
+            "/spec/policyName",
+            json!("another"),
+            "MutatingAdmissionPolicyBinding.spec.policyName is \"another\", must be \"headroom-floor\"",
+        ),
+    ] {
+        let params = PatchParams::default();
+        let patch = replaces(path, &value);
+        let patched = if path == "/spec/policyName" {
+            bindings
+                .patch(names::FLOOR_POLICY, &params, &patch)
+                .await
+                .map(drop)
+        } else {
+            floors.patch(names::FLOOR_POLICY, &params, &patch).await.map(drop)
+        };
+        patched.expect("change the floor");
+        site.policy_is(names::FLOOR_POLICY, "0").await;
+        assert!(site.log().contains(told), "{told} is not in {}", site.log());
+        assert!(site.top().await.contains("is not that of this version"));
+        site.report(cents).await;
+        assert_eq!(site.sync().await, stored);
+
+        // Server-side apply leaves what others added.
+        let deleted = floors.delete(names::FLOOR_POLICY, &DeleteParams::default()).await;
+        deleted.expect("delete the policy");
+        policies::install(&site.stand.client)
+            .await
+            .expect("install the policies");
+        site.policy_is(names::FLOOR_POLICY, "1").await;
+        stored = format!("{}m", cents * 40);
+        site.rises_to(&stored).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,13 @@
-//! Somebody changes the webhook configurations of a real API server: every replica says so.
+//! Somebody changes the webhook configurations of a real API server: every replica says so, and by which field.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{fs, time::SystemTime};
 
 use e2e::stand::{Stand, count, until};
 use headroom_domain::names;
+use headroom_kit::tls::self_signed;
 use headroom_testbed::webhook::Webhook;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -20,15 +24,25 @@ async fn says(webhook: &Webhook, what: &str, status_is: u64) {
     .await;
 }
 
+/// The CA of somebody else, in base64.
+fn foreign_authority() -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    self_signed::ensure(folder.path(), &["a.svc".to_owned()], SystemTime::now()).expect("certificates");
+    let ca = fs::read(folder.path().join(self_signed::CA_CERT)).expect("the CA");
+    serde_json::to_value(ByteString(ca)).expect("base64")
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_says_when_it_is_no_longer_called_as_declared() {
+async fn a_replica_says_by_which_field_it_is_no_longer_called_as_generated() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register_skipping(&webhook).await;
     says(&webhook, "registered", 1).await;
 
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(stand.client.clone());
-    let change = async |operations: Value| {
+    let change = async |field: &str, value: Value| {
+        let path = format!("/webhooks/0/{field}");
+        let operations = json!([{"op": "replace", "path": path, "value": value}]);
         let patch: Patch<MutatingWebhookConfiguration> =
             Patch::Json(serde_json::from_value(operations).expect("a JSON patch"));
         let patched = configurations
@@ -36,24 +50,40 @@ async fn a_replica_says_when_it_is_no_longer_called_as_declared() {
             .await;
         patched.expect("patch the configuration");
     };
-    for (what, operations) in [
+    let delete = async || {
+        let deleted = configurations
+            .delete(names::WEBHOOK_CONFIGURATION, &DeleteParams::default())
+            .await;
+        deleted.expect("delete the configuration");
+    };
+    let log = stand.cluster.dir().join("webhook-0.log");
+    for (field, value, told) in [
         (
-            "the authority is wiped",
-            json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]),
+            "clientConfig/caBundle",
+            foreign_authority(),
+            "clientConfig.caBundle is not that of our certificate",
+        ),
+        ("timeoutSeconds", json!(30), "timeoutSeconds is 30, must be 1"),
+        (
+            "rules/0/operations",
+            json!(["CREATE"]),
+            "rules[0].operations[1] is absent, must be ",
         ),
         (
-            "a condition that never holds",
-            json!([{"op": "replace", "path": "/webhooks/0/matchConditions/0/expression", "value": "false"}]),
+            "matchConditions/0/expression",
+            json!("false"),
+            "matchConditions[0].expression is ",
         ),
     ] {
-        change(operations).await;
-        says(&webhook, what, 0).await;
+        change(field, value).await;
+        says(&webhook, told, 0).await;
+        let log = fs::read_to_string(&log).expect("the log");
+        assert!(log.contains(told), "{told} is not in {log}");
+        // Server-side apply leaves what others added.
+        delete().await;
         stand.register_skipping(&webhook).await;
         says(&webhook, "registered again", 1).await;
     }
-    let deleted = configurations
-        .delete(names::WEBHOOK_CONFIGURATION, &DeleteParams::default())
-        .await;
-    deleted.expect("delete the configuration");
+    delete().await;
     says(&webhook, "the configuration is deleted", 0).await;
 }

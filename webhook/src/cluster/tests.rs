@@ -181,8 +181,8 @@ fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     let (ratio, why) = hinted(&cluster, published(2, cents));
     assert_eq!((ratio, why.last()), (expected, Some(&Why::NoFloor)));
     cluster.floor.take(FloorFound {
-        state: State::InForce,
-        has_annotations_policy: true,
+        floor: State::InForce,
+        annotations: State::InForce,
     });
     assert_eq!(hinted(&cluster, published(3, cents)).0, cents);
 }

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use super::{
     Files, TlsError,
     pem::{self, Content, Validity},
+    trust,
 };
 use crate::{
     log::chain,
@@ -85,6 +86,15 @@ impl CertStore {
         self.current
             .store(Arc::new(Loaded::new(self.name, content, &self.files, now)?));
         Ok(true)
+    }
+
+    /// Verifies the certificate in use as a client does that trusts only `authorities` (PEM) and connects to `name`, a
+    /// DNS name or an IP address.
+    ///
+    /// # Errors
+    /// That client would refuse it.
+    pub fn verify(&self, authorities: &[u8], name: &str, now: SystemTime) -> Result<(), TlsError> {
+        trust::verify(&self.current.load().key.cert, authorities, name, now)
     }
 }
 
