@@ -161,21 +161,23 @@ impl Way {
         if is_late { self.late(answer) } else { answer }
     }
 
-    /// The same answer, each part of it after the lag.
+    /// The same answer, each part of it and its end after the lag.
     fn late(self: Arc<Self>, answer: Answer) -> Answer {
         let (frames_tx, frames_rx) = mpsc::unbounded_channel();
         let (head, mut body) = answer.into_parts();
         tokio::spawn(async move {
-            while let Some(frame) = body.frame().await {
-                if frames_tx.send((Instant::now() + self.lag(), frame)).is_err() {
+            loop {
+                let frame = body.frame().await;
+                let is_end = frame.is_none();
+                if frames_tx.send((Instant::now() + self.lag(), frame)).is_err() || is_end {
                     return;
                 }
             }
         });
         let frames = stream::unfold(frames_rx, async |mut frames_rx| {
-            let (due, frame): (Instant, Result<Frame<Bytes>, kube::Error>) = frames_rx.recv().await?;
+            let (due, frame): (Instant, Option<Result<Frame<Bytes>, kube::Error>>) = frames_rx.recv().await?;
             sleep_until(due).await;
-            Some((frame, frames_rx))
+            Some((frame?, frames_rx))
         });
         Response::from_parts(head, StreamBody::new(frames).boxed_unsync())
     }

@@ -87,7 +87,7 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// True once Nodes, pods and the ConfigMap are known.
+    /// True while Nodes, pods and the ConfigMap are known.
     pub fn has_synced(&self) -> bool {
         self.nodes.has_synced() && self.pods.has_synced() && self.policies.has_synced()
     }
@@ -122,12 +122,18 @@ impl Cluster {
                 let basis = Basis {
                     policy: &policy,
                     hint: hint.as_ref(),
-                    bound: self.pods.bound(&node.name),
+                    bound: self.bound_to(&node.name),
                 };
                 capacity::decide(&write, &basis)
             }
         };
         (decision, hint)
+    }
+
+    /// The requests bound to a node, in milli-cores and bytes. `None` while pods or Nodes are not known: then nothing is
+    /// lowered below what is stored.
+    fn bound_to(&self, node: &str) -> Option<PerResource<u64>> {
+        self.pods.bound(node).filter(|_| self.nodes.has_synced())
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
@@ -156,7 +162,7 @@ impl endpoint::Nodes for Cluster {
     }
 
     fn bound(&self, node: &str) -> Option<PerResource<u64>> {
-        self.pods.bound(node)
+        self.bound_to(node)
     }
 
     fn strategies(&self) -> Arc<Strategies> {

@@ -4,6 +4,9 @@
 //! own monotonic clock, and a holder stops acting when it has not renewed for [`GIVE_UP`], which is shorter. Every write
 //! carries the resource version that it rests on, so of two that want the lease one gets it. A holder that was frozen may
 //! still act for a moment after another took over: what holders do must bear that.
+//!
+//! Only a replica that knows the cluster contends, and a holder that no longer does gives the lease back. So a lease that
+//! somebody else holds also says that another replica knows the cluster.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -37,6 +40,7 @@ pub struct Contender {
     name: String,
     identity: String,
     is_holder: watch::Sender<bool>,
+    is_elsewhere: watch::Sender<bool>,
 }
 
 /// What is remembered between two looks.
@@ -46,6 +50,8 @@ struct Course {
     seen: Option<(Option<String>, Instant)>,
     /// When we last wrote it as ours.
     renewed: Option<Instant>,
+    /// When it was last seen in the hands of somebody else who renews it.
+    seen_elsewhere: Option<Instant>,
 }
 
 /// What a look at the lease leads to.
@@ -55,7 +61,7 @@ enum Step {
     Create,
     /// It is ours, or free, or has expired: write it.
     Write,
-    /// It is somebody else's.
+    /// It is somebody else's, who renews it.
     Leave,
 }
 
@@ -69,6 +75,7 @@ impl Contender {
             name: name.to_owned(),
             identity: format!("{replica}_{:x}", started.as_nanos()),
             is_holder: watch::Sender::new(false),
+            is_elsewhere: watch::Sender::new(false),
         }
     }
 
@@ -77,38 +84,61 @@ impl Contender {
         self.is_holder.subscribe()
     }
 
-    /// Contends for the lease until told to stop, then gives it back.
-    pub async fn contend(self, stop: CancellationToken) {
+    /// Says whether another replica holds the lease and renews it, now and from then on. False while that cannot be told.
+    pub fn is_elsewhere(&self) -> watch::Receiver<bool> {
+        self.is_elsewhere.subscribe()
+    }
+
+    /// Contends for the lease while the cluster is known here, until told to stop; then gives it back.
+    pub async fn contend(self, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
         let mut course = Course::default();
         loop {
             let looked = Instant::now();
-            self.look(&mut course).await;
-            if !course.may_act(Instant::now()) {
+            let may_lead = *is_known.borrow_and_update();
+            if !may_lead {
+                self.leave(&mut course).await;
+            }
+            self.look(&mut course, may_lead).await;
+            let now = Instant::now();
+            if !course.may_act(now) {
                 course.renewed = None;
             }
             self.tell(course.renewed.is_some());
+            self.is_elsewhere.send_if_modified(|told| {
+                let is_elsewhere = course.is_elsewhere(now);
+                std::mem::replace(told, is_elsewhere) != is_elsewhere
+            });
             // A renewal that fails is tried again; meanwhile the right to act can run out.
             let next = looked + EVERY;
             let until = course.acts_until().map_or(next, |until| until.min(next));
             select! {
                 () = stop.cancelled() => break,
                 () = sleep_until(until) => {}
+                Ok(()) = is_known.changed() => {}
             }
         }
+        self.leave(&mut course).await;
+    }
+
+    /// Gives the lease back, if it is ours.
+    async fn leave(&self, course: &mut Course) {
         if course.may_act(Instant::now()) {
             self.tell(false);
             self.give_back().await;
         }
+        course.renewed = None;
     }
 
-    /// Looks at the lease, and writes it if it is ours to write.
-    async fn look(&self, course: &mut Course) {
+    /// Looks at the lease, and writes it if it is ours to write and we may lead.
+    async fn look(&self, course: &mut Course, may_lead: bool) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;
             let step = course.step(lease.as_ref(), &self.identity, Instant::now());
             let now = Instant::now();
+            course.seen_elsewhere = (step == Step::Leave).then_some(now);
             match (step, lease) {
                 (Step::Leave, _) => course.renewed = None,
+                _ if !may_lead => {}
                 (Step::Create, _) | (Step::Write, None) => {
                     let lease = self.ours(None);
                     self.leases.create(&PostParams::default(), &lease).await?;
@@ -239,6 +269,12 @@ impl Course {
         self.acts_until().is_some_and(|until| now < until)
     }
 
+    /// True while somebody else holds it, as far as is known.
+    fn is_elsewhere(&self, now: Instant) -> bool {
+        self.seen_elsewhere
+            .is_some_and(|seen| now.saturating_duration_since(seen) < LASTS)
+    }
+
     fn acts_until(&self) -> Option<Instant> {
         self.renewed.map(|renewed| renewed + GIVE_UP)
     }
@@ -304,5 +340,16 @@ mod tests {
         assert!(course.may_act(start + GIVE_UP - Duration::from_millis(1)));
         assert!(!course.may_act(start + GIVE_UP));
         assert!(GIVE_UP + REQUEST_LIMIT < LASTS);
+    }
+
+    #[test]
+    fn a_lease_is_elsewhere_only_while_it_can_be_seen_there() {
+        let seen = Instant::now();
+        let course = Course {
+            seen_elsewhere: Some(seen),
+            ..Course::default()
+        };
+        assert!(course.is_elsewhere(seen + LASTS - Duration::from_millis(1)));
+        assert!(!course.is_elsewhere(seen + LASTS) && !Course::default().is_elsewhere(seen));
     }
 }

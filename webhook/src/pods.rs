@@ -90,7 +90,7 @@ impl Pods {
         }
     }
 
-    /// True once the API server has told about all pods.
+    /// True while all pods are known: the API server has told about them, and goes on to.
     pub fn has_synced(&self) -> bool {
         self.read().has_synced
     }
@@ -195,6 +195,11 @@ impl Store for Pods {
 
     fn delete(&self, object: Object) {
         self.take(&object, None);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.write().has_synced = is_known;
+        self.changes.ring_all(Urgency::Usual);
     }
 }
 

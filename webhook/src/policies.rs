@@ -1,8 +1,8 @@
 //! The policies in force: the configuration file's, and over it what Koordinator's ConfigMap says, as it says it now.
 //!
 //! A version of the ConfigMap that cannot be read as a whole changes nothing: the last good one stays in force. While
-//! there is none, because the API server has not been heard yet or because all that it had was unreadable, the
-//! policy of no node is known, and nodes keep what was decided last.
+//! there is none, because the API server has not been heard yet or because all that it had was unreadable, and while
+//! the API server says nothing any more, the policy of no node is known, and nodes keep what was decided last.
 
 pub mod metrics;
 pub mod strategies;
@@ -10,7 +10,10 @@ pub mod strategies;
 mod document;
 mod selector;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use arc_swap::ArcSwap;
 use headroom_domain::{
@@ -40,6 +43,8 @@ pub struct Policies {
     file: Amplification,
     config_map: String,
     state: ArcSwap<State>,
+    /// True while the API server says nothing of the ConfigMap any more.
+    is_lost: AtomicBool,
     strategies: watch::Sender<Arc<Strategies>>,
 }
 
@@ -69,20 +74,21 @@ impl Policies {
             file,
             config_map,
             state: ArcSwap::default(),
+            is_lost: AtomicBool::new(false),
             strategies: watch::Sender::default(),
         }
     }
 
-    /// True once the API server has said what is in the ConfigMap, or that there is none.
+    /// True while it is known what is in the ConfigMap, or that there is none.
     pub fn has_synced(&self) -> bool {
-        self.state.load().text.is_some()
+        !self.is_lost.load(Ordering::Relaxed) && self.state.load().text.is_some()
     }
 
     /// The policy for a node with these labels, which are read only if something depends on them; the Node's own
     /// annotation comes on top. `None` while it is not known.
     pub fn of(&self, labels: impl FnOnce() -> Labels) -> Option<InForce> {
         let state = self.state.load();
-        let document = state.good.as_ref()?;
+        let document = state.good.as_ref().filter(|_| self.has_synced())?;
         let entry = document.entry(labels);
         let layers = [
             (Source::File, Some(&self.file)),
@@ -179,6 +185,11 @@ impl Store for Policies {
 
     fn delete(&self, _object: ConfigMap) {
         self.take(None);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.is_lost.store(!is_known, Ordering::Relaxed);
+        self.changes.ring_all(Urgency::Usual);
     }
 }
 

@@ -4,6 +4,7 @@
 //! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready
 //! ```
 
+mod caches;
 mod client;
 
 use std::{
@@ -21,12 +22,8 @@ use headroom_kit::{
     supervise::{Grace, Shutdown, SuperviseError, Supervisor},
     tls::{self, CertStore, ClientAuth, TlsError},
 };
-use kube::{Api, Client};
-use tokio::{
-    select,
-    sync::oneshot,
-    time::{sleep, timeout},
-};
+use kube::Client;
+use tokio::{select, sync::watch, time::sleep};
 use tracing::{info, warn};
 
 use crate::{
@@ -39,14 +36,13 @@ use crate::{
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
-    informer::{self, Store},
     lease::Contender,
     metrics,
     node::{
         conflicts, metrics as node_metrics,
         nudge::{self, Nudger, Restorer, Toucher},
         sweep::Sweeper,
-        usage, watch,
+        usage, watch as node_watch,
     },
     pods, policies,
     registration::{self, Registration},
@@ -54,9 +50,6 @@ use crate::{
     selfcall,
 };
 
-/// How long to wait for the caches before the listeners open without them: admission has an answer for what is
-/// not known, and the API server may be waiting for it.
-const CACHE_WAIT: Duration = Duration::from_secs(1);
 /// How long tasks may take to end, requests in flight included.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// How often certificate files are looked at besides being watched.
@@ -136,14 +129,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         let stop = stop.clone();
         async move { clock.keep(stop).await }
     });
-    follow(
-        &client,
-        &args.config_namespace,
-        &cluster,
-        ready.caches,
-        &mut supervisor,
-    )
-    .await;
+    let are_known = caches::follow(&client, &args.config_namespace, &cluster, &mut supervisor).await;
     supervisor.spawn("conflicts", conflicts::detect(Arc::clone(&cluster), stop.clone()));
     let asked = usage::follow(client.clone(), Arc::clone(&cluster), stop.clone());
     supervisor.spawn("use", asked);
@@ -154,7 +140,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         "registration",
         registration::follow(client.clone(), registration, stop),
     );
-    lead(&args, &client, &cluster, &mut supervisor);
+    lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
     serve_admission(&args, store, cluster, ready.admission, &mut supervisor).await?;
 
@@ -168,7 +154,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
 /// API access that the process needs besides what admission steps read.
 pub fn access() -> Vec<Access> {
     [
-        watch::ACCESS,
+        node_watch::ACCESS,
         pods::ACCESS,
         policies::ACCESS,
         review::ACCESS,
@@ -233,50 +219,16 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
     Ok(store)
 }
 
-/// Begins to follow nodes, pods and policies, and gives the caches a moment to fill.
-async fn follow(
+/// Contends for the lease while the stores are known, and sweeps while it is held. Who holds it also tells whether this
+/// replica has to be ready although its stores are not known.
+fn lead(
+    args: &Args,
     client: &Client,
-    config_namespace: &str,
     cluster: &Arc<Cluster>,
+    are_known: watch::Receiver<bool>,
     ready: Handle,
     supervisor: &mut Supervisor,
 ) {
-    let stop = supervisor.shutdown().stopping().clone();
-    let nodes = keep(Api::all(client.clone()), &cluster.nodes, supervisor);
-    let pods = keep(Api::all(client.clone()), &cluster.pods, supervisor);
-    let api = Api::namespaced(client.clone(), config_namespace);
-    let policies = keep(api, &cluster.policies, supervisor);
-    let (filled_tx, filled) = oneshot::channel::<()>();
-    supervisor.spawn("caches", async move {
-        if let (Ok(()), Ok(()), Ok(())) = tokio::join!(nodes, pods, policies) {
-            ready.ready();
-            // Whoever waited may have given up.
-            let _is_heard = filled_tx.send(()).is_ok();
-        }
-        stop.cancelled().await;
-    });
-    if timeout(CACHE_WAIT, filled).await.is_err() {
-        warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
-    }
-}
-
-/// Begins to keep a store equal to what the API server has; the answer comes when it is for the first time.
-fn keep<S: Store + 'static>(
-    api: Api<S::Object>,
-    store: &Arc<S>,
-    supervisor: &mut Supervisor,
-) -> oneshot::Receiver<()> {
-    let (synced_tx, synced) = oneshot::channel();
-    let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn(
-        S::RESOURCE,
-        informer::follow(api, Arc::clone(store), synced_tx, stop),
-    );
-    synced
-}
-
-/// Contends for the lease, and sweeps while it is held.
-fn lead(args: &Args, client: &Client, cluster: &Arc<Cluster>, supervisor: &mut Supervisor) {
     let stop = supervisor.shutdown().stopping().clone();
     let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
     let api_server = nudge::ApiServer::new(client.clone());
@@ -287,7 +239,9 @@ fn lead(args: &Args, client: &Client, cluster: &Arc<Cluster>, supervisor: &mut S
     };
     let sweeper = Sweeper::new(Arc::clone(cluster), toucher, args.rates());
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
-    supervisor.spawn("lease", contender.contend(stop));
+    let judge = caches::judge(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
+    supervisor.spawn("readiness", judge);
+    supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
 /// Opens the hint port.

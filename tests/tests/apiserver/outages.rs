@@ -11,7 +11,9 @@ use e2e::{
     stand::{HAPPENS_WITHIN, Stand, allocatable, count, eager_kubelet, until},
 };
 use headroom_domain::resource::Resource::Cpu;
-use headroom_testbed::{accounts, webhook::Webhook};
+use headroom_kit::admin::READYZ;
+use headroom_testbed::{accounts, programs::get, webhook::Webhook};
+use headroom_webhook::informer::UNKNOWN_AFTER;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -150,4 +152,45 @@ async fn an_api_server_that_refuses_is_asked_again_when_it_said() {
 
     detour.refuse(false);
     until_cpu(&stand, "n1", "4800m").await;
+}
+
+/// Is the replica ready?
+async fn is_ready(webhook: &Webhook) -> bool {
+    let (status, _) = get(webhook.admin, READYZ).await.expect("an answer");
+    status.is_success()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_whose_watch_is_dead_lowers_nothing_and_is_unready_while_another_sees() {
+    let stand = Stand::start().await;
+    let (detour, deaf) = webhook_by_way_of_a_detour(&stand).await;
+    let sighted = stand.webhook("webhook-1", "{}").await;
+    stand.register(&deaf).await;
+    stand.create_node("n1", "4", "8Gi").await;
+    stand.ask("n1", 150).await;
+    until_cpu(&stand, "n1", "6").await;
+
+    // The connection stays open, and nothing comes any more.
+    detour.lag(HOUR);
+    let began = Instant::now();
+    while is_ready(&deaf).await {
+        assert!(
+            began.elapsed() < UNKNOWN_AFTER + HAPPENS_WITHIN,
+            "ready all the same"
+        );
+        sleep(Duration::from_millis(500)).await;
+    }
+    // What it has just received before that is not older.
+    assert!(began.elapsed() > UNKNOWN_AFTER / 2, "{:?}", began.elapsed());
+    assert!(is_ready(&sighted).await);
+    stand.ask("n1", 120).await;
+    until_cpu(&stand, "n1", "6").await;
+
+    drop(sighted);
+    until("nobody sees, and one answers", async || is_ready(&deaf).await).await;
+    until_cpu(&stand, "n1", "6").await;
+
+    detour.lag(Duration::ZERO);
+    until_cpu(&stand, "n1", "4800m").await;
+    assert!(is_ready(&deaf).await);
 }

@@ -16,6 +16,7 @@ use crate::{
     floor::{Found as FloorFound, State},
     hints::table::tests::hint,
     informer::Store as _,
+    node::nudge,
 };
 
 /// A cluster in mode `auto` with memory bounds up to 1.50, and all of its Nodes and pods known.
@@ -306,6 +307,53 @@ fn what_is_bound_is_unknown_until_all_pods_are_known() {
     let cluster = unheard();
     assert_eq!(cluster.bound("n1"), None);
     assert!(!cluster.has_synced());
+}
+
+#[test]
+fn a_store_that_is_not_followed_any_more_lowers_nothing() {
+    let stores: [fn(&Cluster, bool); 3] = [
+        |cluster, is_known| cluster.pods.set_known(is_known),
+        |cluster, is_known| cluster.nodes.set_known(is_known),
+        |cluster, is_known| cluster.policies.set_known(is_known),
+    ];
+    for set_known in stores {
+        lowers_nothing_while_unknown(set_known);
+    }
+}
+
+fn lowers_nothing_while_unknown(set_known: fn(&Cluster, bool)) {
+    let cluster = cluster([amplified(3, "4800m", 120)], [pod("a", 2, "1")]);
+    let result = || {
+        let node = cluster.nodes.get("n1").unwrap();
+        let (decision, _) = cluster.preview(&node, cluster.now());
+        decision.outcomes.cpu.result
+    };
+    let braked = NodeHint {
+        pods_generation: u64::MAX,
+        ..published(2, 100)
+    };
+    cluster.hints.offer(braked, cluster.now());
+    assert_eq!(result(), Some(4000));
+    set_known(&cluster, false);
+    assert!(!cluster.has_synced());
+    assert_eq!(result(), Some(4800));
+    set_known(&cluster, true);
+    assert_eq!((cluster.has_synced(), result()), (true, Some(4000)));
+}
+
+#[test]
+fn while_nodes_are_not_followed_nobody_is_nudged() {
+    let cluster = cluster([amplified(3, "4800m", 120)], []);
+    let node = cluster.nodes.get("n1").unwrap();
+    cluster.hints.offer(published(2, 110), cluster.now());
+    let is_due = || nudge::due(&cluster, &node).nudge.is_some();
+    let mut followed = cluster.changes.follow("n1");
+    cluster.nodes.set_known(false);
+    assert!(followed.has_changed().unwrap() && !is_due());
+    assert_eq!(cluster.is_contested("n1"), None);
+    followed.mark_unchanged();
+    cluster.nodes.set_known(true);
+    assert!(followed.has_changed().unwrap() && is_due());
 }
 
 #[test]

@@ -13,9 +13,9 @@ use crate::{
 };
 
 impl Cluster {
-    /// Compares the report of a node that has just come with what the Node says.
+    /// Compares the report of a node that has just come with what the Node says, if that is known.
     pub fn try_report(&self, node: &str) {
-        let Some(object) = self.nodes.get(node) else {
+        let Some(object) = self.nodes.get(node).filter(|_| self.nodes.has_synced()) else {
             return;
         };
         let kubelet = ByKubelet {
@@ -113,6 +113,14 @@ mod tests {
         directive::policy(cluster, "n1", &Profile::ALL)
             .unwrap()
             .quarantine
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_contradicts_a_node_that_is_not_followed_any_more() {
+        let cluster = cluster([node("False")], []);
+        cluster.nodes.set_known(false);
+        reported(&cluster, 1..=6, 8_000).await;
+        assert_eq!(told(&cluster), "");
     }
 
     #[tokio::test(start_paused = true)]

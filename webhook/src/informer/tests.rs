@@ -1,4 +1,4 @@
-//! A made-up API server that stalls, forgets and refuses; time is made up too.
+//! A made-up API server that stalls, forgets, refuses and is quiet; time is made up too.
 
 use std::{
     collections::VecDeque,
@@ -7,6 +7,7 @@ use std::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,22 +18,41 @@ use hyper::body::Frame;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What the API server answers to a watch: events, and whether it ends then or stalls.
+const NONE: [Value; 0] = [];
+/// A watch of a cluster in which nothing changes.
+const QUIET: Then = Then::Ends(Duration::MAX);
+
+/// What the API server answers to a watch: events, and then this.
 struct Watch {
     events: Vec<Value>,
-    stalls: bool,
+    then: Then,
+}
+
+/// What becomes of a watch after its events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Then {
+    /// It stays open and carries nothing.
+    #[default]
+    Stalls,
+    /// It ends when it was asked to, or so long after it began if that is sooner.
+    Ends(Duration),
+    /// It is refused with that status.
+    IsRefused(u16),
 }
 
 /// An API server with one ConfigMap, of resource version 1 at the first list and one more at each other.
 #[derive(Default)]
 struct Server {
     watches: Mutex<VecDeque<Watch>>,
+    /// Watches beyond those.
+    rest: Mutex<Then>,
     lists: AtomicUsize,
     /// Lists that are refused, from the first on.
     refusals: usize,
@@ -40,20 +60,22 @@ struct Server {
 
 impl Server {
     fn answer(&self, request: &Request<Body>) -> Response<Answer> {
-        let is_watch = request
-            .uri()
-            .query()
-            .is_some_and(|query| query.contains("watch=true"));
-        if is_watch {
-            let watch = self.watches.lock().unwrap().pop_front();
-            let frames = watch.map_or_else(|| stream::pending().boxed(), Watch::frames);
-            return Response::new(StreamBody::new(frames).boxed_unsync());
+        let query = request.uri().query().unwrap_or_default();
+        if query.contains("watch=true") {
+            assert!(query.contains("allowWatchBookmarks=true"), "{query}");
+            let asked = query
+                .split('&')
+                .find_map(|part| part.strip_prefix("timeoutSeconds="));
+            let asked = Duration::from_secs(asked.unwrap().parse().unwrap());
+            let watch = self.watches.lock().unwrap().pop_front().unwrap_or_else(|| Watch {
+                events: Vec::new(),
+                then: *self.rest.lock().unwrap(),
+            });
+            return watch.answer(asked);
         }
         let lists = self.lists.fetch_add(1, Ordering::Relaxed) + 1;
         if lists <= self.refusals {
-            let mut refusal = Response::new(Empty::new().boxed_unsync());
-            *refusal.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            return refusal;
+            return refusal(429);
         }
         let list = json!({
             "kind": "ConfigMapList", "apiVersion": "v1",
@@ -64,22 +86,49 @@ impl Server {
 }
 
 impl Watch {
-    fn frames(self) -> stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>> {
-        let Self { events, stalls } = self;
+    fn answer(self, asked: Duration) -> Response<Answer> {
+        let Self { events, then } = self;
         let lines = events.into_iter().map(|event| format!("{event}\n"));
         let lines = stream::iter(lines.map(|line| Ok(Frame::data(Bytes::from(line)))));
-        if stalls {
-            lines.chain(stream::pending()).boxed()
-        } else {
-            lines.boxed()
-        }
+        let ends_after = |pause| stream::once(sleep(pause)).filter_map(async |()| None);
+        let frames = match then {
+            Then::IsRefused(code) => return refusal(code),
+            Then::Stalls => lines.chain(stream::pending()).boxed(),
+            Then::Ends(after) => lines.chain(ends_after(after.min(asked))).boxed(),
+        };
+        Response::new(StreamBody::new(frames).boxed_unsync())
     }
+}
+
+fn refusal(code: u16) -> Response<Answer> {
+    let mut refusal = Response::new(Empty::new().boxed_unsync());
+    *refusal.status_mut() = StatusCode::from_u16(code).unwrap();
+    refusal
 }
 
 fn config_map(version: usize) -> Value {
     json!({
         "kind": "ConfigMap", "apiVersion": "v1",
         "metadata": {"name": "c", "namespace": "n", "resourceVersion": version.to_string()},
+    })
+}
+
+fn watch(events: impl IntoIterator<Item = Value>, then: Then) -> Watch {
+    Watch {
+        events: events.into_iter().collect(),
+        then,
+    }
+}
+
+fn modified(version: usize) -> Value {
+    json!({"type": "MODIFIED", "object": config_map(version)})
+}
+
+fn server(watches: impl IntoIterator<Item = Watch>, rest: Then) -> Arc<Server> {
+    Arc::new(Server {
+        watches: Mutex::new(watches.into_iter().collect()),
+        rest: Mutex::new(rest),
+        ..Server::default()
     })
 }
 
@@ -108,60 +157,69 @@ impl Store for Latest {
     fn delete(&self, _: ConfigMap) {
         *self.0.lock().unwrap() = 0;
     }
+
+    fn set_known(&self, _: bool) {}
 }
 
-/// Follows the server until the store has that version; how long that took.
-async fn until(server: &Arc<Server>, wanted: u64) -> Duration {
-    let asked = Arc::clone(server);
-    let service = tower::service_fn(move |request| {
-        let answer = asked.answer(&request);
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let api = Api::namespaced(Client::new(service, "n"), "n");
-    let store = Arc::new(Latest::default());
-    let (synced_tx, _synced) = oneshot::channel();
-    let began = Instant::now();
-    let following = follow(api, Arc::clone(&store), synced_tx, CancellationToken::new());
-    let has_it = async {
-        while *store.0.lock().unwrap() != wanted {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(Duration::from_secs(600), async {
-        select! {
-            () = following => panic!("nobody told it to stop"),
-            () = has_it => {}
-        }
-    })
-    .await
-    .unwrap();
-    began.elapsed()
+/// A store that follows a server.
+struct Follower {
+    store: Arc<Latest>,
+    is_known: watch::Receiver<bool>,
+    began: Instant,
+    _following: AbortOnDropHandle<()>,
 }
 
-fn server(watches: impl IntoIterator<Item = Watch>) -> Arc<Server> {
-    Arc::new(Server {
-        watches: Mutex::new(watches.into_iter().collect()),
-        ..Server::default()
-    })
+impl Follower {
+    fn of(server: &Arc<Server>) -> Self {
+        let asked = Arc::clone(server);
+        let service = tower::service_fn(move |request| {
+            let answer = asked.answer(&request);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let api = Api::namespaced(Client::new(service, "n"), "n");
+        let store = Arc::new(Latest::default());
+        let (is_known_tx, is_known) = watch::channel(false);
+        let following = follow(api, Arc::clone(&store), is_known_tx, CancellationToken::new());
+        Self {
+            store,
+            is_known,
+            began: Instant::now(),
+            _following: AbortOnDropHandle::new(tokio::spawn(following)),
+        }
+    }
+
+    /// Waits until the store has that version; how long that took from the beginning.
+    async fn until(&self, wanted: u64) -> Duration {
+        timeout(Duration::from_secs(600), async {
+            while *self.store.0.lock().unwrap() != wanted {
+                sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await
+        .unwrap();
+        self.began.elapsed()
+    }
+
+    /// Waits until the store is known, or unknown; how long that took from the beginning.
+    async fn until_known(&mut self, is_known: bool) -> Duration {
+        let changed = self.is_known.wait_for(|now| *now == is_known);
+        timeout(Duration::from_secs(600), changed).await.unwrap().unwrap();
+        self.began.elapsed()
+    }
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stays_open_and_says_nothing_is_given_up() {
-    let server = server([
-        Watch {
-            events: Vec::new(),
-            stalls: true,
-        },
-        Watch {
-            events: vec![json!({"type": "MODIFIED", "object": config_map(7)})],
-            stalls: true,
-        },
-    ]);
-    let took = until(&server, 7).await;
-    assert!(
-        took > Duration::from_secs(60) && took < Duration::from_secs(70),
-        "{took:?}"
+    let server = server(
+        [watch(NONE, Then::Stalls), watch([modified(7)], Then::Stalls)],
+        Then::Stalls,
     );
+    let took = Follower::of(&server).until(7).await;
+    assert!(took > seconds(60) && took < seconds(70), "{took:?}");
     assert_eq!(server.lists.load(Ordering::Relaxed), 1, "it goes on where it was");
 }
 
@@ -171,12 +229,23 @@ async fn what_the_api_server_has_forgotten_is_listed_anew() {
         "type": "ERROR",
         "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"},
     });
-    let server = server([Watch {
-        events: vec![gone],
-        stalls: true,
-    }]);
-    let took = until(&server, 2).await;
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    let server = server([watch([gone], Then::Stalls)], Then::Stalls);
+    let took = Follower::of(&server).until(2).await;
+    assert!(took < seconds(5), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_never_came_as_far_is_listed_anew() {
+    let ahead = json!({
+        "type": "ERROR",
+        "object": {
+            "kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "message": "too large",
+            "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "too large"}]},
+        },
+    });
+    let server = server([watch([ahead], Then::Stalls)], Then::Stalls);
+    let took = Follower::of(&server).until(2).await;
+    assert!(took < seconds(5), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,10 +254,95 @@ async fn an_api_server_that_refuses_is_asked_ever_more_rarely() {
         refusals: 10,
         ..Server::default()
     });
-    let took = until(&server, 11).await;
+    let took = Follower::of(&server).until(11).await;
     // 0.2, 0.4 ... 3.2, then 5 s each: 31.4 s, each cut by up to a half.
-    assert!(
-        took > Duration::from_secs(15) && took < Duration::from_secs(33),
-        "{took:?}"
-    );
+    assert!(took > seconds(15) && took < seconds(33), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_say_nothing() {
+    let server = server([], Then::Stalls);
+    let mut follower = Follower::of(&server);
+    assert!(follower.until_known(true).await < seconds(1));
+    let lost = follower.until_known(false).await;
+    assert!(lost >= seconds(90) && lost < seconds(92), "{lost:?}");
+    assert_eq!(follower.until(1).await, lost, "what it had is there still");
+    sleep(seconds(510)).await;
+    assert!(!*follower.is_known.borrow(), "ten minutes later");
+
+    server
+        .watches
+        .lock()
+        .unwrap()
+        .push_back(watch([modified(9)], Then::Stalls));
+    follower.until_known(true).await;
+    assert_eq!(*follower.store.0.lock().unwrap(), 9);
+    assert_eq!(server.lists.load(Ordering::Relaxed), 1, "it goes on where it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_fail() {
+    for then in [
+        Then::IsRefused(403),
+        Then::IsRefused(500),
+        Then::Ends(Duration::ZERO),
+    ] {
+        let server = server([], then);
+        let mut follower = Follower::of(&server);
+        follower.until_known(true).await;
+        let lost = follower.until_known(false).await;
+        assert!(lost >= seconds(90) && lost < seconds(92), "{then:?}: {lost:?}");
+        *server.rest.lock().unwrap() = QUIET;
+        let back = follower.until_known(true).await;
+        assert!(back < lost + seconds(20), "{then:?}: {back:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_cluster_is_known_as_long_as_its_watches_end_when_they_should() {
+    let server = server([], QUIET);
+    let mut follower = Follower::of(&server);
+    follower.until_known(true).await;
+    follower.is_known.mark_unchanged();
+    sleep(seconds(3600)).await;
+    assert!(!follower.is_known.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_are_signs_of_life() {
+    let bookmark = json!({
+        "type": "BOOKMARK",
+        "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "5"}},
+    });
+    // Each watch begins with a bookmark and is cut before it could end as asked.
+    let cut = (0..20).map(|_| watch([bookmark.clone()], Then::Ends(seconds(8))));
+    let server = server(cut, Then::Stalls);
+    let mut follower = Follower::of(&server);
+    follower.until_known(true).await;
+    follower.is_known.mark_unchanged();
+    sleep(seconds(150)).await;
+    assert!(!follower.is_known.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_connection_that_died_makes_no_quiet_cluster_unknown() {
+    let stall = || watch(NONE, Then::Stalls);
+    let quiet = || watch(NONE, QUIET);
+    let server = server([stall(), quiet(), quiet(), stall(), quiet(), stall()], QUIET);
+    let mut follower = Follower::of(&server);
+    follower.until_known(true).await;
+    follower.is_known.mark_unchanged();
+    sleep(seconds(900)).await;
+    assert!(!follower.is_known.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cuts_quiet_connections_makes_no_quiet_cluster_unknown() {
+    // A proxy that ends what was idle for twenty seconds.
+    let server = server([], Then::Ends(seconds(20)));
+    let mut follower = Follower::of(&server);
+    follower.until_known(true).await;
+    follower.is_known.mark_unchanged();
+    sleep(seconds(1200)).await;
+    assert!(!follower.is_known.has_changed().unwrap());
 }

@@ -18,12 +18,20 @@ pub static INFORMER_ERRORS: Counter<1> = Counter::new(
     "Failures to list or watch a resource; each is tried again.",
 );
 
-/// When the API server was last heard.
-pub static INFORMER_HEARD: Gauge<1> = Gauge::new(
-    "headroom_webhook_informer_heard_timestamp_seconds",
+/// Time since the API server last gave a sign of life.
+pub static INFORMER_AGE: Gauge<1> = Gauge::new(
+    "headroom_webhook_informer_age_seconds",
     Unit::Seconds,
     &["resource"],
-    "Seconds since 1970 when the API server last sent an object or a whole list of the resource: time() less this is how old what is known may be. On a cluster of which kubelets write, nodes are heard of every few minutes at least.",
+    "Seconds since the API server last sent an object, a bookmark or a whole list of the resource, or ended a watch of it when it was asked to: how old what this replica knows may be.",
+);
+
+/// Whether what is known of a resource counts.
+pub static INFORMER_KNOWN: Gauge<1> = Gauge::new(
+    "headroom_webhook_informer_known",
+    Unit::Count,
+    &["resource"],
+    "1 while what this replica knows of the resource counts, else 0: not listed yet, or no sign of life for 90 seconds. Then it lowers no node below what is stored.",
 );
 
 /// Nudges sent.
@@ -31,7 +39,7 @@ pub static NUDGES: Counter<2> = Counter::new(
     "headroom_webhook_nudges_total",
     Unit::Count,
     &["direction", "result"],
-    "Writes that ask for a node's allocatable to be decided anew, by direction (lower, rise, note) and by what came of them: applied, unapplied or failed.",
+    "Writes that ask for a node's allocatable to be decided anew, by direction (lower, rise, note) and by what came of them: applied, unapplied, overtaken (the Node changed first, or is to be lowered) or failed.",
 );
 
 /// Time from the change that demanded a nudge to the API server's answer.
@@ -81,7 +89,8 @@ pub static POLICY_IN_FORCE: Gauge<1> = Gauge::new(
 pub static METRICS: &[&Metric] = &[
     INFORMER_EVENTS.metric(),
     INFORMER_ERRORS.metric(),
-    INFORMER_HEARD.metric(),
+    INFORMER_AGE.metric(),
+    INFORMER_KNOWN.metric(),
     NUDGES.metric(),
     NUDGE_SECONDS.metric(),
     SWEEPS.metric(),

@@ -260,8 +260,8 @@ impl Nudger {
 /// What is due for a Node: a write, if it would move allocatable, or if a brake is not on record yet or what is on
 /// record grows old.
 pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
-    if !cluster.amplifies() {
-        // Admission would not act on it.
+    if !cluster.amplifies() || !cluster.nodes.has_synced() {
+        // Admission would not act on it, or what came of it would not be seen here.
         return Due::default();
     }
     let (decision, hint) = cluster.preview(node, cluster.now());

@@ -48,7 +48,7 @@ impl Nodes {
         }
     }
 
-    /// True once the API server has told about all Nodes.
+    /// True while all Nodes are known: the API server has told about them, and goes on to.
     pub fn has_synced(&self) -> bool {
         self.read().has_synced
     }
@@ -77,7 +77,8 @@ impl Nodes {
 
     /// True while somebody else keeps writing the ratio of that node; `None` where that cannot be told.
     pub fn is_contested(&self, name: &str) -> Option<bool> {
-        self.contests.is_contested(name, self.clock.now())
+        self.has_synced()
+            .then(|| self.contests.is_contested(name, self.clock.now()))?
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -156,6 +157,11 @@ impl Store for Nodes {
         if let Some(before) = before {
             self.tell(&before, None);
         }
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.write().has_synced = is_known;
+        self.changes.ring_all(Urgency::Usual);
     }
 }
 

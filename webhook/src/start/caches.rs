@@ -1,0 +1,178 @@
+//! The stores of this process: who follows them, and what it means for readiness that one of them is unknown.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::select_all;
+use headroom_kit::{admin::Handle, supervise::Supervisor};
+use kube::{Api, Client};
+use tokio::{select, sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::{
+    cluster::Cluster,
+    informer::{self, Store, UNKNOWN_AFTER},
+};
+
+/// How long to wait for the caches before the listeners open without them: admission has an answer for what is
+/// not known, and the API server may be waiting for it.
+const CACHE_WAIT: Duration = Duration::from_secs(1);
+
+/// Begins to follow nodes, pods and policies, and gives the caches a moment to fill. What is returned says whether all
+/// of them are known, now and from then on.
+pub(super) async fn follow(
+    client: &Client,
+    config_namespace: &str,
+    cluster: &Arc<Cluster>,
+    supervisor: &mut Supervisor,
+) -> watch::Receiver<bool> {
+    let api = Api::namespaced(client.clone(), config_namespace);
+    let each = vec![
+        keep(Api::all(client.clone()), &cluster.nodes, supervisor),
+        keep(Api::all(client.clone()), &cluster.pods, supervisor),
+        keep(api, &cluster.policies, supervisor),
+    ];
+    let (are_known_tx, mut are_known) = watch::channel(false);
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("caches", combine(each, are_known_tx, stop));
+    let filled = are_known.wait_for(|are_known| *are_known);
+    let is_filled = timeout(CACHE_WAIT, filled).await.is_ok();
+    if !is_filled {
+        warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
+    }
+    are_known
+}
+
+/// Begins to keep a store equal to what the API server has; what is returned says whether it is known.
+fn keep<S: Store + 'static>(
+    api: Api<S::Object>,
+    store: &Arc<S>,
+    supervisor: &mut Supervisor,
+) -> watch::Receiver<bool> {
+    let (is_known_tx, is_known) = watch::channel(false);
+    let stop = supervisor.shutdown().stopping().clone();
+    let follow = informer::follow(api, Arc::clone(store), is_known_tx, stop);
+    supervisor.spawn(S::RESOURCE, follow);
+    is_known
+}
+
+/// Says whether every store is known until told to stop.
+async fn combine(
+    mut each: Vec<watch::Receiver<bool>>,
+    are_known: watch::Sender<bool>,
+    stop: CancellationToken,
+) {
+    loop {
+        // All are looked at: one that was not would have changed at once again.
+        let unknown = each
+            .iter_mut()
+            .filter_map(|store| (!*store.borrow_and_update()).then_some(()));
+        let now = unknown.count() == 0;
+        are_known.send_if_modified(|before| std::mem::replace(before, now) != now);
+        let changed = select_all(each.iter_mut().map(|store| Box::pin(store.changed())));
+        select! {
+            () = stop.cancelled() => return,
+            (changed, ..) = changed => if changed.is_err() {
+                // Whoever follows a store ends when told to stop.
+                stop.cancelled().await;
+            }
+        }
+    }
+}
+
+/// Has the caches' say in readiness until told to stop: not ready before all stores were known once, and from then on
+/// only while one is not and another replica knows them. Where none does, calls are better answered by a replica that
+/// keeps what is stored than by nobody.
+pub(super) async fn judge(
+    ready: Handle,
+    mut are_known: watch::Receiver<bool>,
+    mut are_known_elsewhere: watch::Receiver<bool>,
+    stop: CancellationToken,
+) {
+    let mut were_known = false;
+    loop {
+        let are_known_now = *are_known.borrow_and_update();
+        were_known |= are_known_now;
+        let others_know = *are_known_elsewhere.borrow_and_update();
+        if were_known && (are_known_now || !others_know) {
+            ready.ready();
+        } else if were_known {
+            ready.not_ready(format!(
+                "no sign of life from the API server for {UNKNOWN_AFTER:?}, and another replica has them"
+            ));
+        }
+        select! {
+            () = stop.cancelled() => return,
+            Ok(()) = are_known.changed() => {}
+            Ok(()) = are_known_elsewhere.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::admin::Readiness;
+    use tokio::task::yield_now;
+    use tokio_util::task::AbortOnDropHandle;
+
+    use super::*;
+
+    async fn settle() {
+        for _ in 0..20 {
+            yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replica_with_unknown_stores_is_unready_only_while_another_knows_them() {
+        let readiness = Readiness::new();
+        let (are_known_tx, are_known) = watch::channel(false);
+        let (elsewhere_tx, elsewhere) = watch::channel(true);
+        let handle = readiness.handle("caches");
+        let judging = judge(handle, are_known, elsewhere, CancellationToken::new());
+        let _judging = AbortOnDropHandle::new(tokio::spawn(judging));
+        settle().await;
+        assert!(!readiness.is_ready(), "nothing is known yet");
+        for (are_known, is_known_elsewhere, is_ready) in [
+            (true, true, true),
+            (false, true, false),
+            (false, false, true),
+            (false, true, false),
+            (true, true, true),
+            (true, false, true),
+            (false, false, true),
+        ] {
+            are_known_tx.send_replace(are_known);
+            elsewhere_tx.send_replace(is_known_elsewhere);
+            settle().await;
+            assert_eq!(readiness.is_ready(), is_ready, "{are_known} {is_known_elsewhere}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replica_that_was_never_filled_is_not_ready_because_it_is_alone() {
+        let readiness = Readiness::new();
+        let (_are_known_tx, are_known) = watch::channel(false);
+        let (_elsewhere_tx, elsewhere) = watch::channel(false);
+        let handle = readiness.handle("caches");
+        let judging = judge(handle, are_known, elsewhere, CancellationToken::new());
+        let _judging = AbortOnDropHandle::new(tokio::spawn(judging));
+        settle().await;
+        assert!(!readiness.is_ready());
+    }
+
+    #[tokio::test]
+    async fn all_are_known_while_each_is() {
+        let (one_tx, one) = watch::channel(false);
+        let (other_tx, other) = watch::channel(true);
+        let (are_known_tx, are_known) = watch::channel(false);
+        let combining = combine(vec![one, other], are_known_tx, CancellationToken::new());
+        let _combining = AbortOnDropHandle::new(tokio::spawn(combining));
+        for (one, other, expected) in [(true, true, true), (true, false, false), (false, true, false)] {
+            one_tx.send_replace(one);
+            other_tx.send_replace(other);
+            settle().await;
+            assert_eq!(*are_known.borrow(), expected);
+        }
+    }
+}
