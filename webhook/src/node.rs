@@ -60,6 +60,11 @@ impl Rates {
         sweep: 50,
     };
 
+    /// The time between two nudges that lower.
+    fn lower_every(&self) -> Duration {
+        SECOND / self.lower.max(1)
+    }
+
     /// The time between two rises where there are so many nodes.
     fn rise_every(&self, nodes: usize) -> Duration {
         let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);

@@ -25,12 +25,17 @@ impl Pace {
         self.every = every;
     }
 
+    /// How long an event at `now` would have to wait; zero if not at all.
+    pub fn wait(&self, now: Duration) -> Duration {
+        self.due.saturating_sub(now.saturating_add(self.burst))
+    }
+
     /// Takes an event at `now`.
     ///
     /// # Errors
     /// It is too early; the time to wait.
     pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
-        let wait = self.due.saturating_sub(now.saturating_add(self.burst));
+        let wait = self.wait(now);
         if wait > Duration::ZERO {
             return Err(wait);
         }

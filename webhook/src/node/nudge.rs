@@ -2,13 +2,16 @@
 //! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
 //! admission endpoint does the rest.
 
+mod queue;
 mod restorer;
+mod retry;
 mod writer;
 
 use std::{
     future::Future,
+    pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -28,6 +31,8 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
+pub(super) use self::retry::doubled;
+use self::{queue::Queue, retry::RetryState};
 pub use self::{
     restorer::Restorer,
     writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
@@ -40,15 +45,6 @@ use crate::{changes::Ticks, cluster::Cluster, pace::Pace};
 
 /// How long to wait for our own write to come back on the watch before looking again.
 const ECHO_LIMIT: Duration = Duration::from_secs(2);
-/// Least time between two rises of one node.
-const RISE_EVERY: Duration = Duration::from_secs(1);
-/// First pause after a failed write; it doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Pause before a write is repeated that went through and changed nothing; it doubles up to [`LONGEST_REPEAT`].
-const FIRST_REPEAT: Duration = Duration::from_secs(1);
-const LONGEST_REPEAT: Duration = Duration::from_secs(60);
-
 /// Which way a nudge moves allocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -69,22 +65,28 @@ pub struct Nudge {
     pub note: String,
     /// What allocatable is expected to become, in milli-cores and bytes.
     pub expected: PerResource<Option<u64>>,
+    /// The resource version of the Node that it rests on, where it is to count for no other. What does nothing but lower
+    /// counts for all; anything else, if it came late, could undo a brake that came before it.
+    pub version: Option<u64>,
 }
 
-/// Nudges nodes, each on its own, all within one pace.
+/// Nudges nodes, each on its own, but for their turns.
 pub struct Nudger {
     cluster: Arc<Cluster>,
     writer: Arc<dyn StatusWriter>,
     followed: AtomicUsize,
     rates: Rates,
-    started: Instant,
-    paces: Mutex<Paces>,
+    lowering: Queue,
+    rising: Queue,
 }
 
-#[derive(Debug)]
-struct Paces {
-    lower: Pace,
-    rise: Pace,
+/// The line that a node waits in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// What lowers, or is to be on record.
+    Lowering,
+    /// What raises.
+    Rising,
 }
 
 /// What is due for a node, and when something else may be although nobody says anything new.
@@ -97,21 +99,10 @@ pub(crate) struct Due {
 
 /// What to do next for a node.
 enum Next {
-    /// Write.
-    Write(Nudge),
+    /// Wait in that line to write.
+    Queue(Line),
     /// Wait for a change, or for so long.
     Wait(Option<Duration>),
-}
-
-/// What happened to the nudges of one node so far.
-#[derive(Debug, Default)]
-struct Course {
-    due_since: Option<Instant>,
-    last_rise: Option<Instant>,
-    failures: u32,
-    failed_at: Option<Instant>,
-    /// A write that went through but was not applied, how often in a row, and when last.
-    unapplied: Option<(Nudge, u32, Instant)>,
 }
 
 impl Direction {
@@ -123,22 +114,25 @@ impl Direction {
             Self::Note => "note",
         }
     }
+
+    const fn line(self) -> Line {
+        match self {
+            Self::Lower | Self::Note => Line::Lowering,
+            Self::Rise => Line::Rising,
+        }
+    }
 }
 
 impl Nudger {
     /// Nudges through this writer, no faster than that.
     pub fn new(cluster: Arc<Cluster>, writer: Arc<dyn StatusWriter>, rates: Rates) -> Self {
-        let paces = Paces {
-            lower: Pace::new(SECOND / rates.lower.max(1), rates.lower),
-            rise: Pace::new(SECOND, 1),
-        };
         Self {
             cluster,
             writer,
             followed: AtomicUsize::new(0),
             rates,
-            started: Instant::now(),
-            paces: Mutex::new(paces),
+            lowering: Queue::new(Pace::new(rates.lower_every(), rates.lower)),
+            rising: Queue::new(Pace::new(SECOND, 1)),
         }
     }
 
@@ -147,13 +141,16 @@ impl Nudger {
         let mut changes = self.cluster.changes.follow(&node);
         async move {
             let _followed = Followed::new(&self.followed);
-            let mut course = Course::default();
+            let mut retry = RetryState::default();
             loop {
                 changes.mark_unchanged();
-                let wait = match self.next(&node, &mut course) {
+                let wait = match self.next(&node, &mut retry) {
                     Next::Wait(wait) => wait,
-                    Next::Write(nudge) => {
-                        self.write(&node, nudge, &mut course, &mut changes).await;
+                    Next::Queue(line) => {
+                        let nudge = self.turn(&node, line, &mut retry, &mut changes).await;
+                        if let Some(nudge) = nudge {
+                            self.write(&node, &nudge, &mut retry, &mut changes).await;
+                        }
                         continue;
                     }
                 };
@@ -173,17 +170,14 @@ impl Nudger {
     }
 
     /// What to do for a node, from what is known now.
-    fn next(&self, node: &str, course: &mut Course) -> Next {
+    fn next(&self, node: &str, retry: &mut RetryState) -> Next {
         let Due { nudge, changes_in } = self.due(node);
         let Some(nudge) = nudge else {
-            course.due_since = None;
+            retry.not_due();
             return Next::Wait(changes_in);
         };
-        match course
-            .wait(&nudge, Instant::now())
-            .or_else(|| self.take(nudge.direction))
-        {
-            None => Next::Write(nudge),
+        match retry.wait(&nudge, Instant::now()) {
+            None => Next::Queue(nudge.direction.line()),
             wait => Next::Wait(wait),
         }
     }
@@ -194,48 +188,108 @@ impl Nudger {
         node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
     }
 
-    /// Takes one write out of what all nodes may do together, or says how long to wait.
-    fn take(&self, direction: Direction) -> Option<Duration> {
-        let now = self.started.elapsed();
-        let Paces { lower, rise } = &mut *self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        let pace = match direction {
-            Direction::Lower | Direction::Note => lower,
-            Direction::Rise => {
-                rise.set_every(self.rates.rise_every(self.followed.load(Ordering::Relaxed)));
-                rise
-            }
+    /// Waits for the node's turn in a line. The write is what is due then, and `None` as soon as that is not of this line.
+    async fn turn(
+        &self,
+        node: &str,
+        line: Line,
+        retry: &mut RetryState,
+        changes: &mut watch::Receiver<Ticks>,
+    ) -> Option<Nudge> {
+        let of_this_line = |nudge: &Nudge| nudge.direction.line() == line;
+        let queue = match line {
+            Line::Lowering => &self.lowering,
+            Line::Rising => &self.rising,
         };
-        pace.take(now).err()
+        let mut turn = pin!(queue.turn(|| self.every(line)));
+        loop {
+            select! {
+                turn = &mut turn => {
+                    let nudge = self.due(node).nudge.filter(of_this_line)?;
+                    if retry.wait(&nudge, Instant::now()).is_some() {
+                        return None;
+                    }
+                    turn.take();
+                    return Some(nudge);
+                }
+                Ok(()) = changes.changed() => {
+                    self.due(node).nudge.filter(of_this_line)?;
+                }
+            }
+        }
     }
 
-    /// Writes, and waits until the write can be seen.
+    /// The time between two slots of a line.
+    fn every(&self, line: Line) -> Duration {
+        match line {
+            Line::Lowering => self.rates.lower_every(),
+            Line::Rising => self.rates.rise_every(self.followed.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Writes, and waits until the write can be seen; no longer, unless it lowers, once the node is to be lowered.
     async fn write(
         &self,
         node: &str,
-        nudge: Nudge,
-        course: &mut Course,
+        nudge: &Nudge,
+        retry: &mut RetryState,
         changes: &mut watch::Receiver<Ticks>,
     ) {
-        let written = self.writer.write_hint(node, &nudge.note).await;
+        let mut lowered = changes.clone();
+        let result = select! {
+            result = self.attempt(node, nudge, retry, changes) => result,
+            () = self.until_lowered(node, &mut lowered), if nudge.direction != Direction::Lower => "overtaken",
+        };
+        NUDGES.with([nudge.direction.label(), result]).increment(1);
+    }
+
+    /// Ends when the node is to be lowered.
+    async fn until_lowered(&self, node: &str, changes: &mut watch::Receiver<Ticks>) {
+        let is_to_be_lowered = || {
+            let nudge = self.due(node).nudge;
+            nudge.is_some_and(|nudge| nudge.direction == Direction::Lower)
+        };
+        while changes.changed().await.is_ok() {
+            if is_to_be_lowered() {
+                return;
+            }
+        }
+    }
+
+    /// Writes, and waits until the write can be seen; what came of it, as a metric label.
+    async fn attempt(
+        &self,
+        node: &str,
+        nudge: &Nudge,
+        retry: &mut RetryState,
+        changes: &mut watch::Receiver<Ticks>,
+    ) -> &'static str {
+        let written = self.writer.write_hint(node, nudge).await;
         let now = Instant::now();
         let label = nudge.direction.label();
-        let result = match written {
+        match written {
             Ok(version) => {
-                let took = now.saturating_duration_since(course.due_since.unwrap_or(now));
+                let took = retry.due_for(now);
                 NUDGE_SECONDS.with([label]).record(took);
                 self.echo(node, version, changes).await;
-                let is_applied = self.due(node).nudge.as_ref() != Some(&nudge);
+                let left = self.due(node).nudge;
+                let is_applied = !left.is_some_and(|left| left.asks_the_same_as(nudge));
                 debug!(node, direction = label, ?took, is_applied, "nudged");
-                course.written(nudge, is_applied, now);
+                retry.written(nudge, is_applied, now);
                 if is_applied { "applied" } else { "unapplied" }
+            }
+            Err(NudgeError::Overtaken) => {
+                debug!(node, direction = label, "not nudged: the Node has changed");
+                let newer = nudge.version.map_or(0, |version| version.saturating_add(1));
+                self.echo(node, newer, changes).await;
+                "overtaken"
             }
             Err(error) => {
                 warn!(node, direction = label, error = %chain(&error), "cannot nudge; trying again");
-                course.failed(now);
+                retry.failed(now);
                 "failed"
             }
-        };
-        NUDGES.with([label, result]).increment(1);
+        }
     }
 
     /// Waits until the Node is known as of `version`, but not for ever.
@@ -268,7 +322,7 @@ pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
     let Some(found) = hint else {
         return Due::default();
     };
-    let mut direction = None;
+    let (mut direction, mut raises) = (None, false);
     for resource in Resource::ALL {
         if decision.allocatable.get(resource).is_none() {
             continue;
@@ -276,6 +330,7 @@ pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
         let stored = node.state.allocatable.get(resource).as_ref();
         let stored = stored.and_then(|quantity| amount(resource, quantity));
         let expected = decision.outcomes.get(resource).result;
+        raises |= expected > stored;
         direction = match direction {
             Some(Direction::Lower) => direction,
             _ if expected < stored => Some(Direction::Lower),
@@ -294,10 +349,18 @@ pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
         direction,
         note: recorded.map_or_else(|| found.note.to_string(), Clone::clone),
         expected: decision.outcomes.map(|_, outcome| outcome.result),
+        version: (raises || direction != Direction::Lower).then_some(node.version),
     });
     Due {
         nudge,
         changes_in: found.changes_in,
+    }
+}
+
+impl Nudge {
+    /// True if both move allocatable the same way to the same amounts. What else their notes say changes with every report.
+    fn asks_the_same_as(&self, other: &Self) -> bool {
+        (self.direction, self.expected) == (other.direction, other.expected)
     }
 }
 
@@ -312,57 +375,6 @@ fn is_braked_anew(note: &Note, stored: Option<&Note>) -> bool {
     Resource::ALL
         .into_iter()
         .any(|resource| note.resources().get(resource).brake() > before(resource))
-}
-
-impl Course {
-    /// How long a nudge has to wait for what happened before; `None` if not at all.
-    fn wait(&mut self, nudge: &Nudge, now: Instant) -> Option<Duration> {
-        self.due_since.get_or_insert(now);
-        let after = |time: Option<Instant>, pause: Duration| {
-            time.map(|time| (time + pause).saturating_duration_since(now))
-                .unwrap_or_default()
-        };
-        let failed = after(
-            self.failed_at,
-            doubled(FIRST_PAUSE, self.failures.saturating_sub(1), LONGEST_PAUSE),
-        );
-        let risen = match nudge.direction {
-            Direction::Rise => after(self.last_rise, RISE_EVERY),
-            Direction::Lower | Direction::Note => Duration::ZERO,
-        };
-        let repeated = match &self.unapplied {
-            Some((unapplied, times, at)) if unapplied == nudge => after(
-                Some(*at),
-                doubled(FIRST_REPEAT, times.saturating_sub(1), LONGEST_REPEAT),
-            ),
-            Some(_) | None => Duration::ZERO,
-        };
-        Some(failed.max(risen).max(repeated)).filter(|wait| *wait > Duration::ZERO)
-    }
-
-    /// Remembers a write that went through.
-    fn written(&mut self, nudge: Nudge, is_applied: bool, now: Instant) {
-        (self.failures, self.failed_at, self.due_since) = (0, None, None);
-        if nudge.direction == Direction::Rise {
-            self.last_rise = Some(now);
-        }
-        self.unapplied = match self.unapplied.take() {
-            _ if is_applied => None,
-            Some((before, times, _)) if before == nudge => Some((nudge, times.saturating_add(1), now)),
-            Some(_) | None => Some((nudge, 1, now)),
-        };
-    }
-
-    /// Remembers a write that failed.
-    fn failed(&mut self, now: Instant) {
-        self.failures = self.failures.saturating_add(1);
-        self.failed_at = Some(now);
-    }
-}
-
-/// `first`, doubled so many times, but at most `longest`.
-pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(times)).min(longest)
 }
 
 /// Counts a followed node while it lives.

@@ -38,7 +38,7 @@ use crate::{
     informer::Store as _,
     node::{
         Rates,
-        nudge::{NudgeError, Nudger, StatusWriter},
+        nudge::{Nudge, NudgeError, Nudger, StatusWriter},
     },
 };
 
@@ -53,8 +53,8 @@ const SOON: Duration = Duration::from_secs(30);
 struct Recorder(mpsc::UnboundedSender<(String, String)>);
 
 impl StatusWriter for Recorder {
-    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
-        self.0.send((node.to_owned(), note.to_owned())).unwrap();
+    fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
+        self.0.send((node.to_owned(), nudge.note.clone())).unwrap();
         Box::pin(async { Ok(0) })
     }
 }

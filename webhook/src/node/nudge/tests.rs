@@ -1,15 +1,22 @@
 //! When a change is worth a nudge, how soon it is written, and what follows from a write that fails or changes nothing.
 
-use std::sync::atomic::AtomicU64;
+use std::{
+    pin::Pin,
+    sync::{Mutex, atomic::AtomicU64},
+    task::{Context, Poll},
+};
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use headroom_domain::{estimate::Profile, hint::NodeHint};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::{task::yield_now, time::advance};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::*;
+use super::{
+    retry::{FIRST_PAUSE, LONGEST_PAUSE},
+    *,
+};
 use crate::{
     changes::Urgency,
     cluster::tests::{amplified, cluster, node, pod, published},
@@ -86,7 +93,7 @@ struct FakeWriter {
     cluster: Arc<Cluster>,
     version: AtomicU64,
     mood: Mutex<Mood>,
-    written: Mutex<Vec<(Instant, String)>>,
+    written: Mutex<Vec<(Instant, Nudge)>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -94,35 +101,50 @@ enum Mood {
     Applies,
     Ignores,
     Fails,
+    /// Does not answer.
+    Hangs,
+    /// Has a newer version of the Node than was seen so far.
+    IsAhead,
+}
+
+impl FakeWriter {
+    fn new(cluster: &Arc<Cluster>, mood: Mood) -> Arc<Self> {
+        Arc::new(Self {
+            cluster: Arc::clone(cluster),
+            version: AtomicU64::new(4),
+            mood: Mutex::new(mood),
+            written: Mutex::default(),
+        })
+    }
+
+    fn store(&self, name: &str, cpu: &str, note: &Note) -> u64 {
+        let version = self.version.fetch_add(1, Ordering::Relaxed);
+        let mut stored: Value = amplified(version, cpu, note.cpu.published);
+        stored["metadata"]["name"] = name.into();
+        stored["metadata"]["annotations"][names::HINT] = note.to_string().into();
+        self.cluster.nodes.apply(serde_json::from_value(stored).unwrap());
+        version
+    }
 }
 
 impl StatusWriter for FakeWriter {
-    fn write_hint<'a>(&'a self, name: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
+    fn write_hint<'a>(&'a self, name: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
         Box::pin(async move {
             let mood = *self.mood.lock().unwrap();
-            self.written
-                .lock()
-                .unwrap()
-                .push((Instant::now(), note.to_owned()));
-            let version = self.version.fetch_add(1, Ordering::Relaxed);
+            let entry = (Instant::now(), nudge.clone());
+            self.written.lock().unwrap().push(entry);
             match mood {
+                Mood::Hangs => future::pending().await,
                 Mood::Fails => return Err(NudgeError::Slow),
                 Mood::Ignores => return Ok(0),
-                Mood::Applies => {}
+                Mood::IsAhead if nudge.version.is_some() => return Err(NudgeError::Overtaken),
+                Mood::Applies | Mood::IsAhead => {}
             }
             let node = self.cluster.nodes.get(name).unwrap();
             let (decision, _) = self.cluster.preview(&node, self.cluster.now());
-            let cpu = decision
-                .allocatable
-                .cpu
-                .or(node.state.allocatable.cpu)
-                .unwrap()
-                .to_string();
-            let note: Note = note.parse().unwrap();
-            let mut stored: Value = amplified(version, &cpu, note.cpu.published);
-            stored["metadata"]["annotations"][names::HINT] = note.to_string().into();
-            self.cluster.nodes.apply(serde_json::from_value(stored).unwrap());
-            Ok(version)
+            let cpu = decision.allocatable.cpu.or(node.state.allocatable.cpu);
+            let note: Note = nudge.note.parse().unwrap();
+            Ok(self.store(name, &cpu.unwrap().to_string(), &note))
         })
     }
 }
@@ -136,12 +158,7 @@ struct Followed {
 impl Followed {
     fn new(mood: Mood) -> Self {
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], []));
-        let writer = Arc::new(FakeWriter {
-            cluster: Arc::clone(&cluster),
-            version: AtomicU64::new(4),
-            mood: Mutex::new(mood),
-            written: Mutex::default(),
-        });
+        let writer = FakeWriter::new(&cluster, mood);
         let nudger = Arc::new(Nudger::new(
             Arc::clone(&cluster),
             Arc::clone(&writer) as _,
@@ -227,7 +244,7 @@ async fn a_node_rises_step_by_step_a_frame_apart() {
     let written = followed.writer.written.lock().unwrap().clone();
     let ratios = written
         .iter()
-        .map(|(_, note)| note.parse::<Note>().unwrap().cpu.published);
+        .map(|(_, nudge)| nudge.note.parse::<Note>().unwrap().cpu.published);
     assert_eq!(ratios.collect::<Vec<_>>(), [125, 130, 134]);
 }
 
@@ -307,22 +324,147 @@ async fn an_echo_that_does_not_come_is_not_waited_for() {
     assert!(times[1] <= ECHO_LIMIT + Duration::from_millis(10), "{times:?}");
 }
 
-#[test]
-fn the_share_of_nodes_that_rise_follows_the_number_followed() {
-    let cluster = Arc::new(cluster([], []));
-    let writer = Arc::new(FakeWriter {
-        cluster: Arc::clone(&cluster),
-        version: AtomicU64::new(0),
-        mood: Mutex::new(Mood::Fails),
-        written: Mutex::default(),
+#[tokio::test(start_paused = true)]
+async fn reports_that_keep_coming_do_not_hurry_a_write_that_changes_nothing() {
+    let followed = Followed::new(Mood::Ignores);
+    for seq in 2..42 {
+        let mut hint = published(seq, 110);
+        hint.resources.cpu.usage = seq;
+        offer(&followed.cluster, hint);
+        sleep(Duration::from_secs(15)).await;
+    }
+    let times: Vec<Instant> = followed
+        .writer
+        .written
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(at, _)| *at)
+        .collect();
+    // 1 s, 2 s ... 32 s apart, and a minute from then on.
+    assert!((14..=16).contains(&times.len()), "{}", times.len());
+    let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(
+        gaps[6..].iter().all(|gap| *gap >= Duration::from_secs(60)),
+        "{gaps:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_brake_does_not_wait_for_a_rise_that_hangs() {
+    let followed = Followed::new(Mood::Hangs);
+    sleep(Duration::from_secs(1)).await;
+    offer(&followed.cluster, quick(2, 125));
+    Followed::settle().await;
+    assert_eq!(followed.writes(), 1);
+    *followed.writer.mood.lock().unwrap() = Mood::Applies;
+    offer(&followed.cluster, quick(3, 110));
+    Followed::settle().await;
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4400m"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_raises_counts_for_the_node_that_was_looked_at_and_what_lowers_for_any() {
+    let followed = Followed::new(Mood::IsAhead);
+    sleep(Duration::from_secs(1)).await;
+    offer(&followed.cluster, quick(2, 125));
+    Followed::settle().await;
+    // Nobody knows yet what has changed, so it is not tried again.
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4800m"));
+    // Another replica's brake.
+    let note: Note = Note::of(&quick(3, 105));
+    offer(&followed.cluster, quick(3, 105));
+    followed.writer.store("n1", "4200m", &note);
+    Followed::settle().await;
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4200m"));
+    offer(&followed.cluster, quick(4, 100));
+    Followed::settle().await;
+    assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4"));
+    let written = followed.writer.written.lock().unwrap().clone();
+    assert_eq!((written[0].1.version, written[1].1.version), (Some(3), None));
+}
+
+/// Counts how often a future is looked at.
+struct Polled<F> {
+    future: Pin<Box<F>>,
+    polls: Arc<AtomicUsize>,
+}
+
+impl<F: Future> Future for Polled<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        self.future.as_mut().poll(context)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_wait_for_their_turn_cost_nothing() {
+    const NODES: usize = 300;
+    let named = |number: usize| format!("n{number}");
+    let nodes = (0..NODES).map(|number| {
+        let mut node = amplified(3, "4800m", 120);
+        node["metadata"]["name"] = named(number).into();
+        node
     });
+    let cluster = Arc::new(cluster(nodes, []));
+    let writer = FakeWriter::new(&cluster, Mood::Applies);
+    // 15 nodes a second.
+    let rates = Rates {
+        rise_percent: 5,
+        ..Rates::DEFAULT
+    };
+    let nudger = Arc::new(Nudger::new(Arc::clone(&cluster), Arc::clone(&writer) as _, rates));
+    advance(Duration::from_secs(300)).await;
+    for number in 0..NODES {
+        let hint = NodeHint {
+            node: named(number),
+            pods_generation: u64::MAX,
+            ..published(2, 125)
+        };
+        cluster.hints.offer(hint, cluster.now());
+    }
+    let polls = Arc::new(AtomicUsize::new(0));
+    let _tasks: Vec<_> = (0..NODES)
+        .map(|number| {
+            let followed = Polled {
+                future: Box::pin(Arc::clone(&nudger).follow(named(number))),
+                polls: Arc::clone(&polls),
+            };
+            AbortOnDropHandle::new(tokio::spawn(followed))
+        })
+        .collect();
+    let began = Instant::now();
+    sleep(Duration::from_secs(30)).await;
+    let written = writer.written.lock().unwrap().clone();
+    let last = written.last().unwrap().0 - began;
+    assert_eq!(written.len(), NODES);
+    assert!(
+        last > Duration::from_secs(19) && last < Duration::from_secs(21),
+        "{last:?}"
+    );
+    let polls = polls.load(Ordering::Relaxed);
+    assert!(polls <= 8 * NODES, "{polls} looks at {NODES} nodes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
+    let cluster = Arc::new(cluster([], []));
+    let writer = FakeWriter::new(&cluster, Mood::Fails);
     let nudger = Nudger::new(cluster, writer, Rates::DEFAULT);
     nudger.followed.store(500, Ordering::Relaxed);
-    assert_eq!(nudger.take(Direction::Rise), None);
-    let wait = nudger.take(Direction::Rise).unwrap();
-    assert!(wait <= RISE_EVERY / 5, "{wait:?}");
-    let lowered = (0..1000)
-        .filter(|_| nudger.take(Direction::Lower).is_none())
-        .count();
-    assert!(lowered >= 500, "{lowered}");
+    let began = Instant::now();
+    for _ in 0..11 {
+        nudger.rising.turn(|| nudger.every(Line::Rising)).await.take();
+    }
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_millis(2_100),
+        "{took:?}"
+    );
+    for _ in 0..500 {
+        nudger.lowering.turn(|| nudger.every(Line::Lowering)).await.take();
+    }
+    assert_eq!(began.elapsed(), took, "a burst of a second's worth");
 }

@@ -11,6 +11,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::Nudge;
 use crate::{
     endpoint::Access,
     node::{Node, object::Object},
@@ -33,9 +34,22 @@ pub enum NudgeError {
     /// The API server refuses it, or cannot be reached.
     #[error("the API server did not take the write")]
     Api(#[source] Box<kube::Error>),
+    /// The Node has changed since the version that the write was bound to.
+    #[error("the Node has changed since")]
+    Overtaken,
     /// It takes too long.
     #[error("the API server takes longer than {WRITE_LIMIT:?}")]
     Slow,
+}
+
+impl From<kube::Error> for NudgeError {
+    fn from(error: kube::Error) -> Self {
+        if matches!(&error, kube::Error::Api(status) if status.code == 409) {
+            Self::Overtaken
+        } else {
+            Self::Api(Box::new(error))
+        }
+    }
 }
 
 /// Whoever can have a Node decided anew by a write of `nodes/status` that carries nothing.
@@ -47,7 +61,7 @@ pub trait Toucher: Send + Sync {
 /// Whoever can write the hint annotation of a Node through `nodes/status`.
 pub trait StatusWriter: Send + Sync {
     /// Writes the hint annotation; returns the Node's resource version after the write.
-    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>>;
+    fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>>;
 }
 
 /// The API server as writer.
@@ -69,7 +83,7 @@ impl ApiServer {
         let answer = timeout(WRITE_LIMIT, self.nodes.patch_status(node, &params, patch)).await;
         answer
             .map_err(|_elapsed| NudgeError::Slow)?
-            .map_err(|error| NudgeError::Api(Box::new(error)))
+            .map_err(NudgeError::from)
     }
 }
 
@@ -81,8 +95,12 @@ impl Toucher for ApiServer {
 }
 
 impl StatusWriter for ApiServer {
-    fn write_hint<'a>(&'a self, node: &'a str, note: &'a str) -> BoxFuture<'a, Result<u64, NudgeError>> {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {names::HINT: note}}}));
+    fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
+        let mut metadata = json!({"annotations": {names::HINT: nudge.note}});
+        if let (Some(version), Some(metadata)) = (nudge.version, metadata.as_object_mut()) {
+            metadata.insert("resourceVersion".to_owned(), version.to_string().into());
+        }
+        let patch = Patch::Merge(json!({"metadata": metadata}));
         Box::pin(async move {
             let object = self.patch(node, &patch).await?;
             Ok(object
@@ -90,5 +108,55 @@ impl StatusWriter for ApiServer {
                 .and_then(|version| version.parse().ok())
                 .unwrap_or_default())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use headroom_domain::resource::PerResource;
+    use http::{Request, Response, StatusCode};
+    use http_body_util::{BodyExt as _, Full};
+    use kube::client::Body;
+
+    use super::*;
+    use crate::node::nudge::Direction;
+
+    /// An API server that has version 7 of every Node, and answers with version 8.
+    async fn write(version: Option<u64>) -> Result<u64, NudgeError> {
+        let service = tower::service_fn(|request: Request<Body>| async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let patch: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(patch["metadata"]["annotations"][names::HINT], "the note");
+            let expects = patch["metadata"]["resourceVersion"].as_str();
+            let (code, answer) = if expects.is_none_or(|version| version == "7") {
+                (200, json!({"metadata": {"name": "n1", "resourceVersion": "8"}}))
+            } else {
+                (
+                    409,
+                    json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}),
+                )
+            };
+            let mut answer = Response::new(Full::from(answer.to_string()));
+            *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+            Ok::<_, Infallible>(answer)
+        });
+        let nudge = Nudge {
+            direction: Direction::Rise,
+            note: "the note".to_owned(),
+            expected: PerResource::default(),
+            version,
+        };
+        ApiServer::new(Client::new(service, "n"))
+            .write_hint("n1", &nudge)
+            .await
+    }
+
+    #[tokio::test]
+    async fn a_write_that_is_bound_to_a_version_is_taken_for_no_other() {
+        assert_eq!(write(None).await.unwrap(), 8);
+        assert_eq!(write(Some(7)).await.unwrap(), 8);
+        assert!(matches!(write(Some(6)).await, Err(NudgeError::Overtaken)));
     }
 }
