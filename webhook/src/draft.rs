@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+#[cfg(test)]
+pub(crate) use self::scan::take_passed;
 pub use self::{
-    scan::{MAX_DEPTH, ScanError},
+    scan::{MAX_DEPTH, MAX_OPENED, ScanError},
     stored::PutBackError,
     tree::Tree,
 };
@@ -167,6 +169,13 @@ impl<'a> Draft<'a> {
     /// The object as it came.
     pub(crate) fn object(&self) -> &Tree<'a> {
         &self.object
+    }
+
+    /// Where a step looked into something of the object, or of the stored one, that is too wide to be opened or read;
+    /// it saw nothing there, so what it made of that must not count.
+    pub(crate) fn too_wide(&self) -> Option<String> {
+        let stored = || Some(format!("the stored {}", self.old.as_ref()?.too_wide()?));
+        self.object.too_wide().or_else(stored)
     }
 
     /// The recorded writes.

@@ -6,7 +6,7 @@ use headroom_kit::log::{Chain, chain};
 use http::StatusCode;
 
 use crate::{
-    draft::{PutBackError, ScanError, WriteError},
+    draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
     policies::strategies::Conflict,
 };
 
@@ -56,6 +56,12 @@ pub enum StepError {
         field: String,
         /// What the parser found.
         source: serde_json::Error,
+    },
+    /// A part of the object is wider than anything that people or controllers write.
+    #[error("{field} holds more than {MAX_OPENED} values")]
+    TooWide {
+        /// The field, as a path from the outside in.
+        field: String,
     },
     /// A write that the object has no place for.
     #[error(transparent)]
@@ -124,6 +130,18 @@ pub enum AdmissionError {
         /// The accepted length.
         limit: usize,
     },
+    /// The body did not come in time.
+    #[error("the body did not come within {limit:?}")]
+    SlowBody {
+        /// The time there was for it.
+        limit: Duration,
+    },
+    /// The body gave way to others.
+    #[error("the body was given up for others: {limit} KiB of bodies are held at once")]
+    GivenUp {
+        /// What is held of all bodies of its size, in KiB.
+        limit: usize,
+    },
     /// The connection gave no whole body.
     #[error("the body cannot be read")]
     Body(#[source] Box<dyn Error + Send + Sync>),
@@ -140,6 +158,12 @@ pub enum AdmissionError {
         field: String,
         /// What the parser found.
         source: serde_json::Error,
+    },
+    /// A part of a review holds more than is opened or read.
+    #[error("{field} holds more than {MAX_OPENED} values")]
+    TooWide {
+        /// The field, as a path from the outside in.
+        field: String,
     },
     /// A review of a version that we do not speak.
     #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
@@ -197,7 +221,10 @@ impl AdmissionError {
                 (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed)
             }
             Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Failed),
-            Self::TooMany { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected),
+            Self::TooMany { .. } | Self::GivenUp { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected)
+            }
+            Self::SlowBody { .. } => (StatusCode::REQUEST_TIMEOUT, Outcome::Rejected),
             Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, Outcome::Rejected),
             Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, Outcome::Rejected),
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, Outcome::Rejected),
@@ -206,6 +233,7 @@ impl AdmissionError {
             | Self::NotText(_)
             | Self::NotJson(_)
             | Self::Field { .. }
+            | Self::TooWide { .. }
             | Self::Version { .. }
             | Self::NotAnObject { .. }
             | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
@@ -247,11 +275,14 @@ mod tests {
     #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, Outcome::Rejected)]
     #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, Outcome::Rejected)]
     #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, Outcome::Rejected)]
+    #[case::slow_body(AdmissionError::SlowBody { limit: Duration::from_secs(1) }, 408, Outcome::Rejected)]
+    #[case::given_up(AdmissionError::GivenUp { limit: 1 }, 503, Outcome::Rejected)]
     #[case::body(AdmissionError::Body("reset".into()), 400, Outcome::Rejected)]
     #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, Outcome::Rejected)]
     #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, Outcome::Rejected)]
     #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, Outcome::Rejected)]
     #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
+    #[case::too_wide(AdmissionError::TooWide { field: "request".to_owned() }, 400, Outcome::Rejected)]
     #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, Outcome::Rejected)]
     #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
     fn each_error_answers_what_the_table_says(

@@ -124,21 +124,16 @@ const OPENED: u32 = 4;
 pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
     let text = std::str::from_utf8(body).map_err(AdmissionError::NotText)?;
     let mut review = Tree::parse(text, OPENED).map_err(AdmissionError::NotJson)?;
-    let (api_version, kind): (String, String) =
-        (field(&review, &["apiVersion"])?, field(&review, &["kind"])?);
-    let version = [Version::V1, Version::V1beta1]
-        .into_iter()
-        .find(|version| version.name() == api_version);
-    let Some(version) = version.filter(|_| kind == KIND) else {
-        return Err(AdmissionError::Version {
-            kind: shortened(&kind),
-            api_version: shortened(&api_version),
-        });
-    };
-    if review.get(&["request"]).is_none_or(Tree::is_null) {
-        return Err(AdmissionError::Missing { field: "request" });
+    let head = head(&review);
+    if let Some(field) = review.too_wide() {
+        let field = if field.is_empty() {
+            "the review".to_owned()
+        } else {
+            field
+        };
+        return Err(AdmissionError::TooWide { field });
     }
-    let request = request(&review)?;
+    let (version, request) = head?;
     let mut objects = review.take("request");
     let mut object = |name| objects.as_mut().and_then(|request| request.take(name));
     let (object, old_object) = (object("object"), object("oldObject"));
@@ -163,6 +158,24 @@ pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
 }
 
 /// Everything of a review but the objects.
+fn head(review: &Tree<'_>) -> Result<(Version, Request), AdmissionError> {
+    let (api_version, kind): (String, String) = (field(review, &["apiVersion"])?, field(review, &["kind"])?);
+    let version = [Version::V1, Version::V1beta1]
+        .into_iter()
+        .find(|version| version.name() == api_version);
+    let Some(version) = version.filter(|_| kind == KIND) else {
+        return Err(AdmissionError::Version {
+            kind: shortened(&kind),
+            api_version: shortened(&api_version),
+        });
+    };
+    if review.get(&["request"]).is_none_or(Tree::is_null) {
+        return Err(AdmissionError::Missing { field: "request" });
+    }
+    Ok((version, request(review)?))
+}
+
+/// What the review is about.
 fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
     let text = |path: &[&str]| field::<String>(review, path);
     let operation = review
@@ -408,6 +421,34 @@ mod tests {
     fn a_body_of_brackets_is_a_client_error_and_no_stack_overflow(#[case] start: &str, #[case] times: usize) {
         let body = start.repeat(times) + &"[".repeat(100_000);
         assert_eq!(decode(body.as_bytes()).unwrap_err().answer().0, 400);
+    }
+
+    #[rstest]
+    #[case::members(
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"#,
+        r#""":0,"#,
+        r#""":0}}"#,
+        "request holds more than 16384 values"
+    )]
+    #[case::elements(
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"operation":"UPDATE","userInfo":{"groups":["#,
+        r#""a","#,
+        r#""a"]}}}"#,
+        "request.userInfo.groups holds more than 16384 values"
+    )]
+    #[case::whole("{", r#""":0,"#, r#""":0}"#, "the review holds more than 16384 values")]
+    fn what_is_too_wide_is_named(
+        #[case] start: &str,
+        #[case] one: &str,
+        #[case] end: &str,
+        #[case] reason: &str,
+    ) {
+        let body = format!("{start}{}{end}", one.repeat(20_000));
+        let error = decode(body.as_bytes()).unwrap_err();
+        assert_eq!(
+            (error.reason().to_string().as_str(), error.answer().0.as_u16()),
+            (reason, 400)
+        );
     }
 
     #[test]

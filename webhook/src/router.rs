@@ -2,6 +2,9 @@
 
 mod answer;
 mod audit;
+mod buffer;
+mod intake;
+mod lanes;
 
 use std::{
     error::Error,
@@ -17,14 +20,18 @@ use http::{
     header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE},
     request::Parts,
 };
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Body;
 use json_patch::Patch;
-use tokio::sync::Semaphore;
-use tracing::Instrument as _;
+use tokio::task::spawn_blocking;
+use tracing::{Instrument as _, Span};
 
-use self::answer::Judged;
 pub use self::answer::{Answer, Decision};
+use self::{
+    answer::Judged,
+    intake::{Intake, Received},
+    lanes::{Lanes, Turn},
+};
 use crate::{
     draft::{Draft, Notes},
     endpoint::{Ctx, Deadline, Endpoint, Kind, Nodes},
@@ -38,8 +45,10 @@ use crate::{
 pub struct Limits {
     /// Longest body, in bytes.
     pub body_bytes: usize,
-    /// Requests served at once; one more is turned away at once, so that nothing queues.
+    /// Reviews of one endpoint that are answered or wait for it with their bodies received; one more is turned away.
     pub concurrent: usize,
+    /// Memory for all bodies up to 1 MiB together, in KiB; longer ones have room for two of the longest besides.
+    pub buffered_kib: u32,
 }
 
 /// What a router is made of.
@@ -66,18 +75,21 @@ pub struct Router {
 
 struct Shared {
     options: Options,
-    permits: Semaphore,
+    intake: Intake,
+    lanes: Lanes,
 }
 
 /// Counts a request as in flight while it lives.
 struct InFlight(::metrics::Gauge);
 
 impl Default for Limits {
-    /// 3 MiB hold object and oldObject at the largest size that etcd takes; 256 bodies of it fit a replica.
+    /// 7 MiB hold object and oldObject at the largest size that the API server takes from a client, 3 MiB, with room
+    /// for what it adds to them; 32 MiB hold 400 heartbeats of usual size.
     fn default() -> Self {
         Self {
-            body_bytes: 3 << 20,
+            body_bytes: 7 << 20,
             concurrent: 256,
+            buffered_kib: 32 << 10,
         }
     }
 }
@@ -93,9 +105,14 @@ impl fmt::Debug for Router {
 impl Router {
     /// A router over these endpoints.
     pub fn new(options: Options) -> Self {
-        let permits = Semaphore::new(options.limits.concurrent);
+        let intake = Intake::new(&options.limits);
+        let lanes = Lanes::new(options.endpoints, &options.limits);
         Self {
-            shared: Arc::new(Shared { options, permits }),
+            shared: Arc::new(Shared {
+                options,
+                intake,
+                lanes,
+            }),
         }
     }
 
@@ -124,7 +141,7 @@ impl Router {
 }
 
 impl Shared {
-    async fn serve<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    async fn serve<B>(self: &Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body + Send,
         B::Data: Send,
@@ -176,32 +193,41 @@ impl Shared {
             })
     }
 
-    async fn reply<B>(&self, endpoint: &Endpoint, parts: &Parts, body: B, started: Instant) -> Answer
+    async fn reply<B>(
+        self: &Arc<Self>,
+        endpoint: &'static Endpoint,
+        parts: &Parts,
+        body: B,
+        started: Instant,
+    ) -> Answer
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Ok(_permit) = self.permits.try_acquire() else {
-            return AdmissionError::TooMany {
-                limit: self.options.limits.concurrent,
-            }
-            .into();
-        };
         let deadline = Deadline::of(endpoint, parts.uri.query(), started);
-        match self.receive(parts, body, deadline).await {
-            Ok(body) => self.answer(endpoint, &body, deadline),
+        match self.admit(endpoint, parts, body, deadline).await {
+            Ok((received, turn)) if turn.is_large => {
+                self.answer_apart(endpoint, received, turn, deadline).await
+            }
+            Ok((received, _turn)) => self.answer(endpoint, received.bytes(), deadline),
             Err(error) => error.into(),
         }
     }
 
-    /// The body of a request that looks like a review.
-    async fn receive<B>(&self, parts: &Parts, body: B, deadline: Deadline) -> Result<Bytes, AdmissionError>
+    /// Receives the body of a request that looks like a review, and waits for its turn.
+    async fn admit<B>(
+        &self,
+        endpoint: &'static Endpoint,
+        parts: &Parts,
+        body: B,
+        deadline: Deadline,
+    ) -> Result<(Received, Turn), AdmissionError>
     where
         B: Body + Send,
+        B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let limit = self.options.limits.body_bytes;
         if parts.method != Method::POST {
             return Err(AdmissionError::Method {
                 method: parts.method.clone(),
@@ -212,16 +238,29 @@ impl Shared {
             .headers
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse().ok());
-        if announced.is_some_and(|length: usize| length > limit) {
-            return Err(AdmissionError::TooLarge { limit });
-        }
-        let collected = tokio::time::timeout_at(deadline.at().into(), Limited::new(body, limit).collect());
-        match collected.await {
-            Err(_elapsed) => Err(deadline.error()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(AdmissionError::TooLarge { limit }),
-            Ok(Err(error)) => Err(AdmissionError::Body(error)),
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-        }
+        let received = self.intake.receive(body, announced, deadline).await?;
+        let turn = self
+            .lanes
+            .turn(endpoint, received.bytes().len(), deadline)
+            .await?;
+        Ok((received, turn))
+    }
+
+    /// Answers where it keeps nobody waiting. Body and permits stay until it is done, also when nobody waits any more.
+    async fn answer_apart(
+        self: &Arc<Self>,
+        endpoint: &'static Endpoint,
+        received: Received,
+        turn: Turn,
+        deadline: Deadline,
+    ) -> Answer {
+        let (shared, span) = (Arc::clone(self), Span::current());
+        let answered = spawn_blocking(move || {
+            let _turn = turn;
+            span.in_scope(|| shared.answer(endpoint, received.bytes(), deadline))
+        });
+        let answered = answered.await;
+        answered.unwrap_or_else(|_panic| AdmissionError::Panicked { step: "answer" }.into())
     }
 
     fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {

@@ -24,6 +24,9 @@ impl fmt::Display for Cents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u64);
 
+/// The longest annotation that is read, in bytes: parsing takes many times the memory of the text.
+const LONGEST: usize = 16 << 10;
+
 /// Why a ratio cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RatioError {
@@ -32,6 +35,12 @@ pub enum RatioError {
     NotAnObject {
         /// What the parser found.
         detail: String,
+    },
+    /// Longer than anything that is read.
+    #[error("is {bytes} bytes long, more than {LONGEST}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
     },
     /// A member is not a JSON number.
     #[error("{resource}: {value} is not a number")]
@@ -156,6 +165,9 @@ impl fmt::Display for Ratio {
 /// # Errors
 /// See [`RatioError`].
 pub fn parse_annotation(text: &str) -> Result<PerResource<Option<Ratio>>, RatioError> {
+    if text.len() > LONGEST {
+        return Err(RatioError::TooLong { bytes: text.len() });
+    }
     let members: Option<BTreeMap<String, &serde_json::value::RawValue>> = serde_json::from_str(text)
         .map_err(|error| RatioError::NotAnObject {
             detail: error.to_string(),
@@ -251,6 +263,16 @@ mod tests {
             Some(Ratio(1_333_333_333))
         );
         assert_eq!(Ratio::parse("-0.0"), Some(Ratio(0)));
+    }
+
+    #[test]
+    fn an_annotation_that_is_too_long_is_not_parsed() {
+        let long = format!("{{\"cpu\":2{}}}", " ".repeat(LONGEST));
+        let error = parse_annotation(&long).unwrap_err();
+        assert_eq!(error.to_string(), "is 16393 bytes long, more than 16384");
+        assert!(parse_annotation(&long[..LONGEST]).is_err());
+        let short = format!("{{\"cpu\":2{}}}", " ".repeat(LONGEST - 9));
+        assert_eq!(parse_annotation(&short).unwrap().cpu, Ratio::parse("2"));
     }
 
     #[test]

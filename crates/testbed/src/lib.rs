@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod folder;
 pub mod hint_server;
 pub mod logs;
+pub mod pathological;
 pub mod ping_pong;
 pub mod policies;
 pub mod programs;

@@ -2,26 +2,42 @@
 
 use std::{borrow::Cow, cell::OnceCell, fmt};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
 use super::{
     Fields,
-    scan::{self, ScanError},
+    scan::{self, MAX_OPENED, ScanError},
 };
 
 /// A JSON value. Reading it never changes it; writes go to a [`Draft`](super::Draft) on top of it.
 pub struct Tree<'a> {
     /// The value as it came: valid JSON without space around it.
     pub(super) text: &'a str,
-    /// The members, once somebody looked; `None` inside if the value is not an object.
-    pub(super) members: OnceCell<Option<Members<'a>>>,
-    /// The elements, once somebody looked; empty if the value is not an array.
-    pub(super) elements: OnceCell<Box<[Self]>>,
+    /// What is inside, once somebody looked; stays empty where nothing can be. In a box, because most values are never
+    /// looked into.
+    pub(super) inside: OnceCell<Box<Inside<'a>>>,
+}
+
+/// What is inside of an object or an array.
+pub(super) enum Inside<'a> {
+    /// Of an object.
+    Members(Members<'a>),
+    /// Of an array.
+    Elements(Vec<Tree<'a>>),
+    /// More than [`MAX_OPENED`]. Whoever looks sees nothing, so what is made of that must not count:
+    /// [`Tree::too_wide`] finds it.
+    TooWide,
 }
 
 /// Up to so many members are looked through for a name; it costs less than putting them in order.
 const FEW: usize = 32;
+
+/// Room for the members that many objects have, so that their list seldom moves; made with the first.
+const USUAL_MEMBERS: usize = 8;
+
+/// The longest reason that the parser gives; it repeats values that a client may have made as long as a request.
+const LONGEST_REASON: usize = 256;
 
 /// Members in the order of the text. Where a name repeats, the last one counts, as in the API server.
 #[derive(Default)]
@@ -29,7 +45,7 @@ pub(super) struct Members<'a> {
     list: Vec<Member<'a>>,
     /// Positions in the list by name, equal names in the order of the text; made for wide objects only, which a client
     /// can make as wide as a request may be.
-    order: OnceCell<Vec<usize>>,
+    order: OnceCell<Box<[u32]>>,
 }
 
 /// A name and its value.
@@ -47,8 +63,32 @@ impl<'a> Tree<'a> {
 
     /// The elements of an array; nothing for other values.
     pub fn elements(&self) -> &[Self] {
-        let open = || scan::elements(self.text).unwrap_or_default().into();
-        self.elements.get_or_init(open)
+        match self.inside() {
+            Some(Inside::Elements(elements)) => elements,
+            Some(Inside::Members(_) | Inside::TooWide) | None => &[],
+        }
+    }
+
+    /// Where somebody looked into a value, or tried to read one, that is too wide to be opened or read at once: the
+    /// path, shortened. There, everything seemed to be absent.
+    pub fn too_wide(&self) -> Option<String> {
+        let below = |name: &str, tree: &Self| {
+            let below = tree.too_wide()?;
+            let name: String = name.chars().take(80).collect();
+            Some(if below.is_empty() {
+                name
+            } else {
+                format!("{name}.{below}")
+            })
+        };
+        match self.inside.get()?.as_ref() {
+            Inside::TooWide => Some(String::new()),
+            Inside::Members(members) => members.list.iter().find_map(|(name, tree)| below(name, tree)),
+            Inside::Elements(elements) => {
+                let mut elements = elements.iter().enumerate();
+                elements.find_map(|(at, tree)| below(&at.to_string(), tree))
+            }
+        }
     }
 
     /// The value at `path`, one member name for each step; the value itself for an empty path.
@@ -58,8 +98,11 @@ impl<'a> Tree<'a> {
 
     /// Takes a member out of an object; `null` is nothing.
     pub fn take(&mut self, name: &str) -> Option<Self> {
-        self.members();
-        let tree = self.members.get_mut()?.as_mut()?.take(name)?;
+        self.inside();
+        let Inside::Members(members) = self.inside.get_mut()?.as_mut() else {
+            return None;
+        };
+        let tree = members.take(name)?;
         (!tree.is_null()).then_some(tree)
     }
 
@@ -86,9 +129,10 @@ impl<'a> Tree<'a> {
     /// The value, parsed whole.
     ///
     /// # Errors
-    /// If it holds a number that no float can represent, or an escape that stands for no character.
+    /// If it holds a number that no float can represent, or an escape that stands for no character, or more than
+    /// [`MAX_OPENED`] values.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_str(self.text)
+        self.parsed()
     }
 
     fn member(&self, name: &str) -> Option<&Self> {
@@ -96,26 +140,59 @@ impl<'a> Tree<'a> {
     }
 
     /// The members, opened if nobody looked before; nothing for other values than objects.
-    pub(super) fn members(&self) -> Option<&Members<'a>> {
-        let open = || scan::document(self.text, 1).ok()?.members.into_inner().flatten();
-        self.members
-            .get_or_init(|| if self.is_object() { open() } else { None })
-            .as_ref()
-    }
-}
-
-impl<'a> Members<'a> {
-    /// None yet, with room for so many.
-    pub(super) fn with_capacity(members: usize) -> Self {
-        Self {
-            list: Vec::with_capacity(members),
-            order: OnceCell::new(),
+    fn members(&self) -> Option<&Members<'a>> {
+        match self.inside()? {
+            Inside::Members(members) => Some(members),
+            Inside::Elements(_) | Inside::TooWide => None,
         }
     }
 
+    /// The members that are open already.
+    pub(super) fn opened(&self) -> &[Member<'a>] {
+        match self.inside.get().map(Box::as_ref) {
+            Some(Inside::Members(members)) => members.list(),
+            Some(Inside::Elements(_) | Inside::TooWide) | None => &[],
+        }
+    }
+
+    fn inside(&self) -> Option<&Inside<'a>> {
+        if !self.text.starts_with(['{', '[']) {
+            return None;
+        }
+        Some(self.inside.get_or_init(|| Box::new(scan::inside(self.text))))
+    }
+
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        if scan::is_wide(self.text) {
+            // Whoever goes on without the value is found out by this; who opened it before has seen it.
+            self.inside.get_or_init(|| Box::new(Inside::TooWide));
+            return Err(serde_json::Error::custom(format_args!(
+                "more than {MAX_OPENED} values"
+            )));
+        }
+        scan::passed(self.text.len());
+        serde_json::from_str(self.text).map_err(shortened)
+    }
+}
+
+/// The error in not too many words.
+fn shortened(error: serde_json::Error) -> serde_json::Error {
+    let text = error.to_string();
+    if text.len() <= LONGEST_REASON {
+        return error;
+    }
+    let start: String = text.chars().take(LONGEST_REASON / 4).collect();
+    let (line, column) = (error.line(), error.column());
+    serde_json::Error::custom(format_args!("{start}... at line {line} column {column}"))
+}
+
+impl<'a> Members<'a> {
     /// Adds what comes next in the text.
     pub(super) fn push(&mut self, member: Member<'a>) {
         self.order.take();
+        if self.list.is_empty() {
+            self.list.reserve(USUAL_MEMBERS);
+        }
         self.list.push(member);
     }
 
@@ -139,22 +216,21 @@ impl<'a> Members<'a> {
         if self.list.len() <= FEW {
             return self.list.iter().rposition(|(own, _)| own == name);
         }
-        let own = |position: &usize| self.list.get(*position).map(|(own, _)| own.as_ref());
+        let own = |position: &u32| self.list.get(*position as usize).map(|(own, _)| own.as_ref());
         let order = self.order.get_or_init(|| {
-            let mut order: Vec<usize> = (0..self.list.len()).collect();
+            let mut order: Box<[u32]> = (0..).take(self.list.len()).collect();
             order.sort_by_key(own);
             order
         });
         let end = order.partition_point(|position| own(position) <= Some(name));
         let last = order.get(end.checked_sub(1)?)?;
-        (own(last) == Some(name)).then_some(*last)
+        (own(last) == Some(name)).then_some(*last as usize)
     }
 }
 
 impl Fields for Tree<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
-        self.get(path)
-            .map_or(Ok(None), |tree| serde_json::from_str(tree.text))
+        self.get(path).map_or(Ok(None), Tree::parsed)
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {
@@ -175,125 +251,4 @@ impl fmt::Debug for Tree<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn tree(text: &str) -> Tree<'_> {
-        Tree::parse(text, 2).unwrap()
-    }
-
-    #[test]
-    fn a_value_is_found_by_its_path_on_every_level() {
-        let node =
-            tree(r#"{"metadata":{"annotations":{"a/b":"1","c\u0041":{"x":[1,{"y":2}]}}},"status":null}"#);
-        assert_eq!(
-            node.read(&["metadata", "annotations", "a/b"]).unwrap(),
-            Some("1".to_owned())
-        );
-        let inner = node.get(&["metadata", "annotations", "cA", "x"]).unwrap();
-        assert_eq!(inner.to_value().unwrap(), json!([1, {"y": 2}]));
-        assert!(node.get(&["metadata", "annotations", "a/b", "deeper"]).is_none());
-        assert!(node.get(&["metadata", "labels"]).is_none());
-        assert!(node.get(&["status"]).unwrap().is_null());
-        assert_eq!(node.names(&["metadata", "annotations"]), ["a/b", "cA"]);
-    }
-
-    #[test]
-    fn the_elements_of_an_array_are_found_in_order() {
-        let array = tree(r#"[ {"a":[1]} , "x", null,[],{} ]"#);
-        let values: Vec<Value> = array
-            .elements()
-            .iter()
-            .map(|tree| tree.to_value().unwrap())
-            .collect();
-        assert_eq!(json!(values), json!([{"a": [1]}, "x", null, [], {}]));
-        assert_eq!(array.elements()[0].names(&[]), ["a"]);
-        for text in ["[]", "{}", "7", "\"[1]\""] {
-            assert_eq!(tree(text).elements().len(), 0, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_last_of_two_equal_members_counts() {
-        let mut node = tree(r#"{"a":{"b":1,"b":{"c":1,"\u0063":2}},"x":0,"x":{"y":3}}"#);
-        assert_eq!(node.read(&["a", "b", "c"]).unwrap(), Some(2));
-        assert_eq!(node.read(&["x", "y"]).unwrap(), Some(3));
-        assert_eq!(
-            node.to_value().unwrap(),
-            json!({"a": {"b": {"c": 2}}, "x": {"y": 3}})
-        );
-        assert_eq!(node.take("x").unwrap().to_value().unwrap(), json!({"y": 3}));
-        let mut node = tree(r#"{"a":0,"b":1,"b":2}"#);
-        assert!(node.take("a").is_some() && node.take("c").is_none());
-        assert_eq!(node.take("b").unwrap().to_value().unwrap(), json!(2));
-    }
-
-    #[test]
-    fn a_wide_object_is_read_and_taken_from_as_a_narrow_one() {
-        let members = (0..50_000).chain([7, 7]).enumerate();
-        let members: Vec<String> = members.map(|(at, name)| format!("\"n{name}\":{at}")).collect();
-        let text = format!("{{{}}}", members.join(","));
-        let mut wide = tree(&text);
-        // Takes minutes if each of them is looked for among all.
-        for name in wide.names(&[]) {
-            let at: usize = wide.read(&[name]).unwrap().unwrap();
-            assert_eq!(format!("n{}", if at < 50_000 { at } else { 7 }), name);
-        }
-        assert!(wide.get(&["n"]).is_none() && wide.get(&["n50000"]).is_none() && wide.get(&["o"]).is_none());
-        for last in [50_001, 50_000, 7] {
-            assert_eq!(wide.take("n7").unwrap().to_value().unwrap(), json!(last));
-        }
-        assert!(wide.take("n7").is_none());
-        assert_eq!(wide.read(&["n49999"]).unwrap(), Some(49_999));
-    }
-
-    #[test]
-    fn a_value_of_another_shape_is_an_error_and_not_absent() {
-        let node = tree(r#"{"a":{"b":7,"c":1e999}}"#);
-        assert!(node.read::<String>(&["a", "b"]).is_err());
-        assert!(node.get(&["a", "c"]).unwrap().to_value().is_err());
-    }
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let scalar = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            ".{0,6}".prop_map(Value::from),
-        ];
-        scalar.prop_recursive(4, 40, 5, |inner| {
-            prop_oneof![
-                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                proptest::collection::hash_map(".{0,3}", inner, 0..5)
-                    .prop_map(|members| Value::Object(members.into_iter().collect())),
-            ]
-        })
-    }
-
-    /// Every object in `tree` has the members of `value`, all the way down.
-    fn agrees(tree: &Tree<'_>, value: &Value) -> bool {
-        let members = value.as_object().into_iter().flatten();
-        let all = members
-            .into_iter()
-            .all(|(name, inner)| tree.get(&[name]).is_some_and(|tree| agrees(tree, inner)));
-        all && tree.to_value().unwrap() == *value
-    }
-
-    proptest! {
-        #[test]
-        fn a_tree_is_the_value_it_was_read_from(value in any_json(), levels in 0_u32..5, is_pretty in any::<bool>()) {
-            let text = if is_pretty { format!("{value:#}") } else { value.to_string() };
-            prop_assert!(agrees(&Tree::parse(&text, levels).unwrap(), &value));
-        }
-
-        #[test]
-        fn twins_change_nothing(value in any_json(), other in any_json(), levels in 0_u32..5) {
-            let pair = json!({"a": &value, "b": &value, "c": &other, "d": &value});
-            let text = pair.to_string();
-            prop_assert!(agrees(&Tree::parse(&text, levels).unwrap(), &pair));
-        }
-    }
-}
+mod tests;

@@ -28,6 +28,20 @@ impl Deadline {
         Self::after(start, asked.min(endpoint.timeout) * 9 / 10)
     }
 
+    /// Until when the body must have come, of a request with this deadline: two thirds of the time, so that there is
+    /// some left to answer it.
+    pub(crate) fn of_body(&self) -> Self {
+        Self {
+            at: self.at.checked_sub(self.limit / 3).unwrap_or(self.at),
+            limit: self.limit * 2 / 3,
+        }
+    }
+
+    /// The time there was until then.
+    pub(crate) const fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// The point in time.
     pub fn at(&self) -> Instant {
         self.at

@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop};
-use crate::{draft::Draft, error::AdmissionError, metrics};
+use crate::{
+    draft::Draft,
+    error::{AdmissionError, StepError},
+    metrics,
+};
 
 /// What the steps of an endpoint came to, if no rule said no.
 #[derive(Debug, Default)]
@@ -69,11 +73,16 @@ impl Step {
     fn attempt(&self, ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), AdmissionError> {
         let step = self.name;
         // The draft of a step that panicked is rolled back or dropped, so nobody sees it half written.
-        catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)))
-            .map_err(|_payload| AdmissionError::Panicked { step })?
-            .map_err(|stop| match stop {
-                Stop::Denied(denial) => AdmissionError::Denied(denial),
-                Stop::Failed(source) => AdmissionError::Step { step, source },
-            })
+        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)))
+            .map_err(|_payload| AdmissionError::Panicked { step })?;
+        // Neither a yes nor a no counts that was made of what seemed to be absent.
+        let result = match draft.too_wide() {
+            Some(field) => Err(Stop::Failed(StepError::TooWide { field })),
+            None => result,
+        };
+        result.map_err(|stop| match stop {
+            Stop::Denied(denial) => AdmissionError::Denied(denial),
+            Stop::Failed(source) => AdmissionError::Step { step, source },
+        })
     }
 }

@@ -35,6 +35,18 @@ pub(super) fn annotation(fields: &impl Fields, key: &str) -> Option<String> {
     fields.read(&annotation_path(key)).ok().flatten()
 }
 
+/// The longest text of an annotation that is parsed, in bytes; what we write is far shorter.
+pub(super) const LONGEST_PARSED: usize = 8 << 10;
+
+/// An annotation to be parsed, which can take many times the memory of its text: a longer one is cut, so nothing is
+/// left that can be read, or the same with less space behind it.
+fn parsable(fields: &impl Fields, key: &str) -> Option<String> {
+    let mut text = annotation(fields, key)?;
+    text.truncate(text.floor_char_boundary(LONGEST_PARSED));
+    text.shrink_to_fit();
+    Some(text)
+}
+
 /// The Node's UID, empty if it has none yet.
 pub(super) fn uid(fields: &impl Fields) -> String {
     fields
@@ -75,12 +87,12 @@ pub(super) fn state(fields: &impl Fields) -> State {
         capacity: quantities("capacity"),
         ready_heartbeat: ready_heartbeat(fields),
         annotations: Annotations {
-            ratio: annotation(fields, names::RATIO),
-            raw: annotation(fields, names::RAW_ALLOCATABLE),
-            marker: annotation(fields, names::MARKER),
-            hint: annotation(fields, names::HINT),
-            static_ratio: annotation(fields, names::STATIC_RATIO),
-            kubelet_raw: annotation(fields, names::KUBELET_RAW),
+            ratio: parsable(fields, names::RATIO),
+            raw: parsable(fields, names::RAW_ALLOCATABLE),
+            marker: parsable(fields, names::MARKER),
+            hint: parsable(fields, names::HINT),
+            static_ratio: parsable(fields, names::STATIC_RATIO),
+            kubelet_raw: parsable(fields, names::KUBELET_RAW),
         },
     }
 }
@@ -95,7 +107,7 @@ pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<P
 pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
     let policy = configured_policy(ctx, fields)?;
     Some(
-        match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
+        match parsable(fields, names::MODE).map(|text| text.parse::<Mode>()) {
             None => (policy, None),
             Some(Ok(mode)) => (Policy { mode, ..policy }, None),
             Some(Err(error)) => (policy, Some(error)),

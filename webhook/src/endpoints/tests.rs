@@ -7,6 +7,7 @@
 mod interleavings;
 mod node_labels;
 mod node_status;
+mod pathological;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

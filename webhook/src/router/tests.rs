@@ -8,7 +8,7 @@ use headroom_domain::{
     resource::PerResource,
 };
 use headroom_kit::gate::Gate;
-use http_body_util::{Full, StreamBody};
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::TokioIo;
 use rstest::rstest;
@@ -375,16 +375,9 @@ async fn a_connection_that_breaks_is_a_client_error() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_in_time_fails_the_call() {
-    let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
-    let request = Request::post("/strict?timeout=20ms")
-        .header(CONTENT_TYPE, "application/json")
-        .body(never)
-        .unwrap();
-    assert_eq!(
-        ask(router(Limits::default()), request).await,
-        (503, "no answer within 18ms\n".to_owned())
-    );
+async fn a_body_that_does_not_come_in_time_is_not_waited_for() {
+    let answer = ask(router(Limits::default()), withheld("/strict?timeout=30ms")).await;
+    assert_eq!(answer, (408, "the body did not come within 18ms\n".to_owned()));
 }
 
 #[test]
@@ -397,26 +390,60 @@ fn a_deadline_that_has_passed_fails_the_call() {
     );
 }
 
+/// A request whose body never comes.
+fn withheld(path: &str) -> Request<impl Body<Data = Bytes, Error = Infallible> + Send + 'static> {
+    let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
+    Request::post(path)
+        .header(CONTENT_TYPE, "application/json")
+        .header(CONTENT_LENGTH, "80000")
+        .body(never)
+        .unwrap()
+}
+
 #[tokio::test]
-async fn one_request_more_than_allowed_is_turned_away_at_once() {
+async fn who_withholds_a_body_keeps_nobody_out() {
     let router = router(Limits {
         concurrent: 1,
         ..Limits::default()
     });
-    let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
-    let slow = Request::post("/strict")
-        .header(CONTENT_TYPE, "application/json")
-        .body(never)
-        .unwrap();
-    let mut slow = Box::pin(router.respond(slow));
-    assert!(futures::poll!(&mut slow).is_pending());
+    let mut waiting: Vec<_> = (0..2_000)
+        .map(|_| Box::pin(router.respond(withheld("/strict"))))
+        .collect();
+    for one in &mut waiting {
+        assert!(futures::poll!(one).is_pending());
+    }
+    let answer = ask(router.clone(), post("/strict", question("a").to_string())).await;
+    assert_eq!(answer.0, 200, "{}", answer.1);
+}
+
+#[tokio::test]
+async fn one_review_more_than_may_wait_is_turned_away_at_once() {
+    let router = router(Limits {
+        concurrent: 1,
+        ..Limits::default()
+    });
+    let held = router.shared.lanes.hold("/strict");
+    let mut waits = Box::pin(ask(router.clone(), post("/strict", question("a").to_string())));
+    assert!(futures::poll!(&mut waits).is_pending());
     let answer = ask(router.clone(), post("/strict", question("a").to_string())).await;
     assert_eq!(answer, (503, "more than 1 requests at once\n".to_owned()));
-    drop(slow);
-    assert_eq!(
-        ask(router, post("/strict", question("a").to_string())).await.0,
-        200
-    );
+    drop(held);
+    assert_eq!(waits.await.0, 200);
+    let answer = ask(router, post("/strict", question("a").to_string())).await;
+    assert_eq!(answer.0, 200);
+}
+
+#[tokio::test]
+async fn no_endpoint_waits_for_another_and_nothing_for_a_long_review() {
+    let router = router(Limits::default());
+    let _held = router.shared.lanes.hold("/strict");
+    let other = ask(router.clone(), post("/lenient", question("a").to_string())).await;
+    assert_eq!(other.0, 200, "{}", other.1);
+    let long = question("a").to_string() + &" ".repeat(intake::SMALL_BYTES);
+    let long = ask(router.clone(), post("/strict", long)).await;
+    assert_eq!(long.0, 200, "{}", long.1);
+    let late = ask(router, post("/strict?timeout=20ms", question("a").to_string())).await;
+    assert_eq!(late, (503, "no answer within 18ms\n".to_owned()));
 }
 
 #[tokio::test]

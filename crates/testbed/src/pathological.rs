@@ -1,0 +1,326 @@
+//! Reviews that are made to take as much memory and time as a body of their length can.
+
+/// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
+/// number.
+#[derive(Debug)]
+pub struct Shape {
+    /// What it is.
+    pub name: &'static str,
+    /// In turns a text that is there once and a unit that is repeated.
+    parts: Vec<String>,
+}
+
+/// A review of `nodes`, up to its objects.
+const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"UPDATE","resource":{"group":"","version":"v1","resource":"nodes"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
+/// The stored Node: an amplified one, so that all that is compared is compared.
+const OLD: &str = r#""oldObject":{META,"status":{AMOUNTS,"conditions":[READY]}},"#;
+const META: &str = r#""metadata":{"name":"n1","uid":"u1","annotations":{MARKER}}"#;
+const MARKER: &str = r#""headroom.sh/amplified-allocatable":"{\"cpu\":\"6\",\"from\":{\"cpu\":{\"capacity\":\"4\",\"raw\":\"4\"}},\"uid\":\"u1\"}","node.koordinator.sh/resource-amplification-ratio":"{\"cpu\":1.5}""#;
+const AMOUNTS: &str = r#""capacity":{"cpu":"4"},"allocatable":{"cpu":"6"}"#;
+const READY: &str = r#"{"type":"Ready","status":"True","lastHeartbeatTime":"2026-11-20T10:00:00Z"}"#;
+
+/// Name, and texts and units in turns.
+type Row = (&'static str, &'static [&'static str]);
+
+const ROWS: &[Row] = &[
+    (
+        "empty objects without a head",
+        &[r#"{"request":{"object":{"#, r#""":{},"#, r#""":{}}}}"#],
+    ),
+    ("an array for a review", &["[", "{},", "{}]"]),
+    (
+        "empty objects in the object",
+        &[r#"HEAD OLD"object":{"#, r#""":{},"#, r#""":{}}}}"#],
+    ),
+    (
+        "empty objects in metadata",
+        &[r#"HEAD OLD"object":{"metadata":{"#, r#""":{},"#, r#""":{}}}}}"#],
+    ),
+    (
+        "small objects in metadata",
+        &[
+            r#"HEAD OLD"object":{META,"metadata":{"#,
+            r#""%":{"":0},"#,
+            r#""":{}}}}}"#,
+        ],
+    ),
+    (
+        "empty arrays in spec",
+        &[r#"HEAD OLD"object":{META,"spec":{"#, r#""":[],"#, r#""":[]}}}}"#],
+    ),
+    (
+        "empty names in annotations",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"annotations":{"#,
+            r#""":"","#,
+            r#""":""}}}}}"#,
+        ],
+    ),
+    (
+        "equal names in annotations",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"annotations":{"#,
+            r#""a":"b","#,
+            r#""a":"b"}}}}}"#,
+        ],
+    ),
+    (
+        "escaped names in annotations",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"annotations":{"#,
+            r#""\u0041\n":"\u0041","#,
+            r#""a":"b"}}}}}"#,
+        ],
+    ),
+    (
+        "our annotations",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"name":"n1","uid":"u1","annotations":{"#,
+            r#""headroom.sh/%":"","#,
+            r#""a":"b"}}}}}"#,
+        ],
+    ),
+    (
+        "many labels",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"labels":{"#,
+            r#""%":"","#,
+            r#""a":"b"}}}}}"#,
+        ],
+    ),
+    (
+        "numbers in labels",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"labels":{"#,
+            r#""a":0,"#,
+            r#""a":0}}}}}"#,
+        ],
+    ),
+    (
+        "empty conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            "{},",
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "small conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            r#"{"":0},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "ready conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            r#"{"type":"Ready"},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "arrays for conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            "[],",
+            "[]]}}}}",
+        ],
+    ),
+    (
+        "numbers for conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            "0,",
+            "0]}}}}",
+        ],
+    ),
+    (
+        "short texts for conditions",
+        &[
+            r#"HEAD OLD"object":{META,"status":{AMOUNTS,"conditions":["#,
+            r#""a","#,
+            "0]}}}}",
+        ],
+    ),
+    (
+        "wide conditions in both",
+        &[
+            r#"HEAD"oldObject":{META,"status":{AMOUNTS,"conditions":[READY,{"#,
+            r#""%":0,"#,
+            r#""":1}]}},"object":{META,"status":{AMOUNTS,"conditions":[READY,{"#,
+            r#""%":0,"#,
+            r#""":0}]}}}}"#,
+        ],
+    ),
+    (
+        "long messages in both",
+        &[
+            r#"HEAD"oldObject":{META,"status":{AMOUNTS,"conditions":[READY,{"message":""#,
+            r"\u0001",
+            r#""}]}},"object":{META,"status":{AMOUNTS,"conditions":[READY,{"message":""#,
+            r"\u0001",
+            r#""}]}}}}"#,
+        ],
+    ),
+    (
+        "small objects that differ",
+        &[
+            r#"HEAD"oldObject":{META,"status":{AMOUNTS,"conditions":[READY],"x":["#,
+            r#"{"":0},"#,
+            r#"1]}},"object":{META,"status":{AMOUNTS,"conditions":[READY],"x":["#,
+            r#"{"":0},"#,
+            "2]}}}}",
+        ],
+    ),
+    (
+        "many members that differ",
+        &[
+            r#"HEAD"oldObject":{META,"status":{AMOUNTS,"conditions":[READY],"#,
+            r#""%":[{"":0},{"":1}],"#,
+            r#""x":1}},"object":{META,"status":{AMOUNTS,"conditions":[READY],"#,
+            r#""%":[{"":0},{"":2}],"#,
+            r#""x":2}}}}"#,
+        ],
+    ),
+    ("brackets", &["", "[", ""]),
+    ("braces", &["", r#"{"a":"#, ""]),
+    (
+        "brackets in brackets",
+        &[
+            r#"HEAD OLD"object":{META,"status":{"x":["#,
+            "[[[[[[[[[[[[]]]]]]]]]]]],",
+            "0]}}}}",
+        ],
+    ),
+    (
+        "a marker of objects",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"uid":"u1","annotations":{"headroom.sh/amplified-allocatable":"{\"x\":["#,
+            r#"{\"\":0},"#,
+            r#"0]}"}},"status":{AMOUNTS}}}}"#,
+        ],
+    ),
+    (
+        "a stored marker of objects",
+        &[
+            r#"HEAD"object":{META,"status":{AMOUNTS}},"oldObject":{"metadata":{"uid":"u1","annotations":{"headroom.sh/amplified-allocatable":"{\"x\":["#,
+            r#"{\"\":0},"#,
+            r#"0]}"}},"status":{AMOUNTS}}}}"#,
+        ],
+    ),
+    (
+        "a hint of objects",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"uid":"u1","annotations":{"headroom.sh/hint":"["#,
+            r#"{\"\":0},"#,
+            r#"0]"}}}}}"#,
+        ],
+    ),
+    (
+        "a ratio of many resources",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"uid":"u1","annotations":{"node.koordinator.sh/resource-amplification-ratio":"{"#,
+            r#"\"%\":1,"#,
+            r#"\"cpu\":1}"}}}}}"#,
+        ],
+    ),
+    (
+        "a ratio that is one text",
+        &[
+            r#"HEAD OLD"object":{"metadata":{"uid":"u1","annotations":{"node.koordinator.sh/resource-amplification-ratio":"\""#,
+            "x",
+            r#"\""}}}}}"#,
+        ],
+    ),
+    (
+        "a mode that does not exist",
+        &[
+            r#"HEAD OLD"object":{META,"metadata":{"uid":"u1","annotations":{"headroom.sh/mode":""#,
+            "x",
+            r#""}}}}}"#,
+        ],
+    ),
+    (
+        "many groups",
+        &[
+            r#"HEAD"userInfo":{"groups":["#,
+            r#""a","#,
+            r#""a"]},"object":{},"oldObject":{}}}"#,
+        ],
+    ),
+    (
+        "a long operation",
+        &[r#"HEAD"operation":""#, "A", r#"","object":{},"oldObject":{}}}"#],
+    ),
+    (
+        "a long uid",
+        &[r#"HEAD OLD"uid":""#, "u", r#"","object":{META}}}"#],
+    ),
+    (
+        "a long name",
+        &[r#"HEAD OLD"name":""#, "n", r#"","object":{META}}}"#],
+    ),
+    (
+        "a text for a switch",
+        &[r#"HEAD OLD"dryRun":""#, "x", r#"","object":{META}}}"#],
+    ),
+    ("space", &["HEAD OLD", " ", r#""object":{META}}}"#]),
+    ("a long version", &[r#"{"apiVersion":""#, "v", r#""}"#]),
+];
+
+/// All shapes, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
+pub fn shapes(sub_resource: &str, user: &str) -> Vec<Shape> {
+    let whole = |part: &&str| {
+        [
+            ("HEAD", HEAD),
+            ("OLD", OLD),
+            ("META", META),
+            ("MARKER", MARKER),
+            ("AMOUNTS", AMOUNTS),
+            ("READY", READY),
+            ("SUB", sub_resource),
+            ("USER", user),
+        ]
+        .into_iter()
+        .fold((*part).to_owned(), |text, (name, value)| {
+            text.replace(name, value)
+        })
+    };
+    ROWS.iter()
+        .map(|(name, parts)| Shape {
+            name,
+            parts: parts.iter().map(whole).collect(),
+        })
+        .collect()
+}
+
+impl Shape {
+    /// The body of about that many bytes, never more.
+    pub fn body(&self, bytes: usize) -> String {
+        let (texts, units): (Vec<_>, Vec<_>) = self.parts.iter().enumerate().partition(|(at, _)| at % 2 == 0);
+        let rest = bytes - texts.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let share = rest / units.len().max(1);
+        let mut body = String::with_capacity(bytes);
+        for (at, part) in self.parts.iter().enumerate() {
+            if at % 2 == 0 {
+                body.push_str(part);
+                continue;
+            }
+            let end = body.len() + share;
+            if !part.contains('%') {
+                body.push_str(&part.repeat(share / part.len()));
+                continue;
+            }
+            for number in 0.. {
+                let unit = part.replace('%', &format!("{number:x}"));
+                if body.len() + unit.len() > end {
+                    break;
+                }
+                body.push_str(&unit);
+            }
+        }
+        body
+    }
+}

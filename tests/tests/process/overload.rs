@@ -1,0 +1,254 @@
+//! The real `headroom-webhook` process under bodies that are made to hurt it: huge, dense, withheld, trickled.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use e2e::admission::{Admission, secure};
+use futures::future::join_all;
+use headroom_testbed::{pathological::shapes, webhook::Webhook};
+use http::StatusCode;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Barrier,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+use tokio_rustls::client::TlsStream;
+
+use crate::webhook::{alone, node_review};
+
+/// What any number of bodies may add to the memory of an idle replica, in KiB.
+const MOST_KIB: u64 = 64 << 10;
+/// Connections over which good reviews come.
+const GOOD: u32 = 8;
+/// Good reviews a second, over all connections.
+const RATE: u32 = 200;
+
+/// A figure of the process in KiB, as in `VmHWM`.
+fn memory(webhook: &Webhook, figure: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", webhook.process.pid())).expect("status");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(figure))
+        .expect("the figure");
+    let kib = line.split_whitespace().nth(1).expect("a number");
+    kib.parse().expect("a number")
+}
+
+/// Lets this process, and those that it starts, have as many files open as it may at most.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("more open files");
+}
+
+/// The head of a review, of a body that is that long.
+fn head(path: &str, length: usize) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
+/// Status and body of every good review that was sent in that time, at a steady pace whatever comes of them.
+async fn good_reviews(webhook: &Webhook, lasting: Duration) -> Vec<(StatusCode, String)> {
+    let mut clients = JoinSet::new();
+    for _ in 0..GOOD {
+        let mut admission = Admission::connect(webhook).await;
+        clients.spawn(async move {
+            let mut ticks = interval(Duration::from_secs(1) * GOOD / RATE);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            let (until, mut answers) = (Instant::now() + lasting, Vec::new());
+            while Instant::now() < until {
+                ticks.tick().await;
+                answers.push(admission.post("/mutate-node-status", &node_review()).await);
+            }
+            answers
+        });
+    }
+    clients.join_all().await.into_iter().flatten().collect()
+}
+
+fn assert_all_answered(answers: &[(StatusCode, String)]) {
+    let refused: Vec<_> = answers
+        .iter()
+        .filter(|(status, _)| *status != StatusCode::OK)
+        .collect();
+    assert!(
+        refused.is_empty(),
+        "{} of {} refused: {refused:?}",
+        refused.len(),
+        answers.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_posted_adds_less_than_64_mib() {
+    let folder = tempfile::tempdir().expect("folder");
+    let webhook = alone(&folder, &[]).await;
+    let mut admission = Admission::connect(&webhook).await;
+    admission.post("/mutate-node-status", &node_review()).await;
+    let idle = memory(&webhook, "VmRSS");
+    for bytes in [3_000_000, 7 << 20] {
+        for (path, sub_resource, user) in [
+            ("/mutate-node-status", "status", "system:node:n1"),
+            ("/validate-node", "", "somebody"),
+        ] {
+            for shape in shapes(sub_resource, user) {
+                let (status, answer) = admission.post(path, &shape.body(bytes)).await;
+                let is_late = answer.contains("no answer within") || answer.contains("did not come within");
+                assert!(
+                    status != StatusCode::SERVICE_UNAVAILABLE || is_late,
+                    "{}: {answer}",
+                    shape.name
+                );
+                let added = memory(&webhook, "VmHWM").saturating_sub(idle);
+                assert!(added < MOST_KIB, "{}: {added} KiB over {idle}", shape.name);
+            }
+        }
+    }
+    let (status, _) = admission.post("/mutate-node-status", &node_review()).await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+/// The manifest's limit leaves room for the caches of a large fleet, 330 MiB.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_the_bodies_that_are_let_in_at_once_fit_the_manifests_memory() {
+    raise_file_limit();
+    let manifest = include_str!("../../../deploy/kustomize/base/webhook.yaml");
+    let limit = manifest.split_once("limits:").expect("limits").1;
+    assert!(limit.trim_start().starts_with("memory: 512Mi"), "{limit}");
+    let folder = tempfile::tempdir().expect("folder");
+    let webhook = Arc::new(alone(&folder, &[]).await);
+    let idle = memory(&webhook, "VmRSS");
+    let densest: Arc<str> = shapes("status", "system:node:n1")
+        .iter()
+        .find(|shape| shape.name == "a long operation")
+        .expect("the shape")
+        .body(7 << 20)
+        .into();
+    let mut clients = JoinSet::new();
+    for _ in 0..16 {
+        let (webhook, densest) = (Arc::clone(&webhook), Arc::clone(&densest));
+        clients.spawn(async move {
+            for _ in 0..3 {
+                post_and_close(&webhook, densest.len(), &densest).await;
+            }
+        });
+    }
+    for _ in 0..300 {
+        let webhook = Arc::clone(&webhook);
+        clients.spawn(async move {
+            post_and_close(&webhook, 1 << 20, &" ".repeat(800 << 10)).await;
+        });
+    }
+    clients.join_all().await;
+    let added = memory(&webhook, "VmHWM") - idle;
+    assert!(added < (512 - 330) << 10, "{added} KiB over {idle}");
+}
+
+/// Posts what there is of a body over a connection of its own, and waits for its end. Who is refused, or given up for
+/// others, is cut before all is sent.
+async fn post_and_close(webhook: &Webhook, length: usize, body: &str) -> String {
+    let mut stream = secure(webhook).await;
+    let head = head("/mutate-node-status", length).replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    drop(stream.write_all(head.as_bytes()).await);
+    drop(stream.write_all(body.as_bytes()).await);
+    drop(stream.flush().await);
+    until_cut(stream).await
+}
+
+/// Waits until the server closes the connection; what it says.
+async fn until_cut(mut stream: TlsStream<TcpStream>) -> String {
+    let mut answer = Vec::new();
+    let read = timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
+    // A reset is an end, too.
+    drop(read.expect("an end"));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn withheld_and_trickled_bodies_keep_no_review_out() {
+    raise_file_limit();
+    let folder = tempfile::tempdir().expect("folder");
+    let webhook = Arc::new(alone(&folder, &[]).await);
+    let begin = Arc::new(Barrier::new(2_001));
+    let mut slow: JoinSet<String> = JoinSet::new();
+    let mut streams = Vec::new();
+    while streams.len() < 2_000 {
+        let connecting = (0..50).map(|_| connected(&webhook));
+        streams.extend(join_all(connecting).await);
+    }
+    for mut stream in streams {
+        let begin = Arc::clone(&begin);
+        slow.spawn(async move {
+            begin.wait().await;
+            drop(
+                stream
+                    .write_all(head("/mutate-node-status", 80_000).as_bytes())
+                    .await,
+            );
+            drop(stream.flush().await);
+            until_cut(stream).await
+        });
+    }
+    let mut tricklers = JoinSet::new();
+    for number in 0..256 {
+        let webhook = Arc::clone(&webhook);
+        tricklers.spawn(async move {
+            sleep(Duration::from_millis(10) * number).await;
+            loop {
+                trickle(secure(&webhook).await).await;
+                sleep(Duration::from_secs(2)).await;
+            }
+        });
+    }
+    let (answers, _) = tokio::join!(good_reviews(&webhook, Duration::from_secs(6)), begin.wait());
+    tricklers.shutdown().await;
+    assert_all_answered(&answers);
+    // As many as a machine with other things to do has time for.
+    assert!(answers.len() > 100, "{} good reviews", answers.len());
+    for answer in slow.join_all().await {
+        let is_told =
+            answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not come within 600ms");
+        assert!(is_told || answer.is_empty(), "{answer}");
+    }
+}
+
+/// A connection that was of use once, so that it may be idle.
+async fn connected(webhook: &Webhook) -> TlsStream<TcpStream> {
+    let mut stream = secure(webhook).await;
+    let request = b"GET /mutate-node-status HTTP/1.1\r\nhost: webhook\r\n\r\n";
+    stream.write_all(request).await.expect("a request");
+    stream.flush().await.expect("a request");
+    let mut answer = [0; 1024];
+    let length = stream.read(&mut answer).await.expect("an answer");
+    assert!(length > 0 && answer.starts_with(b"HTTP/1.1 405 "));
+    stream
+}
+
+/// A byte a second until the server has enough.
+async fn trickle(mut stream: TlsStream<TcpStream>) {
+    let start = head("/mutate-node-status", 80_000);
+    if stream.write_all(start.as_bytes()).await.is_err() {
+        return;
+    }
+    let mut answer = [0; 1024];
+    loop {
+        if stream.write_all(b" ").await.is_err() || stream.flush().await.is_err() {
+            return;
+        }
+        // An answer, or an end.
+        if timeout(Duration::from_secs(1), stream.read(&mut answer))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+    }
+}
