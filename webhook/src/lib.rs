@@ -25,7 +25,6 @@ pub mod lease;
 pub mod manifest;
 pub mod metrics;
 pub mod node;
-pub mod pace;
 pub mod patch;
 pub mod pods;
 pub mod policies;
@@ -35,4 +34,5 @@ pub mod router;
 pub mod selfcall;
 pub mod start;
 
+use headroom_kit::pace;
 pub use start::access;

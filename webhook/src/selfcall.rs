@@ -1,4 +1,4 @@
-//! One call to our own admission port: proof that it answers by TLS, with the key of the certificate it shows.
+//! Calls to our own admission port: proof that it answers by TLS, with the key of the certificate it shows.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use headroom_kit::tls::provider;
+use headroom_kit::{admin::Handle, log::chain, tls::provider};
 use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
@@ -19,14 +19,26 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 use serde_json::json;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 use tokio_rustls::TlsConnector;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::warn;
 
 use crate::endpoints::ENDPOINTS;
 
-/// How long the call may take.
+/// How long a call may take.
 const LIMIT: Duration = Duration::from_secs(3);
+/// Pause between calls until the first is answered.
+const FIRST_EVERY: Duration = Duration::from_millis(200);
+/// Pause after a call that was answered.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Pause after one that was not.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Calls in a row without an answer that make us unready: one of them may have met a busy moment.
+const MOST_UNANSWERED: u32 = 3;
 
 /// Why we do not answer ourselves.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +70,36 @@ pub enum SelfCallError {
         /// Our own address.
         address: SocketAddr,
     },
+}
+
+/// Calls the port that we serve until `stopping`: ready from the first answer on, as long as there are answers.
+pub async fn repeat(bound: SocketAddr, ready: &Handle, stopping: &CancellationToken) {
+    stopping.run_until_cancelled(judge(|| call(bound), ready)).await;
+}
+
+async fn judge<F>(mut call: impl FnMut() -> F, ready: &Handle)
+where
+    F: Future<Output = Result<(), SelfCallError>>,
+{
+    let (mut was_answered, mut unanswered) = (false, 0_u32);
+    loop {
+        let pause = match call().await {
+            Ok(()) => {
+                (was_answered, unanswered) = (true, 0);
+                ready.ready();
+                AGAIN_AFTER
+            }
+            Err(error) => {
+                unanswered = unanswered.saturating_add(1);
+                warn!(error = %chain(&error), unanswered, "our own port does not answer");
+                if !was_answered || unanswered >= MOST_UNANSWERED {
+                    ready.not_ready(chain(&error).to_string());
+                }
+                if was_answered { RETRY_AFTER } else { FIRST_EVERY }
+            }
+        };
+        sleep(pause).await;
+    }
 }
 
 /// Connects to the port that we serve and waits for an answer, whatever it says.
@@ -173,7 +215,10 @@ impl ServerCertVerifier for AnyIssuer {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use headroom_kit::{
+        admin::Readiness,
         serve::{Limits, Listener},
         supervise::Shutdown,
         tls::{self, CertStore, ClientAuth, MinVersion, self_signed},
@@ -218,6 +263,40 @@ mod tests {
         shutdown.stop();
         serving.await.unwrap();
         assert!(matches!(call(address).await, Err(SelfCallError::Connect { .. })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_follows_the_answers_and_outlives_two_that_are_missing() {
+        let readiness = Readiness::new();
+        let ready = readiness.handle("admission");
+        let address = ([127, 0, 0, 1], 1).into();
+        // Nobody, then answers, two gaps, an answer, and silence until the next answer.
+        let script = [
+            false, true, true, false, false, true, false, false, false, false, true,
+        ];
+        let mut calls = script.into_iter();
+        let seen = RefCell::new(Vec::new());
+        let judging = judge(
+            || {
+                seen.borrow_mut().push(readiness.is_ready());
+                let next = calls.next();
+                async move {
+                    match next {
+                        Some(true) => Ok(()),
+                        Some(false) => Err(SelfCallError::Slow { address }),
+                        None => std::future::pending().await,
+                    }
+                }
+            },
+            &ready,
+        );
+        let begun = tokio::time::Instant::now();
+        assert!(timeout(Duration::from_secs(3600), judging).await.is_err());
+        assert!(begun.elapsed() >= Duration::from_secs(3600));
+        let (t, f) = (true, false);
+        // What each call found said by those before it.
+        assert_eq!(seen.into_inner(), [f, f, t, t, t, t, t, t, t, f, f, t]);
+        assert!(readiness.is_ready());
     }
 
     #[test]

@@ -16,15 +16,16 @@ use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
     admin::{Admin, Handle, Readiness},
     config::ConfigError,
-    log::{LogError, chain},
+    files,
+    log::LogError,
     metric::{Catalogue, Exporter, MetricError},
     serve::{Limits, Listener, ServeError},
-    supervise::{Grace, Shutdown, SuperviseError, Supervisor},
+    supervise::{Grace, SuperviseError, Supervisor},
     tls::{self, CertStore, ClientAuth, TlsError},
 };
 use kube::Client;
-use tokio::{select, sync::watch, time::sleep};
-use tracing::{info, warn};
+use tokio::sync::watch;
+use tracing::info;
 
 use crate::{
     args::Args,
@@ -54,8 +55,9 @@ use crate::{
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// How often certificate files are looked at besides being watched.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
-/// Pause between calls to ourselves until one is answered.
-const SELF_CALL_EVERY: Duration = Duration::from_millis(200);
+/// What part of the files that may be open the connections of the hint port and of the admission port may be, as divisors.
+const FILES_OF_HINTS: u64 = 2;
+const FILES_OF_ADMISSION: u64 = 4;
 
 /// Why the webhook cannot start, or ends other than by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +102,7 @@ impl StartError {
 pub async fn run(args: Args) -> Result<(), StartError> {
     let written = config::load(args.config.as_deref())?;
     args.log.init()?;
+    let files = files::raise_limit();
     tls::install_provider();
     let exporter = catalogue()?.install()?;
     let mut supervisor = Supervisor::new()?;
@@ -141,8 +144,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         registration::follow(client.clone(), registration, stop),
     );
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
-    serve_hints(&args, &store, &client, &cluster, &mut supervisor).await?;
-    serve_admission(&args, store, cluster, ready.admission, &mut supervisor).await?;
+    serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
+    serve_admission(&args, files, store, cluster, ready.admission, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -247,6 +250,7 @@ fn lead(
 /// Opens the hint port.
 async fn serve_hints(
     args: &Args,
+    files: u64,
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
@@ -262,7 +266,12 @@ async fn serve_hints(
         &clients,
         &["h2"],
     )?;
-    let listener = Listener::bind("hints", args.hints_addr, server::LIMITS).await?;
+    let listener = Listener::bind(
+        "hints",
+        args.hints_addr,
+        server::LIMITS.at_most(files / FILES_OF_HINTS),
+    )
+    .await?;
     let shutdown = supervisor.shutdown();
     let profiles = if args.allow_demo_timing {
         Profile::ALL.to_vec()
@@ -284,16 +293,22 @@ async fn serve_hints(
     Ok(())
 }
 
-/// Opens the admission port and calls it once.
+/// Opens the admission port and calls it again and again.
 async fn serve_admission(
     args: &Args,
+    files: u64,
     store: Arc<CertStore>,
     cluster: Arc<Cluster>,
     ready: Handle,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let tls = args.tls.server_config(store, &["http/1.1"])?;
-    let listener = Listener::bind("admission", args.admission_addr, Limits::default()).await?;
+    let listener = Listener::bind(
+        "admission",
+        args.admission_addr,
+        Limits::default().at_most(files / FILES_OF_ADMISSION),
+    )
+    .await?;
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
     let nodes: Arc<dyn endpoint::Nodes> = cluster;
     let router = Router::new(router::Options {
@@ -318,26 +333,9 @@ async fn serve_admission(
             info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
             ready.ready();
         } else {
-            call_ourselves(address, &ready, &shutdown).await;
+            selfcall::repeat(address, &ready, shutdown.stopping()).await;
         }
         shutdown.stopping().cancelled().await;
     });
     Ok(())
-}
-
-/// Calls until there is an answer.
-async fn call_ourselves(address: std::net::SocketAddr, ready: &Handle, shutdown: &Shutdown) {
-    loop {
-        match selfcall::call(address).await {
-            Ok(()) => return ready.ready(),
-            Err(error) => {
-                warn!(error = %chain(&error), "our own port does not answer");
-                ready.not_ready(chain(&error).to_string());
-            }
-        }
-        select! {
-            () = shutdown.stopping().cancelled() => return,
-            () = sleep(SELF_CALL_EVERY) => {}
-        }
-    }
 }

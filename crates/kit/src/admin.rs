@@ -1,5 +1,6 @@
 //! The admin port: probes, metrics and pages of the process, over plain HTTP/1.1.
 
+mod page;
 mod readiness;
 
 use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use tokio::{
 };
 use tracing::error;
 
+use self::page::Page;
 pub use self::readiness::{Handle, Readiness};
 use crate::{
     metric::{Exporter, process::BUILD_INFO},
@@ -33,12 +35,16 @@ pub const HEALTHZ: &str = "/healthz";
 /// Metrics in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
 
-/// What an admin port has to endure: probes, a scraper or two, a person.
+/// What an admin port has to endure: probes, a scraper or two, a person. No address takes the places of others, and a
+/// newcomer, such as a probe, finds a place unless all that are open are younger than a probe takes.
 pub const LIMITS: Limits = Limits {
     connections: 64,
+    per_source: Some(16),
+    settle: Duration::from_millis(50),
     handshake: Duration::from_secs(3),
     header: Duration::from_secs(5),
     idle: Duration::from_secs(120),
+    write: Duration::from_secs(5),
     drain: Duration::from_secs(1),
 };
 
@@ -50,30 +56,35 @@ const UPKEEP: Duration = Duration::from_secs(5);
 pub struct Admin {
     exporter: Exporter,
     readiness: Readiness,
-    pages: BTreeMap<&'static str, Page>,
+    metrics: Arc<Page>,
+    pages: BTreeMap<&'static str, Arc<Page>>,
 }
-
-type Page = Arc<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>;
 
 impl Admin {
     /// Probes and metrics of a program, which shows itself as `component` in `headroom_build_info`.
     pub fn new(component: &'static str, exporter: Exporter, readiness: Readiness) -> Self {
         BUILD_INFO.with([component, env!("CARGO_PKG_VERSION")]).set(1.0);
+        let rendered = exporter.clone();
+        let metrics = Page::new("text/plain; version=0.0.4; charset=utf-8", move || {
+            Ok(rendered.render().into_bytes())
+        });
         Self {
             exporter,
             readiness,
+            metrics: Arc::new(metrics),
             pages: BTreeMap::new(),
         }
     }
 
-    /// Adds a page whose JSON is made anew for each request; the closure must not block.
+    /// Adds a page of JSON; the closure must not block. It is made anew for each request, but not more than ten times a
+    /// second for long: then clients see it as it was last made.
     pub fn json<T: Serialize>(
         mut self,
         path: &'static str,
         page: impl Fn() -> T + Send + Sync + 'static,
     ) -> Self {
-        self.pages
-            .insert(path, Arc::new(move || serde_json::to_vec_pretty(&page())));
+        let page = Page::new("application/json", move || serde_json::to_vec_pretty(&page()));
+        self.pages.insert(path, Arc::new(page));
         self
     }
 
@@ -122,11 +133,7 @@ impl Admin {
                 checks.push(("shutdown", shutdown));
                 probe(READYZ, &checks, is_verbose)
             }
-            METRICS => response(
-                StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                self.exporter.render(),
-            ),
+            METRICS => show(METRICS, &self.metrics),
             path => self.page(path),
         }
     }
@@ -140,15 +147,19 @@ impl Admin {
                 format!("not here; there are {}\n", known.join(", ")),
             );
         };
-        match page() {
-            Ok(json) => response(StatusCode::OK, "application/json", json),
-            Err(error) => {
-                error!(path, %error, "cannot render page");
-                text(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "cannot render this page; see the log\n",
-                )
-            }
+        show(path, page)
+    }
+}
+
+fn show(path: &str, page: &Page) -> Response<Full<Bytes>> {
+    match page.show() {
+        Ok(bytes) => response(StatusCode::OK, page.content_type(), bytes),
+        Err(error) => {
+            error!(path, %error, "cannot render page");
+            text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "cannot render this page; see the log\n",
+            )
         }
     }
 }

@@ -47,9 +47,11 @@
 pub mod admin;
 pub mod args;
 pub mod config;
+pub mod files;
 pub mod gate;
 pub mod log;
 pub mod metric;
+pub mod pace;
 pub mod serve;
 pub mod supervise;
 pub mod tls;

@@ -5,6 +5,7 @@ mod connection;
 mod grpc;
 mod http;
 mod pace;
+mod places;
 
 use std::{
     io,
@@ -17,13 +18,18 @@ use tokio::{net::TcpListener, time::Instant};
 pub use self::{
     connection::{Connection, Peer, source},
     grpc::Incoming,
+    places::Hold,
 };
 
 /// What clients may take and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections open at once, handshakes included; one more is closed unanswered.
+    /// Connections open at once, handshakes included. For one more the longest idle is closed, if any is idle.
     pub connections: usize,
+    /// The same for one [`source`], without those that are held; `None` where many clients may be behind one address.
+    pub per_source: Option<usize>,
+    /// How long a connection is left alone before it counts as idle.
+    pub settle: Duration,
     /// From accept to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the first byte of a request (or the handshake, for the first request) to the end of its head.
@@ -31,6 +37,8 @@ pub struct Limits {
     /// Between requests. Longer than clients keep idle connections (Go: 90 s), so that it is they who close them
     /// and no request meets a closing connection.
     pub idle: Duration,
+    /// From when a client first does not take more of an HTTP answer to when it has taken all that there is.
+    pub write: Duration,
     /// For requests in flight when the listener stops; what is left then is cut.
     pub drain: Duration,
 }
@@ -67,10 +75,25 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            per_source: None,
+            settle: Duration::from_millis(250),
             handshake: Duration::from_secs(3),
             header: Duration::from_secs(5),
             idle: Duration::from_secs(120),
+            write: Duration::from_secs(10),
             drain: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Limits {
+    /// The same with at most so many connections: for a process that may open few files.
+    #[must_use]
+    pub fn at_most(self, connections: u64) -> Self {
+        let most = usize::try_from(connections).unwrap_or(usize::MAX);
+        Self {
+            connections: self.connections.min(most),
+            ..self
         }
     }
 }

@@ -10,6 +10,8 @@ mod drain;
 mod grpc;
 #[path = "sockets/limits.rs"]
 mod limits;
+#[path = "sockets/places.rs"]
+mod places;
 #[path = "sockets/rotation.rs"]
 mod rotation;
 #[path = "sockets/site.rs"]

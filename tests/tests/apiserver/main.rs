@@ -28,6 +28,7 @@ mod registration;
 mod replica_kills;
 mod skip;
 mod status_writer;
+mod strangers;
 mod sweep;
 mod two_writers;
 mod validate_node;

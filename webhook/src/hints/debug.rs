@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{capacity::amount, hint::Standing, resource::PerResource};
-use headroom_kit::{log::chain, serve::Peer};
+use headroom_kit::{
+    log::chain,
+    serve::{Hold, Peer},
+};
 use headroom_proto::v1alpha1::{self as wire, ListNodesRequest, ListNodesResponse, NodeStatus, debug_server};
 use tokio::{
     select,
@@ -35,6 +38,7 @@ struct Watch {
     caller: Caller,
     node: String,
     answers: mpsc::Sender<Result<ListNodesResponse, Status>>,
+    _hold: Option<Hold>,
 }
 
 impl Debug {
@@ -46,13 +50,18 @@ impl Debug {
         }
     }
 
-    async fn admit(&self, request: &Request<ListNodesRequest>) -> Result<Caller, StreamError> {
+    /// Who asks, and a hold on their connection.
+    async fn admit(
+        &self,
+        request: &Request<ListNodesRequest>,
+    ) -> Result<(Caller, Option<Hold>), StreamError> {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
-        let caller = Caller::of(request.metadata(), request.extensions().get::<Peer>())?;
+        let peer = request.extensions().get::<Peer>();
+        let caller = Caller::of(request.metadata(), peer)?;
         self.shared.authenticator.may_debug(&caller).await?;
-        Ok(caller)
+        Ok((caller, peer.and_then(Peer::hold)))
     }
 
     fn refused(&self, error: StreamError) -> Status {
@@ -71,7 +80,8 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
-        self.admit(&request).await.map_err(|error| self.refused(error))?;
+        let admitted = self.admit(&request).await;
+        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
         let ListNodesRequest { node } = request.into_inner();
         Ok(Response::new(answer(&self.shared, &node)))
     }
@@ -80,7 +90,8 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
-        let caller = self.admit(&request).await.map_err(|error| self.refused(error))?;
+        let admitted = self.admit(&request).await;
+        let (caller, hold) = admitted.map_err(|error| self.refused(error))?;
         let (answers_tx, answers) = mpsc::channel(1);
         let ListNodesRequest { node } = request.into_inner();
         let watch = Watch {
@@ -88,6 +99,7 @@ impl debug_server::Debug for Debug {
             caller,
             node,
             answers: answers_tx,
+            _hold: hold,
         };
         tokio::spawn(watch.run());
         Ok(Response::new(ReceiverStream::new(answers)))

@@ -35,10 +35,15 @@ const PING_LIMIT: Duration = Duration::from_secs(10);
 pub const LIMITS: Limits = Limits {
     // One for each agent of a large fleet.
     connections: 20_000,
+    // Without those that an agent or a person has proved itself on: many agents may share an address.
+    per_source: Some(256),
+    settle: Duration::from_millis(250),
     // When a whole fleet reconnects, handshakes queue behind each other.
     handshake: Duration::from_secs(10),
     header: Duration::from_secs(5),
     idle: Duration::from_secs(120),
+    // gRPC asks silent clients by pings of its own.
+    write: Duration::from_secs(10),
     drain: Duration::from_secs(20),
 };
 

@@ -62,7 +62,8 @@ impl Hints {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
-        let caller = Caller::of(request.metadata(), request.extensions().get::<Peer>())?;
+        let peer = request.extensions().get::<Peer>();
+        let caller = Caller::of(request.metadata(), peer)?;
         let agent = self.shared.authenticator.agent(&caller).await?;
         if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
             return Err(StreamError::Expired);
@@ -70,7 +71,13 @@ impl Hints {
         info!(node = %agent.node, peer = %caller.address, "agent's stream opened");
         let (directives_tx, directives) = mpsc::channel(QUEUE);
         let session = Session::new(Arc::clone(&self.shared), agent, directives_tx);
-        tokio::spawn(session.run(caller, request.into_inner()));
+        // From here on nobody takes the connection's place.
+        let hold = peer.and_then(Peer::hold);
+        let reports = request.into_inner();
+        tokio::spawn(async move {
+            let _hold = hold;
+            session.run(caller, reports).await;
+        });
         Ok(ReceiverStream::new(directives))
     }
 }

@@ -16,12 +16,12 @@ pub static CONNECTIONS: Gauge<1> = Gauge::new(
     &["listener"],
     "Connections open on a listener, handshakes included.",
 );
-/// Connections closed before a request, by reason.
+/// Connections refused or closed by us, by reason.
 pub static REFUSED: Counter<2> = Counter::new(
     "headroom_serve_refused_total",
     Unit::Count,
     &["listener", "reason"],
-    "Connections closed before their first request: full, handshake_failed, handshake_timeout.",
+    "Connections refused or closed: full, source_full (too many of one address), made_room (idle, and another came), handshake_failed, handshake_timeout.",
 );
 /// Errors from accepting connections.
 pub static ACCEPT_ERRORS: Counter<1> = Counter::new(

@@ -1,4 +1,4 @@
-//! The accept loop: cap, back-off, handshakes beside each other, drain.
+//! The accept loop: places, back-off, handshakes beside each other, drain.
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -6,7 +6,6 @@ use rustls::ServerConfig;
 use tokio::{
     net::TcpStream,
     select,
-    sync::Semaphore,
     task::{JoinError, JoinSet},
     time::{Instant, sleep_until, timeout},
 };
@@ -14,7 +13,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use super::{Connection, Listener, connection::Slot};
+use super::{
+    Connection, Listener, connection,
+    places::{Place, Places},
+};
 use crate::metric::process::{ACCEPT_ERRORS, REFUSED};
 
 /// The first pause after an error of accept; doubled by each error that follows at once.
@@ -37,7 +39,7 @@ impl Listener {
         let (name, limits) = (self.name, self.limits);
         info!(listener = name, address = %self.address, tls = tls.is_some(), "listening");
         let tls = tls.map(TlsAcceptor::from);
-        let slots = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+        let places = Places::new(name, limits);
         let mut tasks = JoinSet::new();
         loop {
             let (tcp, peer) = select! {
@@ -49,13 +51,12 @@ impl Listener {
                 }
                 accepted = self.next() => accepted,
             };
-            let Some(slot) = Slot::take(name, &slots) else {
-                REFUSED.with([name, "full"]).increment(1);
+            let Some(place) = places.take(connection::source(peer)) else {
                 continue;
             };
             let (tls, serve) = (tls.clone(), serve.clone());
             tasks.spawn(async move {
-                if let Some(connection) = secure(name, tcp, peer, tls, limits.handshake, slot).await {
+                if let Some(connection) = secure(name, tcp, peer, tls, limits.handshake, place).await {
                     serve(connection).await;
                 }
             });
@@ -116,17 +117,26 @@ async fn secure(
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
     limit: Duration,
-    slot: Slot,
+    place: Place,
 ) -> Option<Connection> {
     if let Err(error) = tcp.set_nodelay(true) {
         debug!(listener = name, %peer, %error, "gone before its first byte");
         return None;
     }
     let Some(tls) = tls else {
-        return Some(Connection::plain(tcp, peer, slot));
+        return Some(Connection::plain(tcp, peer, place));
     };
-    let reason = match timeout(limit, tls.accept(tcp)).await {
-        Ok(Ok(stream)) => return Some(Connection::tls(stream, peer, slot)),
+    let handle = place.handle();
+    let shaken = select! {
+        biased;
+        shaken = timeout(limit, tls.accept(tcp)) => shaken,
+        () = handle.closing() => {
+            debug!(listener = name, %peer, "closed in its handshake to make room");
+            return None;
+        }
+    };
+    let reason = match shaken {
+        Ok(Ok(stream)) => return Some(Connection::tls(stream, peer, place)),
         Ok(Err(error)) => {
             debug!(listener = name, %peer, %error, "handshake failed");
             "handshake_failed"

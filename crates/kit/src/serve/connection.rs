@@ -1,4 +1,4 @@
-//! One connection: its stream, who is at the other end, and its place under the cap.
+//! One connection: its stream, who is at the other end, and its place among others.
 
 use std::{
     io,
@@ -12,28 +12,28 @@ use rustls::pki_types::CertificateDer;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
-use crate::metric::process::CONNECTIONS;
+use super::places::{Handle, Hold, Place};
 
 /// An accepted connection after its handshake.
 pub struct Connection {
     stream: Either<TcpStream, TlsStream<TcpStream>>,
     peer: Peer,
-    _slot: Slot,
+    place: Place,
 }
 
 /// Who is at the other end. An extension of every HTTP request, and what gRPC calls connect info.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     /// Where the connection comes from.
     pub address: SocketAddr,
     /// The verified certificate of the client, followed by its intermediates; `None` if it showed none.
     pub certificates: Option<Arc<[CertificateDer<'static>]>>,
+    handle: Option<Handle>,
 }
 
 /// Whom a limit per client counts: the address without its port, of IPv6 the network of 64 bits that one machine is
@@ -45,53 +45,66 @@ pub fn source(address: SocketAddr) -> IpAddr {
     }
 }
 
-/// A place under the connection cap, given back on drop.
-pub(super) struct Slot {
-    open: metrics::Gauge,
-    _permit: OwnedSemaphorePermit,
-}
+impl Peer {
+    /// A client by its address and certificate alone, as for a service that is called without a connection.
+    pub fn new(address: SocketAddr, certificates: Option<Arc<[CertificateDer<'static>]>>) -> Self {
+        Self {
+            address,
+            certificates,
+            handle: None,
+        }
+    }
 
-impl Slot {
-    /// A place, unless all are taken.
-    pub(super) fn take(name: &'static str, slots: &Arc<Semaphore>) -> Option<Self> {
-        let permit = Arc::clone(slots).try_acquire_owned().ok()?;
-        let open = CONNECTIONS.with([name]);
-        open.increment(1);
-        Some(Self {
-            open,
-            _permit: permit,
-        })
+    /// Keeps the connection from being closed to make room, and from being counted against its source, as long as
+    /// the hold lives: for a client that has proved who it is. `None` without a connection.
+    pub fn hold(&self) -> Option<Hold> {
+        self.handle.as_ref().map(Handle::hold)
     }
 }
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.open.decrement(1);
+impl PartialEq for Peer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.address, &self.certificates) == (other.address, &other.certificates)
     }
 }
+
+impl Eq for Peer {}
 
 impl Connection {
-    pub(super) fn plain(stream: TcpStream, address: SocketAddr, slot: Slot) -> Self {
-        Self {
-            stream: Either::Left(stream),
-            peer: Peer {
-                address,
-                certificates: None,
-            },
-            _slot: slot,
-        }
+    pub(super) fn plain(stream: TcpStream, address: SocketAddr, place: Place) -> Self {
+        Self::new(Either::Left(stream), address, None, place)
     }
 
-    pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr, slot: Slot) -> Self {
+    pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr, place: Place) -> Self {
         let certificates = stream.get_ref().1.peer_certificates().map(Arc::from);
-        Self {
-            stream: Either::Right(stream),
-            peer: Peer {
-                address,
-                certificates,
-            },
-            _slot: slot,
+        Self::new(Either::Right(stream), address, certificates, place)
+    }
+
+    fn new(
+        stream: Either<TcpStream, TlsStream<TcpStream>>,
+        address: SocketAddr,
+        certificates: Option<Arc<[CertificateDer<'static>]>>,
+        place: Place,
+    ) -> Self {
+        let peer = Peer {
+            address,
+            certificates,
+            handle: Some(place.handle()),
+        };
+        Self { stream, peer, place }
+    }
+
+    /// How it is used.
+    pub(super) fn handle(&self) -> Handle {
+        self.place.handle()
+    }
+
+    /// Fails a wait for the client if its connection is to be closed.
+    fn unless_closing<T>(&self, polled: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_pending() && self.place.must_close(cx) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
+        polled
     }
 
     /// Who is at the other end.
@@ -122,21 +135,25 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.unless_closing(polled, cx)
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.unless_closing(polled, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.unless_closing(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.unless_closing(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -144,7 +161,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.unless_closing(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -60,14 +60,17 @@ where
 {
     let (peer, is_http2) = (connection.peer().clone(), connection.is_http2());
     let address = peer.address;
-    let (paced, phase) = Paced::new(connection, limits.header);
+    let handle = connection.handle();
+    let (paced, phase) = Paced::new(connection, limits);
     let draining = shutdown.draining().clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         phase.begin_answer();
+        let answering = handle.answer();
         request.extensions_mut().insert(peer.clone());
         let (answer, phase, draining) = (answer(request), Arc::clone(&phase), draining.clone());
         async move {
             let mut response = answer.await;
+            drop(answering);
             if !is_http2 {
                 // Streams overlap on HTTP/2: there, pings tell whether the client is alive.
                 phase.end_answer();

@@ -1,4 +1,4 @@
-//! Cuts HTTP connections that are slow with a request head.
+//! Cuts HTTP connections that are slow with a request head, or slow to take an answer.
 //!
 //! hyper's own timer starts when the wait for a request does, so it can only bound how long a connection is idle.
 //! Between requests a client may be quiet for minutes, but once it begins a head it has seconds.
@@ -11,13 +11,14 @@ use std::{
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep, sleep},
 };
+
+use super::Limits;
 
 /// What a connection waits for: one of the constants below. Shared by a stream and the service that answers on it,
 /// which run in the same task.
@@ -31,12 +32,14 @@ const ANSWER: u8 = 1;
 /// The first byte of the next request.
 const REQUEST: u8 = 2;
 
-/// A stream whose reads fail when a request head takes too long.
+/// A stream whose reads fail when a request head takes too long, and whose writes fail when an answer does.
 pub(super) struct Paced<S> {
     stream: S,
-    limit: Duration,
+    limits: Limits,
     phase: Arc<Phase>,
     timer: Pin<Box<Sleep>>,
+    /// Runs from the first wait for the client to take an answer until it has taken all.
+    writing: Option<Pin<Box<Sleep>>>,
 }
 
 impl Phase {
@@ -53,17 +56,29 @@ impl Phase {
 
 impl<S> Paced<S> {
     /// Begins with the wait for the first head.
-    pub(super) fn new(stream: S, limit: Duration) -> (Self, Arc<Phase>) {
+    pub(super) fn new(stream: S, limits: Limits) -> (Self, Arc<Phase>) {
         let phase = Arc::new(Phase(AtomicU8::new(HEAD)));
         (
             Self {
                 stream,
-                limit,
+                limits,
                 phase: Arc::clone(&phase),
-                timer: Box::pin(sleep(limit)),
+                timer: Box::pin(sleep(limits.header)),
+                writing: None,
             },
             phase,
         )
+    }
+
+    /// Fails a wait for the client to take more if it has lasted too long.
+    fn in_time<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_pending() {
+            let limit = self.limits.write;
+            let writing = self.writing.get_or_insert_with(|| Box::pin(sleep(limit)));
+            ready!(writing.as_mut().poll(cx));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        polled
     }
 }
 
@@ -77,7 +92,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         if let Poll::Ready(result) = Pin::new(&mut self.stream).poll_read(cx, buf) {
             if phase == REQUEST {
                 self.phase.0.store(HEAD, Ordering::Relaxed);
-                let until = Instant::now() + self.limit;
+                let until = Instant::now() + self.limits.header;
                 self.timer.as_mut().reset(until);
             }
             return Poll::Ready(result);
@@ -92,15 +107,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.in_time(polled, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        // hyper flushes when it has handed over all that there is.
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        if polled.is_ready() {
+            self.writing = None;
+        }
+        self.in_time(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.in_time(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -108,7 +130,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.in_time(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use headroom_kit::{metric::Catalogue, serve::Limits, tls::ClientAuth};
 use tokio::{io::AsyncWriteExt as _, sync::Notify, task::yield_now};
 
-use super::site::{Certs, Site, answer, closed, get, send, within};
+use super::site::{Certs, PATIENCE, Site, answer, closed, get, send, within};
 
 /// Long enough for an honest client on a busy machine.
 const SHORT: Duration = Duration::from_millis(500);
@@ -86,13 +86,14 @@ async fn a_slow_answer_is_not_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn a_connection_beyond_the_cap_is_closed_and_its_place_comes_back() {
+async fn a_connection_beyond_the_cap_is_closed_while_all_are_young_and_its_place_comes_back() {
     let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
     // The runtime of this test has one thread, and the server runs on it.
     let _recording = metrics::set_default_local_recorder(&recorder);
     let site = Site::echo(
         Limits {
             connections: 2,
+            settle: PATIENCE,
             ..Limits::default()
         },
         None,

@@ -315,10 +315,7 @@ fn a_bearer_token_is_read_from_the_metadata(#[case] header: &str, #[case] expect
 #[test]
 fn a_certificate_counts_where_there_is_no_token() {
     let chain: Arc<[CertificateDer<'static>]> = certificate("o", "c").into();
-    let peer = Peer {
-        address: ([127, 0, 0, 1], 1).into(),
-        certificates: Some(chain),
-    };
+    let peer = Peer::new(([127, 0, 0, 1], 1).into(), Some(chain));
     let mut metadata = MetadataMap::new();
     assert!(matches!(
         Credential::of(&metadata, Some(&peer)),

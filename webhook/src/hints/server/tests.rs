@@ -43,6 +43,7 @@ use crate::{
 };
 
 mod credentials;
+mod crowd;
 mod looking_on;
 mod reports;
 
@@ -75,12 +76,16 @@ impl Site {
     }
 
     async fn with(profiles: Vec<Profile>, clients: ClientAuth) -> Self {
+        Self::within(LIMITS, profiles, clients).await
+    }
+
+    async fn within(limits: Limits, profiles: Vec<Profile>, clients: ClientAuth) -> Self {
         let place = tempfile::tempdir().unwrap();
         let (now, names) = (SystemTime::now(), ["localhost".to_owned()]);
         let files = self_signed::ensure(place.path(), &names, now).unwrap();
         let store = CertStore::load("test", files, now).unwrap();
         let tls = tls::server_config(store, tls::MinVersion::Tls12, &clients, &["h2"]).unwrap();
-        let listener = Listener::bind("hints", ([127, 0, 0, 1], 0).into(), LIMITS)
+        let listener = Listener::bind("hints", ([127, 0, 0, 1], 0).into(), limits)
             .await
             .unwrap();
         let address = listener.address();

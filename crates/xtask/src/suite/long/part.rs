@@ -118,7 +118,7 @@ fn soaks() -> Result<Tally> {
     long_form(
         &tests()?,
         Kind::Apiserver,
-        &["lagging_kubelet::", "replica_kills::"],
+        &["lagging_kubelet::", "replica_kills::", "strangers::"],
     )
 }
 
