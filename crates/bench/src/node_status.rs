@@ -2,6 +2,7 @@
 
 mod load;
 mod review;
+mod withheld;
 
 use std::{
     hint::black_box,
@@ -16,7 +17,7 @@ use headroom_domain::{
     resource::PerResource,
 };
 use headroom_kit::gate::GateSet;
-use headroom_testbed::thread::cpu_time;
+use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
     endpoint::{Deadline, Nodes},
     endpoints::{self, ENDPOINTS},
@@ -26,7 +27,9 @@ use headroom_webhook::{
 };
 use serde::{Serialize, de::IgnoredAny};
 
+use self::withheld::CROWD;
 use super::{
+    criterion::Criterion,
     percentile,
     row::{Outcome, Row, no_flags},
 };
@@ -34,9 +37,12 @@ use super::{
 /// The bench.
 pub static ROW: Row = Row {
     name: "node-status",
-    about: "The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket.",
+    about: "The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket, and the same beside bodies that are withheld or made to be dear.",
     flags: no_flags,
-    run: |_| Outcome::new(&run()?, Vec::new()),
+    run: |_| {
+        let report = run()?;
+        Outcome::new(&report, report.criteria())
+    },
 };
 
 /// Path of the endpoint under test.
@@ -75,6 +81,26 @@ pub struct Report {
     pub tls_p50_ms: f64,
     /// Time from the first byte out to the last byte in.
     pub tls_p99_ms: f64,
+    /// Good reviews a second for the figures below, each timed from the moment at which it was due.
+    pub steady_per_second: u32,
+    /// Reviews behind each of them.
+    pub steady_samples: usize,
+    /// With nobody else.
+    pub steady_p50_ms: f64,
+    /// With nobody else.
+    pub steady_p99_ms: f64,
+    /// Connections that withhold their bodies meanwhile.
+    pub withheld_connections: usize,
+    /// Connections that send the first byte of theirs.
+    pub trickled_connections: usize,
+    /// Beside them.
+    pub withheld_p50_ms: f64,
+    /// Beside them.
+    pub withheld_p99_ms: f64,
+    /// Good reviews that got no verdict.
+    pub withheld_refused: usize,
+    /// CPU time of the dearest of the bodies of 3 MB and of 7 MiB that are made to be dear.
+    pub dearest_cpu_ms: f64,
 }
 
 /// A node in `auto` with a fresh hint and pods on it.
@@ -120,7 +146,14 @@ pub fn run() -> Result<Report> {
     let router = router()?;
     let (review_us, parse_us) = in_memory(&router, &reviews)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let load = runtime.block_on(load::run(router, PATH, first.body.clone().into()))?;
+    let dearest_cpu_ms = dearest_ms(&router)?;
+    let load = runtime.block_on(load::run(router.clone(), PATH, first.body.clone().into()))?;
+    let beside = runtime.block_on(withheld::run(router, PATH, first.body.clone().into(), CROWD))?;
+    ensure!(
+        beside.crowded_ms.len() >= 100,
+        "only {} samples",
+        beside.crowded_ms.len()
+    );
     let (review_us_p50, parse_us_p50) = (percentile(&review_us, 50), percentile(&parse_us, 50));
     Ok(Report {
         review_bytes: first.body.len(),
@@ -136,7 +169,53 @@ pub fn run() -> Result<Report> {
         tls_rps: load.per_second,
         tls_p50_ms: percentile(&load.latencies_ms, 50),
         tls_p99_ms: percentile(&load.latencies_ms, 99),
+        steady_per_second: withheld::PER_SECOND,
+        steady_samples: beside.crowded_ms.len(),
+        steady_p50_ms: percentile(&beside.alone_ms, 50),
+        steady_p99_ms: percentile(&beside.alone_ms, 99),
+        withheld_connections: CROWD.withheld,
+        trickled_connections: CROWD.trickled,
+        withheld_p50_ms: percentile(&beside.crowded_ms, 50),
+        withheld_p99_ms: percentile(&beside.crowded_ms, 99),
+        withheld_refused: beside.refused,
+        dearest_cpu_ms,
     })
+}
+
+impl Report {
+    /// Who withholds a body may at most double the time of others, and no body may be dear.
+    fn criteria(&self) -> Vec<Criterion> {
+        let at_most = |figure: &str, measured, most| Criterion {
+            figure: figure.to_owned(),
+            measured,
+            range: f64::NEG_INFINITY..=most,
+        };
+        vec![
+            at_most(
+                "withheld_p99_ms",
+                self.withheld_p99_ms,
+                (2.0 * self.steady_p99_ms).max(5.0),
+            ),
+            #[expect(clippy::cast_precision_loss, reason = "a few hundred at most")]
+            at_most("withheld_refused", self.withheld_refused as f64, 0.0),
+            at_most("dearest_cpu_ms", self.dearest_cpu_ms, 50.0),
+        ]
+    }
+}
+
+/// CPU time of the dearest body, in milliseconds.
+fn dearest_ms(router: &Router) -> Result<f64> {
+    let endpoint = router.endpoint(PATH)?;
+    let mut dearest: f64 = 0.0;
+    for shape in pathological::shapes("status", "system:node:n1") {
+        for bytes in [3_000_000, 7 << 20] {
+            let body = shape.body(bytes);
+            let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+            let ms = cpu_us(|| router.answer(endpoint, black_box(body.as_bytes()), deadline)) / 1e3;
+            dearest = dearest.max(ms);
+        }
+    }
+    Ok(dearest)
 }
 
 fn router() -> Result<Router> {
@@ -190,7 +269,7 @@ fn cpu_us<T>(work: impl FnOnce() -> T) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{withheld::Crowd, *};
 
     #[test]
     fn a_review_has_the_size_of_a_kubelet_with_fifty_images() {
@@ -206,6 +285,26 @@ mod tests {
                 sync.body.len()
             );
         }
+    }
+
+    #[test]
+    fn reviews_are_asked_at_a_steady_pace_alone_and_beside_a_crowd() {
+        let router = router().unwrap();
+        let body = review::kubelet_syncs(1)[0].body.clone();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let crowd = Crowd {
+            withheld: 32,
+            trickled: 8,
+            waves: 1,
+        };
+        let found = runtime
+            .block_on(withheld::run(router, PATH, body.into(), crowd))
+            .unwrap();
+        let asked = found.alone_ms.len() + found.crowded_ms.len() + found.refused;
+        assert!((100..=120).contains(&asked), "{asked} reviews");
     }
 
     #[test]

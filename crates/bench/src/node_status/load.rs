@@ -25,8 +25,11 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use tokio::{net::TcpStream, task::JoinSet};
-use tokio_rustls::TlsConnector;
+use tokio::{
+    net::TcpStream,
+    task::{JoinHandle, JoinSet},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Connections, each with one request in flight.
 pub(super) const CONNECTIONS: usize = 8;
@@ -43,28 +46,57 @@ pub(super) struct Load {
     pub(super) per_second: f64,
 }
 
+/// The webhook's server stack around a router, on loopback.
+pub(super) struct Server {
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    /// How clients verify it.
+    pub(super) client: Arc<ClientConfig>,
+    shutdown: Shutdown,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// Begins to serve.
+    pub(super) async fn start(router: Router) -> Result<Self> {
+        tls::install_provider();
+        let directory = tempfile::tempdir()?;
+        let names = ["localhost".to_owned()];
+        let files = self_signed::ensure(directory.path(), &names, SystemTime::now())?;
+        let store = CertStore::load("bench", files, SystemTime::now())?;
+        let server = server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"])?;
+        let client = client_config(&directory.path().join(self_signed::CA_CERT), None, &["http/1.1"])?;
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind("bench", loopback, Limits::default()).await?;
+        let address = listener.address();
+        let shutdown = Shutdown::new();
+        let serving = tokio::spawn(
+            listener.serve_http(Some(server), shutdown.clone(), move |request| {
+                let router = router.clone();
+                async move { router.respond(request).await }
+            }),
+        );
+        Ok(Self {
+            address,
+            client,
+            shutdown,
+            serving,
+        })
+    }
+
+    /// Ends it.
+    pub(super) async fn stop(self) -> Result<()> {
+        self.shutdown.stop();
+        self.serving.await?;
+        Ok(())
+    }
+}
+
 /// Serves `router` and asks it `body` from all connections, one request after the other.
 pub(super) async fn run(router: Router, path: &'static str, body: Bytes) -> Result<Load> {
-    tls::install_provider();
-    let directory = tempfile::tempdir()?;
-    let names = ["localhost".to_owned()];
-    let files = self_signed::ensure(directory.path(), &names, SystemTime::now())?;
-    let store = CertStore::load("bench", files, SystemTime::now())?;
-    let server = server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"])?;
-    let client = client_config(&directory.path().join(self_signed::CA_CERT), None, &["http/1.1"])?;
-    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Listener::bind("bench", loopback, Limits::default()).await?;
-    let address = listener.address();
-    let shutdown = Shutdown::new();
-    let serving = tokio::spawn(
-        listener.serve_http(Some(server), shutdown.clone(), move |request| {
-            let router = router.clone();
-            async move { router.respond(request).await }
-        }),
-    );
-    let load = clients(address, &client, path, &body).await;
-    shutdown.stop();
-    serving.await?;
+    let server = Server::start(router).await?;
+    let load = clients(server.address, &server.client, path, &body).await;
+    server.stop().await?;
     load
 }
 
@@ -98,13 +130,20 @@ async fn clients(
     })
 }
 
-async fn connect(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<SendRequest<Full<Bytes>>> {
+/// A connection with its handshake done.
+pub(super) async fn secure(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<TlsStream<TcpStream>> {
     let tcp = TcpStream::connect(address).await?;
     tcp.set_nodelay(true)?;
-    let stream = TlsConnector::from(Arc::clone(tls))
-        .connect(server_name("localhost")?, tcp)
-        .await?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    let connector = TlsConnector::from(Arc::clone(tls));
+    Ok(connector.connect(server_name("localhost")?, tcp).await?)
+}
+
+/// A connection that sends requests.
+pub(super) async fn connect(
+    address: SocketAddr,
+    tls: &Arc<ClientConfig>,
+) -> Result<SendRequest<Full<Bytes>>> {
+    let (sender, connection) = handshake(TokioIo::new(secure(address, tls).await?)).await?;
     tokio::spawn(connection);
     Ok(sender)
 }
