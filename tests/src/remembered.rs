@@ -36,6 +36,7 @@ pub fn record() -> Record {
             .collect(),
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
+        admitted: PerResource::default(),
     });
     estimator.end_frame(&Frame {
         index: 1,

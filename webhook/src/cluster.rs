@@ -6,7 +6,7 @@ mod trial;
 use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{
-    capacity::{self, Basis, Decision, Write, Writer},
+    capacity::{self, Basis, Decision, Held, Write, Writer},
     hint::{Asked, Caution, Found},
     policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
@@ -122,7 +122,7 @@ impl Cluster {
                 let basis = Basis {
                     policy: &policy,
                     hint: hint.as_ref(),
-                    bound: self.bound_to(&node.name),
+                    held: self.held_by(node),
                 };
                 capacity::decide(&write, &basis)
             }
@@ -130,10 +130,10 @@ impl Cluster {
         (decision, hint)
     }
 
-    /// The requests bound to a node, in milli-cores and bytes. `None` while pods or Nodes are not known: then nothing is
-    /// lowered below what is stored.
-    fn bound_to(&self, node: &str) -> Option<PerResource<u64>> {
-        self.pods.bound(node).filter(|_| self.nodes.has_synced())
+    /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
+    /// below what is stored.
+    pub fn held_by(&self, node: &Node) -> Option<PerResource<Held>> {
+        endpoint::Nodes::held(self, &node.name, node.state.amounts(), node.tells_allocated)
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
@@ -161,8 +161,9 @@ impl endpoint::Nodes for Cluster {
         self.nodes.is_contested(node)
     }
 
-    fn bound(&self, node: &str) -> Option<PerResource<u64>> {
-        self.bound_to(node)
+    fn held(&self, node: &str, stored: PerResource<Option<u64>>, is_told: bool) -> Option<PerResource<Held>> {
+        let held = self.pods.held(node, stored, is_told);
+        held.filter(|_| self.nodes.has_synced())
     }
 
     fn strategies(&self) -> Arc<Strategies> {

@@ -9,6 +9,7 @@ mod run;
 use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{
+    capacity::Held,
     hint::{Asked, Found},
     policy::Policy,
     resource::PerResource,
@@ -179,8 +180,9 @@ pub trait Nodes: Send + Sync {
     /// True while somebody else keeps writing the ratio of a node whose ratio is ours; `None` where that cannot be told.
     fn is_contested(&self, node: &str) -> Option<bool>;
 
-    /// Sum of the requests bound to a node, in milli-cores and bytes; `None` while that is not known.
-    fn bound(&self, node: &str) -> Option<PerResource<u64>>;
+    /// What the pods of a node hold beside what is `stored` of its allocatable, in milli-cores and bytes; `None` while that
+    /// is not known. `is_told` says whether its kubelet tells what it has set aside.
+    fn held(&self, node: &str, stored: PerResource<Option<u64>>, is_told: bool) -> Option<PerResource<Held>>;
 
     /// The entries of Koordinator's other keys; none while they are not known.
     fn strategies(&self) -> Arc<Strategies>;

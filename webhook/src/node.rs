@@ -8,6 +8,7 @@ pub mod object;
 pub mod sweep;
 pub mod usage;
 pub mod watch;
+pub mod writers;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -37,6 +38,8 @@ pub struct Node {
     pub state: State,
     /// The mode that its annotation asks for; `None` also where that is no mode.
     pub mode: Option<Mode>,
+    /// True if its kubelet tells in a pod's status what it has set aside, as those from 1.33 on do.
+    pub tells_allocated: bool,
     /// True while its condition `MemoryPressure` is: its kubelet reclaims memory by evicting pods.
     pub has_memory_pressure: bool,
 }

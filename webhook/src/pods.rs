@@ -1,16 +1,19 @@
-//! The pods bound to each node and what they ask for: a slim copy that follows the API server.
+//! The pods bound to each node, what they ask for and what their kubelet has set aside: a slim copy that follows the API
+//! server.
 
+pub mod allocated;
+pub mod bound;
 pub mod object;
 pub mod request;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use headroom_domain::resource::PerResource;
-use headroom_proto::v1alpha1::Qos;
+use headroom_domain::{capacity::Held, resource::PerResource};
 
+pub use self::bound::{Bound, Pod};
 use self::object::Object;
 use crate::{
     changes::{Changes, Urgency},
@@ -20,29 +23,6 @@ use crate::{
 
 /// API access that following pods needs.
 pub static ACCESS: &[Access] = &[Access::watch("", "pods")];
-
-/// On a mirror pod: the UID that its static pod, and so its cgroup, has on the node.
-const MIRROR: &str = "kubernetes.io/config.mirror";
-
-/// One pod that is bound and has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pod {
-    /// What the scheduler counts for it, in milli-cores and bytes.
-    pub requests: PerResource<u64>,
-    /// Its quality of service class.
-    pub qos: Qos,
-    /// True once it has a deletion timestamp.
-    pub is_deleting: bool,
-}
-
-/// The pods of one node. They count until they have ended, also while they are being deleted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bound {
-    /// The pods by UID, as their cgroups on the node are named.
-    pub pods: BTreeMap<Box<str>, Pod>,
-    /// The generation of the last change of `pods`.
-    pub changed_at: u64,
-}
 
 /// The pods of all nodes.
 #[derive(Debug)]
@@ -64,23 +44,6 @@ struct State {
     held: Listing,
 }
 
-impl Bound {
-    /// The requests together.
-    pub fn sum(&self) -> PerResource<u64> {
-        let mut sum = PerResource::<u64>::default();
-        for Pod {
-            requests,
-            qos: _,
-            is_deleting: _,
-        } in self.pods.values()
-        {
-            sum.cpu = sum.cpu.saturating_add(requests.cpu);
-            sum.memory = sum.memory.saturating_add(requests.memory);
-        }
-        sum
-    }
-}
-
 impl Pods {
     /// No pods yet; changes are told to those who follow the node.
     pub fn new(changes: Arc<Changes>) -> Self {
@@ -100,12 +63,19 @@ impl Pods {
         self.read().held.generation
     }
 
-    /// The requests bound to a node, in milli-cores and bytes; `None` while not all pods are known.
-    pub fn bound(&self, node: &str) -> Option<PerResource<u64>> {
+    /// What the pods of a node hold of it beside what is stored; `None` while not all pods are known. `is_told` says whether
+    /// its kubelet tells in a pod's status what it has set aside.
+    pub fn held(
+        &self,
+        node: &str,
+        stored: PerResource<Option<u64>>,
+        is_told: bool,
+    ) -> Option<PerResource<Held>> {
         let state = self.read();
+        let held = |bound: &Bound| bound.held(stored, is_told);
         state
             .has_synced
-            .then(|| state.held.nodes.get(node).map(Bound::sum).unwrap_or_default())
+            .then(|| state.held.nodes.get(node).map(held).unwrap_or_default())
     }
 
     /// The generation and the pods of a node; `None` while not all pods are known.
@@ -148,7 +118,7 @@ impl Store for Pods {
     const RESOURCE: &'static str = "pods";
 
     fn list(listing: &mut Listing, object: Object) {
-        listing.set(&object, counted(&object));
+        listing.set(&object, Pod::of(&object));
     }
 
     fn replace(&self, listing: Listing) {
@@ -159,27 +129,23 @@ impl Store for Pods {
             held.generation = held.generation.max(before.generation);
             let generation = held.generation;
             for (node, bound) in &mut held.nodes {
-                let Bound { pods, changed_at } = before.nodes.remove(node).unwrap_or_default();
-                if pods == bound.pods {
-                    bound.changed_at = changed_at;
-                } else {
-                    // Which of the changes that were missed came last is not known.
-                    bound.changed_at = generation;
+                let known = before.nodes.remove(node).unwrap_or_default();
+                if !known.is_as(bound) {
                     rung.push(node.clone());
                 }
+                // Which of the changes that were missed came last is not known.
+                bound.changed_at = if known.asks_as(bound) {
+                    known.changed_at
+                } else {
+                    generation
+                };
             }
             for (node, _gone) in before
                 .nodes
                 .into_iter()
                 .filter(|(_, bound)| !bound.pods.is_empty())
             {
-                held.nodes.insert(
-                    node.clone(),
-                    Bound {
-                        pods: BTreeMap::new(),
-                        changed_at: generation,
-                    },
-                );
+                held.nodes.insert(node.clone(), Bound::emptied(generation));
                 rung.push(node);
             }
             *has_synced = true;
@@ -190,7 +156,7 @@ impl Store for Pods {
     }
 
     fn apply(&self, object: Object) {
-        self.take(&object, counted(&object));
+        self.take(&object, Pod::of(&object));
     }
 
     fn delete(&self, object: Object) {
@@ -208,51 +174,13 @@ impl Listing {
     fn set(&mut self, object: &Object, pod: Option<Pod>) -> Option<Urgency> {
         let version = version(object);
         self.generation = self.generation.max(version);
-        let (node, uid) = (object.spec.node_name.as_deref()?, uid(object)?);
+        let node = object.spec.node_name.as_deref()?;
         if pod.is_none() && !self.nodes.contains_key(node) {
             return None;
         }
-        let Bound { pods, changed_at } = self.nodes.entry(node.into()).or_default();
-        let before = match pod {
-            Some(pod) => pods.insert(uid.into(), pod),
-            None => pods.remove(uid),
-        };
-        if before == pod {
-            return None;
-        }
-        *changed_at = version;
-        let is_leaving = pod.is_none_or(|pod| pod.is_deleting);
-        Some(if is_leaving {
-            Urgency::AtOnce
-        } else {
-            Urgency::Usual
-        })
+        let bound = self.nodes.entry(node.into()).or_default();
+        bound.set(object, pod)
     }
-}
-
-/// What a pod counts for; `None` if it has ended.
-fn counted(object: &Object) -> Option<Pod> {
-    let has_ended = matches!(object.status.phase.as_deref(), Some("Succeeded" | "Failed"));
-    (!has_ended).then(|| Pod {
-        requests: request::requests(object),
-        qos: match object.status.qos_class.as_deref() {
-            Some("Guaranteed") => Qos::Guaranteed,
-            Some("Burstable") => Qos::Burstable,
-            Some("BestEffort") => Qos::BestEffort,
-            Some(_) | None => Qos::Unspecified,
-        },
-        is_deleting: object.metadata.deletion_timestamp.is_some(),
-    })
-}
-
-/// The UID under which the node knows the pod.
-fn uid(object: &Object) -> Option<&str> {
-    let mirror = object
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(MIRROR));
-    mirror.or(object.metadata.uid.as_ref()).map(String::as_str)
 }
 
 #[cfg(test)]

@@ -215,9 +215,12 @@ fn unreadable(path: &[&str], source: serde_json::Error) -> AdmissionError {
     }
 }
 
+/// The most characters of a text that somebody else chose in messages and logs.
+pub const LONGEST: usize = 80;
+
 /// The start of a text that somebody else chose, short enough for messages and logs.
 pub fn shortened(text: &str) -> String {
-    text.chars().take(80).collect()
+    text.chars().take(LONGEST).collect()
 }
 
 #[derive(Serialize)]

@@ -32,6 +32,7 @@ fn record(pods: u64, frames: u64) -> Record {
         pods: (0..pods).map(|pod| (uid(pod), PodRequest::default())).collect(),
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
+        admitted: PerResource::default(),
     });
     let most = PerResource {
         cpu: u64::MAX,

@@ -208,6 +208,7 @@ mod tests {
             pods: std::collections::BTreeMap::new(),
             bounds: policy.bounds,
             target_ppm: policy.target_ppm,
+            admitted: PerResource::default(),
         }
     }
 

@@ -61,6 +61,7 @@ fn pods(generation: u64) -> Directive {
         pods: ["p1", "p2", "p3"].map(|uid| (uid.to_owned(), request)).into(),
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
+        admitted: PerResource::default(),
     };
     Directive::Pods(NodeView {
         node_uid: "u1".into(),

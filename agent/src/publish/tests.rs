@@ -31,6 +31,7 @@ fn pods() -> wire::Pods {
         raw_allocatable: amounts,
         pods: vec![],
         memory_pressure: false,
+        admitted: None,
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_domain::{
+    capacity::Held,
     hint::{Asked, Found, Note, Standing},
     policy::{Mode, Policy},
     resource::PerResource,
@@ -124,10 +125,19 @@ impl Nodes for OneNode {
         Some(false)
     }
 
-    fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
+    fn held(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<Held>> {
+        let held = |admitted| Held {
+            admitted,
+            fit: admitted,
+        };
         Some(PerResource {
-            cpu: 9_300,
-            memory: 21 << 30,
+            cpu: held(9_300),
+            memory: held(21 << 30),
         })
     }
 

@@ -116,7 +116,7 @@ line by line with its numbers, and why.
 Examples:
   kubectl headroom explain worker-1
   kubectl headroom explain worker-1 --json | jq .derivation_cpu
-  kubectl headroom explain worker-1 -o json | jq '.rules_cpu[] | select(.rule == \"floor\")'")]
+  kubectl headroom explain worker-1 -o json | jq '.rules_cpu[] | select(.rule == \"admitted\")'")]
     Explain {
         /// The node.
         name: String,

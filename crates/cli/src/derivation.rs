@@ -5,7 +5,7 @@ mod terms;
 use std::time::Duration;
 
 use headroom_domain::{
-    estimate::{Inputs, Reason, Slack, Target, Timing, confidence_ppm, floor_cents, highest, slack, target},
+    estimate::{Inputs, Reason, Slack, Target, Timing, confidence_ppm, highest, slack, target},
     hint::{Brake, Calibration, Highs, Progress, ResourceHint, Sight},
     policy::{Bounds, Policy},
     ratio::Cents,
@@ -57,12 +57,10 @@ pub struct Derivation {
     pub derived: Target,
     /// The ratio that the agent says that it moves towards.
     pub target: Cents,
-    /// How far it has come, before what is bound counts; absent from older agents.
+    /// How far it has come; absent from older agents.
     pub progress: Option<Progress>,
     /// The ratio that the agent publishes.
     pub published: Cents,
-    /// The ratio that covers what is bound.
-    pub floor: Cents,
     /// The brake in force.
     pub brake: Brake,
 }
@@ -126,7 +124,6 @@ impl Derivation {
             target: hint.target,
             progress: hint.progress,
             published: hint.published,
-            floor: floor_cents(bound, raw),
             brake: hint.brake,
         })
     }

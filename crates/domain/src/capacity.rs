@@ -1,6 +1,6 @@
 //! What a node's allocatable is to be and why: the one function that decides it, for every write of `nodes/status`.
 //!
-//! `decide` is a pure function of the write, the hint, the requests bound to the node and the policy. Deciding
+//! `decide` is a pure function of the write, the hint, what the node's pods hold and the policy. Deciding
 //! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and their numbers (G0 to G10, D1 to D19) are those of the
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
@@ -8,6 +8,7 @@ mod baseline;
 mod explain;
 pub mod floor;
 mod given;
+mod hold;
 mod marker;
 mod ratio;
 mod result;
@@ -16,6 +17,7 @@ mod why;
 
 pub use self::{
     explain::{Applied, Rule, Term},
+    hold::Held,
     unknown::keep,
     why::Why,
 };
@@ -25,9 +27,9 @@ use self::{
     ratio::Chosen,
 };
 use crate::{
-    hint::Found,
+    hint::{Found, Origin},
     names,
-    policy::{Mode, Policy},
+    policy::{Floor, Mode, Policy},
     quantity::{Format, Quantity},
     ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
@@ -86,6 +88,11 @@ pub struct Write<'a> {
 }
 
 impl State {
+    /// Allocatable in milli-cores and bytes; `None` where it is missing, unreadable, negative or too large.
+    pub fn amounts(&self) -> PerResource<Option<u64>> {
+        PerResource::from_fn(|resource| self.amount(resource))
+    }
+
     /// Allocatable in milli-cores or bytes; `None` if missing, unreadable, negative or too large.
     fn amount(&self, resource: Resource) -> Option<u64> {
         amount(resource, self.allocatable.get(resource).as_ref()?)
@@ -106,8 +113,8 @@ pub struct Basis<'a> {
     pub policy: &'a Policy,
     /// The hint that counts, if any.
     pub hint: Option<&'a Found>,
-    /// Sum of the requests bound to the node, in milli-cores and bytes; `None` while that is not known.
-    pub bound: Option<PerResource<u64>>,
+    /// What the node's pods hold; `None` while that is not known.
+    pub held: Option<PerResource<Held>>,
 }
 
 /// The decision for one resource. CPU counts in milli-cores, memory in bytes.
@@ -127,6 +134,10 @@ pub struct Outcome {
     pub exclusive: u64,
     /// What ratio and raw come to, before the floor.
     pub product: Option<u64>,
+    /// What the node's pods hold, where that was asked and is known.
+    pub held: Option<Held>,
+    /// What no pod can hold the result above; `None` where the policy has no floor.
+    pub cap: Option<u64>,
     /// Reasons, in the order in which they applied.
     pub why: Vec<Why>,
 }
@@ -168,14 +179,12 @@ fn quantity(resource: Resource, amount: u64, family: Format) -> Quantity {
     }
 }
 
-/// The raw values that the Node's annotations record, in milli-cores and bytes; for readers other than admission.
-pub fn recorded_raw(annotations: &Annotations) -> PerResource<Option<u64>> {
-    let raw = RawNote::parse(annotations.raw.as_deref());
-    PerResource::from_fn(|resource| {
-        raw.get(resource)
-            .as_ref()
-            .and_then(|value| amount(resource, value))
-    })
+/// The raw values that the Node of that UID records, in milli-cores and bytes: those that decisions would take. For readers
+/// other than admission.
+pub fn recorded_raw(state: &State, uid: &str) -> PerResource<Option<u64>> {
+    let marker = Marker::parse(state.annotations.marker.as_deref(), Some(uid));
+    let raw = RawNote::parse(state.annotations.raw.as_deref());
+    PerResource::from_fn(|resource| baseline::saved(resource, marker.as_ref(), &raw, state))
 }
 
 /// What we wrote last on the Node of that UID, in milli-cores and bytes; for readers other than admission.
@@ -197,7 +206,15 @@ pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
     let given = Given::read(write, Some(basis.policy.mode));
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
     if is_left_alone(&outcomes) {
+        // What others left of a decision goes, and the values that stand are nobody's but the kubelet's.
+        let is_littered = !given.is_managed && given::has_traces(&write.new.annotations);
+        let is_forgotten = is_littered && given.marker.is_none();
         return Decision {
+            annotations: if is_forgotten {
+                annotations(write, basis, &given, &outcomes)
+            } else {
+                Vec::new()
+            },
             outcomes,
             ..Decision::default()
         };
@@ -230,7 +247,7 @@ fn allocatable(
 }
 
 fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> Outcome {
-    if !given.is_managed && !given.has_traces(&write.new.annotations) {
+    if !given.is_managed && given.marker.is_none() {
         return Outcome::left_alone(Why::Unmanaged);
     }
     let Some(now) = write.new.amount(resource) else {
@@ -245,17 +262,32 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
     } else {
         Chosen::restored()
     };
-    let Chosen { ratio, hinted, why } = chosen;
+    let Chosen {
+        mut ratio,
+        hinted,
+        why,
+    } = chosen;
     let mut why: Vec<Why> = odd.into_iter().chain(why).collect();
     let exclusive = result::exclusive(resource, raw, basis);
-    let wanted = match ratio {
+    let mut wanted = match ratio {
         // Nothing says what to apply: the value stays as it was sent, raw is recorded. What the floor put in the place of a
         // kubelet's value was not sent, and a value above capacity is not taken.
-        None if why.contains(&Why::AboveCapacity) || baseline::is_handed_over(resource, write) => raw,
+        None if why.contains(&Why::AboveCapacity) || baseline::is_handed_over(resource, write, given) => raw,
         None => now,
         Some(ratio) => result::amplified(raw, exclusive, ratio, &mut why),
     };
-    let result = result::floored(resource, raw, wanted, write.old.amount(resource), basis, &mut why);
+    let stored = write.old.amount(resource);
+    if basis.hint.is_some_and(|found| found.origin == Origin::Annotation) && hinted.is_some() {
+        // Whoever may patch nodes may write the annotation: alone it keeps what is in force, and raises nothing.
+        let most = result::in_force(resource, raw, stored, given);
+        if wanted > most {
+            wanted = most;
+            ratio = cents_of(wanted, raw).map(Ratio::from_cents);
+        }
+    }
+    let cap = (basis.policy.floor != Floor::None).then(|| hold::cap(resource, raw, basis, given));
+    let amounts = (raw, wanted, cap.unwrap_or(wanted));
+    let result = hold::held_up(resource, amounts, stored, basis, &mut why);
     Outcome {
         raw: Some(raw),
         result: Some(result),
@@ -264,6 +296,8 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         hinted,
         exclusive,
         product: ratio.map(|_| wanted),
+        held: basis.held.map(|held| *held.get(resource)),
+        cap,
         why,
     }
 }
@@ -316,7 +350,8 @@ fn records(
 }
 
 /// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
-/// while none has come yet. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
+/// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
+/// back goes on from there. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
 /// would not know of them.
 fn hint_annotation(
     basis: &Basis<'_>,
@@ -334,8 +369,20 @@ fn hint_annotation(
             let needed = basis.hint.filter(|found| given.is_managed && found.note.excl > 0);
             Some((names::HINT, needed.map(written)))
         }
-        Mode::Guard | Mode::Auto => basis.hint.map(|found| (names::HINT, Some(written(found)))),
+        Mode::Guard | Mode::Auto => {
+            let found = basis.hint.filter(|found| !is_held_back(found, outcomes))?;
+            Some((names::HINT, Some(written(found))))
+        }
     }
+}
+
+/// True if the hint is the annotation's alone, and less is applied than it came to.
+fn is_held_back(found: &Found, outcomes: &PerResource<Outcome>) -> bool {
+    let is_less = |resource| {
+        let Outcome { applied, hinted, .. } = outcomes.get(resource);
+        applied.is_some() && *applied < hinted.map(Ratio::from_cents)
+    };
+    found.origin == Origin::Annotation && Resource::ALL.into_iter().any(is_less)
 }
 
 /// In `auto` the ratio key is ours and the administrator's value is put aside; on leaving `auto` it is put back.

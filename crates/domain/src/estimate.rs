@@ -101,6 +101,8 @@ pub struct View {
     pub raw: PerResource<u64>,
     /// The pods bound to the node and not ended, by UID.
     pub pods: BTreeMap<String, PodRequest>,
+    /// What the kubelet has set aside for pods that it admitted: below that no brake sheds.
+    pub admitted: PerResource<u64>,
     /// Bounds of the ratio.
     pub bounds: PerResource<Bounds>,
     /// theta, in ppm.
@@ -227,7 +229,9 @@ impl Estimator {
             if self.brakes.has_stopped(resource) {
                 self.outcomes.get_mut(resource).stop_fired();
             }
-            let floor = self.view.as_ref().map_or(0, |view| self.floor(resource, view));
+            let floor = self.view.as_ref().map_or(0, |view| {
+                floor_cents(*view.admitted.get(resource), *view.raw.get(resource)).0
+            });
             let brake = self.brakes.level(resource);
             self.publication.get_mut(resource).brake(brake, floor);
         }
@@ -264,14 +268,9 @@ impl Estimator {
 
     /// The ratio to apply; 1.00 without a view.
     fn published(&self, resource: Resource) -> Cents {
-        self.view.as_ref().map_or(Cents::ONE, |view| {
-            let publication = self.publication.get(resource);
-            publication.out(self.pods.bound(resource), *view.raw.get(resource))
-        })
-    }
-
-    fn floor(&self, resource: Resource, view: &View) -> u32 {
-        floor_cents(self.pods.bound(resource), *view.raw.get(resource)).0
+        self.view
+            .as_ref()
+            .map_or(Cents::ONE, |_| self.publication.get(resource).published())
     }
 
     /// Computes targets anew and moves the publication towards them; it rises at frame ends only.
@@ -343,8 +342,6 @@ impl Estimator {
         reasons.extend(target.reasons.iter().copied());
         if published < target.cents {
             reasons.push(Reason::Rising);
-        } else if published > target.cents {
-            reasons.push(Reason::Bound);
         }
         Estimate {
             capacity: *view.capacity.get(resource),

@@ -52,6 +52,9 @@ pub const AGENT_SERVICE_ACCOUNT: &str = "headroom-agent";
 /// Service account of the webhook, in [`NAMESPACE`].
 pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
 
+/// The user name of that service account.
+pub const WEBHOOK_USER: &str = "system:serviceaccount:headroom-system:headroom-webhook";
+
 /// Service in front of the webhook's admission port.
 pub const WEBHOOK_SERVICE: &str = "headroom-webhook";
 
@@ -130,6 +133,22 @@ pub const ENV_PREFIX: &str = "HEADROOM_";
 /// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
 pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];
 
+/// Annotations that only the webhook writes: what it has decided, and from what.
+pub const OWNED: [&str; 5] = [RAW_ALLOCATABLE, HINT, MARKER, STATIC_RATIO, KUBELET_RAW];
+
+/// Annotations by which people steer amplification.
+pub const STEERING: [&str; 2] = [RATIO, MODE];
+
+/// True for an annotation that looks like one of Headroom's and is none, such as a misspelt one.
+pub fn is_unknown(key: &str) -> bool {
+    key.starts_with(DOMAIN) && !OWNED.contains(&key) && !STEERING.contains(&key)
+}
+
+/// True for the service account that the webhook writes with.
+pub fn is_webhook(username: &str) -> bool {
+    username == WEBHOOK_USER
+}
+
 /// True for an annotation that a node's own credential may not change: the ratio, the saved raw values and all
 /// of [`DOMAIN`], except the floor policy's [`KUBELET_RAW`].
 pub fn is_protected(key: &str) -> bool {
@@ -159,6 +178,21 @@ mod tests {
         assert!(!is_protected(
             "volumes.kubernetes.io/controller-managed-attach-detach"
         ));
+    }
+
+    #[test]
+    fn what_is_neither_ours_nor_peoples_is_unknown() {
+        assert!(is_unknown("headroom.sh/mdoe") && is_unknown(DOMAIN));
+        assert!(!OWNED.into_iter().chain(STEERING).any(is_unknown));
+        assert!(!is_unknown("node.koordinator.sh/other"));
+    }
+
+    #[test]
+    fn the_webhooks_user_is_its_service_account() {
+        assert_eq!(
+            WEBHOOK_USER,
+            format!("system:serviceaccount:{NAMESPACE}:{WEBHOOK_SERVICE_ACCOUNT}")
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ static FILES: &[File] = &[
         text: manifests::policies,
     },
     File {
-        path: "deploy/kustomize/components/checks/policy.yaml",
+        path: "deploy/kustomize/base/checks.yaml",
         text: manifests::checks,
     },
     File {

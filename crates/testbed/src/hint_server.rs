@@ -164,5 +164,6 @@ pub fn this_machine() -> Result<Pods> {
         raw_allocatable: Some(amounts),
         pods: Vec::new(),
         memory_pressure: false,
+        admitted: None,
     })
 }

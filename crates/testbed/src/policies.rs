@@ -12,7 +12,7 @@ use k8s_openapi::{
         ValidatingAdmissionPolicyBinding,
     },
 };
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _, api::DeleteParams};
 
 use crate::accounts;
 
@@ -50,7 +50,7 @@ pub async fn put(client: &Client, bound: &Bound) -> Result<()> {
     accounts::apply(&bindings, &binding.name_any(), binding).await
 }
 
-/// Installs the checks, which are not part of the default installation.
+/// Installs the checks.
 ///
 /// # Errors
 /// If the API server refuses them.
@@ -60,4 +60,17 @@ pub async fn put_checks(client: &Client) -> Result<()> {
     accounts::apply(&policies, &policy.name_any(), &policy).await?;
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     accounts::apply(&bindings, &binding.name_any(), &binding).await
+}
+
+/// Takes the checks out of force, as an API server before 1.30 would be.
+///
+/// # Errors
+/// If the API server does not answer, or they are not there.
+pub async fn remove_checks(client: &Client) -> Result<()> {
+    let Checks { binding, policy: _ } = checks::checks();
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    bindings
+        .delete(&binding.name_any(), &DeleteParams::default())
+        .await?;
+    Ok(())
 }

@@ -128,6 +128,7 @@ impl TryFrom<wire::Pods> for NodeView {
             raw_allocatable,
             pods,
             memory_pressure,
+            admitted,
         } = message;
         if pods.len() > MOST_PODS {
             return Err(WireError::new(
@@ -156,6 +157,7 @@ impl TryFrom<wire::Pods> for NodeView {
             capacity: amounts("capacity", capacity)?,
             raw: amounts("raw_allocatable", raw_allocatable)?,
             pods,
+            admitted: admitted.map_or_else(PerResource::default, PerResource::from),
             bounds: policy.bounds,
             target_ppm: policy.target_ppm,
         };

@@ -160,6 +160,10 @@ fn pods() -> wire::Pods {
             deleting: true,
         }],
         memory_pressure: true,
+        admitted: Some(wire::Amounts {
+            cpu_milli: 250,
+            memory_bytes: 4,
+        }),
     }
 }
 

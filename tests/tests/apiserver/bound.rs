@@ -144,7 +144,7 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     let said = [
         "True",
         "CpuStop",
-        "cpu is not amplified; what is bound stays covered",
+        "cpu is not amplified; what its pods hold stays covered",
     ];
     assert_eq!(braked(&node), Some(said.map(str::to_owned)));
 

@@ -204,8 +204,12 @@ async fn a_note_of_an_earlier_request_is_not_believed() {
         raw(30),
         raw(400),
     ] {
-        stand.annotate("n1", names::KUBELET_RAW, &stale).await;
-        let node = written(&stand, status.clone()).await;
+        let kubelet = stand.cluster.client_for_node("n1").await;
+        let nodes: Api<Node> = Api::all(kubelet.expect("the node's client"));
+        let metadata = json!({"annotations": {names::KUBELET_RAW: stale}});
+        let patch = Patch::Strategic(json!({"metadata": metadata, "status": status}));
+        let node = nodes.patch_status("n1", &PatchParams::default(), &patch).await;
+        let node = node.expect("a kubelet's write passes");
         assert_eq!(amounts(&node), ["6", "10Gi"], "{status}");
         assert_eq!(note(&node), None, "{status}");
     }

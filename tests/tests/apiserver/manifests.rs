@@ -424,10 +424,8 @@ fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is()
 }
 
 #[test]
-fn the_checks_come_with_their_component_alone() {
+fn the_checks_are_in_the_base_and_go_with_their_component() {
     let mut installation = Installation::render();
-    assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
-    installation.add_component("checks");
     let Checks { policy, binding } = checks();
     let mut policies = installation.all::<ValidatingAdmissionPolicy>();
     let mut bindings = installation.all::<ValidatingAdmissionPolicyBinding>();
@@ -439,6 +437,11 @@ fn the_checks_come_with_their_component_alone() {
         binding.metadata.labels = None;
     }
     assert_eq!((policies, bindings), (vec![policy], vec![binding]));
+    let before = installation.objects.len();
+    installation.add_component("before-1.30");
+    assert_eq!(installation.objects.len(), before - 2);
+    assert_eq!(installation.all::<ValidatingAdmissionPolicy>(), []);
+    assert_eq!(installation.all::<ValidatingAdmissionPolicyBinding>(), []);
 }
 
 #[test]

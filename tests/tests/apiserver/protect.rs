@@ -121,7 +121,7 @@ async fn a_hot_node_is_lowered_below_raw_where_that_is_allowed_and_never_below_w
     );
     let explained = site.explanation().await;
     assert!(explained.contains("0.70"), "{explained}");
-    assert!(explained.contains("floor-requests"), "{explained}");
+    assert!(explained.contains("floor-fit"), "{explained}");
 
     let at_once = DeleteParams::default().grace_period(0);
     site.pods().delete("a", &at_once).await.expect("delete the pod");

@@ -56,7 +56,7 @@ fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
     cluster.pods.look(&hint.node, |bound| {
         let held = hint.trust.iter().map(|trust| {
             let held = trust.exclusive_cpus_milli;
-            let asked = bound.pods.get(trust.uid.as_str());
+            let asked = bound.by_cgroup(&trust.uid);
             let asked = asked.filter(|pod| pod.qos == Qos::Guaranteed);
             let most = asked.map_or(0, |pod| pod.requests.cpu);
             if is_known { held.min(most) } else { held }
@@ -81,7 +81,7 @@ fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResour
     };
     Some(cluster.pods.look(&node.name, |bound| {
         after_departures(hint, &raw, &policy, |uid| {
-            let pod = bound.pods.get(uid).filter(|pod| !pod.is_deleting)?;
+            let pod = bound.by_cgroup(uid).filter(|pod| !pod.is_deleting)?;
             Some(pod.requests)
         })
     }))

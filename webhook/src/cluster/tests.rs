@@ -305,7 +305,7 @@ fn the_mode_annotation_decides_over_the_configuration() {
 #[test]
 fn what_is_bound_is_unknown_until_all_pods_are_known() {
     let cluster = unheard();
-    assert_eq!(cluster.bound("n1"), None);
+    assert_eq!(cluster.held("n1", PerResource::default(), true), None);
     assert!(!cluster.has_synced());
 }
 
@@ -359,7 +359,7 @@ fn while_nodes_are_not_followed_nobody_is_nudged() {
 #[test]
 fn a_preview_under_an_unknown_policy_is_what_was_decided_last() {
     let cluster = unheard();
-    for (version, stored) in [(1, "4800m"), (2, "4")] {
+    for (version, stored, kept) in [(1, "4800m", 4800), (2, "4", 4000)] {
         let mut object = amplified(version, "4800m", 120);
         object["status"]["allocatable"]["cpu"] = stored.into();
         cluster.nodes.apply(serde_json::from_value(object).unwrap());
@@ -367,6 +367,6 @@ fn a_preview_under_an_unknown_policy_is_what_was_decided_last() {
         assert!(cluster.policy(&node).is_none());
         let (decision, _) = cluster.preview(&node, cluster.now());
         assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
-        assert_eq!(decision.outcomes.cpu.result, Some(4800));
+        assert_eq!(decision.outcomes.cpu.result, Some(kept));
     }
 }

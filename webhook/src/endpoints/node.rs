@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     draft::{Fields, Tree},
     endpoint::Ctx,
-    node::Labels,
+    node::{Labels, object},
 };
 
 /// The path of the conditions.
@@ -73,10 +73,19 @@ pub(super) fn version(fields: &impl Fields) -> u64 {
         .unwrap_or_default()
 }
 
-/// Keys of annotations that only Headroom and administrators may write.
-pub(super) fn protected_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
+/// Keys of annotations that not everybody may write, known or not.
+pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
     let keys = fields.names(&["metadata", "annotations"]).into_iter();
-    keys.filter(|key| names::is_protected(key))
+    keys.filter(|key| key.starts_with(names::DOMAIN) || names::PROTECTED.contains(key))
+}
+
+/// True if the Node's kubelet tells in a pod's status what it has set aside.
+pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
+    let version: Option<String> = fields
+        .read(&["status", "nodeInfo", "kubeletVersion"])
+        .ok()
+        .flatten();
+    object::tells_allocated(&version.unwrap_or_default())
 }
 
 /// What the capacity rules read. What cannot be read counts as missing, never as an error.

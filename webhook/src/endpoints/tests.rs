@@ -19,6 +19,7 @@ use std::{
 
 use bytes::Bytes;
 use headroom_domain::{
+    capacity::Held,
     hint::{Asked, Found, Standing},
     policy::{Bounds, Mode, Policy},
     ratio::Cents,
@@ -155,10 +156,10 @@ struct World {
     memory_max_cents: Option<u32>,
     /// A hint annotation's content, taken for a fresh report.
     hint: Option<Value>,
-    /// CPU requests bound to the node, in milli-cores.
-    bound_milli: u64,
-    /// True while the requests bound to the node are not known.
-    is_bound_unknown: bool,
+    /// What admitted pods hold of CPU, in milli-cores.
+    admitted_milli: u64,
+    /// True while it is not known what pods hold.
+    is_held_unknown: bool,
     /// True while the policy is not known.
     is_policy_unknown: bool,
     /// True if ratios above the hint are refused.
@@ -198,10 +199,19 @@ impl Nodes for World {
         Some(false)
     }
 
-    fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
-        (!self.is_bound_unknown).then_some(PerResource {
-            cpu: self.bound_milli,
-            memory: 0,
+    fn held(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<Held>> {
+        let admitted = self.admitted_milli;
+        (!self.is_held_unknown).then_some(PerResource {
+            cpu: Held {
+                admitted,
+                fit: admitted,
+            },
+            memory: Held::default(),
         })
     }
 

@@ -185,10 +185,9 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
     });
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
     let bound = cluster.pods.on(&node.name).map(|(_, bound)| bound);
-    let rules = decision.outcomes.map(|resource, outcome| {
-        let rules = outcome.rules(bound.as_ref().map(|bound| *bound.sum().get(resource)));
-        rules.into_iter().map(wire::Rule::from).collect()
-    });
+    let rules = decision
+        .outcomes
+        .map(|_, outcome| outcome.rules().into_iter().map(wire::Rule::from).collect());
     let allocatable = &node.state.allocatable;
     let allocatable = PerResource::from_fn(|resource| amount(resource, allocatable.get(resource).as_ref()?));
     NodeStatus {

@@ -8,11 +8,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1 as wire;
 
-use crate::{
-    cluster::Cluster,
-    node::Node,
-    pods::{Bound, Pod},
-};
+use crate::{cluster::Cluster, node::Node};
 
 /// The policy in force for a node; `None` while it or the Node is not known.
 pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {
@@ -29,34 +25,28 @@ pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wir
 /// something of that is not known.
 pub fn pods(cluster: &Cluster, node: &str) -> Option<(wire::Pods, u64)> {
     let node = cluster.nodes.get(node)?;
-    let (generation, Bound { pods, changed_at }) = cluster.pods.on(&node.name)?;
+    let (generation, bound) = cluster.pods.on(&node.name)?;
+    let admitted = cluster.held_by(&node)?.map(|_, held| held.admitted);
     let message = wire::Pods {
         generation,
         node_uid: node.uid.clone(),
         capacity: Some(known(capacity(&node))?.into()),
         raw_allocatable: Some(known(raw(&node))?.into()),
-        pods: pods
-            .into_iter()
-            .map(
-                |(
-                    uid,
-                    Pod {
-                        requests,
-                        qos,
-                        is_deleting,
-                    },
-                )| wire::PodRequest {
-                    uid: uid.into(),
-                    cpu_milli: requests.cpu,
-                    memory_bytes: requests.memory,
-                    qos: qos.into(),
-                    deleting: is_deleting,
-                },
-            )
+        pods: bound
+            .pods
+            .iter()
+            .map(|(uid, pod)| wire::PodRequest {
+                uid: bound.cgroup(uid).to_owned(),
+                cpu_milli: pod.requests.cpu,
+                memory_bytes: pod.requests.memory,
+                qos: pod.qos.into(),
+                deleting: pod.is_deleting,
+            })
             .collect(),
         memory_pressure: node.has_memory_pressure,
+        admitted: Some(admitted.into()),
     };
-    Some((message, changed_at))
+    Some((message, bound.changed_at))
 }
 
 /// A node's capacity, as far as it says.
@@ -67,7 +57,7 @@ pub fn capacity(node: &Node) -> PerResource<Option<u64>> {
 
 /// A node's own allocatable: what is recorded of it, else what it says now if that was never ours.
 pub fn raw(node: &Node) -> PerResource<Option<u64>> {
-    let recorded = recorded_raw(&node.state.annotations);
+    let recorded = recorded_raw(&node.state, &node.uid);
     let is_marked = node.state.annotations.marker.is_some();
     PerResource::from_fn(|resource: Resource| {
         recorded.get(resource).or_else(|| {

@@ -26,7 +26,7 @@ pub struct Object {
 
 /// What the kubelet reports, and what became of it.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// What the scheduler may hand out.
     pub allocatable: BTreeMap<String, String>,
@@ -34,6 +34,16 @@ pub struct Status {
     pub capacity: BTreeMap<String, String>,
     /// Conditions with their heartbeats.
     pub conditions: Vec<Condition>,
+    /// What runs on the machine.
+    pub node_info: Info,
+}
+
+/// What runs on a machine.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Info {
+    /// The kubelet's version, as in `v1.36.3`.
+    pub kubelet_version: String,
 }
 
 /// A condition of a node.
@@ -59,6 +69,7 @@ impl From<Object> for Node {
                     allocatable,
                     capacity,
                     conditions,
+                    node_info: Info { kubelet_version },
                 },
         } = object;
         let mut annotations = metadata.annotations.unwrap_or_default();
@@ -89,8 +100,24 @@ impl From<Object> for Node {
                 },
             },
             mode,
+            tells_allocated: tells_allocated(&kubelet_version),
             has_memory_pressure,
         }
+    }
+}
+
+/// The first minor version of Kubernetes 1 whose kubelet tells what it has set aside.
+const TELLS_ALLOCATED_FROM: u32 = 33;
+
+/// True for a kubelet of that version or a later one, as written: `v1.36.3`, `v1.33.0-eks-1234`. One that cannot be read counts
+/// as later: then no pod is taken to hold more than its status says.
+pub fn tells_allocated(version: &str) -> bool {
+    let mut parts = version.trim_start_matches('v').split('.');
+    let mut part = || -> Option<u32> { parts.next()?.parse().ok() };
+    match (part(), part()) {
+        (Some(1), Some(minor)) => minor >= TELLS_ALLOCATED_FROM,
+        (Some(major), _) => major > 1,
+        (None, _) => true,
     }
 }
 
@@ -158,6 +185,7 @@ mod tests {
             labels,
             state,
             mode,
+            tells_allocated,
             has_memory_pressure,
         } = node(&json!({names::RATIO: "{\"cpu\":1.5}", names::MODE: "auto", "other": "x"}));
         assert_eq!(
@@ -175,6 +203,24 @@ mod tests {
         assert_eq!(state.annotations.ratio.as_deref(), Some("{\"cpu\":1.5}"));
         assert_eq!(state.annotations.marker, None);
         assert!(!has_memory_pressure, "it is not said to be");
+        assert!(tells_allocated, "its kubelet's version is not said");
+    }
+
+    #[test]
+    fn kubelets_tell_what_is_set_aside_from_1_33_on() {
+        let expected = [
+            ("v1.32.9", false),
+            ("v1.9.0", false),
+            ("v1.33.0", true),
+            ("v1.36.3-k3s1", true),
+            ("v2.0.0", true),
+            ("v0.1", false),
+            ("", true),
+            ("kubelet", true),
+        ];
+        for (version, tells) in expected {
+            assert_eq!(tells_allocated(version), tells, "{version}");
+        }
     }
 
     #[test]

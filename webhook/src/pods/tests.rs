@@ -1,8 +1,11 @@
-//! The sum of what is bound, through lists, events and outages.
+//! What is bound and what it holds, through lists, events and outages.
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    bound::{MIRROR, Pod},
+    *,
+};
 
 fn pods() -> Pods {
     Pods::new(Arc::default())
@@ -35,7 +38,50 @@ fn listed(pods: &Pods, objects: impl IntoIterator<Item = Object>) {
 }
 
 fn cpu(pods: &Pods) -> Option<u64> {
-    pods.bound("n1").map(|bound| bound.cpu)
+    pods.on("n1").map(|(_, bound)| bound.sum().cpu)
+}
+
+/// What admitted pods and all that fit hold of the CPU, where that much is stored.
+fn held(pods: &Pods, stored: u64) -> (u64, u64) {
+    let stored = PerResource {
+        cpu: Some(stored),
+        memory: Some(1 << 30),
+    };
+    let held = pods.held("n1", stored, true).expect("pods are known");
+    (held.cpu.admitted, held.cpu.fit)
+}
+
+/// Pending, and nothing written by its kubelet.
+fn waiting(uid: &str, version: u64, cpu: &str, created: &str) -> Object {
+    changed(uid, version, cpu, |pod| {
+        pod["status"] = json!({"phase": "Pending"});
+        pod["metadata"]["creationTimestamp"] = created.into();
+    })
+}
+
+/// Running, with so much set aside.
+fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> Object {
+    changed(uid, version, cpu, |pod| {
+        pod["status"]["containerStatuses"] =
+            json!([{"name": "a", "allocatedResources": {"cpu": allocated, "memory": "1Ki"}}]);
+    })
+}
+
+/// A mirror pod of `n1` that claims to run under `claim`.
+fn mirror(uid: &str, version: u64, claim: &str) -> Object {
+    changed(uid, version, "1", |pod| {
+        pod["metadata"]["name"] = format!("{uid}-n1").into();
+        pod["metadata"]["annotations"] = json!({MIRROR: claim});
+    })
+}
+
+fn cgroups(pods: &Pods) -> Vec<String> {
+    let (_, bound) = pods.on("n1").unwrap();
+    bound
+        .pods
+        .keys()
+        .map(|uid| bound.cgroup(uid).to_owned())
+        .collect()
 }
 
 #[test]
@@ -70,7 +116,7 @@ fn what_is_bound_and_has_not_ended_counts() {
         ],
     );
     assert_eq!(
-        pods.bound("n1"),
+        pods.on("n1").map(|(_, bound)| bound.sum()),
         Some(PerResource {
             cpu: 3500,
             memory: 4 << 10
@@ -146,21 +192,118 @@ fn deletion_is_told_at_once_and_heartbeats_are_not_told() {
 #[test]
 fn a_mirror_pod_goes_by_the_uid_of_its_cgroup() {
     let pods = pods();
-    let mirror = |version| {
-        changed("api-uid", version, "1", |pod| {
-            pod["metadata"]["annotations"] = json!({MIRROR: "hash"});
-        })
-    };
-    listed(&pods, [mirror(1)]);
+    listed(&pods, [mirror("api-uid", 1, "hash")]);
+    assert_eq!(cgroups(&pods), ["hash"]);
     let (_, bound) = pods.on("n1").unwrap();
-    assert_eq!(bound.pods.keys().map(|uid| &**uid).collect::<Vec<_>>(), ["hash"]);
-    pods.delete(mirror(2));
+    assert!(bound.by_cgroup("hash").is_some() && bound.by_cgroup("api-uid").is_none());
+    pods.delete(mirror("api-uid", 2, "hash"));
     assert_eq!(cpu(&pods), Some(0));
+}
+
+#[test]
+fn a_false_mirror_changes_no_sum_and_no_trust() {
+    let pods = pods();
+    listed(&pods, [running("victim", 1, "10", "10")]);
+    pods.apply(mirror("thief", 2, "victim"));
+    assert_eq!(cgroups(&pods), ["thief", "victim"]);
+    assert_eq!(held(&pods, 20_000), (10_000, 11_000));
+    pods.delete(mirror("thief", 3, "victim"));
+    assert_eq!(held(&pods, 20_000), (10_000, 10_000));
+    let (_, bound) = pods.on("n1").unwrap();
+    assert_eq!(
+        bound.by_cgroup("victim").map(|pod| pod.requests.cpu),
+        Some(10_000)
+    );
+}
+
+#[test]
+fn of_two_claimants_neither_counts() {
+    let pods = pods();
+    listed(&pods, [mirror("a", 1, "hash"), mirror("b", 2, "hash")]);
+    assert_eq!(cgroups(&pods), ["a", "b"]);
+    assert_eq!(pods.on("n1").unwrap().1.by_cgroup("hash"), None);
+    pods.delete(mirror("b", 3, "hash"));
+    assert_eq!(cgroups(&pods), ["hash"]);
+}
+
+#[test]
+fn a_claim_takes_the_name_of_a_static_pod_and_a_kubelet_that_let_it_in() {
+    let pods = pods();
+    let named_otherwise = changed("a", 1, "1", |pod| {
+        pod["metadata"]["annotations"] = json!({MIRROR: "hash"});
+    });
+    let not_let_in = changed("b", 2, "1", |pod| {
+        pod["metadata"]["name"] = "b-n1".into();
+        pod["metadata"]["annotations"] = json!({MIRROR: "other"});
+        pod["status"] = json!({"phase": "Pending"});
+    });
+    listed(&pods, [named_otherwise, not_let_in]);
+    assert_eq!(cgroups(&pods), ["a", "b"]);
+}
+
+#[test]
+fn what_the_kubelet_let_in_is_held_by_its_word() {
+    let pods = pods();
+    // The second asks for more than was set aside for it: a resize that the kubelet puts off.
+    listed(&pods, [running("a", 1, "1", "1"), running("b", 2, "900", "2")]);
+    assert_eq!(held(&pods, 8000), (3000, 3000));
+    // One that its kubelet has let in and says nothing of may run.
+    pods.apply(pod("c", 3, "1"));
+    assert_eq!(held(&pods, 8000), (3000, 4000));
+    let older = pods.held("n1", PerResource::default(), false).unwrap();
+    assert_eq!(older.cpu.admitted, 4000, "an older kubelet never says");
+}
+
+#[test]
+fn what_waits_fits_by_age_within_what_is_stored() {
+    let pods = pods();
+    listed(
+        &pods,
+        [
+            running("a", 1, "1", "1"),
+            waiting("late", 2, "2", "2026-11-20T10:00:02Z"),
+            waiting("early", 3, "3", "2026-11-20T10:00:00Z"),
+            waiting("huge", 4, "1000", "2026-11-20T10:00:01Z"),
+        ],
+    );
+    assert_eq!(held(&pods, 6000), (1000, 6000));
+    assert_eq!(held(&pods, 5999), (1000, 4000));
+    assert_eq!(held(&pods, 3999), (1000, 3000));
+    assert_eq!(held(&pods, 1_100_000), (1000, 1_006_000));
+    let unstored = pods.held("n1", PerResource::default(), true).unwrap();
+    assert_eq!((unstored.cpu.admitted, unstored.cpu.fit), (1000, 1000));
+}
+
+#[test]
+fn both_resources_have_to_fit() {
+    let pods = pods();
+    listed(&pods, [waiting("a", 1, "1", "2026-11-20T10:00:00Z")]);
+    let stored = |memory| PerResource {
+        cpu: Some(8000),
+        memory: Some(memory),
+    };
+    let fit = |memory| pods.held("n1", stored(memory), true).unwrap().cpu.fit;
+    assert_eq!((fit(1024), fit(1023)), (1000, 0));
+}
+
+#[test]
+fn being_let_in_is_told_and_makes_no_hint_older() {
+    let changes = Arc::new(Changes::default());
+    let pods = Pods::new(Arc::clone(&changes));
+    let mut followed = changes.follow("n1");
+    pods.apply(waiting("a", 1, "1", "2026-11-20T10:00:00Z"));
+    followed.mark_unchanged();
+    pods.apply(changed("a", 2, "1", |pod| {
+        pod["metadata"]["creationTimestamp"] = "2026-11-20T10:00:00Z".into();
+        pod["status"] = json!({"phase": "Pending", "containerStatuses": [{"name": "a"}]});
+    }));
+    assert!(followed.has_changed().unwrap());
+    assert_eq!(pods.changed_at("n1"), 1);
 }
 
 #[test]
 fn a_pod_takes_little_memory() {
     // A map's leaf holds up to 11 entries and is at least half full; a UID's text is 36 bytes in a 48 byte block.
     let entry = size_of::<(Box<str>, Pod)>();
-    assert!(2 * entry + 48 <= 160, "{entry}");
+    assert!(2 * entry + 48 <= 208, "{entry}");
 }

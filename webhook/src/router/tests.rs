@@ -3,6 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use headroom_domain::{
+    capacity::Held,
     hint::{Asked, Found},
     policy::Policy,
     resource::PerResource,
@@ -38,7 +39,12 @@ impl Nodes for NoNodes {
         Some(false)
     }
 
-    fn bound(&self, _node: &str) -> Option<PerResource<u64>> {
+    fn held(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<Held>> {
         None
     }
 

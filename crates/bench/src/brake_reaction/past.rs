@@ -113,6 +113,7 @@ impl Remembered {
                 max: Cents(u32::try_from(*cents).unwrap_or(100)),
             }),
             target_ppm: Policy::default().target_ppm,
+            admitted: PerResource::default(),
         }
     }
 

@@ -290,6 +290,7 @@ fn view(moment: &Moment, size: &PerResource<Size>, policy: &Policy, min: Option<
             max: bounds.max,
         }),
         target_ppm: policy.target_ppm,
+        admitted: PerResource::default(),
     }
 }
 

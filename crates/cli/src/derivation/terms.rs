@@ -227,13 +227,12 @@ impl Derivation {
         if let Some(progress) = self.progress.filter(|_| self.sight != Sight::Blind) {
             terms.push(term("step", progress.stepped.to_string(), self.step(progress)));
         }
-        let floor_is = "R / A, rounded up: what is bound stays covered";
-        terms.push(term("floor", self.floor.to_string(), floor_is));
         let published_is = match self.progress {
-            _ if self.sight == Sight::Blind => "the agent asks for nothing; the webhook covers what is bound",
+            _ if self.sight == Sight::Blind => {
+                "the agent asks for nothing; the webhook covers what pods hold"
+            }
             Some(Progress { stepped, .. }) if stepped == self.published => "the step",
-            Some(_) if self.published == self.floor => "the floor: the step would not cover what is bound",
-            Some(_) => "what covered the pods that were bound when the agent reported",
+            Some(_) => "what the agent reported beside it: an older one covers what was bound then",
             None => self.standing(),
         };
         terms.push(term("published", self.published.to_string(), published_is));
@@ -259,7 +258,7 @@ impl Derivation {
             _ if stepped == self.target => "at the target: it falls at once and rises slowly".to_owned(),
             Brake::Stop => format!("at most {} under this brake, and it does not rise", Cents::ONE),
             Brake::Shed => format!(
-                "this brake halves what is above the larger of {} and the floor, period by period",
+                "this brake halves what is above the larger of {} and what admitted pods hold, period by period",
                 Cents::ONE
             ),
             Brake::Hold => "it does not rise under this brake".to_owned(),
@@ -270,16 +269,16 @@ impl Derivation {
         }
     }
 
-    /// The same of an older agent, which does not tell the step from the floor.
+    /// The same of an older agent, which does not tell the step.
     fn standing(&self) -> &'static str {
         if self.published < self.target && self.brake != Brake::Off {
             "held below the target by the brake"
         } else if self.published < self.target {
             "rises by 0.05 a frame once three frames agree on 0.05 more; less is left alone"
-        } else if self.published > self.target && self.published == self.floor {
-            "held above the target by what is bound"
+        } else if self.published > self.target {
+            "held above the target by what was bound"
         } else {
-            "down at once, up slowly; never below the floor"
+            "down at once, up slowly"
         }
     }
 }

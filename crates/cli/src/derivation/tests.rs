@@ -94,7 +94,6 @@ fn under_a_latch_no_slack_counts() {
     target            1.00  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
     step              1.00  at the target: it falls at once and rises slowly
-    floor             0.96  R / A, rounded up: what is bound stays covered
     published         1.00  the step
     confidence       90.3%  the smaller of coverage and Rw / R
     ");
@@ -125,8 +124,7 @@ fn an_older_agent_tells_the_latch_by_its_reasons_alone() {
     A*              31500m  wanted, within bounds: what is wanted
     target            1.00  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
-    floor             0.96  R / A, rounded up: what is bound stays covered
-    published         1.00  down at once, up slowly; never below the floor
+    published         1.00  down at once, up slowly
     confidence       90.3%  the smaller of coverage and Rw / R
     ");
 }
@@ -164,7 +162,6 @@ fn procfs_alone_has_its_own_margin_and_ceiling() {
     target            1.50  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
     step              1.40  rises by at most 0.05 a frame when 3 in a row want 0.05 more: 5 so far
-    floor             1.37  R / A, rounded up: what is bound stays covered
     published         1.40  the step
     confidence       93.0%  the smaller of coverage and Rw / R
     ");
@@ -212,7 +209,6 @@ fn memory_is_expected_to_climb_and_a_brake_keeps_its_ratio_down() {
     target                          1.05  A* / A, rounded down
     brake                        L3 stop  of the agent; why, its reasons tell
     step                            1.00  at most 1.00 under this brake, and it does not rise
-    floor                           0.89  R / A, rounded up: what is bound stays covered
     published                       1.00  the step
     confidence                     98.0%  the smaller of coverage and Rw / R
     ");
@@ -243,7 +239,6 @@ fn an_older_agent_says_only_when_memory_was_highest() {
     A*          133788231269B (124.6GiB)  wanted, within bounds: what is wanted
     target                          1.05  A* / A, rounded down
     brake                        L3 stop  of the agent; why, its reasons tell
-    floor                           0.89  R / A, rounded up: what is bound stays covered
     published                       1.00  held below the target by the brake
     confidence                     98.0%  the smaller of coverage and Rw / R
     ");
@@ -280,7 +275,6 @@ fn a_young_history_scales_slack_by_its_frames() {
     target            1.10  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
     step              1.05  rises by at most 0.05 a frame when 3 in a row want 0.05 more: 1 so far
-    floor             0.96  R / A, rounded up: what is bound stays covered
     published         1.05  the step
     confidence       34.7%  the smaller of coverage and Rw / R
     ");
@@ -304,8 +298,7 @@ fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
     A            31500m  raw allocatable, the kubelet's own
     target         1.00  the agent is blind, for the reason below: it is 1.00
     brake       L0 none  of the agent; why, its reasons tell
-    floor          1.27  R / A, rounded up: what is bound stays covered
-    published      1.00  the agent asks for nothing; the webhook covers what is bound
+    published      1.00  the agent asks for nothing; the webhook covers what pods hold
     confidence     0.0%  the smaller of coverage and Rw / R
     ");
 }
@@ -333,8 +326,8 @@ fn a_share_leads_back_to_its_frames() {
 const YOUNG: (u64, bool, u64) = (150, true, u64::MAX);
 const GROWN: (u64, bool, u64) = (400, true, u64::MAX);
 const PROCFS: (u64, bool, u64) = (400, false, u64::MAX);
-const LATCHED: (u64, bool, u64) = (588, true, 288);
-const LATCHED_ON_PROCFS: (u64, bool, u64) = (588, false, 288);
+const LATCHED: (u64, bool, u64) = (606, true, 288);
+const LATCHED_ON_PROCFS: (u64, bool, u64) = (606, false, 288);
 
 /// An estimator of a node with one large pod, in which memory climbs.
 fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimator {
@@ -360,6 +353,7 @@ fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimato
         pods: [("a".to_owned(), pod)].into(),
         bounds: policy.bounds,
         target_ppm: policy.target_ppm,
+        admitted: PerResource::default(),
     });
     for index in 0..frames {
         let is_overrun = (index + 1) % overrun_every == 0;

@@ -97,7 +97,7 @@ fn amounts(derivation: &Derivation) -> [(&'static str, Value); 11] {
 }
 
 /// Terms with a unit of their own.
-fn shares(derivation: &Derivation) -> [(&'static str, Value); 16] {
+fn shares(derivation: &Derivation) -> [(&'static str, Value); 15] {
     [
         ("sight", json!(derivation.sight.name())),
         ("peak_age_s", json!(derivation.peak_age.as_secs())),
@@ -113,7 +113,6 @@ fn shares(derivation: &Derivation) -> [(&'static str, Value); 16] {
         ("derived_cents", json!(derivation.derived.cents.0)),
         ("target_cents", json!(derivation.target.0)),
         ("published_cents", json!(derivation.published.0)),
-        ("floor_cents", json!(derivation.floor.0)),
         ("brake", json!(derivation.brake.level())),
     ]
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use headroom_domain::{
-    capacity::{Annotations, amount, recorded_raw},
+    capacity::{Annotations, State, amount, recorded_raw},
     names,
     resource::{PerResource, Resource},
 };
@@ -60,15 +60,20 @@ impl Restored {
             let quantity = stored?.get(resource.name())?;
             amount(resource, &quantity.0.parse().ok()?)
         };
-        let annotations = Annotations {
-            raw: node.annotations().get(names::RAW_ALLOCATABLE).cloned(),
-            ..Annotations::default()
+        let annotation = |key| node.annotations().get(key).cloned();
+        let state = State {
+            annotations: Annotations {
+                raw: annotation(names::RAW_ALLOCATABLE),
+                marker: annotation(names::MARKER),
+                ..Annotations::default()
+            },
+            ..State::default()
         };
         Self {
             node: node.name_any(),
             remains,
             allocatable: PerResource::from_fn(allocatable),
-            raw: recorded_raw(&annotations),
+            raw: recorded_raw(&state, &node.uid().unwrap_or_default()),
         }
     }
 

@@ -45,7 +45,9 @@ fn rules(raw: u64, cents: u32, product: u64, bound: u64, why: &[&str]) -> Vec<wi
         rule("baseline", wire::rule::Term::Amount(raw), &[]),
         rule("ratio", ratio, why),
         rule("product", wire::rule::Term::Amount(product), &[]),
-        rule("floor", wire::rule::Term::Amount(bound), &[]),
+        rule("admitted", wire::rule::Term::Amount(bound), &[]),
+        rule("fit", wire::rule::Term::Amount(bound), &[]),
+        rule("cap", wire::rule::Term::Amount(2 * raw), &[]),
         rule("result", wire::rule::Term::Amount(product), &[]),
     ]
 }
@@ -233,7 +235,6 @@ fn the_page_derives_the_ratio_term_by_term() {
       target            1.28  A* / A, rounded down
       brake          L0 none  of the agent; why, its reasons tell
       step              1.28  at the target: it falls at once and rises slowly
-      floor             0.96  R / A, rounded up: what is bound stays covered
       published         1.28  the step
       confidence       90.3%  the smaller of coverage and Rw / R
       agent       slack
@@ -262,7 +263,6 @@ fn the_page_derives_the_ratio_term_by_term() {
       target                          1.00  A* / A, rounded down
       brake                        L2 shed  of the agent; why, its reasons tell
       step                            1.00  at the target: it falls at once and rises slowly
-      floor                           0.89  R / A, rounded up: what is bound stays covered
       published                       1.00  the step
       confidence                     92.3%  the smaller of coverage and Rw / R
       agent       direct-reclaim,clamped-max
@@ -494,7 +494,6 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
       target            1.28  A* / A, rounded down
       brake          L0 none  of the agent; why, its reasons tell
       step              1.28  at the target: it falls at once and rises slowly
-      floor             0.96  R / A, rounded up: what is bound stays covered
       published         1.28  the step
       confidence       90.3%  the smaller of coverage and Rw / R
       reasons     slack: measured use leaves room above raw
@@ -503,7 +502,9 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
       ratio       1.28  by mode, annotation, hint and bounds
                           hint: a fresh hint is applied
       product   40320m  raw times the ratio, exclusive CPUs aside; cut off
-      floor     30000m  what is bound to the node; the result is not below it
+      admitted  30000m  what the kubelet set aside for admitted pods; within the cap the result is not below it
+      fit       30000m  with bound pods that fit into what is stored; they hold that, and no more
+      cap       63000m  raw times the mode's maximum, or what was written last if more
       result    40320m  what allocatable is to be
                 stored: 31500m; the next write sets it
 
@@ -530,7 +531,6 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
       target                          1.00  A* / A, rounded down
       brake                        L2 shed  of the agent; why, its reasons tell
       step                            1.00  at the target: it falls at once and rises slowly
-      floor                           0.89  R / A, rounded up: what is bound stays covered
       published                       1.00  the step
       confidence                     92.3%  the smaller of coverage and Rw / R
       reasons     direct-reclaim: tasks had to free memory of the machine themselves: at all, for 100 ms or for 1 s of a period (L1, L2 or L3)
@@ -542,7 +542,9 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
                                             clamped-max: the upper bound holds it down
                                             from-a-newer-webhook
       product   126701535232B (118.0GiB)  raw times the ratio, exclusive CPUs aside; cut off
-      floor     111669149696B (104.0GiB)  what is bound to the node; the result is not below it
+      admitted  111669149696B (104.0GiB)  what the kubelet set aside for admitted pods; within the cap the result is not below it
+      fit       111669149696B (104.0GiB)  with bound pods that fit into what is stored; they hold that, and no more
+      cap       253403070464B (236.0GiB)  raw times the mode's maximum, or what was written last if more
       result    126701535232B (118.0GiB)  what allocatable is to be
                 stored as it is to be
 

@@ -4,10 +4,14 @@
 //! the merged object can carry what we wrote. Hence: a value equal to what we wrote last stands for the saved raw
 //! value, any other value from the kubelet is raw, and values from anyone else are carried through. Other admission
 //! webhooks may raise what they are shown, before us or after us: a value above capacity is never raw, or each of the two
-//! would amplify what the other made.
+//! would amplify what the other made. Of two records of raw the marker counts: the raw annotation has Koordinator's name,
+//! and more than we write it.
 
-use super::{Given, RawNote, Why, Write, Writer, amount};
-use crate::resource::Resource;
+use super::{Given, Marker, RawNote, State, Why, Write, Writer, amount};
+use crate::{
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
 
 /// The raw value of `resource`, and what is odd about `now`, the value in the write. An error is the reason why no raw
 /// value can be told.
@@ -17,23 +21,18 @@ pub(super) fn baseline(
     write: &Write<'_>,
     given: &Given<'_>,
 ) -> Result<(u64, Option<Why>), Why> {
-    if let Some(raw) = handed_over(resource, write) {
+    if let Some(raw) = handed_over(resource, write, given) {
         return Ok((raw, None));
     }
-    let saved = given
-        .raw
-        .get(resource)
-        .as_ref()
-        .and_then(|value| amount(resource, value));
+    let saved = saved(resource, given.marker.as_ref(), &given.raw, write.new);
     let written = written_last(resource, saved, given);
-    let saved = saved.or_else(|| given.marker.as_ref().and_then(|marker| marker.raw(resource)));
     let stored = write.old.amount(resource);
     Ok(match (written, saved) {
         (Some(written), Some(saved)) if written == now => {
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);
             (if is_raw_now { now } else { saved }, None)
         }
-        _ if is_above_capacity(resource, now, write) => {
+        _ if is_above_capacity(resource, now, write.new) => {
             (saved.ok_or(Why::AboveCapacity)?, Some(Why::AboveCapacity))
         }
         _ if write.is_sync() => (now, None),
@@ -44,22 +43,37 @@ pub(super) fn baseline(
     })
 }
 
+/// The raw value that is recorded: the marker's, else the raw annotation's; none that exceeds capacity.
+pub(super) fn saved(
+    resource: Resource,
+    marker: Option<&Marker>,
+    raw: &PerResource<Option<Quantity>>,
+    state: &State,
+) -> Option<u64> {
+    let of_annotation = || amount(resource, raw.get(resource).as_ref()?);
+    let of_marker = marker.and_then(|marker| marker.raw(resource));
+    of_marker
+        .or_else(of_annotation)
+        .filter(|raw| !is_above_capacity(resource, *raw, state))
+}
+
 /// True if the node does not have that much; what a kubelet says of itself never exceeds its capacity.
-fn is_above_capacity(resource: Resource, now: u64, write: &Write<'_>) -> bool {
-    let capacity = write.new.capacity.get(resource).as_ref();
+fn is_above_capacity(resource: Resource, now: u64, state: &State) -> bool {
+    let capacity = state.capacity.get(resource).as_ref();
     capacity
         .and_then(|capacity| amount(resource, capacity))
         .is_some_and(|capacity| now > capacity)
 }
 
 /// True if the floor policy put another value in the place of the one that the kubelet sent.
-pub(super) fn is_handed_over(resource: Resource, write: &Write<'_>) -> bool {
-    handed_over(resource, write).is_some()
+pub(super) fn is_handed_over(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> bool {
+    handed_over(resource, write, given).is_some()
 }
 
 /// G0: what the floor policy saw the kubelet send in this very request. In anyone else's write the note is a leftover of
-/// the kubelet's last one, and says nothing that the marker does not: the policy replaces only the marker's own raw value.
-fn handed_over(resource: Resource, write: &Write<'_>) -> Option<u64> {
+/// the kubelet's last one, and says nothing that the marker does not: the policy replaces only the marker's own raw value, so
+/// a note of any other is not the policy's.
+fn handed_over(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> Option<u64> {
     let note = RawNote::handed_over(write.new.annotations.kubelet_raw.as_deref()?)?;
     let is_of_this_request =
         write.writer == Writer::Kubelet && note.at.is_some() && note.at == write.new.ready_heartbeat;
@@ -68,7 +82,8 @@ fn handed_over(resource: Resource, write: &Write<'_>) -> Option<u64> {
         .get(resource)
         .as_ref()
         .filter(|_| is_of_this_request)?;
-    amount(resource, value)
+    let told = amount(resource, value)?;
+    (given.stored.as_ref()?.raw(resource) == Some(told)).then_some(told)
 }
 
 /// The value we wrote last: the marker's, else what Koordinator's webhook would have written.

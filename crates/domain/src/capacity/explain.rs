@@ -14,8 +14,12 @@ pub enum Rule {
     Exclusive,
     /// Raw times ratio.
     Product,
-    /// What is bound.
-    Floor,
+    /// What admitted pods hold.
+    Admitted,
+    /// What pods hold that fit into what is stored.
+    Fit,
+    /// What no pod can hold the result above.
+    Cap,
     /// What allocatable is to be.
     Result,
 }
@@ -42,12 +46,14 @@ pub struct Applied {
 
 impl Rule {
     /// All rules in the order in which they apply.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Baseline,
         Self::Ratio,
         Self::Exclusive,
         Self::Product,
-        Self::Floor,
+        Self::Admitted,
+        Self::Fit,
+        Self::Cap,
         Self::Result,
     ];
 
@@ -58,7 +64,9 @@ impl Rule {
             Self::Ratio => "ratio",
             Self::Exclusive => "exclusive",
             Self::Product => "product",
-            Self::Floor => "floor",
+            Self::Admitted => "admitted",
+            Self::Fit => "fit",
+            Self::Cap => "cap",
             Self::Result => "result",
         }
     }
@@ -75,16 +83,19 @@ impl Rule {
             Self::Ratio => "by mode, annotation, hint and bounds",
             Self::Exclusive => "of raw, CPUs that pods hold for themselves",
             Self::Product => "raw times the ratio, exclusive CPUs aside; cut off",
-            Self::Floor => "what is bound to the node; the result is not below it",
+            Self::Admitted => {
+                "what the kubelet set aside for admitted pods; within the cap the result is not below it"
+            }
+            Self::Fit => "with bound pods that fit into what is stored; they hold that, and no more",
+            Self::Cap => "raw times the mode's maximum, or what was written last if more",
             Self::Result => "what allocatable is to be",
         }
     }
 }
 
 impl Outcome {
-    /// The rules that led here, the first one first; those that had nothing to say are left out. `bound` is what is
-    /// bound to the node, in milli-cores or bytes, if that is known.
-    pub fn rules(&self, bound: Option<u64>) -> Vec<Applied> {
+    /// The rules that led here, the first one first; those that had nothing to say are left out.
+    pub fn rules(&self) -> Vec<Applied> {
         let Self {
             raw,
             result,
@@ -93,6 +104,8 @@ impl Outcome {
             hinted: _,
             exclusive,
             product,
+            held,
+            cap,
             why,
         } = self;
         let term = |rule| match rule {
@@ -100,7 +113,9 @@ impl Outcome {
             Rule::Ratio => applied.map(Term::Ratio),
             Rule::Exclusive => (*exclusive > 0).then_some(Term::Amount(*exclusive)),
             Rule::Product => product.map(Term::Amount),
-            Rule::Floor => bound.map(Term::Amount),
+            Rule::Admitted => held.map(|held| Term::Amount(held.admitted)),
+            Rule::Fit => held.map(|held| Term::Amount(held.fit)),
+            Rule::Cap => cap.map(Term::Amount),
             Rule::Result => result.map(Term::Amount),
         };
         let applied = Rule::ALL.map(|rule| Applied {
@@ -116,7 +131,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ratio::Cents;
+    use crate::{capacity::Held, ratio::Cents};
 
     #[test]
     fn every_reason_is_told_once_and_in_its_rule() {
@@ -125,10 +140,15 @@ mod tests {
             result: Some(20_800),
             applied: Some(Ratio::from_cents(Cents(130))),
             product: Some(20_800),
+            held: Some(Held {
+                admitted: 9_300,
+                fit: 9_400,
+            }),
+            cap: Some(32_000),
             why: Why::ALL.to_vec(),
             ..Outcome::default()
         };
-        let rules = outcome.rules(Some(9_300));
+        let rules = outcome.rules();
         let told: Vec<Why> = rules.iter().flat_map(|applied| applied.why.clone()).collect();
         assert_eq!(told.len(), Why::ALL.len());
         assert!(Why::ALL.iter().all(|why| told.contains(why)));
@@ -140,7 +160,9 @@ mod tests {
                 (Rule::Ratio, Some(Term::Ratio(Ratio::from_cents(Cents(130))))),
                 (Rule::Exclusive, None),
                 (Rule::Product, Some(Term::Amount(20_800))),
-                (Rule::Floor, Some(Term::Amount(9_300))),
+                (Rule::Admitted, Some(Term::Amount(9_300))),
+                (Rule::Fit, Some(Term::Amount(9_400))),
+                (Rule::Cap, Some(Term::Amount(32_000))),
                 (Rule::Result, Some(Term::Amount(20_800))),
             ]
         );
@@ -152,7 +174,7 @@ mod tests {
             why: vec![Why::Unmanaged],
             ..Outcome::default()
         };
-        let rules = outcome.rules(None);
+        let rules = outcome.rules();
         assert_eq!(rules.len(), 1);
         assert_eq!((rules[0].rule, rules[0].term), (Rule::Baseline, None));
     }

@@ -13,7 +13,9 @@ use crate::{
 /// heartbeat that is written; the policy never does.
 pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 
-/// The values that stand in for what the node's own kubelet sends; `None` where its own value passes. `is_recent`
+/// The values that stand in for what the node's own kubelet sends; `None` where its own value passes. Of marker and stored
+/// value the smaller one: whoever may patch nodes may write a marker, which gains nothing by it. Where somebody has lowered
+/// what is stored below both, the kubelet's value passes. `is_recent`
 /// says whether the heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
 pub fn held(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
     let marker = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid))
@@ -22,7 +24,9 @@ pub fn held(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResou
         let marker = marker.as_ref()?;
         let sent = (*write.new.allocatable.get(resource))?;
         let written = marker.quantity(resource)?;
-        (sent == marker.raw_quantity(resource)?).then_some(written)
+        let stored = (*write.old.allocatable.get(resource))?;
+        let is_lowered = stored < sent && stored < written;
+        (sent == marker.raw_quantity(resource)? && !is_lowered).then(|| written.min(stored))
     };
     PerResource::from_fn(held)
 }
@@ -47,14 +51,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case::raw("u", "4", true, Some("6"))]
-    #[case::raw_written_otherwise("u", "4000m", true, Some("6"))]
-    #[case::another_value("u", "5", true, None)]
-    #[case::what_was_written("u", "6", true, None)]
-    #[case::too_long_ago("u", "4", false, None)]
-    #[case::of_another_node("v", "4", true, None)]
+    #[case::raw("u", "6", "4", true, Some("6"))]
+    #[case::raw_written_otherwise("u", "6", "4000m", true, Some("6"))]
+    #[case::less_is_stored("u", "5", "4", true, Some("5"))]
+    #[case::more_is_stored("u", "7", "4", true, Some("6"))]
+    #[case::lowered_by_hand("u", "3", "4", true, None)]
+    #[case::another_value("u", "6", "5", true, None)]
+    #[case::what_was_written("u", "6", "6", true, None)]
+    #[case::too_long_ago("u", "6", "4", false, None)]
+    #[case::of_another_node("v", "6", "4", true, None)]
     fn a_raw_value_stands_for_what_was_made_of_it(
         #[case] uid: &str,
+        #[case] stored: &str,
         #[case] cpu: &str,
         #[case] is_recent: bool,
         #[case] kept: Option<&str>,
@@ -64,7 +72,7 @@ mod tests {
                 marker: Some(MARKER.to_owned()),
                 ..Annotations::default()
             },
-            ..State::default()
+            ..sent(stored)
         };
         let write = Write {
             uid,

@@ -14,8 +14,10 @@ use crate::{
 
 /// The annotations of a write, read once.
 pub(super) struct Given<'a> {
-    /// What we wrote last on this Node.
+    /// What we wrote last on this Node, as the write carries it: an earlier call in the same request may have renewed it.
     pub(super) marker: Option<Marker>,
+    /// What we wrote last on this Node, as it is stored.
+    pub(super) stored: Option<Marker>,
     /// The saved raw values.
     pub(super) raw: PerResource<Option<Quantity>>,
     /// The administrator's ratio annotation, also while `auto` owns the key.
@@ -46,9 +48,11 @@ impl<'a> Given<'a> {
         // A Node made anew from a copy of an old one carries what was true of that one.
         let is_old_life = marker.is_none() && marker_of(None).is_some();
         let raw = raw.as_deref().filter(|_| !is_old_life);
+        let stored = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid));
         Self {
-            last: last(write),
+            last: last(write, stored.as_ref()),
             marker,
+            stored,
             raw: RawNote::parse(raw),
             own_ratio,
             is_managed: match mode {
@@ -73,21 +77,24 @@ impl<'a> Given<'a> {
         let is_raw = |value: &Quantity| amount(resource, value) == Some(raw);
         known.find(is_raw).or(written).map(|value| value.format())
     }
+}
 
-    /// True if an earlier decision left something on the Node.
-    pub(super) fn has_traces(&self, annotations: &Annotations) -> bool {
-        self.marker.is_some()
-            || annotations.raw.is_some()
-            || annotations.hint.is_some()
-            || annotations.static_ratio.is_some()
-    }
+/// True if an earlier decision, ours or Koordinator's, left something on the Node.
+pub(super) fn has_traces(annotations: &Annotations) -> bool {
+    let Annotations {
+        raw,
+        marker,
+        hint,
+        static_ratio,
+        ratio: _,
+        kubelet_raw: _,
+    } = annotations;
+    [raw, marker, hint, static_ratio].into_iter().any(Option::is_some)
 }
 
 /// What the stored Node says was applied last: its hint annotation before the floor, else what we wrote and from what.
 /// The write itself may carry what an earlier call in the same request made of it.
-fn last(write: &Write<'_>) -> PerResource<Cents> {
-    let marker = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid));
-    let marker = marker.as_ref();
+fn last(write: &Write<'_>, marker: Option<&Marker>) -> PerResource<Cents> {
     let note = write.old.annotations.hint.as_deref();
     let note: Option<Note> = note.and_then(|text| text.parse().ok());
     let note = note.filter(|note| note.uid == write.uid);

@@ -7,9 +7,10 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Given, Outcome, Write, amount, quantity};
+use super::{Given, Outcome, Write, amount, cents_of, quantity};
 use crate::{
     quantity::Quantity,
+    ratio::Ratio,
     resource::{PerResource, Resource},
 };
 
@@ -89,6 +90,23 @@ impl Marker {
         self.from.get(resource.name())?.raw.parse().ok()
     }
 
+    /// What we wrote, on another raw value.
+    pub(super) fn rescaled(&self, resource: Resource, raw: u64) -> Option<u64> {
+        Some(rescaled(raw, self.value(resource)?, self.raw(resource)?))
+    }
+
+    /// What we wrote, on another raw value; of what is stored instead, where somebody has lowered that since.
+    pub(super) fn kept(&self, resource: Resource, raw: u64, stored: Option<u64>) -> Option<u64> {
+        let written = self.value(resource)?;
+        let value = self.rescaled(resource, raw)?;
+        let Some(stored) = stored.filter(|stored| *stored < written) else {
+            return Some(value);
+        };
+        // What is stored can be raw itself, the one of before or today's, or the same share of either.
+        let share = rescaled(raw, stored, self.raw(resource)?);
+        Some(value.min(share.min(stored.max(raw)).max(stored.min(raw))))
+    }
+
     /// The capacity at that time.
     pub(super) fn capacity(&self, resource: Resource) -> Option<u64> {
         amount(
@@ -102,6 +120,23 @@ impl Marker {
                 .ok()?,
         )
     }
+}
+
+/// `raw` times the ratio that made `value` of `before`: in whole cents where they did, for the result to be the one that
+/// a replica that knows the policy gives; else in proportion, cut off. `raw` where there is no such number.
+fn rescaled(raw: u64, value: u64, before: u64) -> u64 {
+    if raw == before {
+        return value;
+    }
+    let in_cents = || {
+        let ratio = Ratio::from_cents(cents_of(value, before)?);
+        (ratio.apply(before) == Some(value)).then(|| ratio.apply(raw))?
+    };
+    let in_proportion = || {
+        let product = u128::from(raw) * u128::from(value);
+        u64::try_from(product.checked_div(u128::from(before))?).ok()
+    };
+    in_cents().or_else(in_proportion).unwrap_or(raw)
 }
 
 /// The capacity that `raw` goes with. Only a kubelet's sync tells raw and capacity together: in any other write the

@@ -44,7 +44,7 @@ pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -
     let Basis {
         policy,
         hint,
-        bound: _,
+        held: _,
     } = *basis;
     let highest = Ratio::from_cents(*policy.static_max.get(resource));
     let hinted = hint.map(|found| {
@@ -76,6 +76,14 @@ pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -
             why: vec![Why::NoHint],
         }),
     }
+}
+
+/// The administrator's ratio within the policy's limit; 1.00 where there is none.
+pub(super) fn annotated(resource: Resource, policy: &Policy, given: &Given<'_>) -> Ratio {
+    let highest = Ratio::from_cents(*policy.static_max.get(resource));
+    from_annotation(resource, given, highest)
+        .ratio
+        .unwrap_or(Ratio::ONE)
 }
 
 /// The administrator's ratio: exact, at least 1, at most `max`; unusable counts as 1.

@@ -1,7 +1,7 @@
-//! From a ratio to the value: what is amplified of raw, and what it never falls below.
+//! From a ratio to the value: what is amplified of raw, and what is in force of an earlier value.
 
-use super::{Basis, Why};
-use crate::{policy::Floor, ratio::Ratio, resource::Resource};
+use super::{Basis, Given, Why};
+use crate::{ratio::Ratio, resource::Resource};
 
 /// Of `raw`, what pods hold for themselves alone: CPUs that the kubelet's static policy took out of the shared pool. As
 /// far as an agent says so: from the API it cannot be told.
@@ -26,32 +26,10 @@ pub(super) fn amplified(raw: u64, exclusive: u64, ratio: Ratio, why: &mut Vec<Wh
         })
 }
 
-/// `wanted`, but never below what is bound to the node, to the next cent of `raw`.
-pub(super) fn floored(
-    resource: Resource,
-    raw: u64,
-    wanted: u64,
-    stored: Option<u64>,
-    basis: &Basis<'_>,
-    why: &mut Vec<Why>,
-) -> u64 {
-    if basis.policy.floor == Floor::None {
-        return wanted;
-    }
-    match basis.bound.map(|bound| *bound.get(resource)) {
-        Some(bound) if bound > wanted => {
-            why.push(Why::FloorRequests);
-            let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw.max(1)));
-            let floor = u128::from(raw) * cents / 100;
-            u64::try_from(floor).unwrap_or(bound).max(bound)
-        }
-        Some(_) => wanted,
-        None => match stored {
-            Some(stored) if stored > wanted && stored > raw => {
-                why.push(Why::FloorUnknown);
-                stored
-            }
-            Some(_) | None => wanted,
-        },
-    }
+/// What is in force of what we wrote last, on today's `raw`: no more than is stored, where others have lowered that, and no
+/// less than raw.
+pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
+    let marker = given.stored.as_ref();
+    let kept = marker.and_then(|marker| marker.kept(resource, raw, stored));
+    kept.unwrap_or(raw).max(raw)
 }

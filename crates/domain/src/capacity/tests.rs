@@ -1,6 +1,8 @@
 //! Cases of the compatibility specification's section 9 and 10, and the traps around who wrote a value.
 
 mod exclusive;
+mod forged;
+mod hold;
 mod life;
 mod unknown;
 
@@ -63,7 +65,7 @@ fn found(cents: u32, standing: Standing) -> Found {
 }
 
 fn decided(policy: &Policy, hint: Option<&Found>, writer: Writer, old: &State, new: &State) -> Decision {
-    let bound = Some(PerResource { cpu: 0, memory: 0 });
+    let held = Some(PerResource::default());
     decide(
         &Write {
             uid: "u1",
@@ -71,8 +73,16 @@ fn decided(policy: &Policy, hint: Option<&Found>, writer: Writer, old: &State, n
             old,
             new,
         },
-        &Basis { policy, hint, bound },
+        &Basis { policy, hint, held },
     )
+}
+
+/// What pods hold of CPU: admitted ones, and all that fit.
+fn cpu_held(admitted: u64, fit: u64) -> PerResource<Held> {
+    PerResource {
+        cpu: Held { admitted, fit },
+        memory: Held::default(),
+    }
 }
 
 /// What would be stored: the write with the decision applied.
@@ -217,8 +227,15 @@ fn a_node_without_ratio_and_traces_is_left_alone() {
 }
 
 #[test]
-fn n20_d10_a_ratio_that_is_gone_restores_raw_in_the_same_write() {
+fn n20_what_others_left_of_a_ratio_goes_and_values_that_are_not_ours_stay() {
     let node = with_raw(state("8", "8Gi"), r#"{"cpu":"4"}"#);
+    assert_eq!(texts(&by_static(&node)), ("8".to_owned(), "8Gi".to_owned(), None));
+}
+
+#[test]
+fn d10_a_ratio_that_is_gone_restores_raw_in_the_same_write() {
+    let mut node = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#));
+    node.annotations.ratio = None;
     assert_eq!(texts(&by_static(&node)), ("4".to_owned(), "8Gi".to_owned(), None));
 }
 
@@ -319,18 +336,22 @@ fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
     assert_eq!(texts(&after).0, "9");
 }
 
+/// The stored 6 of a node whose capacity has become 6 is raw (G1a), unless the floor policy says that the kubelet sent 4.
 #[rstest]
-#[case::of_this_request("t0'", Writer::Kubelet, "7500m")]
-#[case::of_an_earlier_one("t0", Writer::Kubelet, "6")]
-#[case::of_nobody_elses("t0'", Writer::Other, "6")]
+#[case::of_this_request("t0'", Writer::Kubelet, "4", "6")]
+#[case::of_an_earlier_one("t0", Writer::Kubelet, "4", "9")]
+#[case::of_another_value_than_the_policy_replaces("t0'", Writer::Kubelet, "3", "9")]
+#[case::of_nobody_elses("t0'", Writer::Other, "3", "6")]
 fn g0_the_floor_policys_note_counts_only_in_its_own_request(
     #[case] at: &str,
     #[case] writer: Writer,
+    #[case] noted: &str,
     #[case] expected: &str,
 ) {
     let old = amplified();
     let mut new = synced(old.clone(), "6");
-    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"5","memory":"8Gi","at":"{at}"}}"#));
+    new.capacity.cpu = Some("6".parse().unwrap());
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"{noted}","memory":"8Gi","at":"{at}"}}"#));
     let hint = found(150, Standing::Fresh);
     let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
     let after = stored(&new, &decision);
@@ -421,11 +442,11 @@ fn a_marker_of_another_node_object_counts_as_absent() {
     old.capacity.cpu = Some("6".parse().unwrap());
     let new = synced(old.clone(), "6");
     let hint = found(150, Standing::Fresh);
-    let bound = Some(PerResource::default());
+    let held = Some(PerResource::default());
     let basis = Basis {
         policy: &policy(Mode::Auto),
         hint: Some(&hint),
-        bound,
+        held,
     };
     let decision = decide(
         &Write {
@@ -576,57 +597,6 @@ fn off_restores_raw_and_leaves_no_trace() {
     );
 }
 
-#[rstest]
-#[case::off(Mode::Off, None)]
-#[case::stopped(Mode::Auto, Some(found(150, Standing::Stop)))]
-fn what_is_bound_is_never_undercut(#[case] mode: Mode, #[case] hint: Option<Found>) {
-    let node = amplified();
-    let basis = Basis {
-        policy: &policy(mode),
-        hint: hint.as_ref(),
-        bound: Some(PerResource { cpu: 5010, memory: 0 }),
-    };
-    let decision = decide(
-        &Write {
-            uid: "u1",
-            writer: Writer::Other,
-            old: &node,
-            new: &node,
-        },
-        &basis,
-    );
-    assert_eq!(
-        (decision.outcomes.cpu.result, decision.outcomes.cpu.ratio),
-        (Some(5040), Some(Cents(126)))
-    );
-    assert!(decision.outcomes.cpu.why.contains(&Why::FloorRequests));
-    assert!(stored(&node, &decision).annotations.marker.is_some());
-}
-
-#[test]
-fn unknown_bound_requests_keep_what_is_stored() {
-    let node = amplified();
-    let hint = found(100, Standing::Fresh);
-    let basis = Basis {
-        policy: &policy(Mode::Auto),
-        hint: Some(&hint),
-        bound: None,
-    };
-    let decision = decide(
-        &Write {
-            uid: "u1",
-            writer: Writer::Other,
-            old: &node,
-            new: &node,
-        },
-        &basis,
-    );
-    assert_eq!(
-        (decision.outcomes.cpu.result, decision.outcomes.cpu.why.last()),
-        (Some(6000), Some(&Why::FloorUnknown))
-    );
-}
-
 #[test]
 fn guard_takes_the_smaller_of_annotation_and_hint() {
     let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.333}"#);
@@ -671,7 +641,7 @@ proptest! {
     /// Whatever was decided: deciding again on it changes nothing, by whoever it is carried.
     #[test]
     fn deciding_twice_changes_nothing(
-        milli in 1_u64..500_000, cents in 50_u32..400, bound in 0_u64..600_000,
+        milli in 1_u64..500_000, cents in 50_u32..400, (admitted, waiting) in (0_u64..600_000, 0_u64..600_000),
         mode in prop::sample::select(Mode::ALL.to_vec()),
         ratio in prop::option::of("[{]\"cpu\":[1-6][.][0-9]{1,3},\"memory\":1[.][0-9]{1,3}[}]"),
         is_kubelet in any::<bool>(),
@@ -681,7 +651,8 @@ proptest! {
         node.capacity.cpu = node.allocatable.cpu;
         node.annotations.ratio = ratio;
         let hint = found(cents, Standing::Fresh);
-        let basis = Basis { policy: &policy(mode), hint: Some(&hint), bound: Some(PerResource { cpu: bound, memory: 0 }) };
+        let held = cpu_held(admitted, admitted + waiting);
+        let basis = Basis { policy: &policy(mode), hint: Some(&hint), held: Some(held) };
         let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };
         let first = stored(&node, &decide(&Write { uid: "u1", writer, old: &node, new: &node }, &basis));
         let again = stored(&first, &decide(&Write { uid: "u1", writer, old: &node, new: &first }, &basis));

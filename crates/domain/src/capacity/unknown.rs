@@ -4,16 +4,13 @@
 //! take capacity from under running pods, any other ratio would be a guess: the last one stays.
 
 use super::{Decision, Given, Outcome, Why, Write, baseline, cents_of, marker::Marker};
-use crate::{
-    ratio::Ratio,
-    resource::{PerResource, Resource},
-};
+use crate::resource::{PerResource, Resource};
 
 /// Decides what a write of `nodes/status` is to store while the policy of the node is not known. A node that does not
 /// carry our marker is left alone.
 pub fn keep(write: &Write<'_>) -> Decision {
     let given = Given::read(write, None);
-    let Some(marker) = &given.marker else {
+    let Some(marker) = &given.stored else {
         let outcomes = PerResource::from_fn(|_| Outcome::left_alone(Why::PolicyUnknown));
         return Decision {
             outcomes,
@@ -42,12 +39,9 @@ fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marke
         Ok(told) => told,
         Err(why) => return Outcome::left_alone(why),
     };
-    let result = match (marker.raw(resource), marker.value(resource)) {
-        (Some(before), Some(value)) if before == raw => value,
-        (Some(before), Some(value)) => rescaled(raw, value, before),
-        // Nothing was ever decided for this resource.
-        (None, _) | (_, None) => raw,
-    };
+    // Raw where nothing was ever decided for this resource.
+    let stored = write.old.amount(resource);
+    let result = marker.kept(resource, raw, stored).unwrap_or(raw);
     Outcome {
         raw: Some(raw),
         result: Some(result),
@@ -55,18 +49,4 @@ fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marke
         why: odd.into_iter().chain([Why::PolicyUnknown]).collect(),
         ..Outcome::default()
     }
-}
-
-/// `raw` times the ratio that made `value` of `before`: in whole cents where they did, for the result to be the one that
-/// a replica that knows the policy gives; else in proportion, cut off. `raw` where there is no such number.
-fn rescaled(raw: u64, value: u64, before: u64) -> u64 {
-    let in_cents = || {
-        let ratio = Ratio::from_cents(cents_of(value, before)?);
-        (ratio.apply(before) == Some(value)).then(|| ratio.apply(raw))?
-    };
-    let in_proportion = || {
-        let product = u128::from(raw) * u128::from(value);
-        u64::try_from(product.checked_div(u128::from(before))?).ok()
-    };
-    in_cents().or_else(in_proportion).unwrap_or(raw)
 }

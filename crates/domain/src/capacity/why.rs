@@ -54,10 +54,14 @@ pub enum Why {
     Braked,
     /// CPUs that pods hold for themselves alone are not amplified.
     ExclusiveCpus,
-    /// What is bound to the node held it up.
-    FloorRequests,
-    /// What is bound is unknown, so the value was not lowered.
+    /// What the kubelet has set aside for pods that it admitted held it up.
+    FloorAdmitted,
+    /// What bound pods hold that fit into the stored value held it up.
+    FloorFit,
+    /// What the node's pods hold is unknown, so the value was not lowered.
     FloorUnknown,
+    /// Pods hold more than the mode's maximum and what was written last: not all of it is covered.
+    FloorCapped,
     /// The product does not fit: raw kept (G9).
     Overflow,
     /// Someone other than the kubelet changed the value: it is the new baseline (G3).
@@ -70,7 +74,7 @@ pub enum Why {
 
 impl Why {
     /// All reasons.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Absent,
         Self::Unmanaged,
         Self::Restored,
@@ -94,8 +98,10 @@ impl Why {
         Self::ClampedMin,
         Self::Braked,
         Self::ExclusiveCpus,
-        Self::FloorRequests,
+        Self::FloorAdmitted,
+        Self::FloorFit,
         Self::FloorUnknown,
+        Self::FloorCapped,
         Self::Overflow,
         Self::ForeignWriter,
         Self::AboveCapacity,
@@ -145,8 +151,10 @@ impl Why {
             Self::ClampedMin => "clamped-min",
             Self::Braked => "braked",
             Self::ExclusiveCpus => "exclusive-cpus",
-            Self::FloorRequests => "floor-requests",
+            Self::FloorAdmitted => "floor-admitted",
+            Self::FloorFit => "floor-fit",
             Self::FloorUnknown => "floor-unknown",
+            Self::FloorCapped => "floor-capped",
             Self::Overflow => "overflow",
             Self::ForeignWriter => "foreign-writer",
             Self::AboveCapacity => "above-capacity",
@@ -195,8 +203,10 @@ impl Why {
             Self::ClampedMin => "the lower bound holds it up",
             Self::Braked => "a brake is in force: it does not rise",
             Self::ExclusiveCpus => "they are not amplified",
-            Self::FloorRequests => "what is bound to the node holds it up",
-            Self::FloorUnknown => "what is bound is not known: nothing is lowered",
+            Self::FloorAdmitted => "what the kubelet set aside for its pods holds it up",
+            Self::FloorFit => "bound pods that fit into what is stored hold it up",
+            Self::FloorUnknown => "what pods hold is not known: nothing is lowered",
+            Self::FloorCapped => "pods hold more than may be covered: some fail if the kubelet restarts",
             Self::Overflow => "the product does not fit: raw stays",
             Self::AboveCapacity => {
                 "it is above capacity, which no kubelet sends: what is known of raw counts"
@@ -232,7 +242,9 @@ impl Why {
             | Self::Braked
             | Self::PolicyUnknown => Rule::Ratio,
             Self::ExclusiveCpus => Rule::Exclusive,
-            Self::FloorRequests | Self::FloorUnknown => Rule::Floor,
+            Self::FloorAdmitted => Rule::Admitted,
+            Self::FloorFit | Self::FloorUnknown => Rule::Fit,
+            Self::FloorCapped => Rule::Cap,
             Self::Overflow => Rule::Product,
         }
     }

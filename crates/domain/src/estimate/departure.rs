@@ -30,7 +30,7 @@ pub fn after_departures(
             };
             sum.saturating_add(trusted(*requests.get(resource), ppm))
         });
-        // Above its target a ratio only covers what was bound; what is bound now, the server knows better.
+        // Agents before 0.2 report a ratio that covers what was bound; what pods hold now, the server knows better.
         let published = part.published.min(part.target);
         if warm >= part.warm_requests {
             return published;

@@ -1,8 +1,7 @@
-//! From targets to the published ratio: fast down, slow up, brakes, never below what is bound.
+//! From targets to the published ratio: fast down, slow up, brakes. What pods hold is not in it: that is the webhook's.
 
 use serde::{Deserialize, Serialize};
 
-use super::floor_cents;
 use crate::{
     hint::{Brake, Progress},
     ratio::Cents,
@@ -59,7 +58,7 @@ impl Publication {
         self.agreeing = 0;
     }
 
-    /// Applies one period of a brake; `floor` is what is bound, in cents.
+    /// Applies one period of a brake; `floor` is what admitted pods hold, in cents.
     pub fn brake(&mut self, brake: Brake, floor: u32) {
         let floor = floor.max(Cents::ONE.0);
         match brake {
@@ -72,7 +71,7 @@ impl Publication {
         }
     }
 
-    /// How far it has come, before what is bound counts.
+    /// How far it has come.
     pub const fn progress(&self) -> Progress {
         Progress {
             stepped: Cents(self.published),
@@ -80,15 +79,9 @@ impl Publication {
         }
     }
 
-    /// The ratio to apply: the published one, but never below what is bound.
-    pub fn out(&self, bound: u64, raw: u64) -> Cents {
-        let covered = u128::from(raw) * u128::from(self.published) / 100;
-        let published = Cents(self.published);
-        if u128::from(bound) > covered {
-            published.max(floor_cents(bound, raw))
-        } else {
-            published
-        }
+    /// The ratio to apply.
+    pub const fn published(&self) -> Cents {
+        Cents(self.published)
     }
 }
 
@@ -147,21 +140,20 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-        /// From any state, whatever is bound: a lower target and a stronger brake never lead to a higher ratio.
+        /// From any state, whatever pods hold: a lower target and a stronger brake never lead to a higher ratio.
         #[test]
         fn less_never_leads_to_more(
             (published, agreeing) in (50..300_u32, 0..5_u32),
             (target, less) in (50..300_u32, 0..100_u32),
             (is_frame_end, is_held) in any::<(bool, bool)>(),
             (weaker, stronger) in (0..4_usize, 0..4_usize),
-            bound in 0..80_000_u64,
+            floor in 0..300_u32,
         ) {
-            let raw = 31_500;
             let moved = |target: u32, is_held, brake: usize| {
                 let mut publication = Publication { published, agreeing };
                 publication.step(Cents(target), is_frame_end, is_held, 3);
-                publication.brake(Brake::ALL[brake], floor_cents(bound, raw).0);
-                publication.out(bound, raw)
+                publication.brake(Brake::ALL[brake], floor);
+                publication.published()
             };
             let more = moved(target, is_held, weaker.min(stronger));
             prop_assert!(moved(target.saturating_sub(less), is_held, weaker.max(stronger)) <= more);
@@ -200,16 +192,6 @@ mod tests {
             agreeing: 0,
         };
         publication.brake(Brake::Stop, 60);
-        assert_eq!(publication.out(0, 31_500), Cents(80));
-    }
-
-    #[test]
-    fn what_is_bound_stays_covered() {
-        let publication = Publication {
-            published: 100,
-            agreeing: 0,
-        };
-        assert_eq!(publication.out(33_000, 31_500), Cents(105));
-        assert_eq!(publication.out(31_500, 31_500), Cents(100));
+        assert_eq!(publication.published(), Cents(80));
     }
 }

@@ -25,8 +25,6 @@ pub enum Reason {
     ClampedMin,
     /// The published ratio is below the target.
     Rising,
-    /// What is bound holds the published ratio above the target.
-    Bound,
     /// CPU brake: windows without an idle CPU.
     CpuNoIdle,
     /// CPU brake: many such windows, and long waits.
@@ -87,9 +85,7 @@ impl Stage {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Target => "the ratio that the published one moves towards",
-            Self::Publication => {
-                "the published ratio: down at once, up by small steps, never below what is bound"
-            }
+            Self::Publication => "the published ratio: down at once, up by small steps",
             Self::Brake => {
                 "L1 keeps a ratio from rising, L2 halves what is free, L3 ends amplification; for 5, 10 or 30 minutes after \
                  the last cause, and 60 after an OOM kill"
@@ -100,7 +96,7 @@ impl Stage {
 
 impl Reason {
     /// All reasons, by stage.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 25] = [
         Self::NoDirective,
         Self::CapacityMismatch,
         Self::NoHistory,
@@ -111,7 +107,6 @@ impl Reason {
         Self::ClampedMax,
         Self::ClampedMin,
         Self::Rising,
-        Self::Bound,
         Self::CpuNoIdle,
         Self::CpuContended,
         Self::CpuSaturated,
@@ -142,7 +137,6 @@ impl Reason {
             Self::ClampedMax => "clamped-max",
             Self::ClampedMin => "clamped-min",
             Self::Rising => "rising",
-            Self::Bound => "bound",
             Self::CpuNoIdle => "cpu-no-idle",
             Self::CpuContended => "cpu-contended",
             Self::CpuSaturated => "cpu-saturated",
@@ -183,7 +177,6 @@ impl Reason {
             Self::ClampedMax => "the numbers want more than the highest ratio allowed",
             Self::ClampedMin => "the numbers want less than the lowest ratio allowed",
             Self::Rising => "published is below the target: it rises by small steps, and under no brake",
-            Self::Bound => "what is bound holds the published ratio above the target",
             Self::CpuNoIdle => "in 2 % of all 8.39 ms windows or more no CPU was idle (L1)",
             Self::CpuContended => {
                 "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2)"
@@ -224,7 +217,7 @@ impl Reason {
             | Self::NoSlack
             | Self::ClampedMax
             | Self::ClampedMin => Stage::Target,
-            Self::Rising | Self::Bound => Stage::Publication,
+            Self::Rising => Stage::Publication,
             Self::CpuNoIdle
             | Self::CpuContended
             | Self::CpuSaturated

@@ -158,12 +158,12 @@ pub fn highest(max: Cents, sees_kernel: bool) -> Cents {
     if sees_kernel { max } else { max.min(HIGHEST_PROC) }
 }
 
-/// The smallest ratio that covers what is bound: ceil(R × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is
+/// The smallest ratio that covers what pods hold: ceil(held × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is
 /// zero: no ratio covers anything there.
-pub fn floor_cents(bound: u64, raw: u64) -> Cents {
+pub fn floor_cents(held: u64, raw: u64) -> Cents {
     if raw == 0 {
         return Cents::ONE;
     }
-    let cents = (u128::from(bound) * 100).div_ceil(u128::from(raw));
+    let cents = (u128::from(held) * 100).div_ceil(u128::from(raw));
     Cents(u32::try_from(cents).unwrap_or(u32::MAX))
 }

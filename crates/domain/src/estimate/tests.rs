@@ -69,6 +69,7 @@ fn view(requests: &[(&str, u64, bool)]) -> View {
             cpu: 900_000,
             memory: 900_000,
         },
+        admitted: PerResource::default(),
     }
 }
 
@@ -174,10 +175,15 @@ fn overrun(estimator: &mut Estimator, frames: std::ops::Range<u64>) {
     }
 }
 
-/// A node with one pod that asks for more than there is: it is amplified whatever is measured.
+/// The frame from whose end on a node of [`always_amplified`] is amplified.
+const AMPLIFIED_FROM: u64 = 2;
+
+/// A node whose lower bound is above 1.00: it is amplified whatever is measured.
 fn always_amplified() -> Estimator {
     let mut estimator = Estimator::new(Profile::Production.timing());
-    estimator.set_view(view(&[("a", 90_000, false)]));
+    let mut view = view(&[("a", 90_000, false)]);
+    view.bounds.cpu.min = Cents(105);
+    estimator.set_view(view);
     estimator
 }
 
@@ -185,18 +191,19 @@ fn always_amplified() -> Estimator {
 fn what_came_of_ratios_moves_the_margin_until_it_latches_and_lets_go() {
     let mut estimator = always_amplified();
     // One frame of those that follow each decision is overrun: every outcome is a bad one.
-    overrun(&mut estimator, 0..288 + 18 * 12);
+    let day = AMPLIFIED_FROM + 288;
+    overrun(&mut estimator, 0..day + 18 * 12);
     let cpu = estimator.estimates().cpu;
     assert_eq!(
         (cpu.margin_ppm, cpu.accumulator_ppm, cpu.is_latched),
         (982_000, 982_000, false)
     );
-    overrun(&mut estimator, 288 + 18 * 12..288 + 18 * 12 + 1);
+    overrun(&mut estimator, day + 18 * 12..day + 18 * 12 + 1);
     let cpu = estimator.estimates().cpu;
     assert_eq!((cpu.accumulator_ppm, cpu.is_latched), (1_031_000, true));
     assert_eq!(
         (cpu.margin_ppm, cpu.target, cpu.reasons[0]),
-        (1_000_000, Cents::ONE, Reason::MarginLatched)
+        (1_000_000, Cents(105), Reason::MarginLatched)
     );
     assert_eq!(
         estimator.estimates().memory.accumulator_ppm,
@@ -218,13 +225,17 @@ fn without_calibration_the_margin_stays() {
 
 #[test]
 fn an_l3_brake_is_a_bad_outcome_for_the_resource_that_it_stopped() {
-    let mut estimator = always_amplified();
     let frame = |index| Frame {
         index,
         is_valid: true,
         ..Frame::default()
     };
-    estimator.end_frame(&frame(0));
+    let begun = || {
+        let mut estimator = always_amplified();
+        (0..=AMPLIFIED_FROM).for_each(|index| estimator.end_frame(&frame(index)));
+        estimator
+    };
+    let mut estimator = begun();
     let pressure = Pressure {
         cpu: CpuPressure::Windows {
             sigma8_ppm: 400_000,
@@ -237,12 +248,12 @@ fn an_l3_brake_is_a_bad_outcome_for_the_resource_that_it_stopped() {
     }
     let after_a_day = |estimator: &mut Estimator| {
         for index in 1..=288 {
+            let index = AMPLIFIED_FROM + index;
             estimator.end_frame(&frame(index));
         }
         estimator.estimates().cpu.accumulator_ppm
     };
-    let mut stopped = always_amplified();
-    stopped.end_frame(&frame(0));
+    let mut stopped = begun();
     for second in [10, 20, 30] {
         stopped.end_brake_period(&pressure, Duration::from_secs(second));
     }
@@ -255,7 +266,7 @@ fn procfs_alone_is_given_at_least_twice_the_margin() {
     let mut estimator = always_amplified();
     estimator.set_sees_kernel(false);
     assert_eq!(estimator.estimates().cpu.margin_ppm, 200_000);
-    overrun(&mut estimator, 0..288 + 3 * 12);
+    overrun(&mut estimator, 0..AMPLIFIED_FROM + 288 + 3 * 12);
     assert_eq!(estimator.estimates().cpu.margin_ppm, 247_000);
 }
 

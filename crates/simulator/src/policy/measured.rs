@@ -1,9 +1,9 @@
-//! Ours: measured slack, by the very estimator that the agent runs, publication and floor included.
+//! Ours: measured slack, by the very estimator that the agent runs, and the floor that the webhook puts under it.
 
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View},
+    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View, floor_cents},
     policy::Bounds,
     resource::{PerResource, Resource},
 };
@@ -109,6 +109,7 @@ impl Measured {
             pods: pods.collect(),
             bounds,
             target_ppm: self.only(self.settings.theta_ppm),
+            admitted: self.only(node.bound()),
         }
     }
 }
@@ -119,7 +120,9 @@ impl Policy for Measured {
             self.estimator.set_view(self.view(node));
             self.seen = Some(node.generation);
         }
-        node.machine.raw * u64::from(self.estimate().published.0) / 100
+        let published = node.machine.raw * u64::from(self.estimate().published.0) / 100;
+        // What runs is covered: it was let in under an earlier ratio.
+        published.max(node.machine.raw * u64::from(floor_cents(node.bound(), node.machine.raw).0) / 100)
     }
 
     /// P and, in full, the requests that are not trusted yet.

@@ -1,9 +1,9 @@
 //! What must hold, told apart from how it is decided.
 //!
 //! What holds at every moment:
-//! - a pod is bound only where it fits into what is published, and what is published covers all that is bound as soon as
-//!   whoever decides has heard of it;
-//! - nothing outside the bounds is published, but for what is bound.
+//! - a pod is bound only where it fits into what is published, and what is published covers all that is set aside for pods
+//!   as soon as whoever decides has heard of it;
+//! - nothing outside the bounds is published, but for what is set aside: a resize that is put off lifts nothing.
 //!
 //! And when everybody has heard of everything and the agent reports:
 //! - no more is published than the agent says;
@@ -19,16 +19,16 @@ use super::world::{Checked, World};
 const THETA: u64 = 900_000;
 
 impl World {
-    /// What is published covers what is bound, and is otherwise within bounds.
-    pub(super) fn check_written(&self, resource: Resource, bound: u64, before: u64) -> Checked {
+    /// What is published covers what is set aside, and is otherwise within bounds.
+    pub(super) fn check_written(&self, resource: Resource, admitted: u64, before: u64) -> Checked {
         let published = self.stored.allocatable(resource);
         let raw = *self.raw.get(resource);
         let bounds = self.run.bounds.get(resource);
         let least = raw * u64::from(bounds.min.0) / 100;
-        let most = (raw * u64::from(bounds.max.0) / 100).max(covering(bound, raw));
-        if published < bound {
+        let most = (raw * u64::from(bounds.max.0) / 100).max(covering(admitted, raw));
+        if published < admitted {
             return Err(format!(
-                "{resource}: {published} published from {before}, {bound} are bound"
+                "{resource}: {published} published from {before}, {admitted} are set aside"
             ));
         }
         if !(least..=most).contains(&published) {
@@ -53,20 +53,21 @@ impl World {
         if !is_fresh || !all_hear {
             return Ok(());
         }
-        let bound = self.bound();
+        let (bound, admitted) = (self.bound(), self.admitted());
         for resource in Resource::ALL {
-            let (bound, raw) = (*bound.get(resource), *self.raw.get(resource));
+            let (bound, admitted) = (*bound.get(resource), *admitted.get(resource));
+            let raw = *self.raw.get(resource);
             let published = self.stored.allocatable(resource);
             let part = hint.resources.get(resource);
-            let most = (raw * u64::from(part.published.0) / 100).max(covering(bound, raw));
-            if published < bound || published > most {
+            let most = (raw * u64::from(part.published.0) / 100).max(covering(admitted, raw));
+            if published < admitted || published > most {
                 return Err(format!(
-                    "{resource}: {published} published, outside {bound}..{most} by {part:?}"
+                    "{resource}: {published} published, outside {admitted}..{most} by {part:?}"
                 ));
             }
             let free = i128::from(published) - i128::from(bound);
             let room = self.room(resource, hint);
-            if published > raw.max(covering(bound, raw)) && free > room {
+            if published > raw.max(covering(admitted, raw)) && free > room {
                 return Err(format!("{resource}: {free} free, {room} measured; {part:?}"));
             }
         }
@@ -91,7 +92,7 @@ impl World {
                     Resource::Cpu => trust.cpu_ppm,
                     Resource::Memory => trust.memory_ppm,
                 };
-                let request = *pod.requests.get(resource);
+                let request = pod.counted(resource);
                 let trusted = u128::from(request) * (u128::from(ppm) + 1) / 1_000_000 + 1;
                 Some(u64::try_from(trusted).expect("small").min(request))
             })
@@ -102,7 +103,7 @@ impl World {
     }
 }
 
-/// The least whole cents of `raw` that cover what is bound.
-fn covering(bound: u64, raw: u64) -> u64 {
-    (raw * (bound * 100).div_ceil(raw) / 100).max(bound)
+/// The least whole cents of `raw` that cover an amount.
+fn covering(amount: u64, raw: u64) -> u64 {
+    (raw * (amount * 100).div_ceil(raw) / 100).max(amount)
 }

@@ -27,6 +27,8 @@ pub(super) struct Stored {
 #[derive(Clone)]
 pub(super) struct Pod {
     pub(super) requests: PerResource<u64>,
+    /// What the kubelet has set aside for it.
+    pub(super) allocated: PerResource<u64>,
     /// Of what it asks for, in percent.
     pub(super) used: u64,
     /// How much higher its peaks are than its mean, in percent of that.
@@ -79,6 +81,9 @@ impl Stored {
                     condition("MemoryPressure", self.has_memory_pressure),
                     condition("Ready", true),
                 ],
+                node_info: node::object::Info {
+                    kubelet_version: "v1.36.3".to_owned(),
+                },
             },
         }
     }
@@ -91,6 +96,11 @@ impl Stored {
 }
 
 impl Pod {
+    /// What the scheduler counts for it.
+    pub(super) fn counted(&self, resource: Resource) -> u64 {
+        *self.requests.get(resource).max(self.allocated.get(resource))
+    }
+
     /// The pod as informers are told of it.
     pub(super) fn object(&self, uid: &str, version: u64) -> pods::object::Object {
         let metadata = ObjectMeta {
@@ -100,6 +110,14 @@ impl Pod {
             deletion_timestamp: self.gone_at.map(|_| Time(Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         };
+        let allocated = pods::object::List(self.allocated.map(|_, amount| Some(*amount)));
+        let is_deferred = Resource::ALL
+            .into_iter()
+            .any(|resource| self.requests.get(resource) > self.allocated.get(resource));
+        let pending = is_deferred.then(|| pods::object::Condition {
+            r#type: "PodResizePending".to_owned(),
+            reason: Some("Deferred".to_owned()),
+        });
         let container = pods::object::Container {
             name: "a".to_owned(),
             resources: pods::object::Resources {
@@ -117,6 +135,12 @@ impl Pod {
             status: pods::object::Status {
                 phase: Some("Running".to_owned()),
                 qos_class: Some("Burstable".to_owned()),
+                conditions: pending.into_iter().collect(),
+                container_statuses: vec![pods::object::ContainerStatus {
+                    name: "a".to_owned(),
+                    resources: Some(pods::object::Resources { requests: allocated }),
+                    allocated_resources: allocated,
+                }],
                 ..pods::object::Status::default()
             },
         }

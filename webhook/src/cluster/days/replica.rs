@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headroom_domain::{
-    capacity::{self, Basis, Decision, State, Write, Writer},
+    capacity::{self, Basis, Decision, Held, State, Write, Writer},
     estimate::Profile,
     hint::{Asked, NodeHint, Verdict},
     policy::Bounds,
@@ -124,9 +124,15 @@ impl Replica {
         self.cluster.hints.leave(NAME);
     }
 
-    /// What it knows to be bound.
-    pub(super) fn bound(&self) -> PerResource<u64> {
-        self.cluster.bound(NAME).expect("pods are known")
+    /// What it knows that admitted pods hold.
+    pub(super) fn admitted(&self) -> PerResource<u64> {
+        self.held(PerResource::default())
+            .expect("pods are known")
+            .map(|_, held| held.admitted)
+    }
+
+    fn held(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<Held>> {
+        self.cluster.held(NAME, stored, true)
     }
 
     /// What admission makes of a write of the status; `nudged` is the hint annotation of a nudge of ours.
@@ -146,7 +152,7 @@ impl Replica {
         let basis = Basis {
             policy: &policy,
             hint: hint.as_ref(),
-            bound: self.cluster.bound(NAME),
+            held: self.held(stored.state.amounts()),
         };
         let write = Write {
             uid: UID,

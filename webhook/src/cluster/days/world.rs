@@ -179,7 +179,13 @@ impl World {
     }
 
     pub(super) fn bound(&self) -> PerResource<u64> {
-        let sum = |resource| self.pods.values().map(|pod| *pod.requests.get(resource)).sum();
+        let sum = |resource| self.pods.values().map(|pod| pod.counted(resource)).sum();
+        PerResource::from_fn(sum)
+    }
+
+    /// What the kubelet has set aside, all together.
+    pub(super) fn admitted(&self) -> PerResource<u64> {
+        let sum = |resource| self.pods.values().map(|pod| *pod.allocated.get(resource)).sum();
         PerResource::from_fn(sum)
     }
 
@@ -214,6 +220,24 @@ impl World {
         }
     }
 
+    /// The kubelet grants what resizes ask for, as far as it fits into what is published; the rest it puts off.
+    pub(super) fn grant(&mut self) {
+        let uids: Vec<String> = self.pods.keys().cloned().collect();
+        for uid in uids {
+            let admitted = self.admitted();
+            let published = PerResource::from_fn(|resource| self.stored.allocatable(resource));
+            let pod = self.pods.get_mut(&uid).expect("it is there");
+            let fits = |resource: Resource| {
+                let (wanted, has) = (*pod.requests.get(resource), *pod.allocated.get(resource));
+                wanted <= has || admitted.get(resource) - has + wanted <= *published.get(resource)
+            };
+            if pod.allocated != pod.requests && Resource::ALL.into_iter().all(fits) {
+                pod.allocated = pod.requests;
+                self.tell_of(&uid, false);
+            }
+        }
+    }
+
     /// The scheduler binds what waits, in its order, as long as it fits into what is published.
     pub(super) fn schedule(&mut self) -> Checked {
         while self.pods.len() < MOST_PODS {
@@ -236,6 +260,7 @@ impl World {
             let uid = format!("pod-{:04}", self.arrived);
             let pod = Pod {
                 requests,
+                allocated: requests,
                 used: u64::try_from(self.arrived * 37 % 100).expect("a percentage"),
                 burst: 0,
                 gone_at: None,

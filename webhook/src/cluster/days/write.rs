@@ -31,6 +31,7 @@ impl World {
         self.act()?;
         self.talk();
         self.act()?;
+        self.grant();
         self.schedule()?;
         self.talk();
         self.act()
@@ -87,7 +88,7 @@ impl World {
     fn write(&mut self, writer: Writer, mut new: State, nudged: Option<&str>) -> Checked {
         let replica = &self.replicas[self.route];
         let decision = replica.decide(&self.stored, (writer, &new), nudged);
-        let known = replica.bound();
+        let known = replica.admitted();
         let is_deaf = replica.is_deaf();
         store(&mut new, &decision);
         let again = replica.decide(&self.stored, (writer, &new), nudged);
@@ -104,9 +105,9 @@ impl World {
         for replica in &mut self.replicas {
             replica.hear(&self.stored);
         }
-        let bound = if is_deaf { known } else { self.bound() };
+        let admitted = if is_deaf { known } else { self.admitted() };
         for resource in Resource::ALL {
-            self.check_written(resource, *bound.get(resource), *before.get(resource))?;
+            self.check_written(resource, *admitted.get(resource), *before.get(resource))?;
         }
         Ok(())
     }

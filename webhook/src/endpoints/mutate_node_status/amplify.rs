@@ -14,7 +14,7 @@ use crate::{
     endpoints::node,
     error::StepError,
     metrics,
-    review::{Operation, User},
+    review::Operation,
 };
 
 pub(super) static STEP: Step = Step {
@@ -30,7 +30,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let name = ctx.request.name.as_str();
-    let version = node::version(old);
+    let (version, is_told) = (node::version(old), node::tells_allocated(old));
     let (old, new, uid) = (node::state(old), node::state(draft), node::uid(draft));
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
@@ -51,12 +51,12 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         uid: &uid,
         version,
         stored: old.annotations.hint.as_deref(),
-        nudged: nudged.filter(|_| is_ours(&ctx.request.user)),
+        nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
     });
     let basis = Basis {
         policy: &policy,
         hint: hint.as_ref(),
-        bound: ctx.nodes.bound(name),
+        held: ctx.nodes.held(name, old.amounts(), is_told),
     };
     let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
@@ -86,14 +86,6 @@ fn warn_of_ratio(decision: &Decision, draft: &mut Draft<'_>) {
         let field = node::annotation_field(names::RATIO);
         draft.warn(format!("{field}: cannot be used and counts as 1.00"));
     }
-}
-
-/// True for the service account that this webhook nudges nodes with.
-fn is_ours(user: &User) -> bool {
-    user.name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|account| account.split_once(':'))
-        .is_some_and(|account| account == (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT))
 }
 
 fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {

@@ -102,13 +102,13 @@ fn braked(decision: &Decision, note: Option<&Note>) -> Said {
             Some(Brake::Hold) => ("Hold", "is not raised"),
             Some(Brake::Shed) => ("Shed", "is lowered step by step"),
             Some(Brake::Stop) => ("Stop", "is not amplified"),
-            Some(Brake::Off) | None if why.contains(&Why::Blind) && why.contains(&Why::FloorRequests) => {
+            Some(Brake::Off) | None if why.contains(&Why::Blind) && is_held(why) => {
                 ("Blind", "is not amplified, for its agent sees nothing")
             }
             Some(Brake::Off) | None => return None,
         };
-        let kept = if why.contains(&Why::FloorRequests) {
-            "; what is bound stays covered"
+        let kept = if is_held(why) {
+            "; what its pods hold stays covered"
         } else {
             ""
         };
@@ -122,6 +122,12 @@ fn braked(decision: &Decision, note: Option<&Note>) -> Said {
         complaint: joined(complaints),
         fine: "NotBraked",
     }
+}
+
+/// True if pods hold the value up.
+fn is_held(why: &[Why]) -> bool {
+    why.iter()
+        .any(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))
 }
 
 const fn quarantined(contradiction: Contradiction) -> &'static str {
@@ -251,10 +257,10 @@ mod tests {
     #[case::stop(Brake::Stop, Brake::Off, &[Why::Braked], Some(("CpuStop", "cpu is not amplified")))]
     #[case::both(Brake::Shed, Brake::Hold, &[Why::Braked],
         Some(("CpuShed", "cpu is lowered step by step; memory is not raised")))]
-    #[case::full(Brake::Stop, Brake::Off, &[Why::Braked, Why::FloorRequests],
-        Some(("CpuStop", "cpu is not amplified; what is bound stays covered")))]
-    #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorRequests],
-        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; what is bound stays covered")))]
+    #[case::full(Brake::Stop, Brake::Off, &[Why::Braked, Why::FloorAdmitted],
+        Some(("CpuStop", "cpu is not amplified; what its pods hold stays covered")))]
+    #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorFit],
+        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; what its pods hold stays covered")))]
     #[case::in_quarantine(Brake::Stop, Brake::Off, &[Why::QuarantinedUse, Why::Braked],
         Some(("CpuQuarantined", "cpu is not amplified, for its agent says that far less is used than its kubelet says")))]
     #[case::blind_with_room(Brake::Off, Brake::Off, &[Why::Blind], None)]

@@ -1,4 +1,4 @@
-//! Takes back what a kubelet's credential wrote to annotations that are not its own.
+//! Takes back what others wrote, in a status write, to annotations that are not theirs.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +15,29 @@ use crate::{
 pub(super) static STEP: Step = Step {
     name: "restore",
     gate: super::GATE,
-    about: "Restores ratio, raw and Headroom's own annotations in status writes by kubelets.",
+    about: "Restores what only the webhook writes in status writes by others, and ratio and mode in those by kubelets.",
     reads: &[],
     run: restore,
 };
 
 /// Annotations that stay when this endpoint is called again in the same request: they say which values are ours.
-/// They hold nothing that a kubelet could not also claim by sending it as allocatable.
+/// They hold nothing that the writer could not also claim by sending it as allocatable.
 const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
+/// Annotations that others than kubelets may write here: they say no more than the ratio, which is theirs to say.
+const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
 
 fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    let is_kubelet = names::node_of_user(&ctx.request.user.name).is_some();
+    let user = ctx.request.user.name.as_str();
     let is_update = ctx.request.operation == Operation::Update;
-    if !is_kubelet || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
+    if names::is_webhook(user) || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }
+    let is_kubelet = names::node_of_user(user).is_some();
+    let is_theirs = |key: &str| key == names::KUBELET_RAW || !is_kubelet && PEOPLES.contains(&key);
     let Some(old) = draft.old() else { return Ok(()) };
-    let keys: BTreeSet<String> = node::protected_keys(old)
-        .chain(node::protected_keys(draft))
+    let keys: BTreeSet<String> = node::guarded_keys(old)
+        .chain(node::guarded_keys(draft))
+        .filter(|key| !is_theirs(key))
         .map(str::to_owned)
         .collect();
     let is_reinvoked = keys

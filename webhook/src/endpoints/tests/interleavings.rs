@@ -1,7 +1,7 @@
 //! Whatever happens in whatever order, allocatable is raw or amplified once, and comes to be what the rules say.
 //!
-//! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status,
-//! ratios, modes and policies that change, hints that come, age and go, replicas that die, start anew or are behind, the
+//! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status or
+//! forge what raw is, pods that anybody binds and the kubelet lets in, ratios, modes and policies that change, hints that come, age and go, replicas that die, start anew or are behind, the
 //! floor policy, Nodes that are made again. Every write of the status goes through the real router and steps, each
 //! replica with its own real stores, nudges and sweeps are those that the real rules ask for; the API server, the kubelet
 //! and the floor policy are modelled. After each write the stored Node is compared with what [`oracle`] says may be
@@ -12,6 +12,7 @@
 
 mod floor;
 mod oracle;
+mod pods;
 mod replica;
 mod world;
 
@@ -54,6 +55,10 @@ enum Step {
     Others(Others),
     /// Somebody sets or removes an annotation.
     Annotate(Annotation),
+    /// Somebody who may patch nodes forges the raw annotation, while nobody refuses that.
+    Forge,
+    /// Something happens to pods.
+    Pods(pods::Change),
     /// A policy comes into force on one replica, or on both.
     Policy { policy: usize, replica: Option<usize> },
     /// The agent reports to one replica, or to both; or one reports that speaks for the Node of an earlier life.
@@ -137,6 +142,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => lag.prop_map(|lag| Step::Others(Others::Revert { lag })),
         3 => option::of(index.clone()).prop_map(|ratio| Step::Annotate(Annotation::Ratio(ratio))),
         2 => option::of(index.clone()).prop_map(|mode| Step::Annotate(Annotation::Mode(mode))),
+        1 => Just(Step::Forge),
+        6 => prop_oneof![
+            3 => index.clone().prop_map(pods::Change::Bind),
+            3 => Just(pods::Change::Admit),
+            2 => (index.clone(), index.clone()).prop_map(|(pod, size)| pods::Change::Resize { pod, size }),
+            1 => index.clone().prop_map(pods::Change::End),
+        ]
+        .prop_map(Step::Pods),
         2 => (index.clone(), which()).prop_map(|(policy, replica)| Step::Policy { policy, replica }),
         4 => (index, which(), prop::bool::weighted(0.1)).prop_map(|(cents, replica, is_of_old_life)| Step::Hint {
             cents,

@@ -1,43 +1,47 @@
-//! Who may change the annotations that steer amplification: anyone but a kubelet.
+//! Who may change the annotations of a Node that steer amplification or record it.
 
 use std::collections::BTreeSet;
-
-use headroom_domain::names;
 
 use crate::{
     draft::Draft,
     endpoint::{Ctx, Step, Stop},
     endpoints::node,
     error::Denial,
+    node::writers::{self, Change},
     review::shortened,
 };
 
 pub(super) static STEP: Step = Step {
     name: "writer",
     gate: super::GATE,
-    about: "Refuses changes of ratio, raw and Headroom's own annotations by kubelets.",
+    about: "Refuses changes of what only the webhook writes, unknown keys of Headroom's, and anything of either by kubelets.",
     reads: &[],
     run: check,
 };
 
 fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    if names::node_of_user(&ctx.request.user.name).is_none() {
+    if draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }
-    let keys: BTreeSet<&str> = draft
-        .old()
+    let old = draft.old();
+    let keys: BTreeSet<&str> = old
         .into_iter()
-        .flat_map(node::protected_keys)
-        .chain(node::protected_keys(draft))
+        .flat_map(node::guarded_keys)
+        .chain(node::guarded_keys(draft))
         .collect();
     for key in keys {
-        let stored = draft.old().and_then(|old| node::annotation(old, key));
+        let stored = old.and_then(|old| node::annotation(old, key));
         let value = node::annotation(draft, key);
-        if value != stored {
+        let change = match &value {
+            _ if value == stored => continue,
+            Some(_) => Change::Written,
+            None => Change::Removed,
+        };
+        if let Some(reason) = writers::refusal(&ctx.request.user.name, key, change) {
             return Err(Stop::Denied(Denial::Value {
                 field: node::annotation_field(key),
                 value: shortened(&value.unwrap_or_default()),
-                reason: "may not be set, changed or removed with a node's own credential".to_owned(),
+                reason,
             }));
         }
     }

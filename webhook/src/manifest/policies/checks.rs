@@ -1,5 +1,5 @@
-//! The checks of `/validate-node` that the API server can do by itself, for those who do not want to depend on a webhook
-//! for them: who may write protected annotations, and which ratios and modes may be written.
+//! The checks of `/validate-node` that the API server does by itself, also while no webhook answers: who may write
+//! annotations that steer amplification or record it, and which ratios and modes may be written.
 //!
 //! For `nodes` alone, never for `nodes/status`: validation there sees what our own webhook wrote, under the kubelet's
 //! name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not checked
@@ -18,8 +18,12 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 
-use super::{annotations, protected, rule, text, variable};
-use crate::{manifest::named, review::Operation};
+use super::{annotations, rule, text, variable};
+use crate::{
+    manifest::named,
+    node::writers::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
+    review::{LONGEST, Operation},
+};
 
 /// JSON's blanks.
 const BLANK: &str = r"[ \t\r\n]*";
@@ -35,26 +39,32 @@ pub struct Checks {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// The checks, not part of the default installation.
+/// The checks.
 pub fn checks() -> Checks {
     let name = names::CHECKS_POLICY;
     let operations = &[Operation::Create, Operation::Update];
     let variables = variables().map(|(name, expression)| Variable { expression, name });
-    let validations = [of_writer(), of_syntax()]
+    let validations = [of_kubelets(), of_others(), of_syntax()]
         .into_iter()
         .chain(Resource::ALL.map(of_bounds))
         .chain([of_mode()]);
     let spec = ValidatingAdmissionPolicySpec {
         // A policy that breaks lets nothing through: it is only asked about annotations that change.
         failure_policy: Some("Fail".to_owned()),
-        match_conditions: Some(vec![MatchCondition {
-            name: "annotations-differ".to_owned(),
-            expression: format!(
-                "oldObject == null || {} != {}",
-                annotations("object"),
-                annotations("oldObject")
-            ),
-        }]),
+        match_conditions: Some(vec![
+            MatchCondition {
+                name: "annotations-differ".to_owned(),
+                expression: format!(
+                    "oldObject == null || {} != {}",
+                    annotations("object"),
+                    annotations("oldObject")
+                ),
+            },
+            MatchCondition {
+                name: "not-the-webhook".to_owned(),
+                expression: format!("request.userInfo.username != {}", text(names::WEBHOOK_USER)),
+            },
+        ]),
         match_constraints: Some(MatchResources {
             resource_rules: Some(vec![rule(operations, &["nodes"])]),
             ..MatchResources::default()
@@ -80,8 +90,10 @@ pub fn checks() -> Checks {
     }
 }
 
-fn variables() -> [(String, String); 7] {
-    let protected = protected("k");
+fn variables() -> [(String, String); 9] {
+    let (owned, steering) = (listed(&names::OWNED), listed(&names::STEERING));
+    let of_ours = format!("k.startsWith({})", text(names::DOMAIN));
+    let marker = text(names::MARKER);
     [
         variable("now", annotations("object")),
         variable(
@@ -94,9 +106,23 @@ fn variables() -> [(String, String); 7] {
                 .to_owned(),
         ),
         variable(
+            "removed",
+            "variables.was.filter(k, !(k in variables.now))".to_owned(),
+        ),
+        variable(
+            "byKubelet",
+            format!(
+                "request.userInfo.username.startsWith({})",
+                text(names::NODE_USER_PREFIX)
+            ),
+        ),
+        variable(
             "foreign",
             format!(
-                "(variables.changed + variables.was.filter(k, !(k in variables.now)))\n  .filter(k, {protected})"
+                "variables.byKubelet
+  ? (variables.changed + variables.removed).filter(k, {of_ours} || k in {owned} || k in {steering})
+  : variables.changed.filter(k, k in {owned} || ({of_ours} && !(k in {steering})))
+    + variables.removed.filter(k, k in {owned} && k != {marker})"
             ),
         ),
         variable("ratio", written(names::RATIO)),
@@ -121,21 +147,50 @@ fn ratio_annotation() -> String {
     format!(r"^({BLANK}(null|\{{{BLANK}({member}(,{BLANK}{member})*)?\}}){BLANK})?$")
 }
 
-fn of_writer() -> Validation {
-    let kubelet = format!(
-        "request.userInfo.username.startsWith({})",
-        text(names::NODE_USER_PREFIX)
+/// A list of keys.
+fn listed(keys: &[&str]) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| text(key)).collect();
+    format!("[{}]", keys.join(", "))
+}
+
+/// What kubelets may not write: anything of ours, and what people write.
+fn of_kubelets() -> Validation {
+    let steering = listed(&names::STEERING);
+    let who = format!(
+        r#"(variables.foreign[0] in {steering} ? "{BY_PEOPLE}" : "{}")"#,
+        by_us()
     );
-    let reason = "may not be set, changed or removed with a node's own credential";
     Validation {
-        message_expression: Some(format!(
-            r#"'metadata.annotations[' + variables.foreign[0] + "]: {reason}""#
-        )),
+        message_expression: Some(format!(r#"{} + ": {NOT_BY_KUBELETS}; " + {who}"#, named_value())),
         ..validation(
-            format!("!{kubelet} || size(variables.foreign) == 0"),
-            format!("metadata.annotations: {reason}"),
+            "!variables.byKubelet || size(variables.foreign) == 0".to_owned(),
+            format!("metadata.annotations: {NOT_BY_KUBELETS}"),
         )
     }
+}
+
+/// What nobody but us may write: what we record. Removing the marker is the way out for people.
+fn of_others() -> Validation {
+    let (owned, ours) = (listed(&names::OWNED), by_us());
+    let why = format!(
+        r#"(variables.foreign[0] in {owned} ? "{NOT_BY_OTHERS}; {ours}" : "{}")"#,
+        not_known()
+    );
+    Validation {
+        message_expression: Some(format!("{} + ': ' + {why}", named_value())),
+        ..validation(
+            "variables.byKubelet || size(variables.foreign) == 0".to_owned(),
+            format!("metadata.annotations: {NOT_BY_OTHERS}; {ours}"),
+        )
+    }
+}
+
+/// CEL for the first annotation that is refused and the start of its value, as the webhook's messages have it.
+fn named_value() -> String {
+    let value = "variables.now[?variables.foreign[0]].orValue('')";
+    format!(
+        r#"'metadata.annotations[' + variables.foreign[0] + ']: invalid value "' + ({value}.size() > {LONGEST} ? {value}.substring(0, {LONGEST}) : {value}) + '"'"#
+    )
 }
 
 fn of_syntax() -> Validation {

@@ -3,8 +3,9 @@
 //!
 //! The kubelet of an amplified node sends its own values at every sync and checks its pods against what is stored, all
 //! of them again when it restarts: allocatable that falls to raw fails pods that already run. So a value that equals the
-//! raw value our marker was computed from stands for the marker's value. Any other value is news and passes. The
-//! marker is the stored object's, which a kubelet cannot change.
+//! raw value our marker was computed from stands for the marker's value, or for the stored one where that is less. Any
+//! other value is news and passes, and so does raw where somebody has lowered what is stored below it. The marker is the stored object's, which a kubelet cannot change; somebody who may patch
+//! nodes can, and gains nothing by it.
 //!
 //! A webhook that is called after this policy no longer sees what the kubelet sent. What was replaced is handed over in
 //! [`names::KUBELET_RAW`], with the Ready heartbeat of the request. What was left alone, the webhook judges itself: a
@@ -104,27 +105,39 @@ fn seconds(duration: Duration) -> String {
 }
 
 /// What the marker says of a resource, what the kubelet sent, and what comes of it.
-fn resource_variables(resource: Resource) -> [(String, String); 5] {
+fn resource_variables(resource: Resource) -> [(String, String); 7] {
     let name = resource.name();
     let origin = format!(r#"variables.marker.find(r'"{name}":\{{[^}}]*\}}')"#);
     let equal = equal(&format!("variables.{name}Sent"), &format!("variables.{name}Raw"));
+    let below =
+        |other| format!("quantity(variables.{name}Stored).isLessThan(quantity(variables.{name}{other}))");
+    let lowered = format!("{} && {}", below("Sent"), below("Written"));
+    let allocatable = |object: &str| format!("string({object}.status.?allocatable[?'{name}'].orValue(''))");
     [
         (format!("{name}Written"), member("variables.marker", name)),
         (format!("{name}Raw"), member(&origin, "raw")),
-        (
-            format!("{name}Sent"),
-            format!("string(object.status.?allocatable[?'{name}'].orValue(''))"),
-        ),
+        (format!("{name}Sent"), allocatable("object")),
+        (format!("{name}Stored"), allocatable("oldObject")),
         (
             format!("{name}Held"),
             format!(
                 "variables.holds && isQuantity(variables.{name}Written)
-&& isQuantity(variables.{name}Raw) && isQuantity(variables.{name}Sent) && {equal}"
+&& isQuantity(variables.{name}Raw) && isQuantity(variables.{name}Sent)
+&& isQuantity(variables.{name}Stored) && {equal}
+&& !({lowered})"
+            ),
+        ),
+        (
+            format!("{name}Smaller"),
+            format!(
+                "variables.{name}Held && {}
+  ? variables.{name}Stored : variables.{name}Written",
+                below("Written")
             ),
         ),
         (
             format!("{name}Kept"),
-            format!("variables.{name}Held ? variables.{name}Written : variables.{name}Sent"),
+            format!("variables.{name}Held ? variables.{name}Smaller : variables.{name}Sent"),
         ),
     ]
 }
@@ -200,7 +213,7 @@ fn patch() -> String {
     let held = Resource::ALL
         .map(|resource| {
             format!(
-                "(variables.{resource}Held ? [JSONPatch{{op: 'replace', path: '/status/allocatable/{resource}', value: variables.{resource}Written}}] : [])"
+                "(variables.{resource}Held ? [JSONPatch{{op: 'replace', path: '/status/allocatable/{resource}', value: variables.{resource}Smaller}}] : [])"
             )
         })
         .join("\n+ ");

@@ -62,13 +62,19 @@ async fn a_nudge_is_due_when_a_hint_changes_something(
 }
 
 #[test]
-fn a_pod_that_needs_the_room_is_a_reason() {
+fn what_a_pod_holds_is_a_reason_and_what_it_asks_for_is_none() {
     let cluster = cluster([node(3, "4", &json!({}))], []);
     offer(&cluster, published(1, 100));
     assert_eq!(direction(&cluster), None);
-    cluster
-        .pods
-        .apply(serde_json::from_value(pod("big", 9, "4500m")).unwrap());
+    let mut big = pod("big", 9, "4500m");
+    big["status"] = json!({"phase": "Pending"});
+    cluster.pods.apply(serde_json::from_value(big.clone()).unwrap());
+    assert_eq!(direction(&cluster), None);
+    big["metadata"]["resourceVersion"] = json!("10");
+    big["status"] = json!({"phase": "Running", "containerStatuses": [
+        {"name": "a", "allocatedResources": {"cpu": "4500m"}},
+    ]});
+    cluster.pods.apply(serde_json::from_value(big).unwrap());
     assert_eq!(direction(&cluster), Some(Direction::Rise));
 }
 

@@ -25,6 +25,16 @@ fn fallen(mut node: Value, cpu: &str) -> Value {
     node
 }
 
+/// The same in `static`, where nothing but the annotation says how far.
+fn fallen_by_annotation(cpu: &str) -> Value {
+    let mut node = fallen(amplified(3, "4800m", 120), cpu);
+    let annotations = node["metadata"]["annotations"].as_object_mut().unwrap();
+    annotations.retain(|key, _| key == names::MARKER || key == names::RAW_ALLOCATABLE);
+    annotations.insert(names::MODE.to_owned(), json!("static"));
+    annotations.insert(names::RATIO.to_owned(), json!(r#"{"cpu":1.2}"#));
+    node
+}
+
 fn of_ratio(cpu: &str, ratio: &str) -> Value {
     node(3, cpu, &json!({names::MODE: "static", names::RATIO: ratio}))
 }
@@ -37,7 +47,8 @@ fn off(mut node: Value) -> Value {
 #[rstest]
 #[case::as_it_should_be(amplified(3, "4800m", 120), None)]
 #[case::nobody_asks_for_anything(node(3, "4", &json!({names::MODE: "static"})), None)]
-#[case::fell_to_raw_while_we_were_away(fallen(amplified(3, "4800m", 120), "4"), Some(Direction::Repair))]
+#[case::fell_to_raw_while_we_were_away(fallen_by_annotation("4"), Some(Direction::Repair))]
+#[case::fell_to_raw_and_its_agent_has_not_reported_yet(fallen(amplified(3, "4800m", 120), "4"), None)]
 #[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(Direction::Rise))]
 #[case::switched_off(off(amplified(3, "4800m", 120)), Some(Direction::Lower))]
 #[case::switched_off_and_raw_already(off(fallen(amplified(3, "4800m", 120), "4")), Some(Direction::Lower))]
@@ -126,11 +137,7 @@ async fn swept(nodes: Vec<Value>, lead: Duration) -> Vec<(String, u64, Duration)
 
 #[tokio::test(start_paused = true)]
 async fn what_is_amiss_twice_is_touched_and_then_ever_more_rarely() {
-    let touched = swept(
-        vec![fallen(amplified(3, "4800m", 120), "4")],
-        Duration::from_secs(40),
-    )
-    .await;
+    let touched = swept(vec![fallen_by_annotation("4")], Duration::from_secs(40)).await;
     let at: Vec<u64> = touched.iter().map(|(_, _, at)| at.as_secs()).collect();
     assert_eq!(at, [0, 4, 12, 28]);
     assert_eq!((touched[0].0.as_str(), touched[0].1), ("n1", 3));
@@ -141,7 +148,7 @@ async fn what_lowers_goes_first_and_rises_go_slowly() {
     let mut nodes: Vec<Value> = (0..5)
         .map(|i| named(of_ratio("4", r#"{"cpu":1.5}"#), &format!("a{i}")))
         .collect();
-    nodes.extend((0..40).map(|i| named(fallen(amplified(3, "4800m", 120), "4"), &format!("b{i:02}"))));
+    nodes.extend((0..40).map(|i| named(fallen_by_annotation("4"), &format!("b{i:02}"))));
     nodes.push(named(off(amplified(3, "4800m", 120)), "c"));
     let touched = swept(nodes, Duration::from_millis(4_200)).await;
     let names: Vec<&str> = touched.iter().map(|(name, ..)| name.as_str()).collect();

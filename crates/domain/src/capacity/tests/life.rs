@@ -127,7 +127,7 @@ fn the_floor_is_no_part_of_it() {
     let basis = Basis {
         policy: &policy(Mode::Auto),
         hint: Some(&due(110)),
-        bound: Some(PerResource { cpu: 5010, memory: 0 }),
+        held: Some(cpu_held(5010, 5010)),
     };
     let write = Write {
         uid: "u1",
@@ -172,7 +172,7 @@ fn a_node_made_from_a_copy_of_another_does_not_inherit_its_raw_values() {
     let basis = Basis {
         policy: &policy,
         hint: Some(&hint),
-        bound: Some(PerResource::default()),
+        held: Some(PerResource::default()),
     };
     for writer in [Writer::Kubelet, Writer::Other] {
         let write = Write {

@@ -45,6 +45,7 @@ fn view(uids: &[&str]) -> View {
             cpu: 900_000,
             memory: 900_000,
         },
+        admitted: PerResource::default(),
     }
 }
 

@@ -8,6 +8,9 @@
 //! steps, so all whole cents on the way to it count. Ratios of annotations are prime numbers of cents and no two machines
 //! are alike, so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU
 //! value in a hundred that comes out the same by chance; memory is counted in bytes and comes out the same never.
+//!
+//! Beside that pods hold: what the kubelet has set aside, up to the next cent of a truth, and of what is stored already as much
+//! as bound pods fit into. What they ask for is no reason for more.
 
 use std::collections::BTreeSet;
 
@@ -31,6 +34,21 @@ pub(super) struct Oracle {
     hinted: BTreeSet<u32>,
     /// Policies that were in force at any time.
     policies: Vec<Policy>,
+    /// Values that pods held, with the truth of that time: on another machine they are worth the same share.
+    held: PerResource<BTreeSet<(u64, u64)>>,
+}
+
+/// What pods hold of one resource when a write comes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pods {
+    /// What is set aside.
+    pub(super) admitted: u64,
+    /// That, and what fits beside it into what is stored.
+    pub(super) fit: u64,
+    /// What was stored before the write.
+    pub(super) stored: u64,
+    /// False while whoever decides has not heard of them.
+    pub(super) are_known: bool,
 }
 
 impl Oracle {
@@ -82,6 +100,7 @@ impl Oracle {
         self.truths = PerResource::default();
         self.past = PerResource::default();
         self.shown = PerResource::default();
+        self.held = PerResource::default();
     }
 
     /// True if that may be stored.
@@ -92,6 +111,41 @@ impl Oracle {
             || truths
                 .iter()
                 .any(|&truth| ratios.iter().any(|&cents| times(truth, cents) == value))
+    }
+
+    /// True if pods may hold that value; remembers that they do.
+    pub(super) fn holds(&mut self, resource: Resource, value: u64, pods: Pods) -> bool {
+        let Pods {
+            admitted,
+            fit,
+            stored,
+            are_known,
+        } = pods;
+        if !are_known && value == stored {
+            return true;
+        }
+        let maxima = self
+            .policies
+            .iter()
+            .map(|policy| policy.bounds.get(resource).max.0);
+        let caps: BTreeSet<u32> = maxima.chain(self.ratios(resource)).chain([1_000]).collect();
+        let was_held = self.held.get(resource);
+        let is_held_of = |truth: u64| {
+            let (needed, fit) = (covering(admitted, truth), covering(fit, truth).min(stored));
+            let is_cap = || {
+                let is_share = |&(held, of): &(u64, u64)| {
+                    truth * held / of == value || covering(held, of) * truth / of == value
+                };
+                caps.iter().any(|&cents| times(truth, cents) == value) || was_held.iter().any(is_share)
+            };
+            value == needed || value == fit || (value <= needed.max(fit) && is_cap())
+        };
+        let truths = self.truths.get(resource).clone();
+        let Some(truth) = truths.into_iter().find(|truth| is_held_of(*truth)) else {
+            return false;
+        };
+        self.held.get_mut(resource).insert((value, truth));
+        true
     }
 
     /// What was told, for messages.
@@ -118,6 +172,13 @@ impl Oracle {
         }
         ratios
     }
+}
+
+/// An amount, up to the next cent of a truth.
+pub(super) fn covering(amount: u64, truth: u64) -> u64 {
+    let cents = (u128::from(amount) * 100).div_ceil(u128::from(truth));
+    let value = u128::from(truth) * cents / 100;
+    u64::try_from(value).expect("amounts are small here").max(amount)
 }
 
 /// A raw value times a ratio, cut off.

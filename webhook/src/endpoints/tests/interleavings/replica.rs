@@ -18,7 +18,7 @@ use crate::{
     endpoints::{ENDPOINTS, gates},
     informer::Store as _,
     node::{Labels, nudge, sweep},
-    pods::Listing,
+    pods::{Listing, Pods},
     router::{Limits, Options, Router},
 };
 
@@ -52,10 +52,14 @@ impl Replica {
         }
     }
 
-    /// Hears all that the API server has: a policy, the Node, and no pods.
-    pub(super) fn hear_all(&self, policy: &Value, node: &Value) {
+    /// Hears all that the API server has: a policy, the Node and its pods.
+    pub(super) fn hear_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
         self.follow(policy);
-        self.cluster.pods.replace(Listing::default());
+        let mut listing = Listing::default();
+        for pod in pods {
+            Pods::list(&mut listing, serde_json::from_value(pod).expect("a Pod"));
+        }
+        self.cluster.pods.replace(listing);
         let mut listing = crate::node::watch::Listing::default();
         let object = serde_json::from_value(node.clone()).expect("a Node");
         crate::node::watch::Nodes::list(&mut listing, object);
@@ -79,6 +83,24 @@ impl Replica {
                 .nodes
                 .apply(serde_json::from_value(node.clone()).expect("a Node"));
         }
+    }
+
+    /// Hears of a pod, if it hears at all.
+    pub(super) fn hear_of(&self, pod: &Value, is_gone: bool) {
+        if !self.knows_pods() {
+            return;
+        }
+        let pod = serde_json::from_value(pod.clone()).expect("a Pod");
+        if is_gone {
+            self.cluster.pods.delete(pod);
+        } else {
+            self.cluster.pods.apply(pod);
+        }
+    }
+
+    /// True once it has heard of all pods.
+    pub(super) fn knows_pods(&self) -> bool {
+        self.cluster.pods.has_synced()
     }
 
     /// Takes a report in.

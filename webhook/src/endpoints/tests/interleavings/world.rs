@@ -7,7 +7,7 @@ use headroom_domain::{
     estimate::Profile,
     hint::{NodeHint, ResourceHint, Sight, Signals},
     names,
-    policy::{Mode, Policy},
+    policy::{Floor, Mode, Policy},
     quantity::{Format, Quantity},
     ratio::Cents,
     resource::{PerResource, Resource},
@@ -21,7 +21,8 @@ use tokio::{
 
 use super::{
     Annotation, Others, Step, floor,
-    oracle::{Oracle, times},
+    oracle::{self, Oracle, covering, times},
+    pods::{Change, Pods},
     replica::Replica,
 };
 
@@ -94,7 +95,10 @@ pub(super) struct World {
     policies: [usize; 2],
     replicas: [Replica; 2],
     route: usize,
+    pods: Pods,
     oracle: Oracle,
+    /// The truths when the last write was done: a write that tells another is no matter of pods.
+    told_before: PerResource<Vec<u64>>,
 }
 
 /// The UID of a Node.
@@ -198,7 +202,9 @@ impl World {
             seq: 0,
             policies: [0, 0],
             route: 0,
+            pods: Pods::default(),
             oracle: Oracle::default(),
+            told_before: PerResource::default(),
         };
         world.resize(0);
         world.register();
@@ -224,6 +230,8 @@ impl World {
             Step::RawBecomesStored => self.grow(),
             Step::Others(what) => return self.write_of_others(what),
             Step::Annotate(annotation) => return self.annotate(annotation),
+            Step::Forge => return self.forge(),
+            Step::Pods(change) => self.change(change),
             Step::Policy { policy, replica } => self.configure(policy, replica),
             Step::Hint {
                 cents,
@@ -302,7 +310,8 @@ impl World {
 
     fn start(&mut self, replica: usize) {
         self.replicas[replica] = Replica::blind();
-        self.replicas[replica].hear_all(&policy_of(self.policies[replica]), self.stored());
+        let pods = self.pods.objects(self.version);
+        self.replicas[replica].hear_all(&policy_of(self.policies[replica]), self.stored(), pods);
         self.oracle
             .allowed(self.replicas[replica].policy().expect("a policy"));
     }
@@ -319,7 +328,10 @@ impl World {
         };
         for replica in 0..2 {
             if only.is_none_or(|only| only == replica) {
-                self.replicas[replica].report(hint(&uid, self.seq, cents));
+                self.replicas[replica].report(NodeHint {
+                    pods_generation: self.version,
+                    ..hint(&uid, self.seq, cents)
+                });
             }
         }
     }
@@ -335,6 +347,25 @@ impl World {
         };
         put(&mut node["metadata"]["annotations"], key, value.map(Value::from));
         self.store(node)
+    }
+
+    /// Somebody who may patch nodes says that raw is far more, while nobody refuses that.
+    fn forge(&mut self) -> Checked {
+        let mut node = self.stored().clone();
+        let forged = json!({"cpu": "1000", "memory": "9Ti"}).to_string();
+        node["metadata"]["annotations"][names::RAW_ALLOCATABLE] = forged.into();
+        self.store(node)
+    }
+
+    fn change(&mut self, change: Change) {
+        self.version += 1;
+        let stored = PerResource::from_fn(|resource| allocatable(self.stored(), resource));
+        let changed = self.pods.change(change, &stored, self.version);
+        if let Some((pod, is_gone)) = changed {
+            for replica in &self.replicas {
+                replica.hear_of(&pod, is_gone);
+            }
+        }
     }
 
     /// The text of a ratio annotation for both resources.
@@ -388,7 +419,8 @@ impl World {
         }
         self.oracle.forget();
         self.register();
-        self.check()
+        let raw = self.raw;
+        self.check(&raw)
     }
 
     /// The kubelet's sync: what differs between what it finds and the copy that it sees.
@@ -509,7 +541,7 @@ impl World {
         else {
             return Ok(false);
         };
-        if version == self.version {
+        if self.stored()["metadata"]["resourceVersion"] == version.to_string().as_str() {
             self.write(&ours(), self.stored().clone())?;
         }
         Ok(true)
@@ -520,6 +552,7 @@ impl World {
     /// A write of the status: policies, the webhook, and then it is stored.
     fn write(&mut self, user: &str, node: Value) -> Checked {
         let old = self.stored().clone();
+        let is_told = self.truths() != self.told_before;
         let is_kubelet = user == KUBELET;
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)
@@ -533,12 +566,51 @@ impl World {
             json_patch::patch(&mut node, &patch).map_err(|error| format!("a patch does not fit: {error}"))?;
             let mut again = review;
             again["request"]["object"] = node.clone();
-            let second = replica.review(&again);
+            let mut second = replica.review(&again);
+            if user == ours() {
+                // A replica that is behind nudges with a hint as it came, not as bounds leave it; the second call, which no API
+                // server makes, reads the latter, and has nothing to complain about.
+                second
+                    .0
+                    .retain(|operation| operation.path().as_str() != "/status/conditions");
+            }
             if !second.is_empty() {
                 return Err(format!("called again, it changes its own result: {second:?}"));
             }
         }
-        self.store(node)
+        self.store(node)?;
+        self.told_before = self.truths();
+        if is_told { Ok(()) } else { self.check_covered(&old) }
+    }
+
+    fn truths(&self) -> PerResource<Vec<u64>> {
+        PerResource::from_fn(|resource| self.oracle.truths(resource).iter().copied().collect())
+    }
+
+    /// Whatever is decided, a pod that the kubelet has let in is not left uncovered by whoever knows of it.
+    fn check_covered(&self, old: &Value) -> Checked {
+        let replica = &self.replicas[self.route];
+        let Some(policy) = replica.policy().filter(|_| replica.is_up && replica.knows_pods()) else {
+            return Ok(());
+        };
+        // A node that nothing of ours is on is not ours to hold.
+        let marker = old["metadata"]["annotations"][names::MARKER].as_str();
+        let is_ours = marker.is_some_and(|marker| marker.contains(&format!("\"uid\":\"{}\"", uid_of(old))));
+        if policy.floor == Floor::None || !is_ours {
+            return Ok(());
+        }
+        let admitted = self.pods.admitted();
+        for resource in Resource::ALL {
+            let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
+            let admitted = *admitted.get(resource);
+            if was >= admitted && is < admitted {
+                return Err(format!(
+                    "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
+                    self.stored()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Stores what differs from what is stored.
@@ -551,20 +623,35 @@ impl World {
         if uid_of(&node) != uid_of(self.stored()) {
             self.revisions.clear();
         }
+        let last = self.revisions.last().unwrap_or(&node);
+        let before = PerResource::from_fn(|resource| allocatable(last, resource));
         self.revisions.push(node);
         if self.revisions.len() > KEPT {
             self.revisions.remove(0);
         }
-        self.check()
+        self.check(&before)
     }
 
     /// Fails if what is stored may not be.
-    fn check(&self) -> Checked {
+    fn check(&mut self, before: &PerResource<u64>) -> Checked {
+        let (admitted, fit) = (self.pods.admitted(), self.pods.fit(before));
+        let replica = &self.replicas[self.route];
+        let are_known = !replica.is_up || replica.knows_pods();
+        let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
-            if !self.oracle.allows(resource, value) {
+            if !is_news && value == *before.get(resource) {
+                continue;
+            }
+            let pods = oracle::Pods {
+                admitted: *admitted.get(resource),
+                fit: *fit.get(resource),
+                stored: *before.get(resource),
+                are_known,
+            };
+            if !self.oracle.allows(resource, value) && !self.oracle.holds(resource, value, pods) {
                 return Err(format!(
-                    "{resource} is {value}, neither raw {:?} nor that times a ratio; stored is {:#}",
+                    "{resource} is {value}, neither raw {:?} nor that times a ratio, nor what pods hold ({pods:?}); stored is {:#}",
                     self.oracle.truths(resource),
                     self.stored()
                 ));
@@ -588,6 +675,9 @@ impl World {
             }
         }
         self.configure(policy, None);
+        while self.pods.are_waiting() {
+            self.change(Change::Admit);
+        }
         let quiet = Quiet {
             cents: pick(&HINTED, cents),
             streams,
@@ -725,7 +815,20 @@ impl World {
             let Some(cents) = wanted(&policy_in_force, resource, own, hinted) else {
                 continue;
             };
-            let (is, expected) = (allocatable(self.stored(), resource), times(raw, cents));
+            let (is, decided) = (allocatable(self.stored(), resource), times(raw, cents));
+            let admitted = covering(*self.pods.admitted().get(resource), raw);
+            let highest = times(raw, highest(&policy_in_force, resource, own));
+            let expected = if policy_in_force.floor == Floor::None {
+                decided
+            } else if admitted > highest {
+                // How much of it is covered depends on what was before.
+                is.clamp(decided.max(highest), decided.max(admitted))
+            } else if is == admitted {
+                // Beneath what pods hold a ratio climbs by a step with each heartbeat that is written: nothing is to be nudged.
+                is.max(times(raw, 100))
+            } else {
+                decided.max(admitted)
+            };
             if is != expected {
                 return Err(format!(
                     "{resource} is {is} in place of {expected} ({raw} times {cents} cents) under policy {}; stored is {:#}",
@@ -748,6 +851,15 @@ fn wanted(policy: &Policy, resource: Resource, own: Option<u32>, hinted: Option<
         Mode::Static => Some(own),
         Mode::Guard => hinted.map(|hinted| own.min(hinted)),
         Mode::Auto => hinted,
+    }
+}
+
+/// The highest ratio of a mode, in cents: up to there pods hold whatever they have.
+fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
+    match policy.mode {
+        Mode::Off => 100,
+        Mode::Static => own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0),
+        Mode::Guard | Mode::Auto => policy.bounds.get(resource).max.0.max(100),
     }
 }
 

@@ -72,14 +72,16 @@ async fn n19_d1_raw_that_equals_the_amplified_value_is_told_by_capacity() {
 }
 
 #[tokio::test]
-async fn n19_g0_raw_that_equals_the_amplified_value_is_told_by_the_floor_policys_note() {
+async fn n19_g0_what_the_kubelet_sent_is_told_by_the_floor_policys_note() {
     let mut node = twice().await;
-    let note = json!({"cpu": "8", "memory": "8Gi", "at": heartbeat(node.hour + 1)}).to_string();
+    let note = json!({"cpu": "4", "memory": "8Gi", "at": heartbeat(node.hour + 1)}).to_string();
     node.write(By::Sync, |object| {
+        // By this alone, the 8 would be raw.
+        set_capacity(object, "68");
         object["metadata"]["annotations"][names::KUBELET_RAW] = note.into();
     })
     .await;
-    assert_eq!((node.cpu(), node.annotation(names::KUBELET_RAW)), ("16", None));
+    assert_eq!((node.cpu(), node.annotation(names::KUBELET_RAW)), ("8", None));
 }
 
 #[rstest]

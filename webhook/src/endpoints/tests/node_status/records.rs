@@ -84,24 +84,21 @@ async fn the_saved_value_is_raw_until_the_kubelet_or_somebody_else_says_another(
     check(&SAVED).await;
 }
 
-/// D10 and G6: Koordinator leaves the amplified value to the kubelet's next sync.
+/// Without our marker a value is not ours to take back: as with Koordinator it stays until the kubelet's next sync.
 #[tokio::test]
-async fn a_ratio_that_is_gone_restores_raw_in_the_same_write() {
+async fn what_others_left_of_a_ratio_goes_and_their_value_stays() {
     let gone = Row {
         by: &[By::Kubelet, By::Other],
         new: r#"{"cpu":"8"}"#,
         raw: Some(r#"{"cpu":"4"}"#),
-        allocatable: r#"{"cpu":"4"}"#,
+        allocatable: r#"{"cpu":"8"}"#,
         is_marked: false,
         ..ROW
     };
     check(&[
+        Row { name: "N20", ..gone },
         Row {
-            name: "N20 (D10, G6)",
-            ..gone
-        },
-        Row {
-            name: "N21 (D10, G6)",
+            name: "N21",
             ratio: Some(""),
             ..gone
         },
@@ -110,6 +107,7 @@ async fn a_ratio_that_is_gone_restores_raw_in_the_same_write() {
             by: &[By::Sync],
             old: Some(r#"{"cpu":"8"}"#),
             new: r#"{"cpu":"4"}"#,
+            allocatable: r#"{"cpu":"4"}"#,
             ..gone
         },
         Row {

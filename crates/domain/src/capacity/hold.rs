@@ -1,0 +1,85 @@
+//! How far the pods that a node has hold its allocatable up: what they hold is not taken from them, and nothing that a pod
+//! asks for adds to what is stored.
+
+use super::{Basis, Given, Why, ratio};
+use crate::{
+    policy::{Floor, Mode},
+    ratio::{Cents, Ratio},
+    resource::Resource,
+};
+
+/// Pods hold a node at no more than this many times its raw value.
+const MOST_OF_RAW: u64 = 10;
+/// The largest value of a quantity.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// What a node's pods hold of one resource, in milli-cores or bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// What the kubelet has set aside for pods that it admitted: they run, and fail at its restart if it is undercut.
+    pub admitted: u64,
+    /// As above, and what bound pods will take that fit into the stored allocatable and wait for the kubelet.
+    pub fit: u64,
+}
+
+/// What no pod can hold a resource above: raw times the mode's maximum, which counts as 1.00 where it is less, or what we
+/// wrote last, on today's raw, if that is more; at most ten times raw.
+pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Given<'_>) -> u64 {
+    let highest = match basis.policy.mode {
+        Mode::Off => Ratio::ONE,
+        Mode::Static => ratio::annotated(resource, basis.policy, given),
+        Mode::Guard | Mode::Auto => Ratio::from_cents(basis.policy.bounds.get(resource).max.max(Cents::ONE)),
+    };
+    let by_mode = highest.apply(raw).unwrap_or(raw);
+    let stored = given.stored.as_ref();
+    let written = stored
+        .and_then(|marker| marker.rescaled(resource, raw))
+        .unwrap_or(0);
+    by_mode
+        .max(written)
+        .min(raw.saturating_mul(MOST_OF_RAW))
+        .min(LARGEST)
+}
+
+/// `wanted`, or what the node's pods hold within `cap` if that is more: admitted pods whatever is stored, all that fit no
+/// more than is stored. While it is not known what they hold, nothing is lowered.
+pub(super) fn held_up(
+    resource: Resource,
+    (raw, wanted, cap): (u64, u64, u64),
+    stored: Option<u64>,
+    basis: &Basis<'_>,
+    why: &mut Vec<Why>,
+) -> u64 {
+    if basis.policy.floor == Floor::None {
+        return wanted;
+    }
+    let within = stored.unwrap_or(0).min(cap);
+    let Some(held) = basis.held else {
+        if within > wanted {
+            why.push(Why::FloorUnknown);
+        }
+        return wanted.max(within);
+    };
+    let Held { admitted, fit } = *held.get(resource);
+    let needed = covering(admitted, raw);
+    let (fit, admitted) = (covering(fit, raw).min(within), needed.min(cap));
+    let result = wanted.max(fit).max(admitted);
+    if result > wanted {
+        why.push(if admitted >= fit {
+            Why::FloorAdmitted
+        } else {
+            Why::FloorFit
+        });
+    }
+    if needed > result {
+        why.push(Why::FloorCapped);
+    }
+    result
+}
+
+/// `amount`, up to the next cent of `raw`.
+fn covering(amount: u64, raw: u64) -> u64 {
+    let cents = (u128::from(amount) * 100).div_ceil(u128::from(raw.max(1)));
+    let floor = u128::from(raw) * cents / 100;
+    u64::try_from(floor).unwrap_or(amount).max(amount)
+}

@@ -1,0 +1,112 @@
+//! Annotations that others have written: whoever may patch nodes gains nothing by them.
+
+use super::*;
+use crate::hint::Origin;
+
+const FORGED: &str = r#"{"cpu":"1000","memory":"9Ti"}"#;
+
+/// The decision on a write that changes nothing, on a node that was forged.
+fn again(node: &State, hint: Option<&Found>) -> State {
+    stored(
+        node,
+        &decided(&policy(Mode::Auto), hint, Writer::Other, node, node),
+    )
+}
+
+#[test]
+fn the_marker_goes_before_the_raw_annotation() {
+    let node = with_raw(amplified(), FORGED);
+    let after = again(&node, Some(&found(150, Standing::Fresh)));
+    assert_eq!(
+        texts(&after),
+        (
+            "6".to_owned(),
+            "8Gi".to_owned(),
+            Some(r#"{"cpu":"4","memory":"8Gi"}"#.to_owned())
+        )
+    );
+}
+
+#[test]
+fn no_saved_raw_value_above_capacity_is_used() {
+    let node = with_raw(with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#), FORGED);
+    let after = by_static(&node);
+    assert_eq!((texts(&after).0.as_str(), texts(&after).1.as_str()), ("8", "8Gi"));
+    let mut node = amplified();
+    node.annotations.raw = None;
+    let marker = node.annotations.marker.unwrap();
+    node.annotations.marker = Some(marker.replace(r#""raw":"4""#, r#""raw":"1000""#));
+    let after = again(&node, Some(&found(150, Standing::Fresh)));
+    assert!(
+        after.amount(Resource::Cpu) <= Some(6000),
+        "what is stored counts as raw at most: {after:?}"
+    );
+    assert_eq!(recorded_raw(&node, "u1").cpu, None);
+}
+
+#[test]
+fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
+    let mut forged = found(200, Standing::Hold);
+    forged.origin = Origin::Annotation;
+    let mut node = amplified();
+    node.annotations.hint = Some(forged.note.to_string());
+    assert_eq!(texts(&again(&node, Some(&forged))).0, "6");
+    let mut node = state("4", "8Gi");
+    node.annotations.hint = Some(forged.note.to_string());
+    assert_eq!(texts(&again(&node, Some(&forged))).0, "4");
+}
+
+#[test]
+fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
+    let mut node = state("4", "8Gi");
+    node.annotations.marker = Some(
+        r#"{"cpu":"1000","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"8Gi","uid":"u1"}"#
+            .to_owned(),
+    );
+    let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
+    for (admitted, expected) in [(0, 4000), (4100, 4120), (1_000_000, 40_000)] {
+        let basis = Basis {
+            policy: &policy,
+            hint: Some(&hint),
+            held: Some(cpu_held(admitted, 1_000_000)),
+        };
+        let write = Write {
+            uid: "u1",
+            writer: Writer::Other,
+            old: &node,
+            new: &node,
+        };
+        assert_eq!(decide(&write, &basis).outcomes.cpu.result, Some(expected));
+    }
+    let write = Write {
+        uid: "u1",
+        writer: Writer::Kubelet,
+        old: &node,
+        new: &synced(node.clone(), "4"),
+    };
+    assert_eq!(keep(&write).outcomes.cpu.result, Some(4000));
+}
+
+#[test]
+fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
+    let read = |marker: &str| {
+        let mut node = amplified();
+        node.annotations.raw = None;
+        node.annotations.marker = Some(marker.to_owned());
+        let decision = decided(
+            &policy(Mode::Auto),
+            Some(&found(150, Standing::Fresh)),
+            Writer::Other,
+            &node,
+            &node,
+        );
+        decision.outcomes.cpu.raw
+    };
+    let marker = amplified().annotations.marker.unwrap();
+    assert_eq!(
+        read(&marker.replacen('{', r#"{"added":{"later":1},"#, 1)),
+        Some(4000)
+    );
+    // The stored 6 exceeds capacity, which is 4: nothing says what raw is.
+    assert_eq!(read("{}"), None);
+}

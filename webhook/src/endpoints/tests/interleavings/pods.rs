@@ -1,0 +1,166 @@
+//! The pods of the node: who binds them, what the kubelet lets in, and what that may come to in allocatable.
+
+use headroom_domain::resource::{PerResource, Resource};
+use serde_json::{Value, json};
+
+/// Milli-cores and MiB that pods ask for; the last asks for more than any machine has.
+const SIZES: [[u64; 2]; 4] = [[700, 600], [2_100, 3_000], [5_300, 100], [1_000_000, 10]];
+/// The most pods on the node.
+const MOST: usize = 6;
+
+/// What happens to pods. Numbers are indexes, taken modulo how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Somebody creates a pod with the node's name in it: nobody asks whether it fits.
+    Bind(usize),
+    /// The kubelet looks at the pod that has waited longest: lets it in if it fits into what is stored, else fails it.
+    Admit,
+    /// Somebody asks for a resize; the kubelet grants it if it fits into what is stored, else puts it off.
+    Resize { pod: usize, size: usize },
+    /// A pod ends.
+    End(usize),
+}
+
+/// A pod that is bound and has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pod {
+    uid: String,
+    asks: PerResource<u64>,
+    /// What the kubelet has set aside, once it has let it in.
+    has: Option<PerResource<u64>>,
+}
+
+/// All of them, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    pods: Vec<Pod>,
+    born: u64,
+}
+
+fn size(size: usize) -> PerResource<u64> {
+    let [cpu, mib] = SIZES[size % SIZES.len()];
+    PerResource {
+        cpu,
+        memory: mib << 20,
+    }
+}
+
+fn fits(needed: PerResource<u64>, stored: &PerResource<u64>) -> bool {
+    Resource::ALL
+        .into_iter()
+        .all(|resource| needed.get(resource) <= stored.get(resource))
+}
+
+fn plus(one: PerResource<u64>, other: &PerResource<u64>) -> PerResource<u64> {
+    one.map(|resource, amount| amount + other.get(resource))
+}
+
+impl Pods {
+    /// Lets something happen; the pods that changed as they are told to informers, with whether they are gone.
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        stored: &PerResource<u64>,
+        version: u64,
+    ) -> Option<(Value, bool)> {
+        match change {
+            Change::Bind(_) if self.pods.len() >= MOST => None,
+            Change::Bind(asked) => {
+                self.born += 1;
+                self.pods.push(Pod {
+                    uid: format!("p{}", self.born),
+                    asks: size(asked),
+                    has: None,
+                });
+                let last = self.pods.last()?;
+                Some((last.object(version), false))
+            }
+            Change::Admit => {
+                let at = self.pods.iter().position(|pod| pod.has.is_none())?;
+                let admitted = self.admitted();
+                let pod = &mut self.pods[at];
+                if !fits(plus(admitted, &pod.asks), stored) {
+                    let failed = self.pods.remove(at);
+                    return Some((failed.object(version), true));
+                }
+                pod.has = Some(pod.asks);
+                Some((pod.object(version), false))
+            }
+            Change::Resize { pod, size: asked } => {
+                let at = pod.checked_rem(self.pods.len())?;
+                let admitted = self.admitted();
+                let pod = &mut self.pods[at];
+                pod.asks = size(asked);
+                if let Some(has) = pod.has {
+                    let others = admitted.map(|resource, sum| sum - has.get(resource));
+                    if fits(plus(others, &pod.asks), stored) {
+                        pod.has = Some(pod.asks);
+                    }
+                }
+                Some((pod.object(version), false))
+            }
+            Change::End(pod) => {
+                let at = pod.checked_rem(self.pods.len())?;
+                let ended = self.pods.remove(at);
+                Some((ended.object(version), true))
+            }
+        }
+    }
+
+    /// All of them, as informers list them.
+    pub(super) fn objects(&self, version: u64) -> Vec<Value> {
+        self.pods.iter().map(|pod| pod.object(version)).collect()
+    }
+
+    /// True if the kubelet has pods to look at.
+    pub(super) fn are_waiting(&self) -> bool {
+        self.pods.iter().any(|pod| pod.has.is_none())
+    }
+
+    /// What the kubelet has set aside.
+    pub(super) fn admitted(&self) -> PerResource<u64> {
+        let admitted = self.pods.iter().filter_map(|pod| pod.has);
+        admitted.fold(PerResource::default(), |sum, has| plus(sum, &has))
+    }
+
+    /// That, and what waits and fits beside it.
+    pub(super) fn fit(&self, stored: &PerResource<u64>) -> PerResource<u64> {
+        let waiting = self.pods.iter().filter(|pod| pod.has.is_none());
+        waiting.fold(self.admitted(), |sum, pod| {
+            let with = plus(sum, &pod.asks);
+            if fits(with, stored) { with } else { sum }
+        })
+    }
+}
+
+impl Pod {
+    fn object(&self, version: u64) -> Value {
+        let list = |amounts: &PerResource<u64>| json!({"cpu": format!("{}m", amounts.cpu), "memory": amounts.memory.to_string()});
+        let status = match &self.has {
+            None => json!({"phase": "Pending"}),
+            Some(has) => {
+                let is_deferred = *has != self.asks;
+                let pending = json!({"type": "PodResizePending", "status": "True", "reason": "Deferred"});
+                json!({
+                    "phase": "Running",
+                    "conditions": is_deferred.then_some(pending).into_iter().collect::<Vec<_>>(),
+                    "containerStatuses": [{
+                        "name": "a", "allocatedResources": list(has), "resources": {"requests": list(has)},
+                    }],
+                })
+            }
+        };
+        let born: u64 = self.uid.trim_start_matches('p').parse().expect("a number");
+        json!({
+            "metadata": {
+                "name": self.uid, "uid": self.uid, "resourceVersion": version.to_string(),
+                "creationTimestamp": format!("2026-01-01T11:{:02}:{:02}Z", born / 60 % 60, born % 60),
+            },
+            "spec": {
+                "nodeName": "n1",
+                "containers": [{"name": "a", "resources": {"requests": list(&self.asks)}}],
+            },
+            "status": status,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Who may write which annotation of a Node, in Rust and in the words that refusals use; the checks that the API server does
+//! by itself say the same.
+
+use headroom_domain::names;
+
+/// Who may write what only we write, for messages.
+pub fn by_us() -> String {
+    format!("only {} writes it", names::WEBHOOK_USER)
+}
+
+/// Who may write what people write, for messages.
+pub const BY_PEOPLE: &str = "people write it";
+
+/// Why a kubelet's change is refused, before who may.
+pub const NOT_BY_KUBELETS: &str = "may not be set, changed or removed with a node's own credential";
+
+/// Why somebody else's change is refused, before who may.
+pub const NOT_BY_OTHERS: &str = "may not be set, changed or removed by anybody else";
+
+/// Why an annotation that looks like ours is refused.
+pub fn not_known() -> String {
+    format!(
+        "is none of Headroom's annotations; of {}* people write {}",
+        names::DOMAIN,
+        names::MODE
+    )
+}
+
+/// What is done to an annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is set, or gets another value.
+    Written,
+    /// It is taken away.
+    Removed,
+}
+
+/// Why `user` may not change the annotation of that key; `None` if it may.
+pub fn refusal(user: &str, key: &str, change: Change) -> Option<String> {
+    let is_owned = names::OWNED.contains(&key);
+    if names::is_webhook(user) {
+        return None;
+    }
+    if names::node_of_user(user).is_some() {
+        let is_peoples = names::STEERING.contains(&key);
+        let who = if is_peoples { BY_PEOPLE.to_owned() } else { by_us() };
+        let is_protected = is_owned || is_peoples || names::is_unknown(key);
+        return is_protected.then(|| format!("{NOT_BY_KUBELETS}; {who}"));
+    }
+    match change {
+        // Without it a node is taken for one that was never amplified: the way out for people.
+        Change::Removed if key == names::MARKER => None,
+        Change::Removed if !is_owned => None,
+        Change::Written if names::is_unknown(key) => Some(not_known()),
+        Change::Written | Change::Removed => is_owned.then(|| format!("{NOT_BY_OTHERS}; {}", by_us())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const KUBELET: &str = "system:node:n1";
+    const PERSON: &str = "kubernetes-admin";
+
+    #[rstest]
+    #[case::ratio(KUBELET, names::RATIO, [true, true])]
+    #[case::mode(KUBELET, names::MODE, [true, true])]
+    #[case::raw(KUBELET, names::RAW_ALLOCATABLE, [true, true])]
+    #[case::marker(KUBELET, names::MARKER, [true, true])]
+    #[case::misspelt(KUBELET, "headroom.sh/mdoe", [true, true])]
+    #[case::others(KUBELET, "volumes.kubernetes.io/x", [false, false])]
+    #[case::ratio(PERSON, names::RATIO, [false, false])]
+    #[case::mode(PERSON, names::MODE, [false, false])]
+    #[case::raw(PERSON, names::RAW_ALLOCATABLE, [true, true])]
+    #[case::hint(PERSON, names::HINT, [true, true])]
+    #[case::static_ratio(PERSON, names::STATIC_RATIO, [true, true])]
+    #[case::kubelet_raw(PERSON, names::KUBELET_RAW, [true, true])]
+    #[case::marker(PERSON, names::MARKER, [true, false])]
+    #[case::misspelt(PERSON, "headroom.sh/mdoe", [true, false])]
+    #[case::others(PERSON, "node.koordinator.sh/x", [false, false])]
+    #[case::ours(names::WEBHOOK_USER, names::MARKER, [false, false])]
+    #[case::of_a_newer_version(names::WEBHOOK_USER, "headroom.sh/newer", [false, false])]
+    fn who_may_write_and_remove(#[case] user: &str, #[case] key: &str, #[case] refused: [bool; 2]) {
+        let is_refused = |change| refusal(user, key, change).is_some();
+        assert_eq!([Change::Written, Change::Removed].map(is_refused), refused);
+    }
+
+    #[test]
+    fn a_refusal_says_who_may() {
+        let why = |user, key| refusal(user, key, Change::Written).unwrap();
+        assert!(why(KUBELET, names::RATIO).ends_with("; people write it"));
+        assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
+        assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
+        assert!(why(PERSON, "headroom.sh/mdoe").ends_with("people write headroom.sh/mode"));
+    }
+}
