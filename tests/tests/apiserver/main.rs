@@ -3,6 +3,7 @@
 
 mod admission_chain;
 mod advise;
+mod attacks;
 mod bogus_tokens;
 mod bound;
 mod brake_reaction;

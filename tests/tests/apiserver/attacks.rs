@@ -1,0 +1,217 @@
+//! What people try who may create pods or patch nodes: on a real API server, with the floor policies in force, they make a
+//! node publish no more.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use e2e::{
+    etcd::{History, course},
+    floor,
+    scripted_agent::{ScriptedAgent, hint},
+    stand::{AUTO, Stand, allocatable, annotation, ready, until},
+};
+use headroom_domain::{
+    hint::{Brake, NodeHint},
+    names,
+    ratio::Cents,
+    resource::Resource::Cpu,
+};
+use headroom_testbed::{policies, webhook::Webhook};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+/// A node of 8 CPUs whose agent reports to the one replica.
+struct Site {
+    stand: Stand,
+    webhook: Webhook,
+    node: Node,
+    agent: ScriptedAgent,
+    seq: u64,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let stand = Stand::start().await;
+        floor::install(&stand).await;
+        let webhook = stand.webhook("webhook-0", AUTO).await;
+        stand.register(&webhook).await;
+        let node = stand.create_node("n1", "8", "8Gi").await;
+        let agent = stand.agent(&node, &webhook).await;
+        Self {
+            stand,
+            webhook,
+            node,
+            agent,
+            seq: 0,
+        }
+    }
+
+    /// Reports a ratio, once the replica has told of that many pods.
+    async fn report(&mut self, cents: u32, pods: usize, brake: Brake) {
+        self.seq += 1;
+        let told = self.agent.pods_until(|told| told.pods.len() == pods).await;
+        let mut report = NodeHint {
+            pods_generation: told.expect("pods").generation,
+            ..hint("n1", &self.node.uid().expect("a UID"), self.seq, cents)
+        };
+        report.resources.cpu.published = Cents(cents);
+        report.resources.cpu.brake = brake;
+        self.agent.report(&report).await.expect("an answer");
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.stand.client.clone(), names::AGENT_NAMESPACE)
+    }
+
+    /// Creates a pod with the node's name in it, as anybody may who creates pods; its UID.
+    async fn bind(&self, name: &str, cpu: Option<&str>, annotations: &Value) -> String {
+        let requests = cpu.map_or_else(|| json!({}), |cpu| json!({"cpu": cpu}));
+        let pod = json!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {
+                "serviceAccountName": names::AGENT_SERVICE_ACCOUNT,
+                "nodeName": "n1",
+                "containers": [{"name": "a", "image": "a", "resources": {"requests": requests}}],
+            },
+        });
+        let pod = serde_json::from_value(pod).expect("a Pod");
+        let created = self.pods().create(&PostParams::default(), &pod).await;
+        created.expect("create the pod").uid().expect("a UID")
+    }
+
+    /// The kubelet lets a pod in, and says what it has set aside.
+    async fn admit(&self, name: &str, cpu: &str) {
+        let status = json!({"status": {"phase": "Running", "containerStatuses": [{
+            "name": "a", "image": "a", "imageID": "", "ready": true, "restartCount": 0,
+            "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}},
+        }]}});
+        self.pods()
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .expect("the kubelet's word");
+    }
+
+    async fn delete(&self, name: &str) {
+        let at_once = DeleteParams::default().grace_period(0);
+        self.pods().delete(name, &at_once).await.expect("delete the pod");
+    }
+
+    /// A write of the kubelet, which finds raw.
+    async fn sync(&self, second: u32) -> Node {
+        let status = json!({"allocatable": {"cpu": "8"}, "conditions": [ready(second)]});
+        let written = self.stand.kubelet_writes("n1", &status).await;
+        written.expect("a write passes")
+    }
+
+    async fn until(&self, cpu: &str) -> Node {
+        let is_so = |node: &Node| allocatable(node, "cpu") == cpu;
+        self.stand.node_until("n1", cpu, is_so).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_lowering() {
+    let mut site = Site::start().await;
+    let mut history = History::follow(&site.stand.cluster).await;
+    site.bind("huge", Some("1000"), &json!({})).await;
+    site.report(100, 1, Brake::Off).await;
+    assert_eq!(allocatable(&site.sync(1).await, "cpu"), "8");
+    site.report(150, 1, Brake::Off).await;
+    site.until("12").await;
+    // Ten of them, and a brake.
+    for at in 0..10 {
+        site.bind(&format!("huge-{at}"), Some("1000"), &json!({})).await;
+    }
+    site.report(100, 11, Brake::Stop).await;
+    site.until("8").await;
+    assert_eq!(allocatable(&site.sync(2).await, "cpu"), "8");
+    let states = history.news_of("n1").await;
+    assert_eq!(course(&states, Cpu), [8000, 12_000, 8000], "{states:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
+    let mut site = Site::start().await;
+    site.report(150, 0, Brake::Off).await;
+    site.until("12").await;
+    let victim = site.bind("victim", Some("10"), &json!({})).await;
+    site.admit("victim", "10").await;
+    site.report(100, 1, Brake::Stop).await;
+    site.until("10").await;
+    let mut history = History::follow(&site.stand.cluster).await;
+    let claim = json!({"kubernetes.io/config.mirror": victim});
+    site.bind("thief-n1", None, &claim).await;
+    site.report(100, 2, Brake::Stop).await;
+    assert_eq!(allocatable(&site.sync(1).await, "cpu"), "10");
+    site.delete("thief-n1").await;
+    site.report(100, 1, Brake::Stop).await;
+    assert_eq!(allocatable(&site.sync(2).await, "cpu"), "10");
+    let states = history.news_of("n1").await;
+    assert!(
+        course(&states, Cpu).iter().all(|cpu| *cpu == 10_000),
+        "{states:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_it_slips_by() {
+    let mut site = Site::start().await;
+    policies::put_checks(&site.stand.client)
+        .await
+        .expect("the checks");
+    site.report(150, 0, Brake::Off).await;
+    site.until("12").await;
+    let nodes: Api<Node> = Api::all(site.stand.client.clone());
+    let forged = json!({"cpu": "1000"}).to_string();
+    let patch = json!({"metadata": {"annotations": {names::RAW_ALLOCATABLE: forged}}});
+    let forge = async || {
+        let params = PatchParams::default();
+        nodes.patch("n1", &params, &Patch::Merge(&patch)).await
+    };
+    let refused = forge().await.expect_err("refused by the webhook").to_string();
+    assert!(
+        refused.contains(names::RAW_ALLOCATABLE)
+            && refused.contains("cpu")
+            && refused.contains(&format!("only {} writes it", names::WEBHOOK_USER)),
+        "{refused}"
+    );
+
+    // While no webhook answers, the API server refuses it by itself.
+    let Site {
+        stand,
+        webhook,
+        node,
+        agent,
+        seq: _,
+    } = site;
+    drop(agent);
+    drop(webhook);
+    until("the checks refuse it alone", async || {
+        forge().await.is_err_and(|error| {
+            let said = error.to_string();
+            said.contains(names::CHECKS_POLICY) && said.contains("writes it")
+        })
+    })
+    .await;
+
+    // And where nobody does, it counts for nothing.
+    policies::remove_checks(&stand.client).await.expect("no checks");
+    until("it slips by", async || forge().await.is_ok()).await;
+    let replica = stand.webhook("webhook-1", AUTO).await;
+    stand.register(&replica).await;
+    let agent = stand.agent(&node, &replica).await;
+    let mut site = Site {
+        stand,
+        webhook: replica,
+        node,
+        agent,
+        seq: 100,
+    };
+    site.report(150, 0, Brake::Off).await;
+    let written = site.sync(1).await;
+    assert_eq!(allocatable(&written, "cpu"), "12");
+    let raw = annotation(&written, names::RAW_ALLOCATABLE).expect("what raw is");
+    assert!(raw.contains(r#""cpu":"8""#), "{raw}");
+}
