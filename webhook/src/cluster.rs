@@ -140,7 +140,7 @@ impl Cluster {
     fn hint_at(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
         let found = self.hints.lookup(asked, now)?;
         let held = self.hints.get(asked.node, now).map(|(hint, _)| hint);
-        let mut found = hint::of_now(self, asked.node, held.as_deref(), found);
+        let mut found = hint::of_now(self, asked, held.as_deref(), found);
         if !self.floor.may_raise() {
             found.caution.get_or_insert(Caution::NoFloor);
         }

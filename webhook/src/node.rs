@@ -13,8 +13,8 @@ pub mod writers;
 use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
-    capacity::State,
-    hint::{Asked, Note},
+    capacity::{State, amount},
+    hint::{Asked, Machine, Note},
     policy::Mode,
 };
 
@@ -75,6 +75,16 @@ impl Rates {
     }
 }
 
+/// What a Node in that state says of its machine; a capacity that cannot be read counts as not said.
+pub(crate) fn machine(state: &State, has_memory_pressure: bool) -> Machine {
+    Machine {
+        capacity: state
+            .capacity
+            .map(|resource, quantity| amount(resource, quantity.as_ref()?)),
+        has_memory_pressure,
+    }
+}
+
 impl Node {
     /// The question what hint counts for it.
     pub fn asked(&self) -> Asked<'_> {
@@ -84,6 +94,7 @@ impl Node {
             version: self.version,
             stored: self.state.annotations.hint.as_deref(),
             nudged: None,
+            machine: machine(&self.state, self.has_memory_pressure),
         }
     }
 

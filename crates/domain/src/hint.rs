@@ -7,7 +7,7 @@ mod trial;
 
 use std::fmt;
 
-pub use life::{Asked, Caution, Found, Origin, Standing};
+pub use life::{Asked, Caution, Found, Machine, Origin, Standing};
 pub use note::{Note, NoteError, NoteResource};
 pub use table::{Table, Verdict};
 pub use trial::{ByKubelet, Contradiction, Trial};

@@ -1,12 +1,11 @@
 //! What a hint still says of a node, now that more is known of it than its agent knew.
 
 use headroom_domain::{
-    capacity::amount,
     estimate::after_departures,
-    hint::{Caution, Found, NodeHint, Origin},
+    hint::{Asked, Caution, Contradiction, Found, NodeHint, Note, Origin},
     policy::InForce,
     ratio::Cents,
-    resource::{PerResource, Resource},
+    resource::PerResource,
 };
 use headroom_proto::v1alpha1::Qos;
 
@@ -17,10 +16,16 @@ use crate::{hints::directive, node::Node, pods::Bound};
 const CAPACITY_TOLERANCE: u64 = 2;
 
 /// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
-/// agent did not know all of this, and braked while its kubelet says that memory is under pressure.
-pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut found: Found) -> Found {
-    let stored = cluster.nodes.get(node);
-    if found.origin != Origin::Nudge && stored.as_ref().is_some_and(|node| node.has_memory_pressure) {
+/// agent did not know all of this, braked while its kubelet says that memory is under pressure, and not believed while it
+/// is in quarantine. Capacity and pressure are those of the write that is decided about.
+pub(super) fn of_now(
+    cluster: &Cluster,
+    asked: &Asked<'_>,
+    hint: Option<&NodeHint>,
+    mut found: Found,
+) -> Found {
+    let node = asked.node;
+    if asked.machine.has_memory_pressure {
         found.note = found.note.under_memory_pressure();
     }
     match (found.origin, hint) {
@@ -35,19 +40,38 @@ pub(super) fn of_now(cluster: &Cluster, node: &str, hint: Option<&NodeHint>, mut
             found.note.excl = exclusive(cluster, hint);
             if hint.pods_generation < cluster.pods.changed_at(node) {
                 found.caution = Some(Caution::OlderPods);
+                let stored = cluster.nodes.get(node);
                 if let Some(ratios) = stored.and_then(|node| departed(cluster, &node, hint)) {
                     found.note = found.note.with_ratios(&ratios);
                 }
-            } else if stored.is_some_and(|node| is_of_another_machine(&node, hint)) {
+            } else if is_of_another_machine(&asked.machine.capacity, hint) {
                 found.caution = Some(Caution::OtherCapacity);
             }
         }
     }
-    // A nudge says how far, not why.
-    if let Some(contradiction) = cluster.quarantine(node) {
+    // Whoever has the reports judges them and writes down what comes of it; all others go by that.
+    if found.origin == Origin::Stream {
+        found.note = found.note.in_quarantine(contradicted(cluster, asked));
+    }
+    if let Some(contradiction) = found.note.contradiction() {
         found.caution = Some(Caution::Quarantined(contradiction));
     }
     found
+}
+
+/// What the reports of a node contradict, by what this replica found or, until that can be told, by what is on record.
+fn contradicted(cluster: &Cluster, asked: &Asked<'_>) -> Option<Contradiction> {
+    cluster.quarantine(asked.node).or_else(|| {
+        let recorded = asked
+            .stored?
+            .parse()
+            .ok()
+            .filter(|note: &Note| note.uid == asked.uid)?;
+        let contradiction = recorded.contradiction()?;
+        cluster
+            .upholds(asked.node, contradiction)
+            .then_some(contradiction)
+    })
 }
 
 /// What pods that are there hold for themselves alone, as far as they asked for that much.
@@ -89,18 +113,16 @@ fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResour
 
 /// True if the hint's machine has other CPUs than the Node says, or more memory. Less memory can be huge pages, which
 /// agents leave out; an agent that sees too little of it is blind by itself.
-fn is_of_another_machine(node: &Node, hint: &NodeHint) -> bool {
-    let capacity = |resource| {
-        let said = *node.state.capacity.get(resource);
-        amount(resource, &said?)
-    };
+fn is_of_another_machine(capacity: &PerResource<Option<u64>>, hint: &NodeHint) -> bool {
     let apart = |of_node: u64, difference: u64| {
         u128::from(difference) * 100 > u128::from(of_node) * u128::from(CAPACITY_TOLERANCE)
     };
     let PerResource { cpu, memory } = &hint.resources;
-    let has_other_cpus = capacity(Resource::Cpu)
+    let has_other_cpus = capacity
+        .cpu
         .is_some_and(|of_node| cpu.capacity > 0 && apart(of_node, of_node.abs_diff(cpu.capacity)));
-    let has_more_memory = capacity(Resource::Memory)
+    let has_more_memory = capacity
+        .memory
         .is_some_and(|of_node| apart(of_node, memory.capacity.saturating_sub(of_node)));
     has_other_cpus || has_more_memory
 }

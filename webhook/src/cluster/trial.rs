@@ -36,6 +36,11 @@ impl Cluster {
         self.hints.quarantine(node, self.now())
     }
 
+    /// True if a contradiction counts that the Node has on record and no report of its agent has refuted here.
+    pub(super) fn upholds(&self, node: &str, contradiction: Contradiction) -> bool {
+        self.hints.upholds(node, contradiction, self.now())
+    }
+
     fn tell(&self, node: &str, change: Change) {
         match change {
             (before, after) if before == after => return,
@@ -61,17 +66,18 @@ mod tests {
     use headroom_domain::{
         capacity::Why,
         estimate::Profile,
-        hint::{Asked, Caution, NodeHint, Origin},
+        hint::{Asked, Caution, Machine, NodeHint, Origin},
+        names,
     };
     use serde_json::{Value, json};
     use tokio::time::advance;
 
     use super::*;
     use crate::{
-        cluster::tests::{amplified, cluster, published},
+        cluster::tests::{amplified, cluster, pod, published},
         endpoint,
         informer::Store as _,
-        node::nudge,
+        node::nudge::{self, Direction},
     };
 
     /// A Node that is amplified to 1.25, of 4 CPUs and 8Gi, with that status of its condition MemoryPressure.
@@ -150,6 +156,87 @@ mod tests {
         let (result, why) = reported(&cluster, 6..=6, 4_000).await;
         assert_eq!((result, why), (5_000, vec![Why::Hint]));
         assert_eq!(told(&cluster), "");
+    }
+
+    /// The Node once the replica whose agent speaks of another machine has put that on record.
+    async fn recorded() -> Value {
+        let cluster = cluster([node("False")], []);
+        reported(&cluster, 1..=5, 8_000).await;
+        let stored = cluster.nodes.get("n1").unwrap();
+        let nudge = nudge::due(&cluster, &stored).nudge.unwrap();
+        let mut recorded = node("False");
+        recorded["metadata"]["annotations"][names::HINT] = nudge.note.into();
+        recorded
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_without_the_stream_says_the_same_of_a_quarantine() {
+        let cluster = cluster([recorded().await], []);
+        let node = cluster.nodes.get("n1").unwrap();
+        let (decision, found) = cluster.preview(&node, cluster.now());
+        let found = found.unwrap();
+        assert_eq!(found.origin, Origin::Annotation);
+        assert_eq!(found.note.contradiction(), Some(Contradiction::Capacity));
+        let why = decision.outcomes.cpu.why;
+        assert!(why.contains(&Why::QuarantinedCapacity), "{why:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_that_starts_anew_upholds_a_quarantine_until_a_report_refutes_it() {
+        let cluster = cluster([recorded().await], []);
+        let (_, why) = reported(&cluster, 6..=6, 8_000).await;
+        assert!(why.contains(&Why::QuarantinedCapacity), "{why:?}");
+        let node = cluster.nodes.get("n1").unwrap();
+        let (_, found) = cluster.preview(&node, cluster.now());
+        assert_eq!(found.unwrap().origin, Origin::Stream);
+        let (_, why) = reported(&cluster, 7..=7, 4_000).await;
+        assert!(!why.contains(&Why::QuarantinedCapacity), "{why:?}");
+        let nudge = nudge::due(&cluster, &node).nudge.unwrap();
+        assert!(!nudge.note.contains("quarantine"), "{}", nudge.note);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quarantine_is_put_on_record_where_allocatable_does_not_move() {
+        let cluster = cluster([node("False")], [pod("a", 1, "5")]);
+        let (result, _) = reported(&cluster, 1..=5, 8_000).await;
+        assert_eq!(result, 5_000, "what is bound stays covered");
+        let node = cluster.nodes.get("n1").unwrap();
+        let nudge = nudge::due(&cluster, &node).nudge.unwrap();
+        assert_eq!(nudge.direction, Direction::Note);
+        assert!(
+            nudge.note.contains(r#""quarantine":"capacity""#),
+            "{}",
+            nudge.note
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pressure_and_capacity_are_those_of_the_write_that_is_decided() {
+        let cluster = cluster([node("False")], []);
+        reported(&cluster, 1..=2, 4_000).await;
+        let node = cluster.nodes.get("n1").unwrap();
+        let found = |machine| {
+            let asked = Asked {
+                machine,
+                ..node.asked()
+            };
+            endpoint::Nodes::hint(&cluster, &asked).unwrap()
+        };
+        let known = node.asked().machine;
+        assert_eq!((found(known).note.memory.brake, found(known).caution), (0, None));
+        let pressed = Machine {
+            has_memory_pressure: true,
+            ..known
+        };
+        assert_eq!(found(pressed).note.memory.brake, 3);
+        let grown = Machine {
+            capacity: PerResource {
+                cpu: Some(8_000),
+                ..known.capacity
+            },
+            ..known
+        };
+        assert_eq!(found(grown).caution, Some(Caution::OtherCapacity));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use headroom_domain::{
     capacity::{Annotations, State},
+    hint::Machine,
     names,
     policy::{Mode, ModeError, Policy},
     quantity::Quantity,
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::{
     draft::{Fields, Tree},
     endpoint::Ctx,
-    node::{Labels, object},
+    node::{self, Labels, object},
 };
 
 /// The path of the conditions.
@@ -104,6 +105,18 @@ pub(super) fn state(fields: &impl Fields) -> State {
             kubelet_raw: parsable(fields, names::KUBELET_RAW),
         },
     }
+}
+
+/// What an object in that state says of its machine.
+pub(super) fn machine(fields: &impl Fields, state: &State) -> Machine {
+    let is_pressed = |condition: &Tree<'_>| {
+        let text = |name: &str| condition.read::<String>(&[name]).ok().flatten();
+        text("type").is_some_and(|kind| kind == "MemoryPressure")
+            && text("status").is_some_and(|status| status == "True")
+    };
+    let has_memory_pressure =
+        fields.with_elements(&CONDITIONS, |conditions| conditions.iter().any(is_pressed));
+    node::machine(state, has_memory_pressure)
 }
 
 /// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.

@@ -79,6 +79,15 @@ impl Hints {
         self.trials().get(node)?.verdict(now)
     }
 
+    /// True if a contradiction counts that the Node has on record. See [`Trial::upholds`].
+    pub fn upholds(&self, node: &str, contradiction: Contradiction, now: Duration) -> bool {
+        let mut trials = self.trials();
+        trials
+            .entry(node.to_owned())
+            .or_default()
+            .upholds(contradiction, now)
+    }
+
     /// Nodes with a hint.
     pub fn len(&self) -> usize {
         self.lock().len()

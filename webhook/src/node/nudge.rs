@@ -311,8 +311,8 @@ impl Nudger {
     }
 }
 
-/// What is due for a Node: a write, if it would move allocatable, or if a brake is not on record yet or what is on
-/// record grows old.
+/// What is due for a Node: a write, if it would move allocatable, or if a brake or a quarantine is not on record yet, or
+/// what is on record grows old.
 pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
     if !cluster.amplifies() || !cluster.nodes.has_synced() {
         // Admission would not act on it, or what came of it would not be seen here.
@@ -341,7 +341,10 @@ pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
         .annotations
         .iter()
         .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
-    let is_news = found.is_renewal_due || is_braked_anew(&found.note, node.note().as_ref());
+    let stored = node.note();
+    let is_news = found.is_renewal_due
+        || is_braked_anew(&found.note, stored.as_ref())
+        || found.note.quarantine != stored.and_then(|stored| stored.quarantine);
     if direction.is_none() && recorded.is_some() && is_news {
         direction = Some(Direction::Note);
     }

@@ -86,6 +86,17 @@ pub struct Asked<'a> {
     pub stored: Option<&'a str>,
     /// The hint annotation of the write, where that is a nudge of ours.
     pub nudged: Option<&'a str>,
+    /// What the write says of the machine.
+    pub machine: Machine,
+}
+
+/// What a Node says of its machine in the state that is decided about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Machine {
+    /// `status.capacity`, in milli-cores and bytes; `None` where it cannot be read.
+    pub capacity: PerResource<Option<u64>>,
+    /// True while the condition `MemoryPressure` is.
+    pub has_memory_pressure: bool,
 }
 
 impl Found {

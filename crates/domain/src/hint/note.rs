@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brake, NodeHint};
+use super::{Brake, Contradiction, NodeHint};
 use crate::{estimate::Reason, ratio::Cents, resource::PerResource};
 
 /// The layout version that is written and read.
@@ -13,10 +13,12 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 1024;
 /// Most reason codes.
 const MOST_REASONS: usize = 8;
+/// The longest reason code, and the longest of the other words, in bytes.
+const LONGEST_REASON: usize = 40;
+const LONGEST_WORD: usize = 64;
 
 /// One resource of a [`Note`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct NoteResource {
     /// Level of the brake in force, 0 to 3.
     pub brake: u8,
@@ -28,9 +30,9 @@ pub struct NoteResource {
     pub published: u32,
 }
 
-/// The hint annotation's content; its text has sorted keys, integers only and no time.
+/// The hint annotation's content; its text has sorted keys, integers only and no time. Members that a later version of the
+/// same layout adds are passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Note {
     /// Boot id.
     pub boot: String,
@@ -43,6 +45,9 @@ pub struct Note {
     pub memory: NoteResource,
     /// The agent's mode, as in [`Sight::name`](super::Sight::name).
     pub mode: String,
+    /// What its reports contradict, as in [`Contradiction::name`]; left out while they contradict nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<String>,
     /// Sequence number.
     pub seq: u64,
     /// The timing profile's name.
@@ -88,7 +93,7 @@ impl Note {
         });
         let mut why: Vec<String> = Vec::new();
         for reason in resources.cpu.reasons.iter().chain(&resources.memory.reasons) {
-            if !why.contains(reason) && why.len() < MOST_REASONS && reason.len() <= 40 {
+            if !why.contains(reason) && why.len() < MOST_REASONS && reason.len() <= LONGEST_REASON {
                 why.push(reason.clone());
             }
         }
@@ -98,6 +103,7 @@ impl Note {
             excl: exclusive.fold(0, u64::saturating_add),
             memory: short.memory,
             mode: sight.name().to_owned(),
+            quarantine: None,
             seq: *seq,
             timing: timing.name().to_owned(),
             uid: node_uid.clone(),
@@ -106,11 +112,20 @@ impl Note {
         }
     }
 
-    /// The numbers per resource.
+    /// The numbers per resource. In a quarantine that only a later version knows, both are stopped.
     pub fn resources(&self) -> PerResource<NoteResource> {
+        let is_unknown = self.quarantine.is_some() && self.contradiction().is_none();
+        let stopped = |part: NoteResource| NoteResource {
+            brake: if is_unknown {
+                Brake::Stop.level()
+            } else {
+                part.brake
+            },
+            ..part
+        };
         PerResource {
-            cpu: self.cpu,
-            memory: self.memory,
+            cpu: stopped(self.cpu),
+            memory: stopped(self.memory),
         }
     }
 
@@ -119,6 +134,22 @@ impl Note {
     pub fn with_ratios(mut self, ratios: &PerResource<Cents>) -> Self {
         (self.cpu.published, self.memory.published) = (ratios.cpu.0, ratios.memory.0);
         self
+    }
+
+    /// The same, of a node whose reports contradict that; `None` lifts the quarantine.
+    #[must_use]
+    pub fn in_quarantine(mut self, contradiction: Option<Contradiction>) -> Self {
+        self.quarantine = contradiction.map(|contradiction| contradiction.name().to_owned());
+        self
+    }
+
+    /// What its reports contradict. A contradiction that only a later version knows is none here: see
+    /// [`Self::resources`].
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        let name = self.quarantine.as_deref()?;
+        Contradiction::ALL
+            .into_iter()
+            .find(|contradiction| contradiction.name() == name)
     }
 
     /// The same, braked as while the Node's condition `MemoryPressure` is true: memory is stopped and CPU held, whatever
@@ -135,11 +166,28 @@ impl Note {
         self
     }
 
-    /// True if the two would lead to the same allocatable: same ratios, mode, brakes and exclusive CPUs.
+    /// True if the two would lead to the same allocatable: same ratios, mode, brakes, quarantine and exclusive CPUs.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let gist = |note: &Self| note.resources().map(|_, part| (part.published, part.brake));
         gist(self) == gist(other)
             && (&self.mode, &self.uid, self.excl) == (&other.mode, &other.uid, other.excl)
+            && self.quarantine == other.quarantine
+    }
+
+    /// True if each word is one that can be written again: whoever wrote it, what is made of a note that was read has
+    /// room in an annotation.
+    fn has_short_words(&self) -> bool {
+        let Self {
+            boot,
+            mode,
+            timing,
+            uid,
+            quarantine,
+            ..
+        } = self;
+        let words = [boot, mode, timing, uid];
+        let mut words = words.into_iter().chain(quarantine);
+        words.all(|word| is_word(word, LONGEST_WORD))
     }
 
     /// True if it comes from a later report than `other`, as far as sequence numbers of one boot tell; `None` if the
@@ -147,6 +195,12 @@ impl Note {
     pub fn is_after(&self, other: &Self) -> Option<bool> {
         (self.boot == other.boot).then_some(self.seq > other.seq)
     }
+}
+
+/// True for visible ASCII that JSON writes as it is.
+fn is_word(text: &str, longest: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    text.len() <= longest && text.bytes().all(is_plain)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -179,12 +233,13 @@ impl FromStr for Note {
         if text.len() > LONGEST {
             return Err(NoteError::Layout);
         }
-        let note: Self = serde_json::from_str(text)?;
-        if note.v == VERSION {
-            Ok(note)
-        } else {
-            Err(NoteError::Layout)
+        let mut note: Self = serde_json::from_str(text)?;
+        if note.v != VERSION || !note.has_short_words() {
+            return Err(NoteError::Layout);
         }
+        note.why.retain(|reason| is_word(reason, LONGEST_REASON));
+        note.why.truncate(MOST_REASONS);
+        Ok(note)
     }
 }
 
@@ -223,15 +278,69 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_an_unknown_key_is_not_used() {
+    fn another_layout_is_not_used_with_or_without_unknown_members() {
         let text = Note::of(&hint("n1", 7)).to_string();
-        assert!(text.replace("\"v\":1", "\"v\":2").parse::<Note>().is_err());
-        assert!(
-            text.replace("\"v\":1", "\"v\":1,\"x\":1")
-                .parse::<Note>()
-                .is_err()
-        );
+        for version in [r#""v":2"#, r#""v":2,"x":1"#, r#""v":0"#, r#""v":"1""#, r#""x":1"#] {
+            let other = text.replace(r#""v":1"#, version);
+            assert!(other.parse::<Note>().is_err(), "{other}");
+        }
         assert!(format!("{text}{}", " ".repeat(1024)).parse::<Note>().is_err());
+    }
+
+    #[test]
+    fn unknown_members_are_passed_over_on_every_level() {
+        let note = Note::of(&hint("n1", 7)).in_quarantine(Some(Contradiction::Use));
+        let text = note.to_string();
+        for (known, with_more) in [
+            (r#""v":1"#, r#""v":1,"x":{"y":[1,"z"]}"#),
+            (r#"{"boot""#, r#"{"a":null,"boot""#),
+            (r#""pub":128"#, r#""pub":128,"why":"later""#),
+        ] {
+            let later = text.replace(known, with_more);
+            assert_ne!(later, text);
+            assert_eq!(later.parse::<Note>().unwrap(), note, "{later}");
+        }
+    }
+
+    #[test]
+    fn a_quarantine_is_read_as_it_was_written_and_counts_in_what_is_said() {
+        let free = Note::of(&hint("n1", 7));
+        for contradiction in Contradiction::ALL {
+            let note = free.clone().in_quarantine(Some(contradiction));
+            let text = note.to_string();
+            let member = format!(r#""mode":"FULL","quarantine":"{}","seq""#, contradiction.name());
+            assert!(text.contains(&member), "{text}");
+            let read: Note = text.parse().unwrap();
+            assert_eq!((read.contradiction(), &read), (Some(contradiction), &note));
+            assert!(!note.says_the_same_as(&free));
+            assert_eq!(note.resources(), free.resources());
+            assert_eq!(note.in_quarantine(None), free);
+        }
+    }
+
+    #[test]
+    fn a_quarantine_that_only_a_later_version_knows_stops_both_resources_and_is_kept() {
+        let mut note = Note::of(&hint("n1", 7));
+        note.quarantine = Some("later".to_owned());
+        let read: Note = note.to_string().parse().unwrap();
+        assert_eq!((read.contradiction(), &read), (None, &note));
+        let PerResource { cpu, memory } = read.resources();
+        assert_eq!([cpu.brake(), memory.brake()], [Brake::Stop; 2]);
+        assert_eq!(cpu.published(), Cents(128));
+    }
+
+    #[test]
+    fn what_is_made_of_any_note_that_can_be_read_can_be_read() {
+        let mut forged = Note::of(&hint("n1", 7));
+        forged.why = (0..60).map(|i| format!("{i:010}")).collect();
+        forged.why.push("é".to_owned());
+        let read: Note = forged.to_string().parse().unwrap();
+        assert_eq!(read.why.len(), MOST_REASONS);
+        let braked = read.under_memory_pressure();
+        assert_eq!(braked.to_string().parse::<Note>().unwrap(), braked);
+        forged.why.clear();
+        forged.boot = "b".repeat(900);
+        assert!(forged.to_string().parse::<Note>().is_err());
     }
 
     #[test]
@@ -249,6 +358,9 @@ mod tests {
             resource.predicted_peak = u64::MAX;
             resource.reasons = (0..20).map(|i| format!("{i:040}")).collect();
         }
-        assert!(Note::of(&long).under_memory_pressure().to_string().len() <= LONGEST);
+        let longest = Note::of(&long)
+            .under_memory_pressure()
+            .in_quarantine(Some(Contradiction::MemoryPressure));
+        assert!(longest.to_string().len() <= LONGEST);
     }
 }

@@ -67,6 +67,8 @@ pub struct Trial {
     capacity: Since,
     pressure: Since,
     figures: Figures,
+    /// The contradiction on record that was asked about last, and since when.
+    upheld: Option<(Contradiction, Duration)>,
 }
 
 /// A contradiction: since when, and when it was last looked for.
@@ -164,6 +166,23 @@ impl Trial {
         found
             .into_iter()
             .find_map(|(is_found, contradiction)| is_found.then_some(contradiction))
+    }
+}
+
+impl Trial {
+    /// True if a contradiction counts that the Node has on record and these reports do not show, as after a restart of the
+    /// replica that judges them: until a report refutes it, and at most for as long as any quarantine that ends by time.
+    pub fn upholds(&mut self, contradiction: Contradiction, now: Duration) -> bool {
+        let before = self.upheld.filter(|(before, _)| *before == contradiction);
+        let (_, since) = *self.upheld.insert(before.unwrap_or((contradiction, now)));
+        let has_reported = !self.boots.is_empty();
+        let is_refuted = match contradiction {
+            Contradiction::Capacity => has_reported && self.capacity.first.is_none(),
+            Contradiction::MemoryPressure => has_reported && self.pressure.first.is_none(),
+            Contradiction::Use => self.figures.agreeing >= LEAST_FIGURES,
+            Contradiction::EarlierBoot => false,
+        };
+        !is_refuted && now.saturating_sub(since) < BOOT_PENALTY
     }
 }
 

@@ -187,5 +187,6 @@ fn endpoint_hint(
         version: stored.version,
         stored: stored.state.annotations.hint.as_deref(),
         nudged,
+        machine: node::machine(&stored.state, stored.has_memory_pressure),
     })
 }

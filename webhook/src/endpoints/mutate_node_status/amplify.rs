@@ -52,6 +52,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         version,
         stored: old.annotations.hint.as_deref(),
         nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
+        machine: node::machine(draft, &new),
     });
     let basis = Basis {
         policy: &policy,

@@ -76,6 +76,7 @@ fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Rati
         version: draft.old().map(node::version).unwrap_or_default(),
         stored: annotation.as_deref(),
         nudged: None,
+        machine: node::machine(draft, &node::state(draft)),
     });
     let Some(Found {
         note,

@@ -30,7 +30,7 @@ fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) ->
         uid: "u1",
         version,
         stored,
-        nudged: None,
+        ..Asked::default()
     };
     table.lookup(&asked, at(seconds))
 }
@@ -97,7 +97,7 @@ fn what_is_of_another_node_object_counts_as_absent() {
             uid,
             version: 1,
             stored,
-            nudged: None,
+            ..Asked::default()
         };
         table.lookup(&asked, at(1)).is_some()
     };
@@ -215,7 +215,7 @@ fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
             uid: "u1",
             version: 1,
             stored: Some(&stored),
-            nudged: None,
+            ..Asked::default()
         },
         at(7),
     );
@@ -250,6 +250,7 @@ fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Found 
         version: 1,
         stored: Some(stored),
         nudged: Some(nudged),
+        ..Asked::default()
     };
     table.lookup(&asked, at(seconds)).unwrap()
 }

@@ -215,3 +215,29 @@ fn without_further_figures_nothing_is_held_against_the_node() {
     trial.compare(&report(), used, at(60 * 25));
     assert_eq!(trial.verdict(at(60 * 25)), None, "two frames have to go by again");
 }
+
+#[test]
+fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
+    for contradiction in Contradiction::ALL {
+        let mut trial = Trial::default();
+        assert!(trial.upholds(contradiction, at(1_000)));
+        assert!(trial.upholds(contradiction, at(1_599)));
+        assert!(!trial.upholds(contradiction, at(1_600)), "{contradiction:?}");
+    }
+    let (hint, kubelet) = (report(), kubelet());
+    let mut trial = Trial::default();
+    trial.report(&hint, &kubelet, at(0));
+    assert!(!trial.upholds(Contradiction::Capacity, at(1)));
+    assert!(!trial.upholds(Contradiction::MemoryPressure, at(1)));
+    assert!(trial.upholds(Contradiction::EarlierBoot, at(1)));
+    let mut other = hint.clone();
+    other.resources.cpu.capacity *= 2;
+    other.seq += 1;
+    trial.report(&other, &kubelet, at(15));
+    assert_eq!(
+        trial.verdict(at(15)),
+        None,
+        "one report is not enough to begin with"
+    );
+    assert!(trial.upholds(Contradiction::Capacity, at(15)));
+}
