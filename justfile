@@ -43,6 +43,14 @@ bench name *args:
 deny:
     cargo xtask deny
 
+# Inputs that break what reads them
+fuzz *args:
+    cargo xtask fuzz {{args}}
+
+# Rules that no test holds
+mutants *paths:
+    cargo xtask mutants {{paths}}
+
 # What soaks or measures for minutes, part by part; goes on where it was ended
 long *args:
     cargo xtask test --long {{args}}

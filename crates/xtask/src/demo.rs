@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::lasting;
+
 /// The least time in which every claim of the story can be seen: its load begins within 46 s and lasts for 6 s, its peak is
 /// remembered for 20 s, and room comes back in some 8 s.
 const LEAST: Duration = Duration::from_secs(90);
@@ -24,7 +26,7 @@ pub struct Demo {
 
 /// Reads a time in which the story can come to its end.
 fn parse_lasting(text: &str) -> Result<Duration, String> {
-    let lasting = parse_time(text)?;
+    let lasting = lasting::parse(text)?;
     if lasting < LEAST {
         return Err(format!(
             "{text} is too short: room comes back up to 80 s after Node Ready, and it takes at least {} s to see it",
@@ -34,30 +36,9 @@ fn parse_lasting(text: &str) -> Result<Duration, String> {
     Ok(lasting)
 }
 
-/// Reads `90s` or `5m`.
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time such as 90s or 5m");
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
-    let number: u64 = number.parse().map_err(|_overflow| wrong())?;
-    match unit {
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        _ => Err(wrong()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_needs_its_unit() {
-        assert_eq!(parse_time("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_time("5m"), Ok(Duration::from_secs(300)));
-        for wrong in ["90", "s", "1h", "-1s", ""] {
-            assert!(parse_time(wrong).is_err(), "{wrong:?} was taken");
-        }
-    }
 
     #[test]
     fn a_time_too_short_for_the_story_is_refused_with_the_least() {

@@ -4,7 +4,10 @@
 pub mod controlplane;
 pub mod cpu_time;
 pub mod demo;
+pub mod fuzz;
+pub mod lasting;
 pub mod launch;
+pub mod mutants;
 pub mod process;
 pub mod setup;
 pub mod suite;

@@ -8,7 +8,9 @@ use clap::Parser;
 use xtask::{
     controlplane::Component,
     demo::Demo,
+    fuzz::Fuzz,
     launch,
+    mutants::Mutants,
     setup::{self, Item},
     suite,
     terminal::say,
@@ -30,6 +32,10 @@ enum Command {
     Demo(Demo),
     /// Sets up, builds, and runs every kind of test.
     Test(suite::Test),
+    /// Looks for inputs that break what reads them, from those that are kept in tests/fuzz/corpus.
+    Fuzz(Fuzz),
+    /// Changes code in small ways and counts the changes that no test notices.
+    Mutants(Mutants),
     /// Checks licences, bans and sources of the dependency tree, and advisories where their database can be had.
     Deny,
     /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
@@ -85,6 +91,8 @@ impl Command {
                 launch::become_with_programs("headroom-demo", &own)?;
             }
             Self::Test(test) => return test.run(),
+            Self::Fuzz(fuzz) => fuzz.run()?,
+            Self::Mutants(mutants) => mutants.run()?,
             Self::Deny => tree::check()?,
             Self::Generate(Rest { arguments }) => {
                 launch::build(&["headroom-generate"], false)?;

@@ -19,12 +19,14 @@ use std::{
 use anyhow::{Error, Result, bail};
 
 use self::{
-    cargo_tool::{DENY, MUTANTS},
+    cargo_tool::{DENY, FUZZ, MUTANTS},
+    debian::Package,
     toolchain::Toolchain,
 };
 use crate::{
     controlplane::{self, Component},
     terminal::{say, span},
+    workspace,
 };
 
 /// Something to be found or got.
@@ -46,7 +48,15 @@ pub enum Item {
     CargoDeny,
     /// What finds rules that no test holds.
     CargoMutants,
+    /// What finds inputs that break a target, and the compiler for its own library.
+    CargoFuzz,
 }
+
+/// The fuzzer's library is in C++.
+const CXX: Package = Package {
+    name: "g++",
+    why: "compiles the library of the fuzzer",
+};
 
 /// What is got one thing after another, beside other lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +118,7 @@ impl Item {
             Self::Prometheus => "Prometheus",
             Self::CargoDeny => DENY.name,
             Self::CargoMutants => MUTANTS.name,
+            Self::CargoFuzz => FUZZ.name,
         }
     }
 
@@ -122,6 +133,7 @@ impl Item {
             Self::Prometheus => "tests make advice of what a real server remembers",
             Self::CargoDeny => "checks licences, bans and sources of the dependency tree",
             Self::CargoMutants => "changes the rules in small ways and checks that a test fails",
+            Self::CargoFuzz => "looks for inputs that break what reads them",
         }
     }
 
@@ -140,6 +152,7 @@ impl Item {
             Self::Prometheus => "the test of advice fails",
             Self::CargoDeny => "the dependency tree is not checked",
             Self::CargoMutants => "no mutants",
+            Self::CargoFuzz => "no fuzzing; what was found before is replayed all the same",
         }
     }
 
@@ -152,7 +165,8 @@ impl Item {
             | Self::Emulator
             | Self::Prometheus
             | Self::CargoDeny
-            | Self::CargoMutants => false,
+            | Self::CargoMutants
+            | Self::CargoFuzz => false,
             Self::Controlplane(_) => true,
         }
     }
@@ -168,7 +182,7 @@ impl Item {
             Self::Kubelet => controlplane::costs_s(&[Component::Hollow]),
             Self::Emulator => 60,
             Self::Prometheus => 10,
-            Self::CargoDeny | Self::CargoMutants => 200,
+            Self::CargoDeny | Self::CargoMutants | Self::CargoFuzz => 200,
         })
     }
 
@@ -176,7 +190,9 @@ impl Item {
         match self {
             Self::Nightly | Self::BpfLinker => Lane::Rust,
             Self::Controlplane(_) | Self::Kubelet => Lane::Go,
-            Self::Emulator | Self::Prometheus | Self::CargoDeny | Self::CargoMutants => Lane::Other,
+            Self::Emulator | Self::Prometheus | Self::CargoDeny | Self::CargoMutants | Self::CargoFuzz => {
+                Lane::Other
+            }
         }
     }
 
@@ -190,7 +206,8 @@ impl Item {
             | Self::Emulator
             | Self::Prometheus
             | Self::CargoDeny
-            | Self::CargoMutants => Vec::new(),
+            | Self::CargoMutants
+            | Self::CargoFuzz => Vec::new(),
         }
     }
 
@@ -204,6 +221,7 @@ impl Item {
             Self::Prometheus => prometheus::find().map(|found| found.server.display().to_string()),
             Self::CargoDeny => DENY.find(),
             Self::CargoMutants => MUTANTS.find(),
+            Self::CargoFuzz => workspace::on_path("c++").and_then(|_| FUZZ.find()),
         })
     }
 
@@ -216,6 +234,12 @@ impl Item {
             Self::Prometheus => prometheus::ensure(),
             Self::CargoDeny => DENY.ensure(),
             Self::CargoMutants => MUTANTS.ensure(),
+            Self::CargoFuzz => {
+                if workspace::on_path("c++").is_none() {
+                    debian::ensure(&[CXX])?;
+                }
+                FUZZ.ensure()
+            }
         }
     }
 }

@@ -27,7 +27,20 @@ pub fn target() -> PathBuf {
 /// To a program that it runs, cargo says of which package that is. Cargo run by that program would take it for a change
 /// of what build scripts read, and would build their packages, and all that need them, again and again.
 pub fn cargo() -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    cleaned(Command::new(
+        env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")),
+    ))
+}
+
+/// Cargo of another toolchain, by the name that rustup has for that, as [`cargo`] runs it.
+pub fn cargo_of(toolchain: &str) -> Command {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["run", toolchain, "cargo"]);
+    cleaned(rustup)
+}
+
+/// The command in the workspace, without what cargo told us.
+fn cleaned(mut cargo: Command) -> Command {
     cargo.current_dir(root());
     let inherited = env::vars_os().map(|(key, _)| key);
     for key in inherited.filter(|key| key.to_str().is_some_and(tells_the_package)) {

@@ -13,7 +13,9 @@ fn xtask(arguments: &[&str]) -> Output {
 fn its_help_lists_the_commands() {
     let output = xtask(&["help"]);
     let text = String::from_utf8(output.stdout).expect("text");
-    for command in ["setup", "cluster", "demo", "test", "deny", "generate", "bench"] {
+    for command in [
+        "setup", "cluster", "demo", "test", "fuzz", "mutants", "deny", "generate", "bench",
+    ] {
         let row = format!("  {command} ");
         assert!(
             text.lines().any(|line| line.starts_with(&row)),

@@ -25,10 +25,11 @@ const SIMULATOR: &str = "headroom-simulator";
 const BENCH: &str = "headroom-bench";
 const DEMO: &str = "headroom-demo";
 const GENERATE: &str = "headroom-generate";
+const FUZZ: &str = "headroom-fuzz";
 const TESTS: &str = "e2e";
 
 /// Each member with the members that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 15] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     (DOMAIN, &[]),
     (PROTO, &[DOMAIN]),
     (KIT, &[DOMAIN]),
@@ -46,6 +47,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ),
     (DEMO, &[DOMAIN, AGENT, XTASK, TESTBED]),
     (GENERATE, &[DOMAIN, KIT, AGENT, WEBHOOK, CLI, XTASK]),
+    (FUZZ, &[DOMAIN, KIT, WEBHOOK]),
     (
         TESTS,
         &[
@@ -56,7 +58,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
 /// What the pure rules are made of besides the standard library.
 const DOMAIN_USES: [&str; 3] = ["serde", "serde_json", "thiserror"];
 /// Members that may know all of these crates.
-const KNOW_ALL: [&str; 5] = [TESTBED, BENCH, DEMO, GENERATE, TESTS];
+const KNOW_ALL: [&str; 6] = [TESTBED, BENCH, DEMO, GENERATE, FUZZ, TESTS];
 /// Members besides those that may know these crates, and all that begin with their name and a dash.
 const KNOWN_TO: [(&str, &[&str]); 5] = [
     ("aya", &[AGENT, KERNEL]),

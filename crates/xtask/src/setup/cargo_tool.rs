@@ -31,6 +31,13 @@ pub const MUTANTS: CargoTool = CargoTool {
     what: "finds rules that no test holds",
 };
 
+/// Looks for inputs that break a target.
+pub const FUZZ: CargoTool = CargoTool {
+    name: "cargo-fuzz",
+    version: "0.13.2",
+    what: "looks for inputs that break a target",
+};
+
 impl CargoTool {
     /// What cargo calls it.
     pub fn subcommand(self) -> &'static str {

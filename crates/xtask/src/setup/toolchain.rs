@@ -68,6 +68,11 @@ impl Toolchain {
         Self::find().with_context(|| format!("not usable after all: {}", candidates().join(", ")))
     }
 
+    /// What rustup calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What it is, for people.
     pub fn describe(&self) -> String {
         format!("{} (LLVM {})", self.name, self.llvm)

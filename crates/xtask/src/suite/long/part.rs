@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use super::super::{Kind, plan::Plan, run, tally::Tally, vm};
 use crate::{
     launch,
+    mutants::{self, Counts},
     setup::{self, Item},
     workspace,
 };
@@ -158,34 +159,16 @@ fn machine(series: &str) -> Result<Tally> {
 /// A mutant that no test catches is a failed test.
 fn mutants() -> Result<Tally> {
     setup::run(&[Item::CargoMutants])?.check_all()?;
-    let mut cargo = workspace::cargo();
-    cargo.args([
-        "mutants",
-        "--package",
-        "headroom-domain",
-        "--no-shuffle",
-        "--colors",
-        "never",
-    ]);
-    for room in MUTATED {
-        cargo.arg("--file").arg(format!("crates/domain/src/{room}.rs"));
-        cargo
-            .arg("--file")
-            .arg(format!("crates/domain/src/{room}/**/*.rs"));
-    }
-    let output = workspace::target().join("mutants");
-    cargo.arg("--output").arg(&output);
-    // It ends with a status of its own where mutants survive; they are counted below.
-    let status = cargo.status()?;
-    let lines = |name: &str| {
-        let text = std::fs::read_to_string(output.join("mutants.out").join(name));
-        text.map_or(0, |text| u32::try_from(text.lines().count()).unwrap_or(u32::MAX))
-    };
-    let (caught, missed) = (lines("caught.txt") + lines("timeout.txt"), lines("missed.txt"));
+    let rooms = MUTATED.map(|room| format!("crates/domain/src/{room}.rs"));
+    let Counts {
+        caught,
+        missed,
+        unviable,
+    } = mutants::count(&rooms)?;
     Ok(Tally {
         passed: caught,
-        failed: missed + u32::from(!status.success() && missed == 0),
-        skipped: lines("unviable.txt"),
+        failed: missed,
+        skipped: unviable,
     })
 }
 

@@ -1,0 +1,45 @@
+//! What the fuzz targets under `tests/fuzz` check. Each takes any bytes and panics where a program of ours would be wrong.
+//!
+//! `cargo xtask fuzz TARGET` looks for such bytes; `cargo test` replays those that are kept in `tests/fuzz/corpus`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "a finding is a panic"
+)]
+
+pub mod configuration;
+pub mod note;
+pub mod quantity;
+pub mod review;
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name: of its file and of the folder of its corpus.
+    pub name: &'static str,
+    /// Panics if something is wrong with what becomes of these bytes.
+    pub check: fn(&[u8]),
+}
+
+/// All targets.
+pub static TARGETS: [Target; 4] = [
+    Target {
+        name: "configuration",
+        check: configuration::check,
+    },
+    Target {
+        name: "note",
+        check: note::check,
+    },
+    Target {
+        name: "quantity",
+        check: quantity::check,
+    },
+    Target {
+        name: "review",
+        check: review::check,
+    },
+];

@@ -1,0 +1,132 @@
+//! Quantities against a second reader of the same grammar, which knows small numbers only and reads those exactly.
+
+use headroom_domain::quantity::Quantity;
+
+/// Units of the smallest representable value in 1.
+const NANO: u128 = 1_000_000_000;
+/// What Kubernetes keeps of a binary quantity, and what is read out of any.
+const LARGEST: u128 = i64::MAX as u128;
+/// Digits and powers of ten up to which the second reader computes.
+const DIGITS: usize = 9;
+const POWER: u32 = 18;
+
+/// A text in the grammar of Kubernetes.
+struct Parts<'t> {
+    is_negative: bool,
+    whole: &'t str,
+    fraction: &'t str,
+    scale: Scale,
+}
+
+enum Scale {
+    Ten(i32),
+    Two(u32),
+}
+
+/// Two quantities, one in each line.
+pub fn check(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let (one, other) = text.split_once('\n').unwrap_or((text, "1"));
+    let read = [one, other].map(checked);
+    if let [Some((one, Some(exact))), Some((other, Some(other_exact)))] = read {
+        assert_eq!(
+            one.cmp(&other),
+            exact.cmp(&other_exact),
+            "order of {one} and {other}"
+        );
+    }
+}
+
+/// The quantity with its exact amount in nano units, as far as the second reader can tell it.
+fn checked(text: &str) -> Option<(Quantity, Option<i128>)> {
+    let parts = Parts::read(text);
+    let read = text.parse::<Quantity>();
+    assert_eq!(read.is_ok(), parts.is_some(), "{text:?}");
+    let (Ok(quantity), Some(parts)) = (read, parts) else {
+        return None;
+    };
+    let printed = quantity.to_string();
+    let again: Quantity = printed.parse().expect("what is printed can be read");
+    assert_eq!(again, quantity, "{text:?} is printed as {printed:?}");
+    assert_eq!(again.to_string(), printed, "{text:?} has one canonical text");
+    let exact = parts.nano();
+    if let Some(nano) = exact {
+        let amount = |unit: u128| {
+            let nano = u128::try_from(nano).ok()?;
+            let steps = nano.div_ceil(unit);
+            (steps <= LARGEST).then(|| u64::try_from(steps).ok()).flatten()
+        };
+        assert_eq!(quantity.units(), amount(NANO), "units of {text:?}");
+        assert_eq!(quantity.milli(), amount(NANO / 1000), "thousandths of {text:?}");
+    }
+    Some((quantity, exact))
+}
+
+impl<'t> Parts<'t> {
+    fn read(text: &'t str) -> Option<Self> {
+        let (is_negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let (whole, rest) = text.split_at(digits(text));
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(rest) => rest.split_at(digits(rest)),
+            None => ("", rest),
+        };
+        let scale = match suffix {
+            "n" => Scale::Ten(-9),
+            "u" => Scale::Ten(-6),
+            "m" => Scale::Ten(-3),
+            "" => Scale::Ten(0),
+            "k" => Scale::Ten(3),
+            "M" => Scale::Ten(6),
+            "G" => Scale::Ten(9),
+            "T" => Scale::Ten(12),
+            "P" => Scale::Ten(15),
+            "E" => Scale::Ten(18),
+            "Ki" => Scale::Two(10),
+            "Mi" => Scale::Two(20),
+            "Gi" => Scale::Two(30),
+            "Ti" => Scale::Two(40),
+            "Pi" => Scale::Two(50),
+            "Ei" => Scale::Two(60),
+            exponent => Scale::Ten(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+        };
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
+        has_digits.then_some(Self {
+            is_negative,
+            whole,
+            fraction,
+            scale,
+        })
+    }
+
+    /// The amount, fractions of a nano unit away from zero; `None` if it takes more than small numbers.
+    fn nano(&self) -> Option<i128> {
+        let Self {
+            is_negative,
+            whole,
+            fraction,
+            scale,
+        } = self;
+        if whole.len() + fraction.len() > DIGITS {
+            return None;
+        }
+        let number: u128 = format!("{whole}{fraction}").parse().ok()?;
+        let shift = u32::try_from(fraction.len()).ok()?;
+        let (up, down) = match *scale {
+            Scale::Two(power) => (NANO << power, 10_u128.pow(shift)),
+            Scale::Ten(power) if power.unsigned_abs() > POWER => return None,
+            Scale::Ten(power) if power >= 0 => (NANO * 10_u128.pow(power.unsigned_abs()), 10_u128.pow(shift)),
+            Scale::Ten(power) => (NANO, 10_u128.pow(shift + power.unsigned_abs())),
+        };
+        let nano = number.checked_mul(up)?.div_ceil(down);
+        let nano = match scale {
+            Scale::Two(_) => nano.min(LARGEST * NANO),
+            Scale::Ten(_) => nano,
+        };
+        let nano = i128::try_from(nano).ok()?;
+        Some(if *is_negative { -nano } else { nano })
+    }
+}

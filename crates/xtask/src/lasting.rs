@@ -1,0 +1,32 @@
+//! Durations as people write them after `--for`.
+
+use std::time::Duration;
+
+/// Reads `90s` or `5m`.
+///
+/// # Errors
+/// The text is no whole number with one of these units.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time such as 90s or 5m");
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
+    let number: u64 = number.parse().map_err(|_overflow| wrong())?;
+    match unit {
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_needs_its_unit() {
+        assert_eq!(parse("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
+        for wrong in ["90", "s", "1h", "-1s", ""] {
+            assert!(parse(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+}
