@@ -37,6 +37,8 @@ pub enum Component {
     Kubectl,
     /// A node kept by real kubelet code over a fake runtime; our own program, so it is always built.
     Hollow,
+    /// Tells what the expressions of policies cost, by the API server's code; our own program, too.
+    CelCost,
 }
 
 /// Where a program was found.
@@ -88,6 +90,16 @@ impl Component {
             Self::ControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Hollow => "hollow",
+            Self::CelCost => "celcost",
+        }
+    }
+
+    /// The folder of its sources in our module, if it is our own.
+    const fn own_sources(self) -> Option<&'static str> {
+        match self {
+            Self::Hollow => Some("hollow"),
+            Self::CelCost => Some("celcost"),
+            Self::Etcd | Self::ApiServer | Self::Scheduler | Self::ControllerManager | Self::Kubectl => None,
         }
     }
 
@@ -99,6 +111,7 @@ impl Component {
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::Hollow => "./hollow",
+            Self::CelCost => "./celcost",
         }
     }
 
@@ -106,9 +119,12 @@ impl Component {
     const fn built_as(self) -> &'static str {
         match self {
             Self::Etcd => "server",
-            Self::ApiServer | Self::Scheduler | Self::ControllerManager | Self::Kubectl | Self::Hollow => {
-                self.name()
-            }
+            Self::ApiServer
+            | Self::Scheduler
+            | Self::ControllerManager
+            | Self::Kubectl
+            | Self::Hollow
+            | Self::CelCost => self.name(),
         }
     }
 
@@ -121,6 +137,7 @@ impl Component {
             Self::Kubectl => 90,
             Self::Etcd => 120,
             Self::Hollow => 100,
+            Self::CelCost => 20,
         }
     }
 }
@@ -136,7 +153,7 @@ pub fn costs_s(components: &[Component]) -> u64 {
 /// If the Go module cannot be read.
 pub fn find(component: Component) -> Result<Option<Program>> {
     let release = Release::pinned()?;
-    if component != Component::Hollow {
+    if component.own_sources().is_none() {
         if let Some(folder) = env::var_os(ASSETS) {
             let path = Path::new(&folder).join(component.name());
             if path.is_file() {
@@ -251,8 +268,8 @@ fn is_current(component: Component, path: &Path) -> Result<bool> {
     };
     let module = workspace::controlplane();
     let mut sources = vec![module.join("go.mod"), module.join("go.sum")];
-    if component == Component::Hollow {
-        for entry in fs::read_dir(module.join("hollow")).context("read the sources of the hollow node")? {
+    if let Some(folder) = component.own_sources() {
+        for entry in fs::read_dir(module.join(folder)).with_context(|| format!("read {folder}"))? {
             sources.push(entry?.path());
         }
     }

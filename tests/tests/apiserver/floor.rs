@@ -339,6 +339,18 @@ async fn what_kubelets_write_to_our_annotations_is_reverted_and_never_refused() 
         }
     }
 
+    // So many that one operation for each would be too many.
+    let thousands = (0..17_000).map(|number| (format!("headroom.sh/{number}"), json!("")));
+    let mut thousands: serde_json::Map<_, _> = thousands.collect();
+    thousands.insert(names::RATIO.to_owned(), json!(r#"{"cpu":9}"#));
+    let many = Patch::Merge(json!({"metadata": {"annotations": thousands}}));
+    let after = kubelet.patch_status("n1", &params, &many).await.expect("passes");
+    assert_eq!(
+        annotation(&after, names::RATIO),
+        annotation(&before, names::RATIO)
+    );
+    assert_eq!(annotation(&after, "headroom.sh/0"), None);
+
     // A kubelet that registers brings none along; others write what they may.
     let own = self::kubelet(&stand, "n2").await;
     let node = serde_json::from_value(json!({"metadata": {"name": "n2", "annotations": {

@@ -23,6 +23,7 @@ mod node_status;
 mod off;
 mod outages;
 mod policies;
+mod policy_cost;
 mod protect;
 mod quarantine;
 mod registration;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use headroom_domain::{capacity::floor::HOLDS_FOR, names, resource::Resource};
 
-use super::{Parts, annotation_path, annotations, text, variable};
+use super::{MOST_MERGED, Parts, annotation_path, annotations, text, variable};
 use crate::{args::HEARTBEAT_INTERVAL, review::Operation};
 
 /// How much sooner than in the webhook a heartbeat is due here: a kubelet's sync. What this policy holds back the
@@ -182,12 +182,14 @@ fn quiet() -> String {
     .join("\n&& ")
 }
 
-/// True if two maps have the same members with the same values, but for some.
+/// True if two maps have the same members with the same values, but for some. Where there are too many to look at each,
+/// they have to be equal.
 fn same_but(one: &str, other: &str, but: &[&str]) -> String {
     let but: Vec<_> = but.iter().map(|key| text(key)).collect();
     let but = but.join(", ");
     format!(
-        "{one}.all(k, v, k in [{but}] || (k in {other} && {other}[k] == v))\n  && {other}.all(k, k in [{but}] || k in {one})"
+        "({one} == {other} || size({one}) + size({other}) <= {MOST_MERGED}
+  && {one}.all(k, v, k in [{but}] || (k in {other} && {other}[k] == v))\n  && {other}.all(k, k in [{but}] || k in {one}))"
     )
 }
 
