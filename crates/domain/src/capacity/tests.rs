@@ -12,7 +12,8 @@ use rstest::rstest;
 use super::*;
 use crate::{
     hint::{Note, Standing, tests::hint},
-    policy::Bounds,
+    names,
+    policy::{Bounds, Mode},
 };
 
 const STATIC: Mode = Mode::Static;

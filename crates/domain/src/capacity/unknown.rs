@@ -26,7 +26,7 @@ pub fn keep(write: &Write<'_>) -> Decision {
     }
     Decision {
         allocatable: super::allocatable(write, &given, &outcomes),
-        annotations: super::records(write, &given, &outcomes, true),
+        annotations: super::record::records(write, &given, &outcomes, true),
         outcomes,
     }
 }

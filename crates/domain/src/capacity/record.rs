@@ -1,0 +1,114 @@
+//! The annotations that a decision leaves on the Node: what was written from what, the hint, and in `auto` the ratio.
+
+use super::{
+    Basis, Given, Outcome, Write,
+    marker::{Marker, RawNote},
+    quantity,
+};
+use crate::{
+    hint::{Found, Origin},
+    names,
+    policy::Mode,
+    ratio::{self, Cents, Ratio},
+    resource::{PerResource, Resource},
+};
+
+/// The annotations to write beside the outcomes.
+pub(super) fn annotations(
+    write: &Write<'_>,
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Vec<(&'static str, Option<String>)> {
+    let is_lifted = Resource::ALL.into_iter().any(|resource| {
+        let Outcome { raw, result, .. } = outcomes.get(resource);
+        result > raw
+    });
+    let mut annotations = records(write, given, outcomes, given.is_managed || is_lifted);
+    annotations.extend(hint_annotation(basis, given, outcomes));
+    annotations.extend(ratio_annotations(write, basis, given, outcomes));
+    annotations
+}
+
+/// The annotations that say what was decided from what, where they are to stay; removed otherwise.
+pub(super) fn records(
+    write: &Write<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+    are_kept: bool,
+) -> Vec<(&'static str, Option<String>)> {
+    let raw = RawNote::text(&outcomes.map(|resource, outcome| {
+        let raw = outcome.raw?;
+        Some(quantity(resource, raw, given.family(resource, raw, write)?))
+    }));
+    let marker = Marker::of(write, given, outcomes).map(|marker| marker.to_string());
+    vec![
+        (names::KUBELET_RAW, None),
+        (names::MARKER, marker.filter(|_| are_kept)),
+        (names::RAW_ALLOCATABLE, raw.filter(|_| are_kept)),
+    ]
+}
+
+/// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
+/// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
+/// back goes on from there. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
+/// would not know of them.
+fn hint_annotation(
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Option<(&'static str, Option<String>)> {
+    let applied = outcomes.map(|resource, outcome| {
+        let Outcome { hinted, ratio, .. } = outcome;
+        hinted.or(*ratio).unwrap_or(*given.last.get(resource))
+    });
+    let written = |found: &Found| found.note.clone().with_ratios(&applied).to_string();
+    match basis.policy.mode {
+        Mode::Off => Some((names::HINT, None)),
+        Mode::Static => {
+            let needed = basis.hint.filter(|found| given.is_managed && found.note.excl > 0);
+            Some((names::HINT, needed.map(written)))
+        }
+        Mode::Guard | Mode::Auto => {
+            let found = basis.hint.filter(|found| !is_held_back(found, outcomes))?;
+            Some((names::HINT, Some(written(found))))
+        }
+    }
+}
+
+/// True if the hint is the annotation's alone, and less is applied than it came to.
+fn is_held_back(found: &Found, outcomes: &PerResource<Outcome>) -> bool {
+    let is_less = |resource| {
+        let Outcome { applied, hinted, .. } = outcomes.get(resource);
+        applied.is_some() && *applied < hinted.map(Ratio::from_cents)
+    };
+    found.origin == Origin::Annotation && Resource::ALL.into_iter().any(is_less)
+}
+
+/// In `auto` the ratio key is ours and the administrator's value is put aside; on leaving `auto` it is put back.
+fn ratio_annotations(
+    write: &Write<'_>,
+    basis: &Basis<'_>,
+    given: &Given<'_>,
+    outcomes: &PerResource<Outcome>,
+) -> Vec<(&'static str, Option<String>)> {
+    let put_aside = write.new.annotations.static_ratio.as_deref();
+    if basis.policy.mode == Mode::Auto {
+        if basis.hint.is_none() && put_aside.is_none() {
+            return Vec::new();
+        }
+        let ratios = outcomes.map(|resource, outcome| {
+            let is_on = basis.policy.bounds.get(resource).max > Cents::ONE;
+            outcome.ratio.filter(|_| is_on).map(|cents| cents.max(Cents::ONE))
+        });
+        let own = put_aside.or(given.own_ratio).unwrap_or_default().to_owned();
+        return vec![
+            (names::RATIO, ratio::annotation(&ratios)),
+            (names::STATIC_RATIO, Some(own)),
+        ];
+    }
+    put_aside.map_or_else(Vec::new, |own| {
+        let own = (!own.is_empty()).then(|| own.to_owned());
+        vec![(names::RATIO, own), (names::STATIC_RATIO, None)]
+    })
+}
