@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, View, nearest_rank_p99},
+    estimate::{
+        Estimate, Estimator, Frame, PodRequest, PodUse, Profile, View, floor_cents, nearest_rank_p99,
+    },
     policy::Bounds,
     ratio::Cents,
     resource::{PerResource, Resource},
@@ -199,7 +201,9 @@ impl Node {
         if frame.index < first + DAY_FRAMES {
             return;
         }
-        let (given, needed) = (self.given.estimates(), self.needed.estimates());
+        let given = self.given.estimates();
+        let given = given.map(|resource, estimate| held(estimate, self.policy.bounds.get(resource).max));
+        let needed = self.needed.estimates();
         for resource in Resource::ALL {
             let pods = moment
                 .pods
@@ -262,6 +266,15 @@ impl Tally {
                 is_exceeded: false,
             });
         }
+    }
+}
+
+/// What the webhook would publish of what the agent says: pods that run are not left uncovered, within the maximum.
+fn held(given: &Estimate, max: Cents) -> Estimate {
+    let covering = floor_cents(given.slack.bound, given.raw);
+    Estimate {
+        published: given.published.max(covering.min(max)),
+        ..given.clone()
     }
 }
 
