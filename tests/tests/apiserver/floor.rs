@@ -139,8 +139,8 @@ async fn a_raw_value_that_changes_meanwhile_passes_and_is_picked_up() {
     assert_eq!(note(&fallen), Some(said));
     let again = written(&stand, less(30)).await;
     assert_eq!(again.resource_version(), fallen.resource_version());
-    // The old value again, and the floor with it.
-    assert_eq!(amounts(&written(&stand, raw(40)).await), ["6", "10Gi"]);
+    // The old value again: the policy keeps what is stored, and raises nothing.
+    assert_eq!(amounts(&written(&stand, raw(40)).await), ["4", "10Gi"]);
     assert_eq!(amounts(&written(&stand, less(50)).await), ["3", "10Gi"]);
 
     let webhook = stand.webhook("webhook-0", "{}").await;
@@ -237,19 +237,19 @@ async fn the_floor_lets_go_an_hour_after_the_webhook_fell_silent() {
     .await;
     killed(&stand, webhook).await;
 
-    for (time, amounts_then) in [
-        ("2026-01-01T12:20:00Z", ["6", "10Gi"]),
-        ("2026-01-01T13:09:59Z", ["6", "10Gi"]),
-        ("2026-01-01T13:10:00Z", ["4", "8Gi"]),
-        ("2026-01-01T13:10:10Z", ["4", "8Gi"]),
-        // Set back, but not out of the hour; and set back by far.
-        ("2026-01-01T11:10:01Z", ["6", "10Gi"]),
-        ("2026-01-01T11:10:00Z", ["4", "8Gi"]),
+    for (time, amounts_then, is_held) in [
+        ("2026-01-01T12:20:00Z", ["6", "10Gi"], true),
+        ("2026-01-01T13:09:59Z", ["6", "10Gi"], true),
+        ("2026-01-01T13:10:00Z", ["4", "8Gi"], false),
+        ("2026-01-01T13:10:10Z", ["4", "8Gi"], false),
+        // Set back, but not out of the hour: what is stored is held, which is raw. And set back by far.
+        ("2026-01-01T11:10:01Z", ["4", "8Gi"], true),
+        ("2026-01-01T11:10:00Z", ["4", "8Gi"], false),
     ] {
         let node = written(&stand, status(time)).await;
         assert_eq!(amounts(&node), amounts_then, "{time}");
         assert_eq!(at(&node), "2026-01-01T12:10:00Z");
-        assert_eq!(note(&node).is_some(), amounts_then == ["6", "10Gi"], "{time}");
+        assert_eq!(note(&node).is_some(), is_held, "{time}");
     }
 
     let webhook = stand.webhook("webhook-0", "{}").await;
@@ -284,14 +284,21 @@ async fn nodes_that_are_not_ours_and_other_writers_are_left_alone() {
     }
     assert_eq!(amounts(&reborn), ["6", "10Gi"]);
 
-    // What anyone but the kubelet writes stays, and the kubelet's next write is held again.
+    // What anyone but the kubelet writes stays: no more than is stored is held.
     let patch = Patch::Strategic(json!({"status": raw(30)}));
     let patched = stand
         .nodes()
         .patch_status("n1", &PatchParams::default(), &patch)
         .await;
     assert_eq!(amounts(&patched.expect("passes")), ["4", "8Gi"]);
-    assert_eq!(amounts(&written(&stand, raw(40)).await), ["6", "10Gi"]);
+    assert_eq!(amounts(&written(&stand, raw(40)).await), ["4", "8Gi"]);
+    let back = Patch::Merge(json!({"status": {"allocatable": {"cpu": "6", "memory": "10Gi"}}}));
+    let patched = stand
+        .nodes()
+        .patch_status("n1", &PatchParams::default(), &back)
+        .await;
+    assert_eq!(amounts(&patched.expect("passes")), ["6", "10Gi"]);
+    assert_eq!(amounts(&written(&stand, raw(50)).await), ["6", "10Gi"]);
     // A kubelet that removes what it is held by does not get away with it.
     let bare =
         Patch::Merge(json!({"metadata": {"annotations": null}, "status": {"allocatable": {"cpu": "4"}}}));

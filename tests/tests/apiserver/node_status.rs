@@ -135,10 +135,17 @@ async fn a_kubelets_write_passes_while_the_webhook_is_down() {
         .expect("failurePolicy is Ignore");
     assert_eq!(allocatable(&written, "cpu"), "4");
 
-    // Back again: the hint annotation holds the last ratio until an agent reports.
+    // Back again: on the word of the annotation alone nothing is raised, and the agent's first report brings the ratio back.
     let webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(20)]});
+    until("the replica is called", async || {
+        let written = stand.kubelet_writes("n1", &status).await.expect("passes");
+        assert_eq!(allocatable(&written, "cpu"), "4");
+        count(&webhook, REVIEWS).await > 0
+    })
+    .await;
+    let _agent = hinted(&stand, &webhook, &node, 150).await;
     stored_as(&stand, &status, "6").await;
 }
 
@@ -152,6 +159,7 @@ async fn what_a_replica_knows_counts_while_the_api_server_is_gone() {
     let stored = stand
         .node_until("n1", "amplified to 6", |node| allocatable(node, "cpu") == "6")
         .await;
+    let unseen = stand.agent_token(&node).await;
     stand.cluster.stop_apiserver().expect("stop the API server");
 
     let stored = serde_json::to_value(&stored).expect("JSON");
@@ -168,8 +176,8 @@ async fn what_a_replica_knows_counts_while_the_api_server_is_gone() {
     let patch: Vec<Value> = serde_json::from_slice(&patch).expect("operations");
     let restored = json!({"op": "replace", "path": "/status/allocatable/cpu", "value": "6"});
     assert!(patch.contains(&restored), "{patch:?}");
-    // Who a stranger is cannot be told now: that is no verdict on them.
-    let refused = ScriptedAgent::open(webhook.hints, &webhook.ca, Some("a token")).await;
+    // Whether a token is good cannot be told now: that is no verdict on who has it.
+    let refused = ScriptedAgent::open(webhook.hints, &webhook.ca, Some(&unseen)).await;
     assert_eq!(refused.expect_err("no stream").code(), Code::Unavailable);
 }
 

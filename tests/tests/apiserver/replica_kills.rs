@@ -226,7 +226,8 @@ impl Replicas {
     }
 }
 
-/// Kills both and starts them anew. Meanwhile nodes fall to raw, and are held up when the floor is installed.
+/// Kills both and starts them anew. Meanwhile nodes fall to raw; when the floor is installed it holds one up that somebody
+/// puts back, and raises none by itself.
 async fn install_floor(stand: &Stand, replicas: &mut Replicas) {
     for replica in &mut replicas.running {
         replica.process.signal(Signal::KILL).expect("kill a replica");
@@ -240,7 +241,16 @@ async fn install_floor(stand: &Stand, replicas: &mut Replicas) {
     policies::install(&stand.client)
         .await
         .expect("install the policies");
-    until("the floor holds", async || written().await == "6").await;
+    let back = Patch::Merge(json!({"status": {"allocatable": {"cpu": "6"}}}));
+    until("the floor holds", async || {
+        let put = stand
+            .nodes()
+            .patch_status(SCRIPTED[0], &PatchParams::default(), &back)
+            .await;
+        put.expect("a write passes");
+        written().await == "6"
+    })
+    .await;
     for (index, replica) in replicas.running.iter_mut().enumerate() {
         *replica = stand.webhook(&format!("webhook-{index}"), "{}").await;
     }
