@@ -149,12 +149,6 @@ pub fn is_webhook(username: &str) -> bool {
     username == WEBHOOK_USER
 }
 
-/// True for an annotation that a node's own credential may not change: the ratio, the saved raw values and all
-/// of [`DOMAIN`], except the floor policy's [`KUBELET_RAW`].
-pub fn is_protected(key: &str) -> bool {
-    PROTECTED.contains(&key) || (key.starts_with(DOMAIN) && key != KUBELET_RAW)
-}
-
 /// The node whose kubelet this user is, if the user is a kubelet.
 pub fn node_of_user(username: &str) -> Option<&str> {
     username
@@ -165,20 +159,6 @@ pub fn node_of_user(username: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_floor_policys_note_is_not_protected() {
-        assert!(!is_protected(KUBELET_RAW));
-        assert!(
-            is_protected(HINT)
-                && is_protected(MARKER)
-                && is_protected(RATIO)
-                && is_protected(RAW_ALLOCATABLE)
-        );
-        assert!(!is_protected(
-            "volumes.kubernetes.io/controller-managed-attach-detach"
-        ));
-    }
 
     #[test]
     fn what_is_neither_ours_nor_peoples_is_unknown() {

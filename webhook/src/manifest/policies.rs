@@ -174,7 +174,8 @@ pub(super) fn annotations(object: &str) -> String {
     format!("{object}.metadata.?annotations.orValue({{}})")
 }
 
-/// CEL that says whether the annotation key in variable `key` is protected, as [`names::is_protected`] does.
+/// CEL that says whether a node's own credential may not change the annotation whose key variable `key` holds: the ratio, the
+/// saved raw values and all of Headroom's but the floor policy's note.
 fn protected(key: &str) -> String {
     let listed: Vec<_> = names::PROTECTED.iter().map(|key| text(key)).collect();
     format!(
