@@ -92,15 +92,14 @@ impl Node {
             node: &self.name,
             uid: &self.uid,
             version: self.version,
-            stored: self.state.annotations.hint.as_deref(),
+            stored: self.state.annotations.hint.as_ref(),
             nudged: None,
             machine: machine(&self.state, self.has_memory_pressure),
         }
     }
 
     /// The hint that its allocatable was last computed from, if it is of this Node.
-    pub fn note(&self) -> Option<Note> {
-        let note: Note = self.state.annotations.hint.as_deref()?.parse().ok()?;
-        (note.uid == self.uid).then_some(note)
+    pub fn note(&self) -> Option<&Note> {
+        self.state.annotations.note_of(&self.uid)
     }
 }

@@ -4,6 +4,7 @@
 //! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and their numbers (G0 to G10, D1 to D19) are those of the
 //! compatibility specification's baseline section; `docs/compatibility.md` lists them.
 
+mod annotations;
 mod baseline;
 mod explain;
 pub mod floor;
@@ -17,40 +18,22 @@ mod unknown;
 mod why;
 
 pub use self::{
+    annotations::Annotations,
     explain::{Applied, Rule, Term},
     hold::Held,
+    marker::{Marker, RawNote},
     unknown::keep,
     why::Why,
 };
-use self::{
-    given::Given,
-    marker::{Marker, RawNote},
-    ratio::Chosen,
-};
+use self::{given::Given, ratio::Chosen};
 use crate::{
+    annotation::Annotation,
     hint::{Found, Origin},
     policy::{Floor, Policy},
     quantity::{Format, Quantity},
     ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
-
-/// The annotations of a Node that the rules read, as written.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Annotations {
-    /// [`names::RATIO`].
-    pub ratio: Option<String>,
-    /// [`names::RAW_ALLOCATABLE`].
-    pub raw: Option<String>,
-    /// [`names::MARKER`].
-    pub marker: Option<String>,
-    /// [`names::HINT`].
-    pub hint: Option<String>,
-    /// [`names::STATIC_RATIO`].
-    pub static_ratio: Option<String>,
-    /// [`names::KUBELET_RAW`].
-    pub kubelet_raw: Option<String>,
-}
 
 /// What the rules read of a Node object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -182,23 +165,24 @@ fn quantity(resource: Resource, amount: u64, family: Format) -> Quantity {
 /// The raw values that the Node of that UID records, in milli-cores and bytes: those that decisions would take. For readers
 /// other than admission.
 pub fn recorded_raw(state: &State, uid: &str) -> PerResource<Option<u64>> {
-    let marker = Marker::parse(state.annotations.marker.as_deref(), Some(uid));
-    let raw = RawNote::parse(state.annotations.raw.as_deref());
-    PerResource::from_fn(|resource| baseline::saved(resource, marker.as_ref(), &raw, state))
+    let Annotations { raw, .. } = &state.annotations;
+    let marker = state.annotations.marker_of(uid);
+    let raw = raw.as_ref().map(RawNote::values).unwrap_or_default();
+    PerResource::from_fn(|resource| baseline::saved(resource, marker, &raw, state))
 }
 
 /// What we wrote last on the Node of that UID, in milli-cores and bytes; for readers other than admission.
 pub fn written_last(annotations: &Annotations, uid: &str) -> PerResource<Option<u64>> {
-    let marker = Marker::parse(annotations.marker.as_deref(), Some(uid));
-    PerResource::from_fn(|resource| marker.as_ref()?.value(resource))
+    let marker = annotations.marker_of(uid);
+    PerResource::from_fn(|resource| marker?.value(resource))
 }
 
 /// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
 /// marker is not the stored one and names this request's Ready heartbeat.
 pub fn is_reinvoked(old: &State, new: &State) -> bool {
-    old.annotations.marker != new.annotations.marker
-        && Marker::parse(new.annotations.marker.as_deref(), None)
-            .is_some_and(|marker| marker.at == new.ready_heartbeat)
+    let (old_marker, marker) = (&old.annotations.marker, &new.annotations.marker);
+    let says = marker.as_ref().and_then(Annotation::value);
+    old_marker != marker && says.is_some_and(|marker| marker.at == new.ready_heartbeat)
 }
 
 /// Decides what a write of `nodes/status` is to store.

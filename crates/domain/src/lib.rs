@@ -12,6 +12,7 @@
 //! types for what travels between them.
 #![forbid(unsafe_code)]
 
+pub mod annotation;
 pub mod capacity;
 pub mod estimate;
 pub mod hint;

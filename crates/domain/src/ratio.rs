@@ -1,6 +1,6 @@
 //! Amplification ratios: exact decimals from an annotation, and cents as the agent publishes them.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::resource::{PerResource, Resource};
 
@@ -157,6 +157,10 @@ impl fmt::Display for Ratio {
     }
 }
 
+/// What the ratio annotation asks for; `None` where it says nothing of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ratios(pub PerResource<Option<Ratio>>);
+
 /// Reads the ratio annotation: a JSON object of resource → number.
 ///
 /// As Koordinator reads it: `null` for the whole or for a member means "not given", the last of two equal keys
@@ -180,6 +184,14 @@ pub fn parse_annotation(text: &str) -> Result<PerResource<Option<Ratio>>, RatioE
         }
     }
     Ok(ratios)
+}
+
+impl FromStr for Ratios {
+    type Err = RatioError;
+
+    fn from_str(text: &str) -> Result<Self, RatioError> {
+        parse_annotation(text).map(Self)
+    }
 }
 
 /// One member of the annotation; `null` is "not given".

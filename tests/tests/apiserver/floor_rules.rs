@@ -220,7 +220,7 @@ fn state(node: &Value) -> State {
     State {
         allocatable: PerResource::from_fn(|resource| quantity(node, resource)),
         annotations: Annotations {
-            marker: marker.map(str::to_owned),
+            marker: marker.map(Into::into),
             ..Annotations::default()
         },
         ..State::default()

@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::after_departures,
-    hint::{Asked, Caution, Contradiction, Found, NodeHint, Note, Origin},
+    hint::{Asked, Caution, Contradiction, Found, NodeHint, Origin},
     policy::InForce,
     ratio::Cents,
     resource::PerResource,
@@ -62,12 +62,7 @@ pub(super) fn of_now(
 /// What the reports of a node contradict, by what this replica found or, until that can be told, by what is on record.
 fn contradicted(cluster: &Cluster, asked: &Asked<'_>) -> Option<Contradiction> {
     cluster.quarantine(asked.node).or_else(|| {
-        let recorded = asked
-            .stored?
-            .parse()
-            .ok()
-            .filter(|note: &Note| note.uid == asked.uid)?;
-        let contradiction = recorded.contradiction()?;
+        let contradiction = asked.note()?.contradiction()?;
         cluster
             .upholds(asked.node, contradiction)
             .then_some(contradiction)

@@ -14,9 +14,9 @@ use super::*;
 use crate::{
     endpoint::Nodes as _,
     floor::{Found as FloorFound, State},
-    hints::table::tests::hint,
+    hints::{directive, table::tests::hint},
     informer::Store as _,
-    node::nudge,
+    node::{nudge, sweep},
 };
 
 /// A cluster in mode `auto` with memory bounds up to 1.50, and all of its Nodes and pods known.
@@ -127,6 +127,42 @@ fn a_preview_is_what_a_write_of_the_hint_would_come_to() {
     assert_eq!(decision.allocatable.cpu.unwrap().to_string(), "4200m");
     assert_eq!(decision.outcomes.cpu.why, [Why::Hint, Why::Slewed]);
     assert_eq!(found.unwrap().note.seq, 1);
+}
+
+/// How often memory is allocated while sweep, nudger and debug service look at `n1`.
+fn allocations_of_a_look(node: Value) -> u64 {
+    let cluster = cluster([node], []);
+    let node = cluster.nodes.get("n1").unwrap();
+    allocation_counter::measure(|| {
+        assert!(sweep::fault(&cluster, &node).is_none());
+        assert!(nudge::due(&cluster, &node).nudge.is_none());
+        assert_eq!(directive::raw(&node).cpu, Some(4_000));
+    })
+    .count_total
+}
+
+#[test]
+fn annotations_are_parsed_once_when_the_watch_brings_a_node() {
+    let plain = amplified(3, "4800m", 120);
+    let mut padded = plain.clone();
+    for key in [names::RAW_ALLOCATABLE, names::MARKER] {
+        let text = padded["metadata"]["annotations"][key].as_str().unwrap();
+        let mut members: Value = serde_json::from_str(text).unwrap();
+        let resources = if key == names::MARKER {
+            &mut members["from"]
+        } else {
+            &mut members
+        };
+        for other in 0..50 {
+            resources[format!("example.com/{other}")] = if key == names::MARKER {
+                json!({"raw": "1"})
+            } else {
+                json!("1")
+            };
+        }
+        padded["metadata"]["annotations"][key] = members.to_string().into();
+    }
+    assert_eq!(allocations_of_a_look(padded), allocations_of_a_look(plain));
 }
 
 /// What a hint comes to a frame after the Node was last written: the ratio, and why.

@@ -146,7 +146,7 @@ mod tests {
             .unwrap();
         let node = cluster.nodes.get("n1").unwrap();
         let asked = Asked {
-            nudged: Some(&nudge.note),
+            nudged: Some(&nudge.note.as_str().into()),
             ..node.asked()
         };
         let found = endpoint::Nodes::hint(&cluster, &asked).unwrap();

@@ -36,18 +36,6 @@ pub(super) fn annotation(fields: &impl Fields, key: &str) -> Option<String> {
     fields.read(&annotation_path(key)).ok().flatten()
 }
 
-/// The longest text of an annotation that is parsed, in bytes; what we write is far shorter.
-pub(super) const LONGEST_PARSED: usize = 8 << 10;
-
-/// An annotation to be parsed, which can take many times the memory of its text: a longer one is cut, so nothing is
-/// left that can be read, or the same with less space behind it.
-fn parsable(fields: &impl Fields, key: &str) -> Option<String> {
-    let mut text = annotation(fields, key)?;
-    text.truncate(text.floor_char_boundary(LONGEST_PARSED));
-    text.shrink_to_fit();
-    Some(text)
-}
-
 /// The Node's UID, empty if it has none yet.
 pub(super) fn uid(fields: &impl Fields) -> String {
     fields
@@ -89,21 +77,15 @@ pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
     object::tells_allocated(&version.unwrap_or_default())
 }
 
-/// What the capacity rules read. What cannot be read counts as missing, never as an error.
-pub(super) fn state(fields: &impl Fields) -> State {
+/// What the capacity rules read. What cannot be read counts as missing, never as an error. Annotations that `known` has
+/// with the same text are not parsed again.
+pub(super) fn state(fields: &impl Fields, known: &Annotations) -> State {
     let quantities = |list: &str| PerResource::from_fn(|resource| quantity(fields, list, resource));
     State {
         allocatable: quantities("allocatable"),
         capacity: quantities("capacity"),
         ready_heartbeat: ready_heartbeat(fields),
-        annotations: Annotations {
-            ratio: parsable(fields, names::RATIO),
-            raw: parsable(fields, names::RAW_ALLOCATABLE),
-            marker: parsable(fields, names::MARKER),
-            hint: parsable(fields, names::HINT),
-            static_ratio: parsable(fields, names::STATIC_RATIO),
-            kubelet_raw: parsable(fields, names::KUBELET_RAW),
-        },
+        annotations: Annotations::read(|key| annotation(fields, key), known),
     }
 }
 
@@ -129,7 +111,7 @@ pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<P
 pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
     let policy = configured_policy(ctx, fields)?;
     Some(
-        match parsable(fields, names::MODE).map(|text| text.parse::<Mode>()) {
+        match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
             None => (policy, None),
             Some(Ok(mode)) => (Policy { mode, ..policy }, None),
             Some(Err(error)) => (policy, Some(error)),

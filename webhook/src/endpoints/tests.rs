@@ -190,7 +190,7 @@ impl Nodes for World {
     fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
         let reported = self.hint.as_ref().map(|hint| (hint.to_string(), Standing::Fresh));
         let (text, standing) =
-            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.to_owned(), Standing::Hold)))?;
+            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.text().to_owned(), Standing::Hold)))?;
         let note: headroom_domain::hint::Note = text.parse().ok()?;
         (note.uid == asked.uid).then(|| Found::new(note, standing))
     }

@@ -343,8 +343,8 @@ pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
         .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
     let stored = node.note();
     let is_news = found.is_renewal_due
-        || is_braked_anew(&found.note, stored.as_ref())
-        || found.note.quarantine != stored.and_then(|stored| stored.quarantine);
+        || is_braked_anew(&found.note, stored)
+        || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
     if direction.is_none() && recorded.is_some() && is_news {
         direction = Some(Direction::Note);
     }

@@ -74,7 +74,6 @@ impl From<Object> for Node {
         } = object;
         let mut annotations = metadata.annotations.unwrap_or_default();
         let mode = annotations.get(names::MODE).and_then(|text| text.parse().ok());
-        let mut annotation = |key| annotations.remove(key);
         let has_memory_pressure = conditions
             .iter()
             .any(|condition| condition.r#type == "MemoryPressure" && condition.status == "True");
@@ -90,14 +89,7 @@ impl From<Object> for Node {
                     .into_iter()
                     .find(|condition| condition.r#type == "Ready")
                     .and_then(|ready| ready.last_heartbeat_time),
-                annotations: Annotations {
-                    ratio: annotation(names::RATIO),
-                    raw: annotation(names::RAW_ALLOCATABLE),
-                    marker: annotation(names::MARKER),
-                    hint: annotation(names::HINT),
-                    static_ratio: annotation(names::STATIC_RATIO),
-                    kubelet_raw: annotation(names::KUBELET_RAW),
-                },
+                annotations: Annotations::read(|key| annotations.remove(key), &Annotations::default()),
             },
             mode,
             tells_allocated: tells_allocated(&kubelet_version),
@@ -200,7 +192,7 @@ mod tests {
             (Some(4000), None)
         );
         assert_eq!(state.ready_heartbeat.as_deref(), Some("2026-11-20T00:00:01Z"));
-        assert_eq!(state.annotations.ratio.as_deref(), Some("{\"cpu\":1.5}"));
+        assert_eq!(state.annotations.ratio, Some("{\"cpu\":1.5}".into()));
         assert_eq!(state.annotations.marker, None);
         assert!(!has_memory_pressure, "it is not said to be");
         assert!(tells_allocated, "its kubelet's version is not said");

@@ -62,11 +62,7 @@ impl Restored {
         };
         let annotation = |key| node.annotations().get(key).cloned();
         let state = State {
-            annotations: Annotations {
-                raw: annotation(names::RAW_ALLOCATABLE),
-                marker: annotation(names::MARKER),
-                ..Annotations::default()
-            },
+            annotations: Annotations::read(annotation, &Annotations::default()),
             ..State::default()
         };
         Self {

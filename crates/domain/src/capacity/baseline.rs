@@ -7,9 +7,10 @@
 //! would amplify what the other made. Of two records of raw the marker counts: the raw annotation has Koordinator's name,
 //! and more than we write it.
 
-use super::{Given, Marker, RawNote, State, Why, Write, Writer, amount};
+use super::{Given, Marker, State, Why, Write, Writer, amount};
 use crate::{
     quantity::Quantity,
+    ratio::Ratios,
     resource::{PerResource, Resource},
 };
 
@@ -24,7 +25,7 @@ pub(super) fn baseline(
     if let Some(raw) = handed_over(resource, write, given) {
         return Ok((raw, None));
     }
-    let saved = saved(resource, given.marker.as_ref(), &given.raw, write.new);
+    let saved = saved(resource, given.marker, &given.raw, write.new);
     let written = written_last(resource, saved, given);
     let stored = write.old.amount(resource);
     Ok(match (written, saved) {
@@ -74,7 +75,7 @@ pub(super) fn is_handed_over(resource: Resource, write: &Write<'_>, given: &Give
 /// the kubelet's last one, and says nothing that the marker does not: the policy replaces only the marker's own raw value, so
 /// a note of any other is not the policy's.
 fn handed_over(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> Option<u64> {
-    let note = RawNote::handed_over(write.new.annotations.kubelet_raw.as_deref()?)?;
+    let note = write.new.annotations.kubelet_raw.as_ref()?.value()?;
     let is_of_this_request =
         write.writer == Writer::Kubelet && note.at.is_some() && note.at == write.new.ready_heartbeat;
     let value = note
@@ -83,21 +84,21 @@ fn handed_over(resource: Resource, write: &Write<'_>, given: &Given<'_>) -> Opti
         .as_ref()
         .filter(|_| is_of_this_request)?;
     let told = amount(resource, value)?;
-    (given.stored.as_ref()?.raw(resource) == Some(told)).then_some(told)
+    (given.stored?.raw(resource) == Some(told)).then_some(told)
 }
 
 /// The value we wrote last: the marker's, else what Koordinator's webhook would have written.
 fn written_last(resource: Resource, saved: Option<u64>, given: &Given<'_>) -> Option<u64> {
-    if let Some(marker) = &given.marker {
+    if let Some(marker) = given.marker {
         return marker.value(resource);
     }
-    let ratios = crate::ratio::parse_annotation(given.own_ratio?).ok()?;
+    let Ratios(ratios) = given.own_ratio?.value()?;
     ratios.get(resource).and_then(|ratio| ratio.apply(saved?))
 }
 
 /// G1a: true if capacity changed and, with the reservation unchanged, raw really became `now`.
 fn capacity_says(resource: Resource, now: u64, saved: u64, write: &Write<'_>, given: &Given<'_>) -> bool {
-    let before = given.marker.as_ref().and_then(|marker| marker.capacity(resource));
+    let before = given.marker.and_then(|marker| marker.capacity(resource));
     let after = write
         .new
         .capacity

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Write, marker::Marker};
+use super::Write;
 use crate::{
     quantity::Quantity,
     resource::{PerResource, Resource},
@@ -18,10 +18,10 @@ pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 /// what is stored below both, the kubelet's value passes. `is_recent`
 /// says whether the heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
 pub fn held(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
-    let marker = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid))
-        .filter(|marker| marker.at.as_deref().is_some_and(is_recent));
+    let marker = write.old.annotations.marker_of(write.uid);
+    let marker = marker.filter(|marker| marker.at.as_deref().is_some_and(is_recent));
     let held = |resource: Resource| {
-        let marker = marker.as_ref()?;
+        let marker = marker?;
         let sent = (*write.new.allocatable.get(resource))?;
         let written = marker.quantity(resource)?;
         let stored = (*write.old.allocatable.get(resource))?;
@@ -69,7 +69,7 @@ mod tests {
     ) {
         let old = State {
             annotations: Annotations {
-                marker: Some(MARKER.to_owned()),
+                marker: Some(MARKER.into()),
                 ..Annotations::default()
             },
             ..sent(stored)

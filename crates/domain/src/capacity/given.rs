@@ -1,27 +1,24 @@
 //! What a write's annotations say, read once for all rules.
 
-use super::{
-    Annotations, Write, amount, cents_of,
-    marker::{Marker, RawNote},
-};
+use super::{Annotations, Marker, RawNote, Write, amount, cents_of};
 use crate::{
-    hint::Note,
+    annotation::Annotation,
     policy::Mode,
     quantity::{Format, Quantity},
-    ratio::Cents,
+    ratio::{Cents, Ratios},
     resource::{PerResource, Resource},
 };
 
 /// The annotations of a write, read once.
 pub(super) struct Given<'a> {
     /// What we wrote last on this Node, as the write carries it: an earlier call in the same request may have renewed it.
-    pub(super) marker: Option<Marker>,
+    pub(super) marker: Option<&'a Marker>,
     /// What we wrote last on this Node, as it is stored.
-    pub(super) stored: Option<Marker>,
+    pub(super) stored: Option<&'a Marker>,
     /// The saved raw values.
     pub(super) raw: PerResource<Option<Quantity>>,
     /// The administrator's ratio annotation, also while `auto` owns the key.
-    pub(super) own_ratio: Option<&'a str>,
+    pub(super) own_ratio: Option<&'a Annotation<Ratios>>,
     /// The ratios applied last, from which hints move on; 1.00 where none was.
     pub(super) last: PerResource<Cents>,
     /// True if the mode, or a ratio annotation in `static`, asks us to set allocatable. Where the mode is not known,
@@ -40,20 +37,20 @@ impl<'a> Given<'a> {
             kubelet_raw: _,
         } = &write.new.annotations;
         let own_ratio = static_ratio
-            .as_deref()
-            .or(ratio.as_deref())
-            .filter(|text| !text.is_empty());
-        let marker_of = |uid| Marker::parse(marker.as_deref(), uid);
-        let marker = marker_of(Some(write.uid));
+            .as_ref()
+            .or(ratio.as_ref())
+            .filter(|annotation| !annotation.text().is_empty());
+        let any_marker = marker.as_ref().and_then(Annotation::value);
+        let marker = write.new.annotations.marker_of(write.uid);
         // A Node made anew from a copy of an old one carries what was true of that one.
-        let is_old_life = marker.is_none() && marker_of(None).is_some();
-        let raw = raw.as_deref().filter(|_| !is_old_life);
-        let stored = Marker::parse(write.old.annotations.marker.as_deref(), Some(write.uid));
+        let is_old_life = marker.is_none() && any_marker.is_some();
+        let raw = raw.as_ref().filter(|_| !is_old_life);
+        let stored = write.old.annotations.marker_of(write.uid);
         Self {
-            last: last(write, stored.as_ref()),
+            last: last(write, stored),
             marker,
             stored,
-            raw: RawNote::parse(raw),
+            raw: raw.map(RawNote::values).unwrap_or_default(),
             own_ratio,
             is_managed: match mode {
                 None | Some(Mode::Off) => false,
@@ -67,10 +64,7 @@ impl<'a> Given<'a> {
     /// another one, so the value of the write counts only where it is raw or no raw value is recorded.
     pub(super) fn family(&self, resource: Resource, raw: u64, write: &Write<'_>) -> Option<Format> {
         let written = *write.new.allocatable.get(resource);
-        let of_marker = self
-            .marker
-            .as_ref()
-            .and_then(|marker| marker.raw_quantity(resource));
+        let of_marker = self.marker.and_then(|marker| marker.raw_quantity(resource));
         let mut known = [written, *self.raw.get(resource), of_marker]
             .into_iter()
             .flatten();
@@ -89,17 +83,15 @@ pub(super) fn has_traces(annotations: &Annotations) -> bool {
         ratio: _,
         kubelet_raw: _,
     } = annotations;
-    [raw, marker, hint, static_ratio].into_iter().any(Option::is_some)
+    raw.is_some() || marker.is_some() || hint.is_some() || static_ratio.is_some()
 }
 
 /// What the stored Node says was applied last: its hint annotation before the floor, else what we wrote and from what.
 /// The write itself may carry what an earlier call in the same request made of it.
 fn last(write: &Write<'_>, marker: Option<&Marker>) -> PerResource<Cents> {
-    let note = write.old.annotations.hint.as_deref();
-    let note: Option<Note> = note.and_then(|text| text.parse().ok());
-    let note = note.filter(|note| note.uid == write.uid);
+    let note = write.old.annotations.note_of(write.uid);
     let written = |resource| cents_of(marker?.value(resource)?, marker?.raw(resource)?);
-    PerResource::from_fn(|resource| match &note {
+    PerResource::from_fn(|resource| match note {
         Some(note) => note.resources().get(resource).published(),
         None => written(resource).unwrap_or(Cents::ONE),
     })

@@ -31,8 +31,8 @@ pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Given
         Mode::Guard | Mode::Auto => Ratio::from_cents(basis.policy.bounds.get(resource).max.max(Cents::ONE)),
     };
     let by_mode = highest.apply(raw).unwrap_or(raw);
-    let stored = given.stored.as_ref();
-    let written = stored
+    let written = given
+        .stored
         .and_then(|marker| marker.rescaled(resource, raw))
         .unwrap_or(0);
     by_mode

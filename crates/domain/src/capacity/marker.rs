@@ -3,12 +3,13 @@
 //! The marker's top-level `"cpu":"…"` and `"memory":"…"` come first for a reader without a JSON parser: the floor
 //! policy finds them by regular expression, so nothing nested may have a quantity under these keys.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Given, Outcome, Write, amount, cents_of, quantity};
 use crate::{
+    annotation::Annotation,
     quantity::Quantity,
     ratio::Ratio,
     resource::{PerResource, Resource},
@@ -24,7 +25,7 @@ struct Origin {
 
 /// What we wrote last on a Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Marker {
+pub struct Marker {
     /// Ready heartbeat of the write in which it was renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<String>,
@@ -37,10 +38,9 @@ pub(super) struct Marker {
 }
 
 impl Marker {
-    /// Reads the annotation; unreadable, or of another Node than `uid`, counts as absent.
-    pub(super) fn parse(text: Option<&str>, uid: Option<&str>) -> Option<Self> {
-        let marker: Self = serde_json::from_str(text?).ok()?;
-        uid.is_none_or(|uid| uid == marker.uid).then_some(marker)
+    /// True if it is of the Node of that UID.
+    pub(super) fn is_of(&self, uid: &str) -> bool {
+        self.uid == uid
     }
 
     /// The marker for what was decided; `None` if nothing was.
@@ -151,6 +151,14 @@ fn capacity_of(resource: Resource, raw: u64, write: &Write<'_>, given: &Given<'_
     recorded.or_else(written)
 }
 
+impl FromStr for Marker {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_unserializable| fmt::Error)?)
@@ -158,7 +166,8 @@ impl fmt::Display for Marker {
 }
 
 /// Raw values as an annotation lists them.
-pub(super) struct RawNote {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawNote {
     /// The values.
     pub(super) values: PerResource<Option<Quantity>>,
     /// Ready heartbeat of the request they came in, if the note says.
@@ -166,28 +175,10 @@ pub(super) struct RawNote {
 }
 
 impl RawNote {
-    /// Reads Koordinator's raw annotation; what cannot be read is missing (D3, D6).
-    pub(super) fn parse(text: Option<&str>) -> PerResource<Option<Quantity>> {
-        text.and_then(Self::handed_over)
-            .map(|note| note.values)
-            .unwrap_or_default()
+    /// The values of an annotation; none where it cannot be read (D3, D6).
+    pub(super) fn values(annotation: &Annotation<Self>) -> PerResource<Option<Quantity>> {
+        annotation.value().map(|note| note.values).unwrap_or_default()
     }
-
-    /// Reads the floor policy's note.
-    pub(super) fn handed_over(text: &str) -> Option<Self> {
-        let members: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).ok()?;
-        let values = PerResource::from_fn(|resource| match members.get(resource.name())? {
-            serde_json::Value::String(text) => text.trim().parse().ok(),
-            serde_json::Value::Number(number) => number.to_string().parse().ok(),
-            serde_json::Value::Null
-            | serde_json::Value::Bool(_)
-            | serde_json::Value::Array(_)
-            | serde_json::Value::Object(_) => None,
-        });
-        let at = members.get("at").and_then(|at| at.as_str()).map(str::to_owned);
-        Some(Self { values, at })
-    }
-
     /// The raw annotation for these values: compact, sorted; `None` if there is none.
     pub(super) fn text(values: &PerResource<Option<Quantity>>) -> Option<String> {
         let members: Vec<String> = Resource::ALL
@@ -199,5 +190,24 @@ impl RawNote {
             })
             .collect();
         (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+    }
+}
+
+impl FromStr for RawNote {
+    type Err = serde_json::Error;
+
+    /// Koordinator's raw annotation, or the floor policy's note; a value that cannot be read is missing (D3, D6).
+    fn from_str(text: &str) -> Result<Self, serde_json::Error> {
+        let members: BTreeMap<String, serde_json::Value> = serde_json::from_str(text)?;
+        let values = PerResource::from_fn(|resource| match members.get(resource.name())? {
+            serde_json::Value::String(text) => text.trim().parse().ok(),
+            serde_json::Value::Number(number) => number.to_string().parse().ok(),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Array(_)
+            | serde_json::Value::Object(_) => None,
+        });
+        let at = members.get("at").and_then(|at| at.as_str()).map(str::to_owned);
+        Ok(Self { values, at })
     }
 }

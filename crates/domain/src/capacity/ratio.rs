@@ -2,11 +2,12 @@
 
 use super::{Basis, Given, Why};
 use crate::{
+    annotation::Annotation,
     estimate::HIGHEST_PROC,
     hint::{Brake, Caution, Found, Sight, Standing},
     policy::{Mode, Policy},
-    ratio::{Cents, Ratio, parse_annotation},
-    resource::{PerResource, Resource},
+    ratio::{Cents, Ratio, Ratios},
+    resource::Resource,
 };
 
 /// The ratio for one resource, and the reasons for it.
@@ -88,9 +89,10 @@ pub(super) fn annotated(resource: Resource, policy: &Policy, given: &Given<'_>) 
 
 /// The administrator's ratio: exact, at least 1, at most `max`; unusable counts as 1.
 fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen {
-    let Ok(ratios) = given
+    let Some(Ratios(ratios)) = given
         .own_ratio
-        .map_or_else(|| Ok(PerResource::default()), parse_annotation)
+        .map_or(Some(&Ratios::default()), Annotation::value)
+        .copied()
     else {
         return Chosen {
             why: vec![Why::BadAnnotation],

@@ -6,6 +6,7 @@ use super::{
     quantity,
 };
 use crate::{
+    annotation::Annotation,
     hint::{Found, Origin},
     names,
     policy::Mode,
@@ -92,7 +93,7 @@ fn ratio_annotations(
     given: &Given<'_>,
     outcomes: &PerResource<Outcome>,
 ) -> Vec<(&'static str, Option<String>)> {
-    let put_aside = write.new.annotations.static_ratio.as_deref();
+    let put_aside = write.new.annotations.static_ratio.as_ref().map(Annotation::text);
     if basis.policy.mode == Mode::Auto {
         if basis.hint.is_none() && put_aside.is_none() {
             return Vec::new();
@@ -101,7 +102,10 @@ fn ratio_annotations(
             let is_on = basis.policy.bounds.get(resource).max > Cents::ONE;
             outcome.ratio.filter(|_| is_on).map(|cents| cents.max(Cents::ONE))
         });
-        let own = put_aside.or(given.own_ratio).unwrap_or_default().to_owned();
+        let own = put_aside
+            .or(given.own_ratio.map(Annotation::text))
+            .unwrap_or_default()
+            .to_owned();
         return vec![
             (names::RATIO, ratio::annotation(&ratios)),
             (names::STATIC_RATIO, Some(own)),

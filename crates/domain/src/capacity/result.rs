@@ -29,7 +29,6 @@ pub(super) fn amplified(raw: u64, exclusive: u64, ratio: Ratio, why: &mut Vec<Wh
 /// What is in force of what we wrote last, on today's `raw`: no more than is stored, where others have lowered that, and no
 /// less than raw.
 pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
-    let marker = given.stored.as_ref();
-    let kept = marker.and_then(|marker| marker.kept(resource, raw, stored));
+    let kept = given.stored.and_then(|marker| marker.kept(resource, raw, stored));
     kept.unwrap_or(raw).max(raw)
 }

@@ -6,13 +6,14 @@ mod hold;
 mod life;
 mod unknown;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
 use crate::{
     hint::{Note, Standing, tests::hint},
-    names,
     policy::{Bounds, Mode},
 };
 
@@ -36,12 +37,12 @@ fn state(cpu: &str, memory: &str) -> State {
 }
 
 fn with_ratio(mut state: State, ratio: &str) -> State {
-    state.annotations.ratio = Some(ratio.to_owned());
+    state.annotations.ratio = Some(ratio.into());
     state
 }
 
 fn with_raw(mut state: State, raw: &str) -> State {
-    state.annotations.raw = Some(raw.to_owned());
+    state.annotations.raw = Some(raw.into());
     state
 }
 
@@ -95,19 +96,19 @@ fn stored(new: &State, decision: &Decision) -> State {
             *stored.allocatable.get_mut(resource) = Some(value.to_string().parse().unwrap());
         }
     }
+    let mut texts: BTreeMap<_, _> = new.annotations.texts().into();
     for (key, value) in &decision.annotations {
-        let slot = match *key {
-            names::RATIO => &mut stored.annotations.ratio,
-            names::RAW_ALLOCATABLE => &mut stored.annotations.raw,
-            names::MARKER => &mut stored.annotations.marker,
-            names::HINT => &mut stored.annotations.hint,
-            names::STATIC_RATIO => &mut stored.annotations.static_ratio,
-            names::KUBELET_RAW => &mut stored.annotations.kubelet_raw,
-            other => panic!("{other} is not one of ours"),
-        };
-        slot.clone_from(value);
+        let before = texts.insert(key, value.as_deref());
+        assert!(before.is_some(), "{key} is not one of ours");
     }
+    let text = |key: &'static str| texts[key].map(str::to_owned);
+    stored.annotations = Annotations::read(text, &new.annotations);
     stored
+}
+
+/// An annotation as written.
+fn text_of<T>(annotation: Option<&Annotation<T>>) -> Option<String> {
+    annotation.map(|annotation| annotation.text().to_owned())
 }
 
 fn texts(state: &State) -> (String, String, Option<String>) {
@@ -115,7 +116,7 @@ fn texts(state: &State) -> (String, String, Option<String>) {
     (
         text(&state.allocatable.cpu),
         text(&state.allocatable.memory),
-        state.annotations.raw.clone(),
+        text_of(state.annotations.raw.as_ref()),
     )
 }
 
@@ -352,7 +353,7 @@ fn g0_the_floor_policys_note_counts_only_in_its_own_request(
     let old = amplified();
     let mut new = synced(old.clone(), "6");
     new.capacity.cpu = Some("6".parse().unwrap());
-    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"{noted}","memory":"8Gi","at":"{at}"}}"#));
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"{noted}","memory":"8Gi","at":"{at}"}}"#).into());
     let hint = found(150, Standing::Fresh);
     let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
     let after = stored(&new, &decision);
@@ -528,7 +529,7 @@ fn auto_without_a_hint_records_raw_and_changes_nothing() {
     assert_eq!(decision.allocatable, PerResource::default());
     let after = stored(&node, &decision);
     assert_eq!(
-        after.annotations.raw.as_deref(),
+        text_of(after.annotations.raw.as_ref()).as_deref(),
         Some(r#"{"cpu":"4","memory":"8Gi"}"#)
     );
     assert_eq!(after.annotations.ratio, None);
@@ -544,7 +545,7 @@ fn auto_without_a_hint_takes_the_kubelets_value_also_where_the_floor_replaced_it
     ));
     let at = new.ready_heartbeat.clone().unwrap();
     new.allocatable = old.allocatable;
-    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"4","memory":"8Gi","at":"{at}"}}"#));
+    new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"4","memory":"8Gi","at":"{at}"}}"#).into());
     let replaced = texts(&stored(
         &new,
         &decided(&policy(Mode::Auto), None, Writer::Kubelet, &old, &new),
@@ -569,16 +570,16 @@ fn auto_puts_the_administrators_ratio_aside_and_back() {
         &own,
         &decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &own, &own),
     );
-    assert_eq!(auto.annotations.ratio.as_deref(), Some(r#"{"cpu":1.50}"#));
-    assert_eq!(auto.annotations.static_ratio.as_deref(), Some(r#"{"cpu":1.25}"#));
+    assert_eq!(auto.annotations.ratio, Some(r#"{"cpu":1.50}"#.into()));
+    assert_eq!(auto.annotations.static_ratio, Some(r#"{"cpu":1.25}"#.into()));
     let back = stored(
         &auto,
         &decided(&policy(STATIC), None, Writer::Other, &auto, &auto),
     );
-    assert_eq!(back.annotations.ratio.as_deref(), Some(r#"{"cpu":1.25}"#));
+    assert_eq!(back.annotations.ratio, Some(r#"{"cpu":1.25}"#.into()));
     assert_eq!(
-        (back.annotations.static_ratio.as_deref(), texts(&back).0.as_str()),
-        (None, "5")
+        (&back.annotations.static_ratio, texts(&back).0.as_str()),
+        (&None, "5")
     );
 }
 
@@ -650,7 +651,7 @@ proptest! {
         let mut node = state("1", "8Gi");
         node.allocatable.cpu = Some(Quantity::from_milli(milli));
         node.capacity.cpu = node.allocatable.cpu;
-        node.annotations.ratio = ratio;
+        node.annotations.ratio = ratio.map(Annotation::parse);
         let hint = found(cents, Standing::Fresh);
         let held = cpu_held(admitted, admitted + waiting);
         let basis = Basis { policy: &policy(mode), hint: Some(&hint), held: Some(held) };

@@ -10,7 +10,7 @@ use crate::resource::{PerResource, Resource};
 /// carry our marker is left alone.
 pub fn keep(write: &Write<'_>) -> Decision {
     let given = Given::read(write, None);
-    let Some(marker) = &given.stored else {
+    let Some(marker) = given.stored else {
         let outcomes = PerResource::from_fn(|_| Outcome::left_alone(Why::PolicyUnknown));
         return Decision {
             outcomes,

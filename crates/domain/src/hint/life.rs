@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Contradiction, Note};
-use crate::{estimate::STEP, ratio::Cents, resource::PerResource};
+use crate::{annotation::Annotation, estimate::STEP, ratio::Cents, resource::PerResource};
 
 /// Up to this age the report of a live stream is fresh.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
@@ -83,9 +83,9 @@ pub struct Asked<'a> {
     /// Resource version of the stored object, by which its states are ordered.
     pub version: u64,
     /// The stored hint annotation.
-    pub stored: Option<&'a str>,
+    pub stored: Option<&'a Annotation<Note>>,
     /// The hint annotation of the write, where that is a nudge of ours.
-    pub nudged: Option<&'a str>,
+    pub nudged: Option<&'a Annotation<Note>>,
     /// What the write says of the machine.
     pub machine: Machine,
 }
@@ -97,6 +97,23 @@ pub struct Machine {
     pub capacity: PerResource<Option<u64>>,
     /// True while the condition `MemoryPressure` is.
     pub has_memory_pressure: bool,
+}
+
+impl Asked<'_> {
+    /// What the stored annotation says, if it is of this Node.
+    pub fn note(&self) -> Option<&Note> {
+        self.of_this_node(self.stored?)
+    }
+
+    /// What the nudge says, if it is of this Node and something else than is stored.
+    pub(super) fn nudge(&self) -> Option<&Note> {
+        let nudged = self.nudged.filter(|nudged| Some(*nudged) != self.stored)?;
+        self.of_this_node(nudged)
+    }
+
+    fn of_this_node<'n>(&self, annotation: &'n Annotation<Note>) -> Option<&'n Note> {
+        annotation.value().filter(|note| note.uid == self.uid)
+    }
 }
 
 impl Found {

@@ -91,7 +91,7 @@ impl Table {
 
     /// Notes what a stored Node says, for the age of its annotation.
     pub fn see(&mut self, asked: &Asked<'_>, now: Duration) {
-        self.see_note(asked, read(asked.stored, asked.uid).as_ref(), now);
+        self.see_note(asked, asked.note(), now);
     }
 
     /// The newest hint of a node with its age.
@@ -117,20 +117,19 @@ impl Table {
     /// An annotation's age is the time since this table first met its boot id and sequence number, so a clock
     /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it.
     pub fn lookup(&mut self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
-        let stored = read(asked.stored, asked.uid);
-        self.see_note(asked, stored.as_ref(), now);
-        let found = self.own(asked, stored.as_ref(), now);
-        let text = asked.nudged.filter(|nudged| Some(*nudged) != asked.stored);
-        let Some(nudged) = read(text, asked.uid) else {
+        let stored = asked.note();
+        self.see_note(asked, stored, now);
+        let found = self.own(asked, stored, now);
+        let Some(nudged) = asked.nudge() else {
             return found;
         };
         match found {
-            Some(found) if found.origin == Origin::Stream && found.note.is_after(&nudged) == Some(true) => {
-                Some(found.raised_by(&nudged, stored.as_ref()))
+            Some(found) if found.origin == Origin::Stream && found.note.is_after(nudged) == Some(true) => {
+                Some(found.raised_by(nudged, stored))
             }
             Some(_) | None => Some(Found {
                 origin: Origin::Nudge,
-                ..Found::new(nudged, Standing::Fresh)
+                ..Found::new(nudged.clone(), Standing::Fresh)
             }),
         }
     }
@@ -231,11 +230,6 @@ impl Found {
         }
         self
     }
-}
-
-/// The annotation's text as the note that it is, if it is of that Node.
-fn read(text: Option<&str>, uid: &str) -> Option<Note> {
-    text?.parse().ok().filter(|note: &Note| note.uid == uid)
 }
 
 /// What counts where there is nothing but the annotation: it holds what was applied.

@@ -1,8 +1,9 @@
 //! The Node as it is stored and pods as they are bound, in the form in which informers are told of them.
 
+use std::collections::BTreeMap;
+
 use headroom_domain::{
-    capacity::{Decision, State, amount},
-    names,
+    capacity::{Annotations, Decision, State, amount},
     quantity::{Format, Quantity},
     resource::{PerResource, Resource},
 };
@@ -49,18 +50,8 @@ impl Stored {
                 })
                 .collect()
         };
-        let annotations = &self.state.annotations;
-        let annotations = [
-            (names::RATIO, &annotations.ratio),
-            (names::RAW_ALLOCATABLE, &annotations.raw),
-            (names::MARKER, &annotations.marker),
-            (names::HINT, &annotations.hint),
-            (names::STATIC_RATIO, &annotations.static_ratio),
-            (names::KUBELET_RAW, &annotations.kubelet_raw),
-        ];
-        let annotations = annotations
-            .into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        let annotations = self.state.annotations.texts().into_iter();
+        let annotations = annotations.filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
         let condition = |kind: &str, status: bool| node::object::Condition {
             r#type: kind.to_owned(),
             status: if status { "True" } else { "False" }.to_owned(),
@@ -162,17 +153,14 @@ pub(super) fn store(new: &mut State, decision: &Decision) {
             *new.allocatable.get_mut(resource) = Some(*quantity);
         }
     }
-    let annotations = &mut new.annotations;
+    let mut texts: BTreeMap<_, _> = new.annotations.texts().into();
     for (key, value) in &decision.annotations {
-        let place = match *key {
-            names::RATIO => &mut annotations.ratio,
-            names::RAW_ALLOCATABLE => &mut annotations.raw,
-            names::MARKER => &mut annotations.marker,
-            names::HINT => &mut annotations.hint,
-            names::STATIC_RATIO => &mut annotations.static_ratio,
-            names::KUBELET_RAW => &mut annotations.kubelet_raw,
-            other => panic!("an annotation {other} that the model does not have"),
-        };
-        place.clone_from(value);
+        let before = texts.insert(key, value.as_deref());
+        assert!(
+            before.is_some(),
+            "an annotation {key} that the model does not have"
+        );
     }
+    let text = |key: &'static str| texts[key].map(str::to_owned);
+    new.annotations = Annotations::read(text, &new.annotations);
 }

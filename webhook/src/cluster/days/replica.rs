@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headroom_domain::{
+    annotation::Annotation,
     capacity::{self, Basis, Decision, Held, State, Write, Writer},
     estimate::Profile,
     hint::{Asked, NodeHint, Verdict},
@@ -181,12 +182,13 @@ fn endpoint_hint(
     stored: &Stored,
     nudged: Option<&str>,
 ) -> Option<headroom_domain::hint::Found> {
+    let nudged = nudged.map(Annotation::from);
     cluster.hint(&Asked {
         node: NAME,
         uid: UID,
         version: stored.version,
-        stored: stored.state.annotations.hint.as_deref(),
-        nudged,
+        stored: stored.state.annotations.hint.as_ref(),
+        nudged: nudged.as_ref(),
         machine: node::machine(&stored.state, stored.has_memory_pressure),
     })
 }

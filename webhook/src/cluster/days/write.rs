@@ -51,7 +51,7 @@ impl World {
             let new = self.stored.state.clone();
             if let Some(note) = nudge {
                 let mut new = new.clone();
-                new.annotations.hint = Some(note.clone());
+                new.annotations.hint = Some(note.as_str().into());
                 self.write(Writer::Other, new, Some(&note))?;
             }
             if is_swept {

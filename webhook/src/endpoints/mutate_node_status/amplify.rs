@@ -1,7 +1,7 @@
 //! Sets allocatable as [`capacity::decide`] says.
 
 use headroom_domain::{
-    capacity::{self, Basis, Decision, Outcome, Why, Write, Writer},
+    capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
     hint::Asked,
     names,
     resource::Resource,
@@ -31,7 +31,8 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let name = ctx.request.name.as_str();
     let (version, is_told) = (node::version(old), node::tells_allocated(old));
-    let (old, new, uid) = (node::state(old), node::state(draft), node::uid(draft));
+    let old = node::state(old, &Annotations::default());
+    let (new, uid) = (node::state(draft, &old.annotations), node::uid(draft));
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
         Some(_) | None => Writer::Other,
@@ -45,12 +46,12 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some((policy, mode_error)) = node::policy(ctx, draft) else {
         return Ok(apply(&capacity::keep(&write), draft)?);
     };
-    let nudged = new.annotations.hint.as_deref();
+    let nudged = new.annotations.hint.as_ref();
     let hint = ctx.nodes.hint(&Asked {
         node: name,
         uid: &uid,
         version,
-        stored: old.annotations.hint.as_deref(),
+        stored: old.annotations.hint.as_ref(),
         nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
         machine: node::machine(draft, &new),
     });

@@ -5,7 +5,7 @@
 //! then sees no change and writes nothing, and nobody who watches nodes is told. Everything else passes at once, and
 //! heartbeats pass when the stored one has reached the interval. It is told from the kubelet's own clock alone.
 
-use headroom_domain::{hint::Note, names, resource::Resource};
+use headroom_domain::{annotation, hint::Note, names, resource::Resource};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -160,7 +160,7 @@ fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepEr
 /// True if two markers differ in nothing but the heartbeat they were renewed at.
 fn is_same_marker(was: &str, is: &str) -> bool {
     let timeless = |text: &str| {
-        if text.len() > node::LONGEST_PARSED {
+        if text.len() > annotation::LONGEST {
             return None;
         }
         let mut marker: Map<String, Value> = serde_json::from_str(text).ok()?;

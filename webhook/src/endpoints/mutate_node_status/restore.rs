@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use headroom_domain::{capacity, names};
+use headroom_domain::{
+    capacity::{self, Annotations},
+    names,
+};
 
 use crate::{
-    draft::Draft,
+    draft::{Draft, Tree},
     endpoint::{Ctx, Step, Stop},
     endpoints::node,
     error::StepError,
@@ -26,6 +29,11 @@ const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
 /// Annotations that others than kubelets may write here: they say no more than the ratio, which is theirs to say.
 const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
 
+fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
+    let old = node::state(old, &Annotations::default());
+    capacity::is_reinvoked(&old, &node::state(draft, &old.annotations))
+}
+
 fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let user = ctx.request.user.name.as_str();
     let is_update = ctx.request.operation == Operation::Update;
@@ -43,7 +51,7 @@ fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let is_reinvoked = keys
         .iter()
         .any(|key| !draft.is_as_stored(&node::annotation_path(key)))
-        && capacity::is_reinvoked(&node::state(old), &node::state(draft));
+        && is_reinvoked(old, draft);
     for key in keys {
         if !(is_reinvoked && KEPT_ON_REINVOCATION.contains(&key.as_str())) {
             draft

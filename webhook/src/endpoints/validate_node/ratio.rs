@@ -1,6 +1,8 @@
 //! The ratio annotation: readable, within bounds, and a word of caution, or a no, where measurement says less.
 
 use headroom_domain::{
+    annotation::Annotation,
+    capacity::Annotations,
     hint::{Asked, Found, Standing},
     names,
     ratio::{Ratio, parse_annotation},
@@ -69,14 +71,15 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 /// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
 /// nothing against anything.
 fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
-    let annotation = draft.old().and_then(|old| node::annotation(old, names::HINT));
+    let stored = draft.old().and_then(|old| node::annotation(old, names::HINT));
+    let stored = stored.map(Annotation::parse);
     let hint = ctx.nodes.hint(&Asked {
         node: &ctx.request.name,
         uid: &node::uid(draft),
         version: draft.old().map(node::version).unwrap_or_default(),
-        stored: annotation.as_deref(),
+        stored: stored.as_ref(),
         nudged: None,
-        machine: node::machine(draft, &node::state(draft)),
+        machine: node::machine(draft, &node::state(draft, &Annotations::default())),
     });
     let Some(Found {
         note,

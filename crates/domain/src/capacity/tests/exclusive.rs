@@ -42,7 +42,7 @@ fn a_replica_without_the_agent_knows_of_them_in_every_mode() {
     for mode in [Mode::Auto, Mode::Guard, STATIC] {
         let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
         let (_, node) = cpu(&policy(mode), &holding(150, 2000), &node);
-        let note = node.annotations.hint.as_deref().unwrap().parse().unwrap();
+        let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
         let held = Found::new(note, Standing::Hold);
         assert_eq!(cpu(&policy(mode), &held, &node).1, node, "{mode}");
     }

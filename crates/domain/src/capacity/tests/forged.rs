@@ -34,8 +34,13 @@ fn no_saved_raw_value_above_capacity_is_used() {
     assert_eq!((texts(&after).0.as_str(), texts(&after).1.as_str()), ("8", "8Gi"));
     let mut node = amplified();
     node.annotations.raw = None;
-    let marker = node.annotations.marker.unwrap();
-    node.annotations.marker = Some(marker.replace(r#""raw":"4""#, r#""raw":"1000""#));
+    let marker = node
+        .annotations
+        .marker
+        .unwrap()
+        .text()
+        .replace(r#""raw":"4""#, r#""raw":"1000""#);
+    node.annotations.marker = Some(marker.into());
     let after = again(&node, Some(&found(150, Standing::Fresh)));
     assert!(
         after.amount(Resource::Cpu) <= Some(6000),
@@ -49,10 +54,10 @@ fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
     let mut forged = found(200, Standing::Hold);
     forged.origin = Origin::Annotation;
     let mut node = amplified();
-    node.annotations.hint = Some(forged.note.to_string());
+    node.annotations.hint = Some(forged.note.to_string().into());
     assert_eq!(texts(&again(&node, Some(&forged))).0, "6");
     let mut node = state("4", "8Gi");
-    node.annotations.hint = Some(forged.note.to_string());
+    node.annotations.hint = Some(forged.note.to_string().into());
     assert_eq!(texts(&again(&node, Some(&forged))).0, "4");
 }
 
@@ -61,7 +66,7 @@ fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
     let mut node = state("4", "8Gi");
     node.annotations.marker = Some(
         r#"{"cpu":"1000","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"8Gi","uid":"u1"}"#
-            .to_owned(),
+            .into(),
     );
     let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
     for (admitted, expected) in [(0, 4000), (4100, 4120), (1_000_000, 40_000)] {
@@ -92,7 +97,7 @@ fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
     let read = |marker: &str| {
         let mut node = amplified();
         node.annotations.raw = None;
-        node.annotations.marker = Some(marker.to_owned());
+        node.annotations.marker = Some(marker.into());
         let decision = decided(
             &policy(Mode::Auto),
             Some(&found(150, Standing::Fresh)),
@@ -103,6 +108,7 @@ fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
         decision.outcomes.cpu.raw
     };
     let marker = amplified().annotations.marker.unwrap();
+    let marker = marker.text();
     assert_eq!(
         read(&marker.replacen('{', r#"{"added":{"later":1},"#, 1)),
         Some(4000)

@@ -115,7 +115,7 @@ fn the_mode_says_what_pods_can_hold_at_most(
     #[case] expected: u64,
 ) {
     let mut node = state("4", "8Gi");
-    node.annotations.ratio = ratio.map(str::to_owned);
+    node.annotations.ratio = ratio.map(Annotation::from);
     let (policy, hint) = (policy(mode), found(100, Standing::Fresh));
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(100_000, 100_000)));
     assert_eq!(cpu(&decide(&node, &node)).0, Some(expected));

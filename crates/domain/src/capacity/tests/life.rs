@@ -19,7 +19,7 @@ fn auto(hint: &Found, old: &State) -> (State, Vec<Why>) {
 
 /// The CPU ratio in the hint annotation.
 fn applied(state: &State) -> u32 {
-    let note: Note = state.annotations.hint.as_deref().unwrap().parse().unwrap();
+    let note = state.annotations.hint.as_ref().unwrap().value().unwrap();
     note.cpu.published
 }
 
@@ -145,7 +145,7 @@ fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
     let mut node = state("4", "8Gi");
     for cents in [128, 130, 104, 190] {
         node = auto(&due(cents), &node).0;
-        let note = node.annotations.hint.as_deref().unwrap().parse().unwrap();
+        let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
         let held = Found {
             origin: Origin::Annotation,
             ..Found::new(note, Standing::Hold)

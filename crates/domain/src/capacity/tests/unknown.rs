@@ -69,7 +69,7 @@ fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[cas
     r#"{"cpu":"4","memory":"8Gi"}"#
 ))]
 #[case::of_another_node(State {
-    annotations: Annotations { marker: amplified("4").annotations.marker.map(|text| text.replace("u1", "u0")), ..Annotations::default() },
+    annotations: Annotations { marker: amplified("4").annotations.marker.map(|marker| marker.text().replace("u1", "u0").into()), ..Annotations::default() },
     ..state("4", "8Gi")
 })]
 fn a_node_without_our_marker_is_left_alone(#[case] old: State) {

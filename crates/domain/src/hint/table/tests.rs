@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::hint::tests::hint;
+use crate::{annotation::Annotation, hint::tests::hint};
 
 const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -25,11 +25,12 @@ fn reported(seq: u64, cents: u32) -> NodeHint {
 
 /// What counts for `n1` at that version with that annotation.
 fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<Found> {
+    let stored = stored.map(Annotation::from);
     let asked = Asked {
         node: "n1",
         uid: "u1",
         version,
-        stored,
+        stored: stored.as_ref(),
         ..Asked::default()
     };
     table.lookup(&asked, at(seconds))
@@ -91,12 +92,13 @@ fn what_is_of_another_node_object_counts_as_absent() {
     let mut table = Table::default();
     table.insert(hint("n1", 1), at(0));
     let stored = note("b1", 7, 128);
-    let mut of = |uid, stored| {
+    let mut of = |uid, stored: Option<&str>| {
+        let stored = stored.map(Annotation::from);
         let asked = Asked {
             node: "n1",
             uid,
             version: 1,
-            stored,
+            stored: stored.as_ref(),
             ..Asked::default()
         };
         table.lookup(&asked, at(1)).is_some()
@@ -214,7 +216,7 @@ fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
             node: "n1",
             uid: "u1",
             version: 1,
-            stored: Some(&stored),
+            stored: Some(&stored.as_str().into()),
             ..Asked::default()
         },
         at(7),
@@ -248,8 +250,8 @@ fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Found 
         node: "n1",
         uid: "u1",
         version: 1,
-        stored: Some(stored),
-        nudged: Some(nudged),
+        stored: Some(&stored.into()),
+        nudged: Some(&nudged.into()),
         ..Asked::default()
     };
     table.lookup(&asked, at(seconds)).unwrap()

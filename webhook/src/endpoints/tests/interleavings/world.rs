@@ -124,7 +124,7 @@ pub(super) fn state(node: &Value) -> State {
     let quantities = |list: &str| {
         PerResource::from_fn(|resource| node["status"][list][resource.name()].as_str()?.parse().ok())
     };
-    let annotation = |key: &str| Some(node["metadata"]["annotations"].get(key)?.as_str()?.to_owned());
+    let annotation = |key: &str| Some(node["metadata"]["annotations"].get(key)?.as_str()?.into());
     State {
         allocatable: quantities("allocatable"),
         capacity: quantities("capacity"),

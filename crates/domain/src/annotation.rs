@@ -1,0 +1,108 @@
+//! An annotation: its text, and what that says, parsed once.
+
+use std::{str::FromStr, sync::Arc};
+
+/// The longest text that is kept and parsed, in bytes; what we write is far shorter. What is parsed can take many times the
+/// memory of its text.
+pub const LONGEST: usize = 8 << 10;
+
+/// An annotation's text with what it says. Clones share both.
+#[derive(Debug)]
+pub struct Annotation<T>(Arc<Content<T>>);
+
+#[derive(Debug)]
+struct Content<T> {
+    text: String,
+    value: Option<T>,
+}
+
+impl<T: FromStr> Annotation<T> {
+    /// Parses a text. One longer than [`LONGEST`] is cut, so nothing is left that can be read, or the same with less space
+    /// behind it.
+    pub fn parse(mut text: String) -> Self {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.shrink_to_fit();
+        let value = text.parse().ok();
+        Self(Arc::new(Content { text, value }))
+    }
+
+    /// The same, but for the parsing where `known` has that text.
+    pub fn parse_unless(text: String, known: Option<&Self>) -> Self {
+        match known.filter(|known| known.text() == text) {
+            Some(known) => known.clone(),
+            None => Self::parse(text),
+        }
+    }
+}
+
+impl<T> Annotation<T> {
+    /// The text, as written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// What it says; `None` where it cannot be read.
+    pub fn value(&self) -> Option<&T> {
+        self.0.value.as_ref()
+    }
+
+    /// True if the two were parsed together: one is a clone of the other.
+    pub fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T: FromStr> From<String> for Annotation<T> {
+    fn from(text: String) -> Self {
+        Self::parse(text)
+    }
+}
+
+impl<T: FromStr> From<&str> for Annotation<T> {
+    fn from(text: &str) -> Self {
+        Self::parse(text.to_owned())
+    }
+}
+
+impl<T> Clone for Annotation<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> PartialEq for Annotation<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl<T> Eq for Annotation<T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_text_is_not_parsed_again() {
+        let known = Annotation::<u32>::from("7");
+        let same = Annotation::parse_unless("7".to_owned(), Some(&known));
+        assert!(same.is_shared_with(&known) && same == known);
+        let other = Annotation::parse_unless("8".to_owned(), Some(&known));
+        assert!(!other.is_shared_with(&known));
+        assert_eq!((other.text(), other.value()), ("8", Some(&8)));
+        let twin = Annotation::from("7");
+        assert!(!twin.is_shared_with(&known) && twin == known);
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_kept_as_written() {
+        let odd = Annotation::<u32>::from("seven");
+        assert_eq!((odd.text(), odd.value()), ("seven", None));
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_characters() {
+        let long = Annotation::<String>::parse(format!("{}é and more", "x".repeat(LONGEST - 1)));
+        assert_eq!(long.text(), "x".repeat(LONGEST - 1));
+    }
+}
