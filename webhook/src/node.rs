@@ -13,7 +13,7 @@ pub mod writers;
 use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
-    capacity::{State, amount},
+    capacity::{State, amount, written_ratios},
     hint::{Asked, Machine, Note},
     policy::Mode,
 };
@@ -93,6 +93,7 @@ impl Node {
             uid: &self.uid,
             version: self.version,
             stored: self.state.annotations.hint.as_ref(),
+            written: written_ratios(&self.state.annotations, &self.uid),
             nudged: None,
             machine: machine(&self.state, self.has_memory_pressure),
         }

@@ -177,6 +177,18 @@ pub fn written_last(annotations: &Annotations, uid: &str) -> PerResource<Option<
     PerResource::from_fn(|resource| marker?.value(resource))
 }
 
+/// The ratios of what we wrote last on the Node of that UID, in cents, where no hint of it can be read; `None` unless it
+/// amplified something.
+pub fn written_ratios(annotations: &Annotations, uid: &str) -> Option<PerResource<Cents>> {
+    if annotations.note_of(uid).is_some() {
+        return None;
+    }
+    let marker = annotations.marker_of(uid)?;
+    let ratios = PerResource::from_fn(|resource| marker.ratio(resource).unwrap_or(Cents::ONE));
+    let is_amplified = |resource| *ratios.get(resource) > Cents::ONE;
+    Resource::ALL.into_iter().any(is_amplified).then_some(ratios)
+}
+
 /// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
 /// marker is not the stored one and names this request's Ready heartbeat.
 pub fn is_reinvoked(old: &State, new: &State) -> bool {
@@ -261,9 +273,16 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         Some(ratio) => result::amplified(raw, exclusive, ratio, &mut why),
     };
     let stored = write.old.amount(resource);
-    if basis.hint.is_some_and(|found| found.origin == Origin::Annotation) && hinted.is_some() {
-        // Whoever may patch nodes may write the annotation: alone it keeps what is in force, and raises nothing.
-        let most = result::in_force(resource, raw, stored, given);
+    if let Some(found) = basis
+        .hint
+        .filter(|found| found.origin.is_node() && hinted.is_some())
+    {
+        // Whoever may patch nodes may write what only the Node says: it keeps what is in force, and raises nothing.
+        let mut most = result::in_force(resource, raw, stored, given);
+        if found.origin == Origin::Marker {
+            // The marker's ratio has in it what pods held: on a larger machine it is worth no more.
+            most = most.min(stored.unwrap_or(raw).max(raw));
+        }
         if wanted > most {
             wanted = most;
             ratio = cents_of(wanted, raw).map(Ratio::from_cents);

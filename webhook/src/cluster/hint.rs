@@ -30,7 +30,7 @@ pub(super) fn of_now(
     }
     match (found.origin, hint) {
         // Whoever wrote it has done this.
-        (Origin::Nudge, _) | (Origin::Stream, None) => {}
+        (Origin::Nudge | Origin::Marker, _) | (Origin::Stream, None) => {}
         (Origin::Annotation, _) => {
             if cluster.pods.has_synced() {
                 found.note.excl = found.note.excl.min(cluster.pods.look(node, guaranteed));

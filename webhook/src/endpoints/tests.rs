@@ -8,6 +8,7 @@ mod interleavings;
 mod node_labels;
 mod node_status;
 mod pathological;
+mod stores;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -257,10 +258,14 @@ impl Case {
 
 fn router(world: World) -> Router {
     let denies_above_hint = world.denies_above_hint;
+    router_over(Arc::new(world), denies_above_hint)
+}
+
+fn router_over(nodes: Arc<dyn Nodes>, denies_above_hint: bool) -> Router {
     Router::new(Options {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(gates(), "").unwrap(),
-        nodes: Arc::new(world),
+        nodes,
         limits: Limits::default(),
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint,

@@ -1,6 +1,6 @@
 //! What a write's annotations say, read once for all rules.
 
-use super::{Annotations, Marker, RawNote, Write, amount, cents_of};
+use super::{Annotations, Marker, RawNote, Write, amount};
 use crate::{
     annotation::Annotation,
     policy::Mode,
@@ -90,7 +90,7 @@ pub(super) fn has_traces(annotations: &Annotations) -> bool {
 /// The write itself may carry what an earlier call in the same request made of it.
 fn last(write: &Write<'_>, marker: Option<&Marker>) -> PerResource<Cents> {
     let note = write.old.annotations.note_of(write.uid);
-    let written = |resource| cents_of(marker?.value(resource)?, marker?.raw(resource)?);
+    let written = |resource| marker?.ratio(resource);
     PerResource::from_fn(|resource| match note {
         Some(note) => note.resources().get(resource).published(),
         None => written(resource).unwrap_or(Cents::ONE),

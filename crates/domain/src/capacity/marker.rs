@@ -11,7 +11,7 @@ use super::{Given, Outcome, Write, amount, cents_of, quantity};
 use crate::{
     annotation::Annotation,
     quantity::Quantity,
-    ratio::Ratio,
+    ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
 };
 
@@ -88,6 +88,11 @@ impl Marker {
     /// The raw value it came from, in its own family.
     pub(super) fn raw_quantity(&self, resource: Resource) -> Option<Quantity> {
         self.from.get(resource.name())?.raw.parse().ok()
+    }
+
+    /// What we wrote by the raw value it came from, in cents.
+    pub(super) fn ratio(&self, resource: Resource) -> Option<Cents> {
+        cents_of(self.value(resource)?, self.raw(resource)?)
     }
 
     /// What we wrote, on another raw value.

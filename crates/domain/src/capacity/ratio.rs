@@ -4,7 +4,7 @@ use super::{Basis, Given, Why};
 use crate::{
     annotation::Annotation,
     estimate::HIGHEST_PROC,
-    hint::{Brake, Caution, Found, Sight, Standing},
+    hint::{Brake, Caution, Found, Origin, Sight, Standing},
     policy::{Mode, Policy},
     ratio::{Cents, Ratio, Ratios},
     resource::Resource,
@@ -118,7 +118,11 @@ fn from_hint(resource: Resource, found: &Found, policy: &Policy, given: &Given<'
     let last = policy.bounds.get(resource).clamp(*given.last.get(resource));
     let (mut cents, mut why) = match found.standing {
         Standing::Fresh => raised(part.published(), last, *found.step.get(resource)),
-        Standing::Hold => (part.published().min(last), vec![Why::HintHeld]),
+        Standing::Hold => {
+            let is_marker = found.origin == Origin::Marker;
+            let why = if is_marker { Why::MarkerHeld } else { Why::HintHeld };
+            (part.published().min(last), vec![why])
+        }
         Standing::Stop => (last.min(Cents::ONE), vec![Why::HintStopped]),
     };
     if let Some(caution) = found.caution {

@@ -52,7 +52,7 @@ pub(super) fn records(
 
 /// The hint annotation: written where a hint is applied, with the ratios that it came to, removed where none is, kept
 /// while none has come yet, and where the annotation itself is all that says so and less is in force: an agent that comes
-/// back goes on from there. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
+/// back goes on from there. One that cannot be read may be a later version's and stays, too. In `static` it is there where pods hold CPUs for themselves, or replicas without the agent
 /// would not know of them.
 fn hint_annotation(
     basis: &Basis<'_>,
@@ -71,7 +71,10 @@ fn hint_annotation(
             Some((names::HINT, needed.map(written)))
         }
         Mode::Guard | Mode::Auto => {
-            let found = basis.hint.filter(|found| !is_held_back(found, outcomes))?;
+            let found = basis.hint.filter(|found| found.origin != Origin::Marker)?;
+            if is_held_back(found, outcomes) {
+                return None;
+            }
             Some((names::HINT, Some(written(found))))
         }
     }

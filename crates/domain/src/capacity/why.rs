@@ -22,6 +22,8 @@ pub enum Why {
     Hint,
     /// The hint is old: it may lower, not raise.
     HintHeld,
+    /// No hint can be read: what was written last may be lowered, not raised.
+    MarkerHeld,
     /// The hint is too old: at most 1.00.
     HintStopped,
     /// No hint yet.
@@ -74,7 +76,7 @@ pub enum Why {
 
 impl Why {
     /// All reasons.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Absent,
         Self::Unmanaged,
         Self::Restored,
@@ -82,6 +84,7 @@ impl Why {
         Self::BadAnnotation,
         Self::Hint,
         Self::HintHeld,
+        Self::MarkerHeld,
         Self::HintStopped,
         Self::NoHint,
         Self::Slewed,
@@ -135,6 +138,7 @@ impl Why {
             Self::BadAnnotation => "bad-annotation",
             Self::Hint => "hint",
             Self::HintHeld => "hint-held",
+            Self::MarkerHeld => "marker-held",
             Self::HintStopped => "hint-stopped",
             Self::NoHint => "no-hint",
             Self::Slewed => "slewed",
@@ -177,6 +181,7 @@ impl Why {
             Self::BadAnnotation => "the ratio annotation cannot be used: it counts as 1.00",
             Self::Hint => "a fresh hint is applied",
             Self::HintHeld => "the hint is old, or only the annotation has it: it may lower, not raise",
+            Self::MarkerHeld => "no hint can be read: what was written last may be lowered, not raised",
             Self::HintStopped => "the hint is too old: at most 1.00",
             Self::NoHint => "no agent has reported yet",
             Self::NoFloor => "the API server keeps no floor and nobody accepted that: hints do not raise",
@@ -225,6 +230,7 @@ impl Why {
             | Self::BadAnnotation
             | Self::Hint
             | Self::HintHeld
+            | Self::MarkerHeld
             | Self::HintStopped
             | Self::NoHint
             | Self::NoFloor

@@ -39,6 +39,19 @@ pub enum Origin {
     Annotation,
     /// From the write itself: another replica's nudge.
     Nudge,
+    /// From the Node's marker, for the annotation is missing or not readable: what was written last.
+    Marker,
+}
+
+impl Origin {
+    /// True for what only the Node says. Whoever may patch nodes may write that: it keeps what is in force, and raises
+    /// nothing.
+    pub const fn is_node(self) -> bool {
+        match self {
+            Self::Annotation | Self::Marker => true,
+            Self::Stream | Self::Nudge => false,
+        }
+    }
 }
 
 /// Why a hint that is fresh may not raise, or not even stay.
@@ -84,6 +97,9 @@ pub struct Asked<'a> {
     pub version: u64,
     /// The stored hint annotation.
     pub stored: Option<&'a Annotation<Note>>,
+    /// The ratios that the stored marker tells, where one is above 1.00; `None` where they are not to count. They stand in
+    /// for a stored hint that is missing or not readable.
+    pub written: Option<PerResource<Cents>>,
     /// The hint annotation of the write, where that is a nudge of ours.
     pub nudged: Option<&'a Annotation<Note>>,
     /// What the write says of the machine.

@@ -4,8 +4,12 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brake, Contradiction, NodeHint};
-use crate::{estimate::Reason, ratio::Cents, resource::PerResource};
+use super::{Brake, Contradiction, NodeHint, Sight};
+use crate::{
+    estimate::{Profile, Reason},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
 
 /// The layout version that is written and read.
 const VERSION: u32 = 1;
@@ -109,6 +113,28 @@ impl Note {
             uid: node_uid.clone(),
             v: VERSION,
             why,
+        }
+    }
+
+    /// What stands in for a hint that cannot be read: ratios, and nothing against them.
+    pub(super) fn of_written(uid: &str, ratios: &PerResource<Cents>) -> Self {
+        let part = |resource| NoteResource {
+            brake: Brake::Off.level(),
+            p: 0,
+            published: ratios.get(resource).0,
+        };
+        Self {
+            boot: String::new(),
+            cpu: part(Resource::Cpu),
+            excl: 0,
+            memory: part(Resource::Memory),
+            mode: Sight::Full.name().to_owned(),
+            quarantine: None,
+            seq: 0,
+            timing: Profile::Production.name().to_owned(),
+            uid: uid.to_owned(),
+            v: VERSION,
+            why: Vec::new(),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Replicas must say the same of a node, whether its agent talks to them or not. So whatever is applied goes into the
 //! annotation, and every replica takes it from there: one without the agent holds it, one with the agent moves it, and
-//! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came.
+//! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came. Where the
+//! annotation is missing or of a layout that is not known here, the marker stands in for it and ages as it would.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -51,11 +52,19 @@ struct Seen {
     applied: PerResource<(u32, Duration)>,
 }
 
+/// A Node without a hint that can be read, and since when.
+#[derive(Debug)]
+struct Unread {
+    uid: String,
+    since: Duration,
+}
+
 /// The newest hint of each node. `now` is monotonic time since any fixed origin.
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<String, Entry>,
     seen: HashMap<String, Seen>,
+    unread: HashMap<String, Unread>,
 }
 
 impl Table {
@@ -138,6 +147,7 @@ impl Table {
     pub fn remove(&mut self, node: &str) {
         self.entries.remove(node);
         self.seen.remove(node);
+        self.unread.remove(node);
     }
 
     /// Number of nodes with a hint.
@@ -157,8 +167,10 @@ impl Table {
         }
         let Some(note) = note else {
             self.seen.remove(asked.node);
+            self.see_unread(asked, now);
             return;
         };
+        self.unread.remove(asked.node);
         let before = before.filter(|before| before.uid == note.uid);
         let is_same_report =
             |before: &&Seen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
@@ -180,13 +192,37 @@ impl Table {
         self.seen.insert(asked.node.to_owned(), seen);
     }
 
+    /// Notes since when a Node has had a marker and no hint that can be read.
+    fn see_unread(&mut self, asked: &Asked<'_>, now: Duration) {
+        let before = self.unread.get(asked.node);
+        if before.is_none_or(|before| before.uid != asked.uid) {
+            let unread = Unread {
+                uid: asked.uid.to_owned(),
+                since: now,
+            };
+            self.unread.insert(asked.node.to_owned(), unread);
+        }
+    }
+
+    /// What counts where there is neither report nor annotation: the ratios that the marker tells, for as long as an
+    /// annotation would hold.
+    fn written(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+        let note = Note::of_written(asked.uid, &asked.written?);
+        let unread = self.unread.get(asked.node);
+        let since = unread.map_or(now, |unread| unread.since);
+        Some(held(asked.node, &note, Origin::Marker, now.saturating_sub(since)))
+    }
+
     /// What counts by what this table holds and the Node says.
     fn own(&self, asked: &Asked<'_>, stored: Option<&Note>, now: Duration) -> Option<Found> {
         let entry = self.entries.get(asked.node);
         let entry = entry.filter(|entry| entry.hint.node_uid == asked.uid);
         let seen = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
         let Some(entry) = entry else {
-            return Some(noted(asked.node, stored?, seen, now));
+            return match stored {
+                Some(stored) => Some(noted(asked.node, stored, seen, now)),
+                None => self.written(asked, now),
+            };
         };
         let note = Note::of(&entry.hint);
         let age = now.saturating_sub(entry.received);
@@ -237,9 +273,14 @@ fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> Found {
     let age = seen
         .map(|seen| now.saturating_sub(seen.since))
         .unwrap_or_default();
+    held(node, note, Origin::Annotation, age)
+}
+
+/// What only the Node says, at that age.
+fn held(node: &str, note: &Note, origin: Origin, age: Duration) -> Found {
     let (standing, left) = life::noted(node, age);
     Found {
-        origin: Origin::Annotation,
+        origin,
         changes_in: left,
         ..Found::new(note.clone(), standing)
     }

@@ -188,6 +188,7 @@ fn endpoint_hint(
         uid: UID,
         version: stored.version,
         stored: stored.state.annotations.hint.as_ref(),
+        written: capacity::written_ratios(&stored.state.annotations, UID),
         nudged: nudged.as_ref(),
         machine: node::machine(&stored.state, stored.has_memory_pressure),
     })

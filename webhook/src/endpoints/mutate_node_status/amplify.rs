@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
-    hint::Asked,
+    hint::{Asked, Origin},
     names,
     resource::Resource,
 };
@@ -52,6 +52,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         uid: &uid,
         version,
         stored: old.annotations.hint.as_ref(),
+        written: capacity::written_ratios(&old.annotations, &uid),
         nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
         machine: node::machine(draft, &new),
     });
@@ -67,8 +68,10 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     warn_of_ratio(&decision, draft);
     apply(&decision, draft)?;
-    // Where no hint was or is applied, there is nothing to read conditions for.
-    if hint.is_some() || old.annotations.hint.is_some() {
+    // Where no hint was or is applied, there is nothing to read conditions for; where one cannot be read, whoever wrote it
+    // has said what it means.
+    let is_unread = hint.as_ref().is_some_and(|found| found.origin == Origin::Marker);
+    if !is_unread && (hint.is_some() || old.annotations.hint.is_some()) {
         let grounds = Grounds {
             decision: &decision,
             mode: policy.mode,

@@ -78,6 +78,8 @@ fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Rati
         uid: &node::uid(draft),
         version: draft.old().map(node::version).unwrap_or_default(),
         stored: stored.as_ref(),
+        // What was written once is no measurement.
+        written: None,
         nudged: None,
         machine: node::machine(draft, &node::state(draft, &Annotations::default())),
     });

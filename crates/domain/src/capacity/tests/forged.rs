@@ -116,3 +116,29 @@ fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
     // The stored 6 exceeds capacity, which is 4: nothing says what raw is.
     assert_eq!(read("{}"), None);
 }
+
+#[test]
+fn a_forged_marker_alone_raises_nothing() {
+    let mut node = state("4", "8Gi");
+    node.annotations.marker =
+        Some(r#"{"cpu":"8","from":{"cpu":{"capacity":"4","raw":"4"}},"memory":"8Gi","uid":"u1"}"#.into());
+    let mut hint = found(200, Standing::Hold);
+    hint.origin = Origin::Marker;
+    assert_eq!(written_ratios(&node.annotations, "u1").unwrap().cpu, Cents(200));
+    assert_eq!(texts(&again(&node, Some(&hint))).0, "4");
+}
+
+#[test]
+fn what_pods_held_is_no_ratio_on_a_larger_machine() {
+    let mut old = amplified();
+    old.annotations.hint = None;
+    let mut hint = found(150, Standing::Hold);
+    hint.origin = Origin::Marker;
+    let grown = |raw: &str| {
+        let mut new = synced(old.clone(), raw);
+        new.capacity.cpu = Some("16".parse().unwrap());
+        let decision = decided(&policy(Mode::Auto), Some(&hint), Writer::Kubelet, &old, &new);
+        texts(&stored(&new, &decision)).0
+    };
+    assert_eq!([grown("5"), grown("8")], ["6", "8"]);
+}

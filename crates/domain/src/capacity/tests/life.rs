@@ -186,3 +186,43 @@ fn a_node_made_from_a_copy_of_another_does_not_inherit_its_raw_values() {
         assert_eq!(decision.outcomes.cpu.hinted, Some(Cents(105)), "{writer:?}");
     }
 }
+
+#[rstest]
+#[case::auto(Mode::Auto, None, "6", 150)]
+#[case::guard(Mode::Guard, Some(r#"{"cpu":1.8}"#), "6", 150)]
+#[case::guard_with_less(Mode::Guard, Some(r#"{"cpu":1.2}"#), "4800m", 120)]
+fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
+    #[case] mode: Mode,
+    #[case] own: Option<&str>,
+    #[case] cpu: &str,
+    #[case] cents: u32,
+) {
+    let mut old = amplified();
+    old.annotations.hint = Some(r#"{"v":2}"#.into());
+    (old.annotations.ratio, old.annotations.static_ratio) = (own.map(Annotation::from), None);
+    assert_eq!(written_ratios(&old.annotations, "u1").unwrap().cpu, Cents(150));
+    assert_eq!(written_ratios(&old.annotations, "u2"), None);
+    let mut hint = found(150, Standing::Hold);
+    hint.origin = Origin::Marker;
+    let new = synced(old.clone(), "4");
+    let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &old, &new);
+    let after = stored(&new, &decision);
+    assert_eq!(
+        (texts(&after).0.as_str(), &after.annotations.hint),
+        (cpu, &old.annotations.hint)
+    );
+    assert_eq!(decision.outcomes.cpu.ratio, Some(Cents(cents)));
+    let is_held = decision.outcomes.cpu.why.contains(&Why::MarkerHeld);
+    assert_eq!(is_held, cents == 150, "{:?}", decision.outcomes.cpu.why);
+    hint.standing = Standing::Stop;
+    let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &old, &new);
+    assert_eq!(texts(&stored(&new, &decision)).0, "4");
+}
+
+#[test]
+fn a_marker_that_amplified_nothing_holds_nothing() {
+    let (mut raw, _) = auto(&found(100, Standing::Fresh), &state("4", "8Gi"));
+    raw.annotations.hint = None;
+    assert!(raw.annotations.marker.is_some());
+    assert_eq!(written_ratios(&raw.annotations, "u1"), None);
+}

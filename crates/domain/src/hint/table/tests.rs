@@ -124,6 +124,52 @@ fn an_annotation_holds_from_when_it_was_first_seen() {
 }
 
 #[test]
+fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold() {
+    let mut table = Table::default();
+    let written = PerResource {
+        cpu: Cents(120),
+        memory: Cents(100),
+    };
+    let mut found = |uid, stored: Option<&str>, seconds| {
+        let stored = stored.map(Annotation::from);
+        let asked = Asked {
+            node: "n1",
+            uid,
+            stored: stored.as_ref(),
+            written: Some(written),
+            ..Asked::default()
+        };
+        let found = table.lookup(&asked, at(seconds)).unwrap();
+        let ratios = found.note.resources().map(|_, part| part.published());
+        (found.origin, found.standing, ratios)
+    };
+    let (marker, stored) = (Origin::Marker, note("b1", 7, 128));
+    let later = stored.replace(r#""v":1"#, r#""v":2"#);
+    assert_eq!(found("u1", None, 5000), (marker, Standing::Hold, written));
+    assert_eq!(found("u1", Some(&later), 5600), (marker, Standing::Hold, written));
+    assert_eq!(found("u1", None, 5900).1, Standing::Stop);
+    assert_eq!(found("u2", None, 5900).1, Standing::Hold, "another Node");
+    assert_eq!(found("u1", Some(&stored), 5901).0, Origin::Annotation);
+    assert_eq!(found("u1", None, 5902), (marker, Standing::Hold, written));
+}
+
+#[test]
+fn a_report_goes_before_the_marker() {
+    let mut table = Table::default();
+    let asked = Asked {
+        node: "n1",
+        uid: "u1",
+        written: Some(PerResource::from_fn(|_| Cents(120))),
+        ..Asked::default()
+    };
+    table.lookup(&asked, at(0));
+    table.insert(reported(1, 128), at(1));
+    let found = table.lookup(&asked, at(1)).unwrap();
+    assert_eq!((found.origin, found.standing), (Origin::Stream, Standing::Fresh));
+    assert!(found.step.cpu > Cents(0), "a first report may raise at once");
+}
+
+#[test]
 fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
     let ends: Vec<u64> = (0..3000)
         .map(|i| {

@@ -49,6 +49,8 @@ pub(super) struct Pods {
     pub(super) stored: u64,
     /// False while whoever decides has not heard of them.
     pub(super) are_known: bool,
+    /// True while there is no hint of this Node on it: then what is stored stays for a while.
+    pub(super) is_unheard: bool,
 }
 
 impl Oracle {
@@ -120,8 +122,9 @@ impl Oracle {
             fit,
             stored,
             are_known,
+            is_unheard,
         } = pods;
-        if !are_known && value == stored {
+        if (!are_known || is_unheard) && value == stored {
             return true;
         }
         let maxima = self
@@ -160,12 +163,8 @@ impl Oracle {
             let max = policy.static_max.get(resource).0;
             ratios.extend(self.annotated.iter().map(|&cents| cents.clamp(Cents::ONE.0, max)));
             let bounds: Bounds = *policy.bounds.get(resource);
-            // A hint moves on from whatever was applied last.
-            for &cents in self
-                .hinted
-                .iter()
-                .chain(self.annotated.iter().filter(|_| !self.hinted.is_empty()))
-            {
+            // A hint moves on from whatever was applied last, and without one that stays for a while.
+            for &cents in self.hinted.iter().chain(&self.annotated) {
                 let cents = bounds.clamp(Cents(cents)).0;
                 ratios.extend(cents.min(Cents::ONE.0)..=cents.max(Cents::ONE.0));
             }

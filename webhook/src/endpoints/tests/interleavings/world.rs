@@ -637,6 +637,9 @@ impl World {
         let (admitted, fit) = (self.pods.admitted(), self.pods.fit(before));
         let replica = &self.replicas[self.route];
         let are_known = !replica.is_up || replica.knows_pods();
+        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
+        let is_unheard =
+            !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
@@ -648,6 +651,7 @@ impl World {
                 fit: *fit.get(resource),
                 stored: *before.get(resource),
                 are_known,
+                is_unheard,
             };
             if !self.oracle.allows(resource, value) && !self.oracle.holds(resource, value, pods) {
                 return Err(format!(
