@@ -235,12 +235,13 @@ fn lead(
     let stop = supervisor.shutdown().stopping().clone();
     let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
     let api_server = nudge::ApiServer::new(client.clone());
+    let writer = Arc::new(api_server.clone());
     let toucher: Arc<dyn Toucher> = if cluster.amplifies() {
         Arc::new(api_server)
     } else {
         Arc::new(Restorer::new(Arc::clone(cluster), api_server))
     };
-    let sweeper = Sweeper::new(Arc::clone(cluster), toucher, args.rates());
+    let sweeper = Sweeper::new(Arc::clone(cluster), toucher, writer, args.rates());
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
     let judge = caches::judge(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
     supervisor.spawn("readiness", judge);

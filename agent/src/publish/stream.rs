@@ -244,7 +244,9 @@ async fn is_replaced(token: Option<&(PathBuf, String)>) -> bool {
     read_token(path).await.is_ok_and(|now| now != *used)
 }
 
-/// From `go` on, the newest report whenever the connection takes one: what it did not take in time is never sent.
+/// From `go` on, the newest report whenever the connection takes one: what it did not take in time is never sent. When the
+/// server becomes the primary one or ceases to be, the newest report says so again at once: until then nobody would write
+/// for the node.
 fn newest(
     peer: SocketAddr,
     go: oneshot::Receiver<()>,
@@ -253,22 +255,32 @@ fn newest(
 ) -> impl Stream<Item = HintReport> + Send + 'static {
     reports.mark_changed();
     stream::unfold(
-        (Some(go), reports, primary),
-        move |(go, mut reports, primary)| async move {
+        (Some(go), reports, primary, None),
+        move |(go, mut reports, mut primary, mut told)| async move {
             if let Some(go) = go {
                 go.await.ok()?;
             }
             loop {
-                // An error means that the sender is gone and its last report was sent.
-                reports.changed().await.ok()?;
+                let is_report = select! {
+                    // An error means that the sender is gone and its last report was sent.
+                    changed = reports.changed() => {
+                        changed.ok()?;
+                        true
+                    }
+                    Ok(()) = primary.changed() => false,
+                };
+                let is_primary = *primary.borrow_and_update() == Some(peer);
+                if !is_report && told.is_none_or(|told| told == is_primary) {
+                    continue;
+                }
                 let newest = reports.borrow_and_update().clone();
                 if let Some(hint) = newest {
-                    let is_primary = *primary.borrow() == Some(peer);
+                    told = Some(is_primary);
                     let report = HintReport {
                         primary: is_primary,
                         ..HintReport::from(&*hint)
                     };
-                    return Some((report, (None, reports, primary)));
+                    return Some((report, (None, reports, primary, told)));
                 }
             }
         },
@@ -277,6 +289,8 @@ fn newest(
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use futures::StreamExt as _;
     use headroom_domain::{
         estimate::Profile,
@@ -330,6 +344,36 @@ mod tests {
         let report = sent.next().await.unwrap();
         assert_eq!((report.seq, report.primary), (4, true));
         assert_eq!(sent.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_change_of_the_primary_is_said_at_once_and_only_to_those_whom_it_concerns() {
+        let peers = [1, 2, 3].map(|last| SocketAddr::from(([10, 0, 0, last], 1)));
+        let (primary_tx, primary) = watch::channel(Some(peers[0]));
+        let (reports_tx, reports) = watch::channel(Some(hint(5)));
+        let mut streams = peers.map(|peer| {
+            let (go_tx, go) = oneshot::channel();
+            go_tx.send(()).unwrap();
+            Box::pin(newest(peer, go, reports.clone(), primary.clone()))
+        });
+        for stream in &mut streams {
+            assert_eq!(stream.next().await.unwrap().seq, 5);
+        }
+        primary_tx.send_replace(Some(peers[1]));
+        let mut told = Vec::new();
+        for stream in &mut streams {
+            let report = match futures::poll!(stream.next()) {
+                Poll::Ready(report) => report.map(|report| (report.seq, report.primary)),
+                Poll::Pending => None,
+            };
+            told.push(report);
+        }
+        assert_eq!(told, [Some((5, false)), Some((5, true)), None]);
+        reports_tx.send_replace(Some(hint(6)));
+        for (stream, is_primary) in streams.iter_mut().zip([false, true, false]) {
+            let report = stream.next().await.unwrap();
+            assert_eq!((report.seq, report.primary), (6, is_primary));
+        }
     }
 
     #[tokio::test]

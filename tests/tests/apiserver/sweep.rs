@@ -1,11 +1,16 @@
 //! The leader's sweep on a real API server: nodes come to be as the rules say although nobody writes their status.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use e2e::stand::{Stand, allocatable, annotation, ready, until};
-use headroom_domain::names;
+use std::time::{Duration, Instant};
+
+use e2e::{
+    scripted_agent::hint,
+    stand::{AUTO, Stand, allocatable, annotation, count, ready, until},
+};
+use headroom_domain::{hint::NodeHint, names};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Node};
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
 use rustix::process::Signal;
@@ -105,4 +110,49 @@ async fn another_replica_leads_when_the_leader_goes_whether_it_says_so_or_not() 
     stand
         .node_until("n1", "amplified less", |node| allocatable(node, "cpu") == "5")
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_cannot_write_is_replaced_for_what_lowers() {
+    let stand = Stand::start().await;
+    let leading = stand.webhook("webhook-0", AUTO).await;
+    until("there is a leader", async || {
+        leader(&stand).await.as_deref() == Some("webhook-0")
+    })
+    .await;
+    let primary = stand.webhook("webhook-1", AUTO).await;
+    stand.register(&leading).await;
+    let node = stand.create_node("n1", "4", "8Gi").await;
+    let uid = node.uid().expect("a UID");
+    let mut to_primary = stand.agent(&node, &primary).await;
+    let mut to_leader = stand.agent(&node, &leading).await;
+    let report = |seq, cents, is_primary| NodeHint {
+        is_primary,
+        pods_generation: u64::MAX,
+        ..hint("n1", &uid, seq, cents)
+    };
+    to_leader.report(&report(1, 105, false)).await.expect("an answer");
+    to_primary.report(&report(1, 105, true)).await.expect("an answer");
+    stand
+        .node_until("n1", "raised by its primary", |node| {
+            allocatable(node, "cpu") == "4200m"
+        })
+        .await;
+
+    primary.process.signal(Signal::STOP).expect("stop the primary");
+    let asked = Instant::now();
+    to_leader.report(&report(2, 100, false)).await.expect("an answer");
+    stand
+        .node_until("n1", "lowered by the leader", |node| {
+            allocatable(node, "cpu") == "4"
+        })
+        .await;
+    assert!(
+        asked.elapsed() >= Duration::from_secs(5),
+        "the primary has its time: {:?}",
+        asked.elapsed()
+    );
+    let overdue = "headroom_webhook_sweeps_total{direction=\"overdue\",result=\"nudged\"}";
+    assert_eq!(count(&leading, overdue).await, 1);
+    primary.process.signal(Signal::CONT).expect("let it go on");
 }

@@ -249,12 +249,17 @@ impl Session {
             }
             Some(_) | None => {}
         }
-        let is_primary = hint.is_primary;
+        let (is_primary, seq) = (hint.is_primary, hint.seq);
         let verdict = cluster.hints.offer(hint, now);
-        if verdict == Verdict::Accepted {
-            cluster.try_report(&self.agent.node);
-            self.nudge(is_primary);
-            self.shared.cluster.changes.ring(&self.agent.node, Urgency::Usual);
+        match verdict {
+            Verdict::Accepted => {
+                cluster.try_report(&self.agent.node);
+                self.nudge(is_primary);
+                self.shared.cluster.changes.ring(&self.agent.node, Urgency::Usual);
+            }
+            // The agent says its newest report again when its primary has changed.
+            Verdict::Stale { held } if held == seq => self.nudge(is_primary),
+            Verdict::Stale { .. } => {}
         }
         Ok(verdict)
     }

@@ -58,7 +58,7 @@ pub static SWEEPS: Counter<2> = Counter::new(
     "headroom_webhook_sweeps_total",
     Unit::Count,
     &["direction", "result"],
-    "Nodes that the leader had decided anew because their allocatable was not what the rules say, by direction (lower, repair, rise) and by what came of it: touched or failed.",
+    "Nodes that the leader had decided anew because their allocatable was not what the rules say, by direction (lower, repair, rise, or overdue: lowering that its primary has not written within 5 s) and by what came of it: touched, nudged or failed.",
 );
 
 /// Whether this replica leads.

@@ -18,8 +18,8 @@ use std::{
 };
 
 use headroom_domain::{
-    capacity::amount,
-    hint::{Brake, Note},
+    capacity::{Decision, amount},
+    hint::{Brake, Found, Note},
     names,
     resource::{PerResource, Resource},
 };
@@ -311,14 +311,19 @@ impl Nudger {
     }
 }
 
-/// What is due for a Node: a write, if it would move allocatable, or if a brake or a quarantine is not on record yet, or
-/// what is on record grows old.
+/// What is due for a Node.
 pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    due_of(cluster, node, &decision, hint.as_ref())
+}
+
+/// What is due for a Node of which that is decided: a write, if it would move allocatable, or if a brake or a quarantine is
+/// not on record yet, or what is on record grows old.
+pub(super) fn due_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Due {
     if !cluster.amplifies() || !cluster.nodes.has_synced() {
         // Admission would not act on it, or what came of it would not be seen here.
         return Due::default();
     }
-    let (decision, hint) = cluster.preview(node, cluster.now());
     let Some(found) = hint else {
         return Due::default();
     };

@@ -4,8 +4,10 @@
 //! writes the status. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound to
 //! the resource version that was looked at, and admission decides. So a sweep can come late or twice, from a leader
 //! that was frozen or from two at once, and the Node is what admission says all the same. Nodes whose agent talks to
-//! this replica are left to nudges. With the gate of amplification off admission has no say; then nodes with our marker
+//! this replica are left to nudges; a lowering that the primary has not written in time is nudged from here. With the gate of amplification off admission has no say; then nodes with our marker
 //! are written as it would have them.
+
+mod overdue;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,8 +16,8 @@ use std::{
 };
 
 use headroom_domain::{
-    capacity::{self, amount},
-    hint::Standing,
+    capacity::{self, Decision, amount},
+    hint::{Found, Standing},
     names,
     resource::{PerResource, Resource},
 };
@@ -28,10 +30,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use self::overdue::Overdue;
 use super::{
     Node, Rates, SECOND,
     metrics::{IS_LEADER, SWEEPS},
-    nudge::{Toucher, doubled},
+    nudge::{self, Nudge, NudgeError, StatusWriter, Toucher, doubled},
 };
 use crate::{cluster::Cluster, pace::Pace};
 
@@ -63,6 +66,15 @@ pub(crate) struct Fault {
     expected: PerResource<Option<u64>>,
 }
 
+/// What the leader does about a Node.
+#[derive(Debug)]
+enum Remedy {
+    /// Has it decided anew.
+    Touch(Fault),
+    /// Writes the hint that its primary should have written.
+    Nudge(Nudge),
+}
+
 /// The faults of one Node, from one look to the next.
 #[derive(Debug)]
 struct Course {
@@ -76,7 +88,9 @@ struct Course {
 pub struct Sweeper {
     cluster: Arc<Cluster>,
     toucher: Arc<dyn Toucher>,
+    writer: Arc<dyn StatusWriter>,
     courses: HashMap<String, Course>,
+    overdue: Overdue,
     /// When all Nodes were last looked at in this term.
     saw_all: Option<Instant>,
     /// The newest resource version that was looked at.
@@ -99,12 +113,19 @@ impl Direction {
 }
 
 impl Sweeper {
-    /// Touches through this, no faster than that.
-    pub fn new(cluster: Arc<Cluster>, toucher: Arc<dyn Toucher>, rates: Rates) -> Self {
+    /// Touches and nudges through these, no faster than that.
+    pub fn new(
+        cluster: Arc<Cluster>,
+        toucher: Arc<dyn Toucher>,
+        writer: Arc<dyn StatusWriter>,
+        rates: Rates,
+    ) -> Self {
         Self {
             cluster,
             toucher,
+            writer,
             courses: HashMap::new(),
+            overdue: Overdue::default(),
             saw_all: None,
             newest: 0,
             rates,
@@ -135,6 +156,7 @@ impl Sweeper {
                 () = self.lead(&term) => {}
             }
             self.courses.clear();
+            self.overdue.clear();
             self.saw_all = None;
             IS_LEADER.with([]).set(0.0);
         }
@@ -143,22 +165,25 @@ impl Sweeper {
     async fn lead(&mut self, term: &watch::Receiver<bool>) {
         while *term.borrow() {
             let looked = Instant::now();
-            for (node, fault) in self.look(looked) {
+            for (node, remedy) in self.look(looked) {
                 // What does not fit into this round is found again in the next, with its urgency of then.
-                if !self.is_its_turn(fault.direction, looked + LOOK_EVERY).await {
+                if !self.is_its_turn(remedy.direction(), looked + LOOK_EVERY).await {
                     break;
                 }
                 if !*term.borrow() {
                     return;
                 }
-                self.touch(&node, fault).await;
+                match remedy {
+                    Remedy::Touch(fault) => self.touch(&node, fault).await,
+                    Remedy::Nudge(nudge) => self.nudge(&node, &nudge).await,
+                }
             }
             sleep(LOOK_EVERY.saturating_sub(looked.elapsed())).await;
         }
     }
 
-    /// The Nodes to touch now, the most urgent first.
-    fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Fault)> {
+    /// The Nodes to do something about now, the most urgent first.
+    fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
         if !self.cluster.has_synced() {
             return Vec::new();
         }
@@ -170,35 +195,44 @@ impl Sweeper {
         }
         let seen = self.newest;
         let mut due = Vec::new();
-        let mut amiss = HashSet::new();
+        let (mut amiss, mut lowering) = (HashSet::new(), HashSet::new());
         for node in self.cluster.nodes.all() {
             self.newest = self.newest.max(node.version);
-            if !is_at_all && node.version <= seen && !self.courses.contains_key(&node.name) {
+            let is_followed = self.courses.contains_key(&node.name) || self.overdue.contains(&node.name);
+            if !is_at_all && node.version <= seen && !is_followed {
                 continue;
             }
-            let Some(fault) = fault(&self.cluster, &node) else {
-                continue;
-            };
-            amiss.insert(node.name.clone());
-            match self.courses.get(&node.name) {
-                Some(course) if course.fault == fault => {
-                    if course.is_due(now) {
-                        due.push((node, fault));
-                    }
+            let (decision, hint) = self.cluster.preview(&node, self.cluster.now());
+            if let Some(fault) = fault_of(&self.cluster, &node, &decision, hint.as_ref()) {
+                amiss.insert(node.name.clone());
+                if self.is_due(&node.name, fault, now) {
+                    due.push((node, Remedy::Touch(fault)));
                 }
-                Some(_) | None => {
-                    let course = Course {
-                        fault,
-                        tried: 0,
-                        last: None,
-                    };
-                    self.courses.insert(node.name.clone(), course);
+            } else if let Some(nudge) = lowering_of(&self.cluster, &node, &decision, hint.as_ref()) {
+                lowering.insert(node.name.clone());
+                if self.overdue.is_late(&node, now) {
+                    due.push((node, Remedy::Nudge(nudge)));
                 }
             }
         }
         self.courses.retain(|name, _| amiss.contains(name));
-        due.sort_by_key(|(_, fault)| fault.direction);
+        self.overdue.keep(&lowering);
+        due.sort_by_key(|(_, remedy)| remedy.direction());
         due
+    }
+
+    /// True if that fault was found before, and the last touch is long enough ago.
+    fn is_due(&mut self, node: &str, fault: Fault, now: Instant) -> bool {
+        if let Some(course) = self.courses.get(node).filter(|course| course.fault == fault) {
+            return course.is_due(now);
+        }
+        let course = Course {
+            fault,
+            tried: 0,
+            last: None,
+        };
+        self.courses.insert(node.to_owned(), course);
+        false
     }
 
     /// Takes one touch out of what all Nodes may have together, unless that would take until `end`.
@@ -222,25 +256,52 @@ impl Sweeper {
 
     async fn touch(&mut self, node: &Node, fault: Fault) {
         let Fault { direction, expected } = fault;
-        let result = match self.toucher.touch(node).await {
-            Ok(()) => {
-                debug!(
-                    node = node.name,
-                    direction = direction.label(),
-                    ?expected,
-                    "touched"
-                );
+        let touched = self.toucher.touch(node).await;
+        if touched.is_ok() {
+            debug!(
+                node = node.name,
+                direction = direction.label(),
+                ?expected,
                 "touched"
-            }
-            Err(error) => {
-                warn!(node = node.name, direction = direction.label(), error = %chain(&error), "cannot touch; trying again");
-                "failed"
-            }
-        };
-        SWEEPS.with([direction.label(), result]).increment(1);
+            );
+        }
+        count(node, direction.label(), "touched", touched);
         if let Some(course) = self.courses.get_mut(&node.name) {
             course.tried = course.tried.saturating_add(1);
             course.last = Some(Instant::now());
+        }
+    }
+}
+
+impl Sweeper {
+    /// Writes a lowering that has not been written in time. The next try waits as long again.
+    async fn nudge(&mut self, node: &Node, nudge: &Nudge) {
+        let written = self.writer.write_hint(&node.name, nudge).await;
+        if written.is_ok() {
+            info!(node = node.name, expected = ?nudge.expected, "lowered in place of its primary");
+        }
+        count(node, "overdue", "nudged", written.map(drop));
+        self.overdue.restart(node, Instant::now());
+    }
+}
+
+/// Counts a write, and tells of one that failed.
+fn count(node: &Node, direction: &'static str, written: &'static str, result: Result<(), NudgeError>) {
+    let result = match result {
+        Ok(()) => written,
+        Err(error) => {
+            warn!(node = node.name, direction, error = %chain(&error), "cannot write; trying again");
+            "failed"
+        }
+    };
+    SWEEPS.with([direction, result]).increment(1);
+}
+
+impl Remedy {
+    const fn direction(&self) -> Direction {
+        match self {
+            Self::Touch(fault) => fault.direction,
+            Self::Nudge(_) => Direction::Lower,
         }
     }
 }
@@ -254,9 +315,21 @@ impl Course {
     }
 }
 
+/// The nudge that lowers a Node, where that is due.
+fn lowering_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Nudge> {
+    let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
+    nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
+}
+
 /// What is amiss with a Node, if anything is.
+#[cfg(test)]
 pub(crate) fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
     let (decision, hint) = cluster.preview(node, cluster.now());
+    fault_of(cluster, node, &decision, hint.as_ref())
+}
+
+/// What is amiss with a Node of which that is decided, if anything is.
+fn fault_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Fault> {
     // Traces of ours on a node that is no longer ours to change.
     let is_left_over = node.state.annotations.marker.is_some()
         && decision

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use futures::future::BoxFuture;
+use headroom_domain::hint::Note;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use super::*;
 use crate::{
     cluster::tests::{amplified, cluster, node, published, switched_off},
     informer::Store as _,
-    node::nudge::NudgeError,
 };
 
 /// A Node of another name.
@@ -108,14 +108,26 @@ impl Toucher for Notebook {
     }
 }
 
+impl StatusWriter for Notebook {
+    fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
+        Box::pin(async move {
+            let note: Note = nudge.note.parse().unwrap();
+            let entry = (node.to_owned(), note.seq, Instant::now());
+            self.0.lock().unwrap().push(entry);
+            Ok(0)
+        })
+    }
+}
+
+fn sweeper(cluster: Arc<Cluster>, notebook: &Arc<Notebook>) -> Sweeper {
+    let (toucher, writer) = (Arc::clone(notebook), Arc::clone(notebook));
+    Sweeper::new(cluster, toucher, writer, Rates::DEFAULT)
+}
+
 /// What is touched while the replica leads for so long.
 async fn swept(nodes: Vec<Value>, lead: Duration) -> Vec<(String, u64, Duration)> {
     let notebook = Arc::new(Notebook::default());
-    let sweeper = Sweeper::new(
-        Arc::new(cluster(nodes, [])),
-        Arc::clone(&notebook) as _,
-        Rates::DEFAULT,
-    );
+    let sweeper = sweeper(Arc::new(cluster(nodes, [])), &notebook);
     let (leads_tx, leads) = watch::channel(false);
     let stop = CancellationToken::new();
     let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
@@ -169,7 +181,7 @@ async fn what_lowers_goes_first_and_rises_go_slowly() {
 async fn a_node_that_changes_is_touched_within_a_second() {
     let notebook = Arc::new(Notebook::default());
     let cluster = Arc::new(cluster([of_ratio("4", "{}")], []));
-    let sweeper = Sweeper::new(Arc::clone(&cluster), Arc::clone(&notebook) as _, Rates::DEFAULT);
+    let sweeper = sweeper(Arc::clone(&cluster), &notebook);
     let (leads_tx, leads) = watch::channel(true);
     let stop = CancellationToken::new();
     let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
@@ -189,4 +201,73 @@ async fn a_node_that_changes_is_touched_within_a_second() {
     stop.cancel();
     task.await.unwrap();
     drop(leads_tx);
+}
+
+/// A cluster whose node is amplified to 1.20 by the report `seq` of 1.20, and the report that asks for `cents`.
+fn reported(seq: u64, cents: u32) -> Arc<Cluster> {
+    let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], []));
+    report(&cluster, seq, cents);
+    cluster
+}
+
+fn report(cluster: &Cluster, seq: u64, cents: u32) {
+    let mut hint = published(seq, cents);
+    hint.pods_generation = u64::MAX;
+    cluster.hints.offer(hint, cluster.now());
+}
+
+/// What a leader writes for a node whose agent talks to it, within so many seconds; `each` second that happens.
+async fn led(cluster: &Arc<Cluster>, seconds: u64, mut each: impl FnMut(u64)) -> Vec<(u64, u64)> {
+    let notebook = Arc::new(Notebook::default());
+    let sweeper = sweeper(Arc::clone(cluster), &notebook);
+    let (leads_tx, leads) = watch::channel(true);
+    let stop = CancellationToken::new();
+    let began = Instant::now();
+    let task = tokio::spawn(sweeper.sweep(leads, stop.clone()));
+    for second in 0..seconds {
+        each(second);
+        sleep(Duration::from_secs(1)).await;
+    }
+    stop.cancel();
+    task.await.unwrap();
+    drop(leads_tx);
+    let written = notebook.0.lock().unwrap();
+    written
+        .iter()
+        .map(|(_, seq, at)| (*seq, (*at - began).as_secs()))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lowering_that_no_primary_writes_is_written_by_the_leader_every_five_seconds() {
+    let cluster = reported(2, 105);
+    assert_eq!(led(&cluster, 17, |_| ()).await, [(2, 5), (2, 10), (2, 15)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_ask_for_ever_less_do_not_put_the_leader_off() {
+    let cluster = reported(2, 118);
+    let each = |second: u64| report(&cluster, second + 3, u32::try_from(118 - second).unwrap());
+    let written = led(&cluster, 8, each).await;
+    assert_eq!(written.len(), 1, "{written:?}");
+    assert!((5..=6).contains(&written[0].1), "{written:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_lowers_is_left_to_it() {
+    let cluster = reported(2, 118);
+    let each = |second: u64| {
+        let cents = u32::try_from(117 - second).unwrap();
+        let cpu = format!("{}m", (cents + 1) * 40);
+        let stored = amplified(4 + second, &cpu, cents + 1);
+        cluster.nodes.apply(serde_json::from_value(stored).unwrap());
+        report(&cluster, second + 3, cents);
+    };
+    assert_eq!(led(&cluster, 12, each).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_rise_is_left_to_its_primary() {
+    let cluster = reported(2, 135);
+    assert_eq!(led(&cluster, 12, |_| ()).await, []);
 }

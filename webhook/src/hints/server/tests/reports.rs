@@ -225,6 +225,35 @@ async fn only_the_replica_with_the_primary_stream_nudges() {
     assert_eq!((node.as_str(), note.seq, note.cpu.published), ("n1", 2, 105));
 }
 
+#[tokio::test]
+async fn a_replica_that_becomes_primary_nudges_at_once_and_one_that_was_no_longer_does() {
+    let mut site = Site::new().await;
+    let mut agent = site.open("agent-n1").await.unwrap();
+    agent.report(report(3, 105)).await;
+    for (seq, verdict) in [(2, Verdict::Stale), (3, Verdict::Stale)] {
+        let announced = HintReport {
+            primary: true,
+            ..report(seq, 105)
+        };
+        assert_eq!(agent.report(announced).await.verdict(), verdict);
+        if seq == 2 {
+            let early = timeout(Duration::from_millis(200), site.writes.recv()).await;
+            assert!(early.is_err(), "an older report announces nothing");
+        }
+    }
+    let (node, note) = timeout(SOON, site.writes.recv()).await.unwrap().unwrap();
+    let note: headroom_domain::hint::Note = note.parse().unwrap();
+    assert_eq!((node.as_str(), note.seq, note.cpu.published), ("n1", 3, 105));
+    agent.report(report(3, 105)).await;
+    while timeout(Duration::from_millis(200), site.writes.recv())
+        .await
+        .is_ok()
+    {}
+    agent.report(report(4, 102)).await;
+    let later = timeout(Duration::from_secs(1), site.writes.recv()).await;
+    assert!(later.is_err(), "another replica is primary: {later:?}");
+}
+
 #[test]
 fn reports_in_these_tests_are_good() {
     assert!(NodeHint::try_from(report(1, 120)).is_ok());
