@@ -14,6 +14,10 @@ use crate::{endpoints, floor::Without, manifest::Address, node::Rates};
 /// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
 
+/// Of the answers that change nothing, one in so many has a line in the log, unless a flag says otherwise: one in two
+/// seconds where 5,000 amplified nodes send 500 heartbeats a second.
+pub const LOG_SAMPLE: u32 = 1000;
+
 /// Amplifies what nodes may hand out, by what agents measure on them
 #[derive(Debug, Clone, Parser)]
 #[command(name = "headroom-webhook", version)]
@@ -76,6 +80,10 @@ pub struct Args {
     /// Nodes that the leader may lower or repair in a second because they are not as the rules say
     #[arg(long, env = "HEADROOM_SWEEP_PER_SECOND", value_name = "NODES", default_value_t = Rates::DEFAULT.sweep, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sweep_per_second: u32,
+    /// Log one in so many answers that change nothing, such as those to heartbeats that are not written; 0 logs none. What
+    /// changes something, and what is not allowed, has a line each
+    #[arg(long, env = "HEADROOM_LOG_SAMPLE", value_name = "N", default_value_t = LOG_SAMPLE)]
+    pub log_sample: u32,
     /// Where the webhook shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,

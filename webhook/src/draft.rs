@@ -51,6 +51,7 @@ pub struct Writes {
     edits: Edits,
     notes: Notes,
     changes: usize,
+    only_renews: bool,
 }
 
 /// What an answer says besides the patch.
@@ -149,6 +150,16 @@ impl<'a> Draft<'a> {
     /// What the answer says besides the patch.
     pub fn notes(&self) -> &Notes {
         &self.writes.notes
+    }
+
+    /// Notes that what would be stored differs from what is stored in nothing but heartbeats.
+    pub fn only_renews(&mut self) {
+        self.writes.only_renews = true;
+    }
+
+    /// True if what would be stored is known to differ in nothing but heartbeats.
+    pub fn is_renewal(&self) -> bool {
+        self.writes.only_renews
     }
 
     /// Number of writes and warnings so far: a step that moves it has acted.

@@ -29,6 +29,7 @@ use tracing::{Instrument as _, Span};
 pub use self::answer::{Answer, Decision};
 use self::{
     answer::Judged,
+    audit::Audit,
     intake::{Intake, Received},
     lanes::{Lanes, Turn},
 };
@@ -65,6 +66,8 @@ pub struct Options {
     pub heartbeat_interval: Duration,
     /// True if a ratio above the current hint is refused where it is written, and not only warned of.
     pub denies_above_hint: bool,
+    /// Of the answers that change nothing, one in so many has a line in the log; 0 for none.
+    pub log_sample: u32,
 }
 
 /// Answers admission requests, with bodies from anywhere. Clones share everything.
@@ -77,6 +80,7 @@ struct Shared {
     options: Options,
     intake: Intake,
     lanes: Lanes,
+    audit: Audit,
 }
 
 /// Counts a request as in flight while it lives.
@@ -107,11 +111,13 @@ impl Router {
     pub fn new(options: Options) -> Self {
         let intake = Intake::new(&options.limits);
         let lanes = Lanes::new(options.endpoints, &options.limits);
+        let audit = Audit::new(options.log_sample);
         Self {
             shared: Arc::new(Shared {
                 options,
                 intake,
                 lanes,
+                audit,
             }),
         }
     }
@@ -165,7 +171,7 @@ impl Shared {
             body,
             decision,
         } = answer;
-        audit::record(label, &decision, started.elapsed());
+        self.audit.record(label, &decision, started.elapsed());
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status;
         let content_type = if status == StatusCode::OK {
@@ -317,6 +323,7 @@ impl Shared {
             limits: _,
             heartbeat_interval,
             denies_above_hint,
+            log_sample: _,
         } = &self.options;
         let ctx = Ctx {
             request,
@@ -334,6 +341,7 @@ impl Shared {
             patch,
             notes: draft.notes().clone(),
             admitted,
+            is_renewal: draft.is_renewal(),
         })
     }
 }

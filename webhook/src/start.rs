@@ -319,6 +319,7 @@ async fn serve_admission(
         limits: router::Limits::default(),
         heartbeat_interval: args.heartbeat_interval(),
         denies_above_hint: args.deny_above_hint,
+        log_sample: args.log_sample,
     });
     let answer = move |request| {
         let router = router.clone();

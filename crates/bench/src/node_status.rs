@@ -239,6 +239,7 @@ fn router() -> Result<Router> {
         limits: Limits::default(),
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
+        log_sample: 0,
     }))
 }
 

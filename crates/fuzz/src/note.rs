@@ -170,5 +170,6 @@ fn router(node: &Value) -> Router {
         limits: Limits::default(),
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
+        log_sample: 0,
     })
 }

@@ -5,6 +5,7 @@
 //! the node. `HEADROOM_BLESS=1` writes the outputs anew.
 
 mod interleavings;
+mod log;
 mod node_labels;
 mod node_status;
 mod pathological;
@@ -257,19 +258,28 @@ impl Case {
 }
 
 fn router(world: World) -> Router {
-    let denies_above_hint = world.denies_above_hint;
-    router_over(Arc::new(world), denies_above_hint)
+    Router::new(options(world))
 }
 
 fn router_over(nodes: Arc<dyn Nodes>, denies_above_hint: bool) -> Router {
     Router::new(Options {
+        nodes,
+        denies_above_hint,
+        ..options(World::default())
+    })
+}
+
+fn options(world: World) -> Options {
+    let denies_above_hint = world.denies_above_hint;
+    Options {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(gates(), "").unwrap(),
-        nodes,
+        nodes: Arc::new(world),
         limits: Limits::default(),
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint,
-    })
+        log_sample: 0,
+    }
 }
 
 /// The answer to a review that came over HTTP, with status and body.

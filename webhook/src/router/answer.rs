@@ -31,6 +31,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Number of patch operations.
     pub operations: usize,
+    /// True if the operations make what is stored differ in more than heartbeats.
+    pub changes: bool,
     /// Names of the steps that acted.
     pub acted: Vec<&'static str>,
     /// Why it was not allowed, or which step was passed over.
@@ -42,6 +44,8 @@ pub(super) struct Judged {
     pub(super) patch: Patch,
     pub(super) notes: Notes,
     pub(super) admitted: Admitted,
+    /// True if what would be stored differs in nothing but heartbeats.
+    pub(super) is_renewal: bool,
 }
 
 impl Default for Judged {
@@ -50,6 +54,7 @@ impl Default for Judged {
             patch: Patch(Vec::new()),
             notes: Notes::default(),
             admitted: Admitted::default(),
+            is_renewal: false,
         }
     }
 }
@@ -60,6 +65,7 @@ impl Answer {
             patch,
             notes: _,
             admitted: Admitted { acted, skipped },
+            is_renewal,
         } = judged;
         let outcome = if skipped.is_empty() {
             Outcome::Allowed
@@ -70,6 +76,7 @@ impl Answer {
             request: Some(request),
             outcome,
             operations: patch.0.len(),
+            changes: !patch.0.is_empty() && !is_renewal,
             acted,
             errors: skipped,
         };
@@ -92,6 +99,7 @@ impl Answer {
             request,
             outcome,
             operations: 0,
+            changes: false,
             acted: Vec::new(),
             errors: vec![error],
         };

@@ -140,6 +140,7 @@ fn router(limits: Limits) -> Router {
         limits,
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
+        log_sample: 0,
     })
 }
 

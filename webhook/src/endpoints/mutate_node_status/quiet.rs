@@ -50,6 +50,9 @@ fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         "quieted"
     };
     metrics::HEARTBEATS.with([result]).increment(1);
+    if result != "changed" {
+        draft.only_renews();
+    }
     if result == "quieted" {
         put_back(draft)?;
     }

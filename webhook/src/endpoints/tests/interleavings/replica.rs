@@ -44,6 +44,7 @@ impl Replica {
             limits: Limits::default(),
             heartbeat_interval: Duration::from_secs(300),
             denies_above_hint: false,
+            log_sample: 0,
         });
         Self {
             cluster,

@@ -1,0 +1,103 @@
+//! Which answers have a line in the log.
+
+use std::{fmt::Debug, sync::Mutex};
+
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+    subscriber::set_default,
+};
+
+use super::*;
+
+/// The lines about reviews, each by the names of its fields.
+#[derive(Default)]
+struct Lines(Mutex<Vec<Line>>);
+
+#[derive(Default)]
+struct Line(BTreeMap<&'static str, String>);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "headroom::audit"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+    fn enter(&self, _span: &Id) {}
+    fn exit(&self, _span: &Id) {}
+}
+
+/// The lines of so many answers to the review of a fixture, where one in `sample` that changes nothing has one.
+async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<Line> {
+    let case = cases().into_iter().find(|case| case.output.ends_with(fixture));
+    let case = case.expect(fixture);
+    let router = Router::new(Options {
+        log_sample: sample,
+        ..options(case.world)
+    });
+    let lines = Arc::new(Lines::default());
+    {
+        let _collecting = set_default(Arc::clone(&lines));
+        for _ in 0..answers {
+            let request = Request::post(case.endpoint.path)
+                .header(CONTENT_TYPE, "application/json")
+                .body(Full::new(Bytes::from(case.review.to_string())))
+                .unwrap();
+            assert_eq!(router.respond(request).await.status(), StatusCode::OK);
+        }
+    }
+    std::mem::take(&mut lines.0.lock().unwrap())
+}
+
+#[tokio::test]
+async fn what_changes_something_or_is_refused_has_a_line_each() {
+    for (fixture, changes) in [
+        ("mutate-node-status/quiet/hint-raises.out.json", "true"),
+        ("mutate-node-status/quiet/raw-changes.out.json", "true"),
+        ("validate-node/mode/unknown.out.json", "false"),
+    ] {
+        let lines = lines(fixture, 5, 0).await;
+        assert_eq!(lines.len(), 5, "{fixture}");
+        for Line(fields) in lines {
+            assert_eq!(fields["changes"], changes, "{fixture}");
+            assert!(!fields.contains_key("sample"), "{fixture}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_heartbeats_and_of_what_changes_nothing_a_sample_has_a_line() {
+    for fixture in [
+        "mutate-node-status/quiet/nothing-but-heartbeats.out.json",
+        "mutate-node-status/quiet/stored-heartbeat-is-due.out.json",
+        "mutate-node-status/amplify/no-annotations-no-patch.out.json",
+    ] {
+        assert_eq!(lines(fixture, 25, 0).await.len(), 0, "{fixture}");
+        let lines = lines(fixture, 25, 10).await;
+        assert_eq!(lines.len(), 3, "{fixture}");
+        for Line(fields) in lines {
+            assert_eq!(
+                (fields["changes"].as_str(), fields["sample"].as_str()),
+                ("false", "10")
+            );
+        }
+    }
+}
