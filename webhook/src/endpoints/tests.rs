@@ -6,6 +6,7 @@
 
 mod interleavings;
 mod log;
+mod no_trace;
 mod node_labels;
 mod node_status;
 mod pathological;

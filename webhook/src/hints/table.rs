@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
 
 use headroom_domain::{
-    hint::{Asked, ByKubelet, Contradiction, Found, NodeHint, Table, Trial, Verdict},
+    hint::{Asked, ByKubelet, Contradiction, Found, NodeHint, Note, Table, Trial, Verdict},
     resource::PerResource,
 };
 
@@ -17,7 +17,7 @@ const RECENT: Duration = Duration::from_secs(60);
 /// The newest hint of each node and what speaks against it, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
 pub struct Hints {
-    table: Mutex<Table>,
+    table: RwLock<Table>,
     trials: Mutex<HashMap<String, Trial>>,
 }
 
@@ -27,32 +27,40 @@ pub type Change = (Option<Contradiction>, Option<Contradiction>);
 impl Hints {
     /// Takes a hint in, if it is newer than the one held.
     pub fn offer(&self, hint: NodeHint, now: Duration) -> Verdict {
-        self.lock().insert(hint, now)
+        self.write().insert(hint, now)
     }
 
     /// The newest hint of a node with its age.
     pub fn get(&self, node: &str, now: Duration) -> Option<(Arc<NodeHint>, Duration)> {
-        self.lock().get(node, now)
+        self.read().get(node, now)
     }
 
     /// What counts for a node. See [`Table::lookup`].
     pub fn lookup(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
-        self.lock().lookup(asked, now)
+        self.read().lookup(asked, now)
     }
 
-    /// Notes what a stored Node says. See [`Table::see`].
+    /// Notes what a Node says as the watch brought it. See [`Table::see`] and [`Trial::record`].
     pub fn see(&self, asked: &Asked<'_>, now: Duration) {
-        self.lock().see(asked, now);
+        self.write().see(asked, now);
+        let contradiction = asked.note().and_then(Note::contradiction);
+        let mut trials = self.trials();
+        if contradiction.is_some() {
+            let trial = trials.entry(asked.node.to_owned()).or_default();
+            trial.record(contradiction, now);
+        } else if let Some(trial) = trials.get_mut(asked.node) {
+            trial.record(None, now);
+        }
     }
 
     /// Notes that a node's stream has ended.
     pub fn leave(&self, node: &str) {
-        self.lock().leave(node);
+        self.write().leave(node);
     }
 
     /// Forgets a node that is gone.
     pub fn forget(&self, node: &str) {
-        self.lock().remove(node);
+        self.write().remove(node);
         self.trials().remove(node);
     }
 
@@ -81,21 +89,19 @@ impl Hints {
 
     /// True if a contradiction counts that the Node has on record. See [`Trial::upholds`].
     pub fn upholds(&self, node: &str, contradiction: Contradiction, now: Duration) -> bool {
-        let mut trials = self.trials();
-        trials
-            .entry(node.to_owned())
-            .or_default()
-            .upholds(contradiction, now)
+        let trials = self.trials();
+        let trial = trials.get(node);
+        trial.is_none_or(|trial| trial.upholds(contradiction, now))
     }
 
     /// Nodes with a hint.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.read().len()
     }
 
     /// True if no node has a hint.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.read().is_empty()
     }
 
     fn look(&self, node: &str, now: Duration, look: impl FnOnce(&mut Trial)) -> Change {
@@ -110,8 +116,12 @@ impl Hints {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

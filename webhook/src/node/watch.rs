@@ -94,17 +94,22 @@ impl Nodes {
         self.hints.see(&node.asked(), self.clock.now());
     }
 
-    /// Forgets the hints of a Node object that `now` is not, and tells followers.
-    fn tell(&self, before: &Node, now: Option<&Node>) {
-        if now.is_none_or(|now| now.uid != before.uid) {
-            self.hints.forget(&before.name);
-            self.contests.forget(&before.name);
+    /// Forgets the hints of a Node object that `now` is not, notes what it says, and tells followers.
+    fn tell(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
+        if let Some(before) = before
+            && now.is_none_or(|now| now.uid != before.uid)
+        {
+            self.hints.forget(name);
+            self.contests.forget(name);
         }
         if let Some(now) = now {
-            self.contests.see(before, now, self.clock.now());
+            if let Some(before) = before {
+                self.contests.see(before, now, self.clock.now());
+            }
+            self.see(now);
         }
-        if now.is_none_or(|now| now != before) {
-            self.changes.ring(&before.name, Urgency::Usual);
+        if before != now {
+            self.changes.ring(name, Urgency::Usual);
         }
     }
 }
@@ -126,37 +131,25 @@ impl Store for Nodes {
             std::mem::replace(&mut state.nodes, listing)
         };
         for (name, node) in &before {
-            self.tell(node, self.get(name).as_deref());
+            self.tell(name, Some(node), self.get(name).as_deref());
         }
         for node in self.all() {
-            self.see(&node);
-        }
-        for name in self
-            .read()
-            .nodes
-            .keys()
-            .filter(|name| !before.contains_key(*name))
-        {
-            self.changes.ring(name, Urgency::Usual);
+            if !before.contains_key(&node.name) {
+                self.tell(&node.name, None, Some(&node));
+            }
         }
     }
 
     fn apply(&self, object: Object) {
         let node = Arc::new(Node::from(object));
         let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
-        match before {
-            Some(before) => self.tell(&before, Some(&node)),
-            None => self.changes.ring(&node.name, Urgency::Usual),
-        }
-        self.see(&node);
+        self.tell(&node.name, before.as_deref(), Some(&node));
     }
 
     fn delete(&self, object: Object) {
         let name = object.metadata.name.unwrap_or_default();
         let before = self.write().nodes.remove(&name);
-        if let Some(before) = before {
-            self.tell(&before, None);
-        }
+        self.tell(&name, before.as_deref(), None);
     }
 
     fn set_known(&self, is_known: bool) {

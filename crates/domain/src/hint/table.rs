@@ -5,7 +5,7 @@
 //! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came. Where the
 //! annotation is missing or of a layout that is not known here, the marker stands in for it and ages as it would.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     Asked, Found, NodeHint, Note, Origin, Standing,
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 /// What a Node's annotation said when it was last seen, and since when.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Seen {
     uid: String,
     version: u64,
@@ -98,9 +98,20 @@ impl Table {
         }
     }
 
-    /// Notes what a stored Node says, for the age of its annotation.
+    /// Notes what a Node says as it is stored, for the age of its annotation. Only for what the watch brings: a write that is
+    /// being decided may be refused, or never meant to be stored.
     pub fn see(&mut self, asked: &Asked<'_>, now: Duration) {
-        self.see_note(asked, asked.note(), now);
+        let before = self.seen.get(asked.node);
+        if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
+            return;
+        }
+        if let Some(seen) = seen(before, asked, now) {
+            self.seen.insert(asked.node.to_owned(), seen);
+            self.unread.remove(asked.node);
+        } else {
+            self.seen.remove(asked.node);
+            self.see_unread(asked, now);
+        }
     }
 
     /// The newest hint of a node with its age.
@@ -124,11 +135,11 @@ impl Table {
     /// replica what that says, unless a later report came.
     ///
     /// An annotation's age is the time since this table first met its boot id and sequence number, so a clock
-    /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it.
-    pub fn lookup(&mut self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+    /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it. A state of
+    /// the Node that the watch has not brought yet counts as seen now, for this answer only.
+    pub fn lookup(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
         let stored = asked.note();
-        self.see_note(asked, stored, now);
-        let found = self.own(asked, stored, now);
+        let found = self.own(asked, stored, self.seen_by(asked, now).as_deref(), now);
         let Some(nudged) = asked.nudge() else {
             return found;
         };
@@ -160,36 +171,13 @@ impl Table {
         self.entries.is_empty()
     }
 
-    fn see_note(&mut self, asked: &Asked<'_>, note: Option<&Note>, now: Duration) {
-        let before = self.seen.get(asked.node);
-        if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
-            return;
+    /// What is seen of the Node in the state that is asked about. What is known of a state counts where that is as new.
+    fn seen_by(&self, asked: &Asked<'_>, now: Duration) -> Option<Cow<'_, Seen>> {
+        let before = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
+        match before {
+            Some(before) if before.version >= asked.version => Some(Cow::Borrowed(before)),
+            Some(_) | None => seen(before, asked, now).map(Cow::Owned),
         }
-        let Some(note) = note else {
-            self.seen.remove(asked.node);
-            self.see_unread(asked, now);
-            return;
-        };
-        self.unread.remove(asked.node);
-        let before = before.filter(|before| before.uid == note.uid);
-        let is_same_report =
-            |before: &&Seen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
-        let since = before.filter(is_same_report).map_or(now, |before| before.since);
-        let applied = note.resources().map(|resource, part| {
-            let before = before.map(|before| *before.applied.get(resource));
-            before
-                .filter(|(ratio, _)| *ratio == part.published)
-                .unwrap_or((part.published, now))
-        });
-        let seen = Seen {
-            uid: note.uid.clone(),
-            version: asked.version,
-            boot: note.boot.clone(),
-            seq: note.seq,
-            since,
-            applied,
-        };
-        self.seen.insert(asked.node.to_owned(), seen);
     }
 
     /// Notes since when a Node has had a marker and no hint that can be read.
@@ -209,15 +197,21 @@ impl Table {
     fn written(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
         let note = Note::of_written(asked.uid, &asked.written?);
         let unread = self.unread.get(asked.node);
+        let unread = unread.filter(|unread| unread.uid == asked.uid);
         let since = unread.map_or(now, |unread| unread.since);
         Some(held(asked.node, &note, Origin::Marker, now.saturating_sub(since)))
     }
 
     /// What counts by what this table holds and the Node says.
-    fn own(&self, asked: &Asked<'_>, stored: Option<&Note>, now: Duration) -> Option<Found> {
+    fn own(
+        &self,
+        asked: &Asked<'_>,
+        stored: Option<&Note>,
+        seen: Option<&Seen>,
+        now: Duration,
+    ) -> Option<Found> {
         let entry = self.entries.get(asked.node);
         let entry = entry.filter(|entry| entry.hint.node_uid == asked.uid);
-        let seen = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
         let Some(entry) = entry else {
             return match stored {
                 Some(stored) => Some(noted(asked.node, stored, seen, now)),
@@ -266,6 +260,29 @@ impl Found {
         }
         self
     }
+}
+
+/// What is seen of a Node that says this now, after what was seen before; `None` where it has no annotation.
+fn seen(before: Option<&Seen>, asked: &Asked<'_>, now: Duration) -> Option<Seen> {
+    let note = asked.note()?;
+    let before = before.filter(|before| before.uid == note.uid);
+    let is_same_report =
+        |before: &&Seen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
+    let since = before.filter(is_same_report).map_or(now, |before| before.since);
+    let applied = note.resources().map(|resource, part| {
+        let before = before.map(|before| *before.applied.get(resource));
+        before
+            .filter(|(ratio, _)| *ratio == part.published)
+            .unwrap_or((part.published, now))
+    });
+    Some(Seen {
+        uid: note.uid.clone(),
+        version: asked.version,
+        boot: note.boot.clone(),
+        seq: note.seq,
+        since,
+        applied,
+    })
 }
 
 /// What counts where there is nothing but the annotation: it holds what was applied.

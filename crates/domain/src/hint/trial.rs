@@ -67,8 +67,8 @@ pub struct Trial {
     capacity: Since,
     pressure: Since,
     figures: Figures,
-    /// The contradiction on record that was asked about last, and since when.
-    upheld: Option<(Contradiction, Duration)>,
+    /// The contradiction that the Node has on record, and since when.
+    recorded: Option<(Contradiction, Duration)>,
 }
 
 /// A contradiction: since when, and when it was last looked for.
@@ -152,6 +152,12 @@ impl Trial {
             .take((said, used), &capacity, hint.timing.timing().frame(), now);
     }
 
+    /// Notes what contradiction the Node has on record as it is stored, if any.
+    pub fn record(&mut self, contradiction: Option<Contradiction>, now: Duration) {
+        let before = self.recorded.filter(|(before, _)| Some(*before) == contradiction);
+        self.recorded = before.or_else(|| Some((contradiction?, now)));
+    }
+
     /// What its reports contradict, if anything: it is in quarantine then.
     pub fn verdict(&self, now: Duration) -> Option<Contradiction> {
         let went_back = self
@@ -172,9 +178,9 @@ impl Trial {
 impl Trial {
     /// True if a contradiction counts that the Node has on record and these reports do not show, as after a restart of the
     /// replica that judges them: until a report refutes it, and at most for as long as any quarantine that ends by time.
-    pub fn upholds(&mut self, contradiction: Contradiction, now: Duration) -> bool {
-        let before = self.upheld.filter(|(before, _)| *before == contradiction);
-        let (_, since) = *self.upheld.insert(before.unwrap_or((contradiction, now)));
+    pub fn upholds(&self, contradiction: Contradiction, now: Duration) -> bool {
+        let recorded = self.recorded.filter(|(recorded, _)| *recorded == contradiction);
+        let since = recorded.map_or(now, |(_, since)| since);
         let has_reported = !self.boots.is_empty();
         let is_refuted = match contradiction {
             Contradiction::Capacity => has_reported && self.capacity.first.is_none(),

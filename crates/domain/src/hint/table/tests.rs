@@ -23,7 +23,7 @@ fn reported(seq: u64, cents: u32) -> NodeHint {
     hint
 }
 
-/// What counts for `n1` at that version with that annotation.
+/// What counts for `n1` at that version with that annotation, once the watch has brought that.
 fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<Found> {
     let stored = stored.map(Annotation::from);
     let asked = Asked {
@@ -33,6 +33,7 @@ fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) ->
         stored: stored.as_ref(),
         ..Asked::default()
     };
+    table.see(&asked, at(seconds));
     table.lookup(&asked, at(seconds))
 }
 
@@ -92,7 +93,7 @@ fn what_is_of_another_node_object_counts_as_absent() {
     let mut table = Table::default();
     table.insert(hint("n1", 1), at(0));
     let stored = note("b1", 7, 128);
-    let mut of = |uid, stored: Option<&str>| {
+    let of = |uid, stored: Option<&str>| {
         let stored = stored.map(Annotation::from);
         let asked = Asked {
             node: "n1",
@@ -139,6 +140,7 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
             written: Some(written),
             ..Asked::default()
         };
+        table.see(&asked, at(seconds));
         let found = table.lookup(&asked, at(seconds)).unwrap();
         let ratios = found.note.resources().map(|_, part| part.published());
         (found.origin, found.standing, ratios)
@@ -162,7 +164,7 @@ fn a_report_goes_before_the_marker() {
         written: Some(PerResource::from_fn(|_| Cents(120))),
         ..Asked::default()
     };
-    table.lookup(&asked, at(0));
+    table.see(&asked, at(0));
     table.insert(reported(1, 128), at(1));
     let found = table.lookup(&asked, at(1)).unwrap();
     assert_eq!((found.origin, found.standing), (Origin::Stream, Standing::Fresh));
@@ -254,6 +256,55 @@ fn a_ratio_rises_by_one_step_a_frame() {
 }
 
 #[test]
+fn what_is_asked_about_and_never_stored_changes_nothing() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    let stored = note("b1", 5, 105);
+    step(&mut table, 2, &stored, 1);
+    let before = format!("{table:?}");
+    for (uid, version, text) in [
+        ("u1", 3, Some(note("b1", 6, 128))),
+        ("u1", 2, Some(note("b2", 1, 110))),
+        ("u1", u64::MAX, None),
+        ("u2", 9, Some(note("b1", 5, 105))),
+    ] {
+        let written = text.map(Annotation::parse);
+        let asked = Asked {
+            node: "n1",
+            uid,
+            version,
+            stored: written.as_ref(),
+            ..Asked::default()
+        };
+        table.lookup(&asked, at(100));
+        assert_eq!(format!("{table:?}"), before);
+    }
+    assert_eq!(
+        step(&mut table, 2, &stored, 301),
+        5,
+        "the frame began when the watch brought it"
+    );
+}
+
+#[test]
+fn a_state_that_the_watch_has_not_brought_yet_counts_as_seen_now() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    step(&mut table, 2, &note("b1", 5, 105), 1);
+    table.insert(reported(9, 128), at(301));
+    let raised = Annotation::parse(note("b1", 6, 110));
+    let asked = Asked {
+        node: "n1",
+        uid: "u1",
+        version: 3,
+        stored: Some(&raised),
+        ..Asked::default()
+    };
+    let found = table.lookup(&asked, at(301)).unwrap();
+    assert_eq!(found.step.cpu, Cents(0), "another replica has just raised it");
+}
+
+#[test]
 fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
     let stored = note("b1", 5, 110);
     let mut table = Table::default();
@@ -300,6 +351,7 @@ fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Found 
         nudged: Some(&nudged.into()),
         ..Asked::default()
     };
+    table.see(&asked, at(seconds));
     table.lookup(&asked, at(seconds)).unwrap()
 }
 

@@ -220,9 +220,17 @@ fn without_further_figures_nothing_is_held_against_the_node() {
 fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
     for contradiction in Contradiction::ALL {
         let mut trial = Trial::default();
-        assert!(trial.upholds(contradiction, at(1_000)));
+        assert!(
+            trial.upholds(contradiction, at(0)),
+            "the watch has not brought it yet"
+        );
+        trial.record(Some(contradiction), at(1_000));
+        trial.record(Some(contradiction), at(1_300));
         assert!(trial.upholds(contradiction, at(1_599)));
         assert!(!trial.upholds(contradiction, at(1_600)), "{contradiction:?}");
+        trial.record(None, at(1_700));
+        trial.record(Some(contradiction), at(1_800));
+        assert!(trial.upholds(contradiction, at(1_801)), "it is another one");
     }
     let (hint, kubelet) = (report(), kubelet());
     let mut trial = Trial::default();
