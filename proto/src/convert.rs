@@ -8,6 +8,7 @@ mod words;
 
 pub use directive::{NodeView, agent_policy};
 use headroom_domain::resource::PerResource;
+use prost::Message as _;
 
 use crate::v1alpha1 as wire;
 
@@ -63,6 +64,13 @@ fn ppm(field: &str, value: u32, most: u32) -> Result<u32, WireError> {
 /// An enum field by its number; an unknown number is an error.
 fn known<E: TryFrom<i32>>(field: &str, number: i32) -> Result<E, WireError> {
     E::try_from(number).map_err(|_unknown| WireError::new(field, format!("{number} is not known")))
+}
+
+impl wire::NodeStatus {
+    /// Its size in a message, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
 }
 
 impl From<PerResource<u64>> for wire::Amounts {

@@ -32,6 +32,7 @@ pub mod registration;
 pub mod review;
 pub mod router;
 pub mod selfcall;
+pub mod slices;
 pub mod start;
 
 use headroom_kit::pace;

@@ -3,7 +3,10 @@
 use std::{path::Path, time::Duration};
 
 use headroom_domain::names;
-use headroom_proto::v1alpha1::{ListNodesRequest, ListNodesResponse, NodeStatus, debug_client::DebugClient};
+use headroom_proto::{
+    WireError,
+    v1alpha1::{ListNodesRequest, ListNodesResponse, debug_client::DebugClient},
+};
 use http::header::AUTHORIZATION;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::{
@@ -128,9 +131,17 @@ impl Connection {
     /// # Errors
     /// The webhook refuses, is gone, or answers what cannot be read; [`Error::UnknownNode`] if it has not that one.
     pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<Node>, Error> {
-        let mut request = Request::new(which(node));
-        request.set_timeout(LIMIT);
-        let found = nodes(self.client.list_nodes(request).await?.into_inner())?;
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let mut request = Request::new(which(node, after.clone()));
+            request.set_timeout(LIMIT);
+            let page = self.client.list_nodes(request).await?.into_inner();
+            let before = std::mem::replace(&mut after, take(page, &mut found)?);
+            if after.is_empty() {
+                break;
+            }
+            goes_on(&before, &after)?;
+        }
         match node {
             Some(name) if found.is_empty() => Err(Error::UnknownNode {
                 name: name.to_owned(),
@@ -154,7 +165,11 @@ impl Connection {
     /// # Errors
     /// The webhook refuses or is gone.
     pub async fn watch(&mut self, node: Option<&str>) -> Result<Watch, Error> {
-        let updates = self.client.watch_nodes(which(node)).await?.into_inner();
+        let updates = self
+            .client
+            .watch_nodes(which(node, String::new()))
+            .await?
+            .into_inner();
         Ok(Watch { updates })
     }
 }
@@ -165,23 +180,48 @@ impl Watch {
     /// # Errors
     /// The stream breaks, or its content cannot be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Node>>, Error> {
-        self.updates.message().await?.map(nodes).transpose()
+        let (mut found, mut after) = (Vec::new(), String::new());
+        while let Some(page) = self.updates.message().await? {
+            let before = std::mem::replace(&mut after, take(page, &mut found)?);
+            if after.is_empty() {
+                return Ok(Some(found));
+            }
+            goes_on(&before, &after)?;
+        }
+        Ok(None)
     }
 }
 
-fn which(node: Option<&str>) -> ListNodesRequest {
+fn which(node: Option<&str>, after: String) -> ListNodesRequest {
     ListNodesRequest {
         node: node.unwrap_or_default().to_owned(),
+        after,
     }
 }
 
-fn nodes(answer: ListNodesResponse) -> Result<Vec<Node>, Error> {
-    let ListNodesResponse { nodes } = answer;
-    let read = |status: NodeStatus| {
+/// Adds a page to what was found; the name after which the next one begins, empty if it is the last.
+fn take(page: ListNodesResponse, found: &mut Vec<Node>) -> Result<String, Error> {
+    let ListNodesResponse { nodes, next } = page;
+    for status in nodes {
         let node = status.name.clone();
-        Node::try_from(status).map_err(|source| Error::Answer { node, source })
+        found.push(Node::try_from(status).map_err(|source| Error::Answer { node, source })?);
+    }
+    Ok(next)
+}
+
+/// Pages come by name: one that begins no later than the one before would have us ask for ever.
+fn goes_on(before: &str, after: &str) -> Result<(), Error> {
+    if after > before {
+        return Ok(());
+    }
+    let source = WireError {
+        field: "next".to_owned(),
+        problem: format!("{after:?} does not come after {before:?}"),
     };
-    nodes.into_iter().map(read).collect()
+    Err(Error::Answer {
+        node: after.to_owned(),
+        source,
+    })
 }
 
 async fn channel(addr: &Address, name: &str, ca: &[u8]) -> Result<Channel, tonic::transport::Error> {
@@ -386,6 +426,15 @@ mod tests {
         let answer = client.send(request).await.unwrap();
         assert_eq!(answer.status(), http::StatusCode::SERVICE_UNAVAILABLE);
         busy.await.unwrap();
+    }
+
+    #[test]
+    fn pages_that_do_not_go_on_are_an_error() {
+        assert!(goes_on("", "a").is_ok() && goes_on("a", "b").is_ok());
+        for before in ["b", "c"] {
+            let error = goes_on(before, "b").unwrap_err();
+            assert!(matches!(error, Error::Answer { .. }), "{error}");
+        }
     }
 
     #[test]

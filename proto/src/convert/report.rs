@@ -141,6 +141,16 @@ impl TryFrom<wire::Trust> for PodTrust {
 
 impl From<&NodeHint> for wire::HintReport {
     fn from(hint: &NodeHint) -> Self {
+        Self {
+            trust: hint.trust.iter().map(wire::Trust::from).collect(),
+            ..Self::without_trust(hint)
+        }
+    }
+}
+
+impl wire::HintReport {
+    /// A report without what it says of single pods, for whoever looks at many nodes.
+    pub fn without_trust(hint: &NodeHint) -> Self {
         let NodeHint {
             node,
             node_uid,
@@ -152,7 +162,7 @@ impl From<&NodeHint> for wire::HintReport {
             timing,
             is_draining,
             resources,
-            trust,
+            trust: _,
             signals,
         } = hint;
         Self {
@@ -169,7 +179,7 @@ impl From<&NodeHint> for wire::HintReport {
                 .into_iter()
                 .map(|part| resource_of(part, resources.get(part)))
                 .collect(),
-            trust: trust.iter().map(wire::Trust::from).collect(),
+            trust: Vec::new(),
             signals: Some(signals.into()),
         }
     }

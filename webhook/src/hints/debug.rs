@@ -18,12 +18,20 @@ use tonic::{Request, Response, Status};
 use tracing::info;
 
 use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog, service::Shared};
-use crate::{node::Node, policies::Refused};
+use crate::{node::Node, pods::Bound, policies::Refused, slices::Slices};
 
 /// Least time between two answers of a watch.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Of the time between two answers of a watch, the part that making them may take, as a divisor.
+const WATCH_SHARE: u32 = 4;
+/// The size from which on a page has no room for another node, in bytes: with the largest node of all, which has the longest
+/// report, it stays below the 4 MiB that clients take.
+const PAGE_BYTES: usize = 1 << 20;
 /// How often the credential of a watch is checked again.
 const REVIEW_EVERY: Duration = Duration::from_secs(300);
+
+/// One message of a watch.
+type Answer = Result<ListNodesResponse, Status>;
 
 /// The service.
 #[derive(Clone)]
@@ -37,7 +45,8 @@ struct Watch {
     shared: Arc<Shared>,
     caller: Caller,
     node: String,
-    answers: mpsc::Sender<Result<ListNodesResponse, Status>>,
+    after: String,
+    answers: mpsc::Sender<Answer>,
     _hold: Option<Hold>,
 }
 
@@ -74,7 +83,7 @@ impl Debug {
 
 #[tonic::async_trait]
 impl debug_server::Debug for Debug {
-    type WatchNodesStream = ReceiverStream<Result<ListNodesResponse, Status>>;
+    type WatchNodesStream = ReceiverStream<Answer>;
 
     async fn list_nodes(
         &self,
@@ -82,8 +91,8 @@ impl debug_server::Debug for Debug {
     ) -> Result<Response<ListNodesResponse>, Status> {
         let admitted = self.admit(&request).await;
         let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
-        let ListNodesRequest { node } = request.into_inner();
-        Ok(Response::new(answer(&self.shared, &node)))
+        let ListNodesRequest { node, after } = request.into_inner();
+        Ok(Response::new(page(&self.shared, &node, &after).await))
     }
 
     async fn watch_nodes(
@@ -93,11 +102,12 @@ impl debug_server::Debug for Debug {
         let admitted = self.admit(&request).await;
         let (caller, hold) = admitted.map_err(|error| self.refused(error))?;
         let (answers_tx, answers) = mpsc::channel(1);
-        let ListNodesRequest { node } = request.into_inner();
+        let ListNodesRequest { node, after } = request.into_inner();
         let watch = Watch {
             shared: Arc::clone(&self.shared),
             caller,
             node,
+            after,
             answers: answers_tx,
             _hold: hold,
         };
@@ -119,6 +129,19 @@ impl Watch {
         }
     }
 
+    /// Sends all pages.
+    async fn send_all(&self) -> Result<(), mpsc::error::SendError<Answer>> {
+        let mut after = self.after.clone();
+        loop {
+            let page = page(&self.shared, &self.node, &after).await;
+            after.clone_from(&page.next);
+            self.answers.send(Ok(page)).await?;
+            if after.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
     async fn answer(&self) -> StreamError {
         let cluster = &self.shared.cluster;
         let mut changes = if self.node.is_empty() {
@@ -129,17 +152,12 @@ impl Watch {
         let mut reviewed = Instant::now();
         loop {
             changes.mark_unchanged();
-            let next = Instant::now() + WATCH_EVERY;
-            if self
-                .answers
-                .send(Ok(answer(&self.shared, &self.node)))
-                .await
-                .is_err()
-            {
+            let began = Instant::now();
+            if self.send_all().await.is_err() {
                 // Nobody listens; the other branch has noticed.
                 std::future::pending::<()>().await;
             }
-            sleep_until(next).await;
+            sleep_until(began + WATCH_EVERY.max(began.elapsed() * WATCH_SHARE)).await;
             // The sender lives in the cluster that we hold; were it gone, there would be nothing to tell.
             if changes.changed().await.is_err() {
                 return StreamError::ShuttingDown;
@@ -156,17 +174,30 @@ impl Watch {
     }
 }
 
-/// What is known of one node, or of all.
-fn answer(shared: &Shared, node: &str) -> ListNodesResponse {
-    let cluster = &shared.cluster;
-    let nodes = if node.is_empty() {
-        cluster.nodes.all()
-    } else {
-        cluster.nodes.get(node).into_iter().collect()
-    };
-    ListNodesResponse {
-        nodes: nodes.iter().map(|node| status(shared, node)).collect(),
+/// What is known of one node, or of as many as go into a page, by name, after that one.
+async fn page(shared: &Shared, node: &str, after: &str) -> ListNodesResponse {
+    let nodes = &shared.cluster.nodes;
+    if !node.is_empty() {
+        let nodes = nodes.get(node).iter().map(|node| status(shared, node)).collect();
+        let next = String::new();
+        return ListNodesResponse { nodes, next };
     }
+    let (mut page, mut bytes) = (ListNodesResponse::default(), 0);
+    let mut slices = Slices::begin();
+    for node in nodes.all().iter().filter(|node| node.name.as_str() > after) {
+        if bytes >= PAGE_BYTES {
+            page.next = page
+                .nodes
+                .last()
+                .map_or_else(String::new, |last| last.name.clone());
+            break;
+        }
+        let status = status(shared, node);
+        bytes += status.bytes();
+        page.nodes.push(status);
+        slices.rest().await;
+    }
+    page
 }
 
 fn status(shared: &Shared, node: &Node) -> NodeStatus {
@@ -184,7 +215,10 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
         Standing::Stop => "stop",
     });
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
-    let bound = cluster.pods.on(&node.name).map(|(_, bound)| bound);
+    let bound = cluster.pods.has_synced().then(|| {
+        let count = |bound: &Bound| (bound.sum(), u32::try_from(bound.pods.len()).unwrap_or(u32::MAX));
+        cluster.pods.look(&node.name, count)
+    });
     let rules = decision
         .outcomes
         .map(|_, outcome| outcome.rules().into_iter().map(wire::Rule::from).collect());
@@ -194,15 +228,13 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
         name: node.name.clone(),
         uid: node.uid.clone(),
         policy: in_force.map(|in_force| wire::PolicyInForce::of(&in_force, &shared.profiles)),
-        hint: hint.map(|(hint, _)| (&*hint).into()),
+        hint: hint.map(|(hint, _)| wire::HintReport::without_trust(&hint)),
         hint_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         hint_standing: standing.unwrap_or_default().to_owned(),
         raw: amounts(directive::raw(node)),
         allocatable: amounts(allocatable),
-        bound: bound.as_ref().map(|bound| bound.sum().into()),
-        pods: bound
-            .map(|bound| u32::try_from(bound.pods.len()).unwrap_or(u32::MAX))
-            .unwrap_or_default(),
+        bound: bound.map(|(requests, _)| requests.into()),
+        pods: bound.map(|(_, pods)| pods).unwrap_or_default(),
         policy_refused: refused.map_or_else(String::new, |Refused { version, reason }| {
             format!("version {version}: {reason}")
         }),

@@ -3,7 +3,6 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
-    pin::Pin,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -11,15 +10,16 @@ use std::{
 use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
-    ListNodesRequest, ListNodesResponse,
+    ListNodesRequest, ListNodesResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
 };
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::watch, time::timeout};
-use tokio_stream::{
-    Stream, StreamExt as _,
-    wrappers::{TcpListenerStream, WatchStream},
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    time::timeout,
 };
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{
     Request, Response, Status,
     transport::{Identity, Server, ServerTlsConfig},
@@ -44,24 +44,45 @@ impl Webhook {
     }
 }
 
-fn only(wanted: &str, mut answer: ListNodesResponse) -> ListNodesResponse {
-    answer
-        .nodes
-        .retain(|node| wanted.is_empty() || node.name == wanted);
-    answer
+/// Nodes in a page.
+const PAGE: usize = 800;
+
+/// One page of the nodes that are asked for.
+fn page(asked: &ListNodesRequest, nodes: &ListNodesResponse) -> ListNodesResponse {
+    let ListNodesRequest { node: wanted, after } = asked;
+    let nodes = nodes.nodes.iter();
+    let mut rest = nodes.filter(|node| (wanted.is_empty() || node.name == *wanted) && node.name > *after);
+    let nodes: Vec<_> = rest.by_ref().take(PAGE).cloned().collect();
+    let next = rest.next().and(nodes.last()).map(|last| last.name.clone());
+    ListNodesResponse {
+        next: next.unwrap_or_default(),
+        nodes,
+    }
+}
+
+/// All pages of the nodes that are asked for.
+fn pages(mut asked: ListNodesRequest, nodes: &ListNodesResponse) -> Vec<Result<ListNodesResponse, Status>> {
+    let mut pages = Vec::new();
+    loop {
+        let page = page(&asked, nodes);
+        asked.after.clone_from(&page.next);
+        pages.push(Ok(page));
+        if asked.after.is_empty() {
+            return pages;
+        }
+    }
 }
 
 #[tonic::async_trait]
 impl Debug for Webhook {
-    type WatchNodesStream = Pin<Box<dyn Stream<Item = Result<ListNodesResponse, Status>> + Send>>;
+    type WatchNodesStream = ReceiverStream<Result<ListNodesResponse, Status>>;
 
     async fn list_nodes(
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
         Self::authenticate(&request)?;
-        let answer = self.nodes.borrow().clone();
-        Ok(Response::new(only(&request.into_inner().node, answer)))
+        Ok(Response::new(page(&request.into_inner(), &self.nodes.borrow())))
     }
 
     async fn watch_nodes(
@@ -69,12 +90,25 @@ impl Debug for Webhook {
         request: Request<ListNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
         Self::authenticate(&request)?;
-        let wanted = request.into_inner().node;
-        // A stream of three answers: then the webhook ends it, as when it is replaced.
-        let answers = WatchStream::new(self.nodes.clone())
-            .take(3)
-            .map(move |answer| Ok(only(&wanted, answer)));
-        Ok(Response::new(Box::pin(answers)))
+        let asked = request.into_inner();
+        let mut nodes = self.nodes.clone();
+        nodes.mark_changed();
+        let (pages_tx, answers) = mpsc::channel(1);
+        tokio::spawn(async move {
+            // A stream of three answers: then the webhook ends it, as when it is replaced.
+            for _ in 0..3 {
+                if nodes.changed().await.is_err() {
+                    return;
+                }
+                let pages = pages(asked.clone(), &nodes.borrow_and_update());
+                for page in pages {
+                    if pages_tx.send(page).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(answers)))
     }
 }
 
@@ -95,6 +129,7 @@ impl Running {
         );
         let (nodes, received) = watch::channel(ListNodesResponse {
             nodes: vec![status("a"), status("b")],
+            next: String::new(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -178,6 +213,43 @@ async fn all_nodes_or_one_are_shown_once() {
         (rows[0]["node"].as_str(), rows.as_array().map(Vec::len)),
         (Some("b"), Some(1))
     );
+}
+
+#[tokio::test]
+async fn five_thousand_nodes_are_shown() {
+    let webhook = Running::start().await;
+    let names: Vec<String> = (0..5000).map(|i| format!("node-{i:04}")).collect();
+    webhook.nodes.send_modify(|known| {
+        let refused = "nodeConfigs[1].bounds.cpu.max: max 11.00 is outside 1.00..10.00; ".repeat(5);
+        let nodes = names.iter().map(|name| NodeStatus {
+            policy_refused: refused.clone(),
+            ..status(name)
+        });
+        known.nodes = nodes.collect();
+        let bytes: usize = known.nodes.iter().map(NodeStatus::bytes).sum();
+        assert!(bytes > 4 << 20, "they fit into one message: {bytes}");
+    });
+    let all = webhook.ask(&["top", "--once"]).await.unwrap();
+    assert_eq!(all.lines().count(), 1 + 5000 * 2);
+    for command in [&["top", "--once", "-o", "json"], &["hints", "-o", "json"][..]] {
+        let rows: Vec<serde_json::Value> =
+            serde_json::from_str(&webhook.ask(command).await.unwrap()).unwrap();
+        let shown = rows.iter().map(|row| row["node"].as_str().unwrap());
+        assert!(shown.eq(names.iter().map(String::as_str)), "{command:?}");
+    }
+    let out = Shared::default();
+    during(webhook.args(&["top"]), Screen::plain(out.clone()), async {
+        out.until(|text| text.lines().count() == 10_000).await;
+        webhook.nodes.send_modify(|known| {
+            let hint = known.nodes[4999].hint.as_mut().unwrap();
+            hint.seq += 1;
+            hint.resources[0].usage = 4711;
+        });
+        out.until(|text| text.contains("node=node-4999 mode=auto source=ebpf/FULL resource=cpu used=4711m"))
+            .await;
+        assert_eq!(out.text().lines().count(), 10_002, "only what changed");
+    })
+    .await;
 }
 
 #[tokio::test]

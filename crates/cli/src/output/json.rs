@@ -1,7 +1,7 @@
 //! JSON: flat objects of integers, with the unit in the key; `null` where something is not known.
 
 use headroom_domain::{
-    hint::{NodeHint, PodTrust, ResourceHint, Signals},
+    hint::{NodeHint, ResourceHint, Signals},
     policy::{Bounds, InForce, Mode, Policy},
     resource::{PerResource, Resource},
 };
@@ -164,7 +164,8 @@ pub fn report(hint: &Hint) -> Value {
         timing,
         is_draining,
         resources,
-        trust,
+        // Lists leave it out; the agent's own service shows it.
+        trust: _,
         signals,
     } = &hint.report;
     json!({
@@ -181,7 +182,6 @@ pub fn report(hint: &Hint) -> Value {
         "standing": standing(hint.standing),
         "cpu": resource_hint(Resource::Cpu, &resources.cpu),
         "memory": resource_hint(Resource::Memory, &resources.memory),
-        "trust": trust.iter().map(pod_trust).collect::<Vec<_>>(),
         "signals": measured(signals),
     })
 }
@@ -230,21 +230,6 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     members.extend(calibration(*margin));
     members.extend(progress(*moved));
     Value::Object(members)
-}
-
-fn pod_trust(trust: &PodTrust) -> Value {
-    let PodTrust {
-        uid,
-        cpu_ppm,
-        memory_ppm,
-        exclusive_cpus_milli,
-    } = trust;
-    json!({
-        "pod_uid": uid,
-        "cpu_ppm": cpu_ppm,
-        "memory_ppm": memory_ppm,
-        "exclusive_cpus_milli": exclusive_cpus_milli,
-    })
 }
 
 /// What was measured in the last brake period.

@@ -371,7 +371,6 @@ fn the_json_of_a_node_has_the_derivation_and_the_report() {
     assert_eq!(value["cpu"]["slack_milli"], 9100);
     assert_eq!(value["memory"]["safe_bytes"], (118_u64 << 30) * 9 / 10);
     assert_eq!(value["hint"]["signals"]["runq_p99_us"], 850);
-    assert_eq!(value["hint"]["trust"][0]["pod_uid"], "p1");
     assert_eq!(value["policy_refused"], serde_json::Value::Null);
     let of_resource = |max: u32| json!({"min_cents": 100, "max_cents": max, "target_ppm": 900_000, "static_max_cents": 500});
     let policy = json!({

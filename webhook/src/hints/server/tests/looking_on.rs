@@ -1,7 +1,10 @@
 //! What people see.
 
-use headroom_domain::policy::{InForce, Mode, Source};
-use headroom_proto::v1alpha1::{Amounts, ListNodesRequest, Rule};
+use headroom_domain::{
+    hint::PodTrust,
+    policy::{InForce, Mode, Source},
+};
+use headroom_proto::v1alpha1::{Amounts, ListNodesRequest, NodeStatus, Rule};
 use rstest::rstest;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -14,7 +17,7 @@ use tonic_reflection::pb::v1::{
 use super::*;
 
 fn all() -> ListNodesRequest {
-    ListNodesRequest { node: String::new() }
+    ListNodesRequest::default()
 }
 
 #[rstest]
@@ -93,6 +96,7 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
     );
     let other = ListNodesRequest {
         node: "n9".to_owned(),
+        ..all()
     };
     assert!(
         debug
@@ -103,6 +107,80 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
             .nodes
             .is_empty()
     );
+}
+
+/// A cluster of 5,000 nodes, each with the report of an agent that knows of 110 pods.
+fn fleet(site: &Site) -> Vec<String> {
+    let mut names: Vec<String> = (0..5000).map(|i| format!("node-{i:04}")).collect();
+    for name in &names {
+        let mut node = amplified(3, "4800m", 120);
+        node["metadata"]["name"] = name.as_str().into();
+        site.cluster.nodes.apply(serde_json::from_value(node).unwrap());
+        let mut hint = published(1, 120);
+        name.clone_into(&mut hint.node);
+        hint.trust = (0..110)
+            .map(|pod| PodTrust {
+                uid: format!("00000000-0000-4000-8000-{pod:012}"),
+                cpu_ppm: 1_000_000,
+                memory_ppm: 1_000_000,
+                exclusive_cpus_milli: 0,
+            })
+            .collect();
+        site.cluster.hints.offer(hint, site.cluster.now());
+    }
+    names.insert(0, "n1".to_owned());
+    names
+}
+
+#[tokio::test]
+async fn five_thousand_nodes_are_listed_page_by_page_without_their_pods() {
+    let site = Site::new().await;
+    let names = fleet(&site);
+    let mut debug = DebugClient::new(site.channel(None).await);
+    let (mut listed, mut asked) = (Vec::new(), all());
+    loop {
+        let page = debug
+            .list_nodes(authorized(asked.clone(), Some("person")))
+            .await
+            .unwrap()
+            .into_inner();
+        let bytes: usize = page.nodes.iter().map(NodeStatus::bytes).sum();
+        assert!(bytes < 2 << 20, "{bytes}");
+        let last = page.nodes.last().unwrap().name.clone();
+        listed.extend(page.nodes);
+        if page.next.is_empty() {
+            break;
+        }
+        assert_eq!(page.next, last);
+        asked.after = page.next;
+    }
+    assert!(listed.iter().map(|node| &node.name).eq(&names));
+    assert!(
+        listed[1..]
+            .iter()
+            .all(|node| node.hint.as_ref().unwrap().trust.is_empty())
+    );
+}
+
+#[tokio::test]
+async fn a_watch_sends_all_pages_each_time() {
+    let site = Site::new().await;
+    let names = fleet(&site);
+    let mut debug = DebugClient::new(site.channel(None).await);
+    let watch = debug.watch_nodes(authorized(all(), Some("person"))).await;
+    let mut pages = watch.unwrap().into_inner();
+    for round in 0..2 {
+        let mut watched = Vec::new();
+        loop {
+            let page = timeout(SOON, pages.message()).await.unwrap().unwrap().unwrap();
+            watched.extend(page.nodes.into_iter().map(|node| node.name));
+            if page.next.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(watched, names, "round {round}");
+        site.apply_pod(pod("b", 6, "2"));
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,67 @@
+//! Long work in slices: what waits for the same thread waits no longer than one of them.
+
+use std::time::Duration;
+
+use tokio::{task::yield_now, time::Instant};
+
+/// The longest slice, but for the piece of work that ends it.
+pub const SLICE: Duration = Duration::from_millis(1);
+
+/// Says when a slice is over.
+#[derive(Debug)]
+pub struct Slices {
+    began: Instant,
+}
+
+impl Slices {
+    /// The first slice begins.
+    pub fn begin() -> Self {
+        Self {
+            began: Instant::now(),
+        }
+    }
+
+    /// Between two pieces of work: lets others have the thread, if the slice is over.
+    pub async fn rest(&mut self) {
+        if self.began.elapsed() >= SLICE {
+            yield_now().await;
+            self.began = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn others_have_their_turn_after_each_slice_and_not_before() {
+        static TURNS: AtomicU32 = AtomicU32::new(0);
+        let other = tokio::spawn(async {
+            loop {
+                TURNS.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        });
+        yield_now().await;
+        let turns = || TURNS.load(Ordering::Relaxed);
+        let mut slices = Slices::begin();
+        let before = turns();
+        for _ in 0..100 {
+            slices.rest().await;
+        }
+        assert_eq!(turns(), before, "no time has passed");
+        advance(SLICE).await;
+        let before = turns();
+        slices.rest().await;
+        assert!(turns() > before);
+        let before = turns();
+        slices.rest().await;
+        assert_eq!(turns(), before, "the next slice has begun");
+        other.abort();
+    }
+}
