@@ -4,10 +4,13 @@
 //! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready
 //! ```
 
+mod admission;
 mod caches;
 mod client;
+mod threads;
 
 use std::{
+    io,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -19,7 +22,7 @@ use headroom_kit::{
     files,
     log::LogError,
     metric::{Catalogue, Exporter, MetricError},
-    serve::{Limits, Listener, ServeError},
+    serve::{Listener, ServeError},
     supervise::{Grace, SuperviseError, Supervisor},
     tls::{self, CertStore, ClientAuth, TlsError},
 };
@@ -32,7 +35,7 @@ use crate::{
     clock::Clock,
     cluster::{Cluster, Settings},
     config,
-    endpoint::{self, Access},
+    endpoint::Access,
     endpoints, floor,
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
@@ -47,17 +50,14 @@ use crate::{
     },
     pods, policies,
     registration::{self, Registration},
-    router::{self, Router},
-    selfcall,
 };
 
 /// How long tasks may take to end, requests in flight included.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 /// How often certificate files are looked at besides being watched.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(30);
-/// What part of the files that may be open the connections of the hint port and of the admission port may be, as divisors.
+/// What part of the files that may be open the connections of the hint port may be, as a divisor.
 const FILES_OF_HINTS: u64 = 2;
-const FILES_OF_ADMISSION: u64 = 4;
 
 /// Why the webhook cannot start, or ends other than by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,9 @@ pub enum StartError {
     /// How to reach the API server is not known. The library's texts contain their causes.
     #[error("cannot tell how to reach the API server: {0}")]
     Kube(Box<dyn std::error::Error + Send + Sync>),
+    /// There are no threads for admission.
+    #[error("cannot start the threads of admission")]
+    Threads(#[source] io::Error),
     /// A task ended the process.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
@@ -90,7 +93,7 @@ impl StartError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Tls(_) | Self::Kube(_) => 2,
-            Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Supervise(_) => 1,
+            Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Threads(_) | Self::Supervise(_) => 1,
         }
     }
 }
@@ -145,7 +148,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     );
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
-    serve_admission(&args, files, store, cluster, ready.admission, &mut supervisor).await?;
+    let _threads = admission::serve(&args, files, store, cluster, ready.admission, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -291,53 +294,5 @@ async fn serve_hints(
         shutdown: shutdown.clone(),
     });
     supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));
-    Ok(())
-}
-
-/// Opens the admission port and calls it again and again.
-async fn serve_admission(
-    args: &Args,
-    files: u64,
-    store: Arc<CertStore>,
-    cluster: Arc<Cluster>,
-    ready: Handle,
-    supervisor: &mut Supervisor,
-) -> Result<(), StartError> {
-    let tls = args.tls.server_config(store, &["http/1.1"])?;
-    let listener = Listener::bind(
-        "admission",
-        args.admission_addr,
-        Limits::default().at_most(files / FILES_OF_ADMISSION),
-    )
-    .await?;
-    let (address, shutdown) = (listener.address(), supervisor.shutdown());
-    let nodes: Arc<dyn endpoint::Nodes> = cluster;
-    let router = Router::new(router::Options {
-        endpoints: endpoints::ENDPOINTS,
-        gates: args.feature_gates.clone(),
-        nodes,
-        limits: router::Limits::default(),
-        heartbeat_interval: args.heartbeat_interval(),
-        denies_above_hint: args.deny_above_hint,
-        log_sample: args.log_sample,
-    });
-    let answer = move |request| {
-        let router = router.clone();
-        async move { router.respond(request).await }
-    };
-    supervisor.spawn(
-        "admission",
-        listener.serve_http(Some(tls), shutdown.clone(), answer),
-    );
-    let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
-    supervisor.spawn("self-call", async move {
-        if needs_certificate {
-            info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
-            ready.ready();
-        } else {
-            selfcall::repeat(address, &ready, shutdown.stopping()).await;
-        }
-        shutdown.stopping().cancelled().await;
-    });
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     select,
     signal::unix::{Signal, SignalKind, signal},
     task::{Id, JoinError, JoinSet},
@@ -174,7 +175,16 @@ impl Supervisor {
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        let task = self.tasks.running.spawn(async move { task.await.into_result() });
+        self.spawn_on(&Handle::current(), name, task);
+    }
+
+    /// Starts a task on another runtime than this one. That one has to live until the process has ended.
+    pub fn spawn_on<F>(&mut self, runtime: &Handle, name: &'static str, task: F)
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        let task = async move { task.await.into_result() };
+        let task = self.tasks.running.spawn_on(task, runtime);
         self.tasks.names.insert(task.id(), name);
     }
 

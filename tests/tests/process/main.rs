@@ -8,6 +8,7 @@ mod agent_config;
 mod agent_debug;
 mod agent_missing;
 mod checkpoint;
+mod one_cpu;
 mod overload;
 mod sources;
 mod webhook;

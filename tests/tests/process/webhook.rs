@@ -29,8 +29,13 @@ const NO_API_SERVER: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-c
 
 /// A webhook that cannot reach an API server, with more flags; it is alive, not ready.
 pub(crate) async fn alone(folder: &TempDir, flags: &[&str]) -> Webhook {
+    spawn(folder, NO_API_SERVER, flags).await
+}
+
+/// A webhook that reaches the API server in that way, with more flags, and answers.
+pub(crate) async fn spawn(folder: &TempDir, way: &str, flags: &[&str]) -> Webhook {
     let kubeconfig = folder.path().join("kubeconfig");
-    fs::write(&kubeconfig, NO_API_SERVER).expect("write");
+    fs::write(&kubeconfig, way).expect("write");
     let mut webhook = Webhook::spawn(&Options {
         program: programs().await.webhook,
         name: "webhook-0".to_owned(),

@@ -36,7 +36,7 @@ use super::{
     metrics::{IS_LEADER, SWEEPS},
     nudge::{self, Nudge, NudgeError, StatusWriter, Toucher, doubled},
 };
-use crate::{cluster::Cluster, pace::Pace};
+use crate::{cluster::Cluster, pace::Pace, slices::Slices};
 
 /// How often Nodes that have changed are looked at, and those found amiss. A Node is touched when two looks in a row
 /// found the same amiss: a write that is on its way, or a nudge, may be about to mend it.
@@ -165,7 +165,7 @@ impl Sweeper {
     async fn lead(&mut self, term: &watch::Receiver<bool>) {
         while *term.borrow() {
             let looked = Instant::now();
-            for (node, remedy) in self.look(looked) {
+            for (node, remedy) in self.look(looked).await {
                 // What does not fit into this round is found again in the next, with its urgency of then.
                 if !self.is_its_turn(remedy.direction(), looked + LOOK_EVERY).await {
                     break;
@@ -183,7 +183,7 @@ impl Sweeper {
     }
 
     /// The Nodes to do something about now, the most urgent first.
-    fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
+    async fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
         if !self.cluster.has_synced() {
             return Vec::new();
         }
@@ -196,7 +196,9 @@ impl Sweeper {
         let seen = self.newest;
         let mut due = Vec::new();
         let (mut amiss, mut lowering) = (HashSet::new(), HashSet::new());
+        let mut slices = Slices::begin();
         for node in self.cluster.nodes.all() {
+            slices.rest().await;
             self.newest = self.newest.max(node.version);
             let is_followed = self.courses.contains_key(&node.name) || self.overdue.contains(&node.name);
             if !is_at_all && node.version <= seen && !is_followed {

@@ -1,11 +1,15 @@
 //! Which Nodes a sweep touches, in which order and how often.
 
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 use futures::future::BoxFuture;
 use headroom_domain::hint::Note;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::{
@@ -175,6 +179,26 @@ async fn what_lowers_goes_first_and_rises_go_slowly() {
     assert!(rises.len() >= 2, "{names:?}");
     let apart = rises.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     assert!(apart.min() >= Some(Duration::from_secs(1)), "{rises:?}");
+}
+
+#[tokio::test]
+async fn a_look_at_five_thousand_nodes_lets_others_have_their_turn() {
+    let nodes = (0..5000).map(|i| named(amplified(3, "4800m", 120), &format!("n{i:04}")));
+    let mut sweeper = sweeper(Arc::new(cluster(nodes, [])), &Arc::default());
+    let turns = Arc::new(AtomicU32::new(0));
+    let _other = AbortOnDropHandle::new(tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    }));
+    let due = sweeper.look(Instant::now()).await;
+    assert!(due.is_empty(), "{due:?}");
+    let turns = turns.load(Ordering::Relaxed);
+    assert!(turns >= 20, "a look at so many takes many slices: {turns}");
 }
 
 #[tokio::test(start_paused = true)]

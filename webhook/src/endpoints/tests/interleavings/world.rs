@@ -748,7 +748,9 @@ impl World {
             self.repeat(quiet);
             let version = self.version;
             self.sync(0, false)?;
-            self.replicas.iter().for_each(|replica| replica.hear(self.stored()));
+            self.replicas
+                .iter()
+                .for_each(|replica| replica.hear(self.stored()));
             still = if self.version == version { still + 1 } else { 0 };
             if still == STILL {
                 return Ok(());

@@ -1,0 +1,71 @@
+//! The admission port: its router, its threads, and the call of our own port that readiness takes.
+
+use std::sync::Arc;
+
+use headroom_kit::{
+    admin::Handle,
+    serve::{Limits, Listener},
+    supervise::Supervisor,
+    tls::{CertStore, ClientAuth},
+};
+use tracing::info;
+
+use super::{StartError, threads::Threads};
+use crate::{
+    args::Args,
+    cluster::Cluster,
+    endpoint, endpoints,
+    router::{self, Router},
+    selfcall,
+};
+
+/// What part of the files that may be open the connections of the port may be, as a divisor.
+const FILES_OF_ADMISSION: u64 = 4;
+
+/// Opens the admission port and calls it again and again. It is served as long as what is returned is there.
+pub(super) async fn serve(
+    args: &Args,
+    files: u64,
+    store: Arc<CertStore>,
+    cluster: Arc<Cluster>,
+    ready: Handle,
+    supervisor: &mut Supervisor,
+) -> Result<Threads, StartError> {
+    let threads = Threads::new().map_err(StartError::Threads)?;
+    let tls = args.tls.server_config(store, &["http/1.1"])?;
+    let limits = Limits::default().at_most(files / FILES_OF_ADMISSION);
+    let listener = threads
+        .run(Listener::bind("admission", args.admission_addr, limits))
+        .await?;
+    let (address, shutdown) = (listener.address(), supervisor.shutdown());
+    let nodes: Arc<dyn endpoint::Nodes> = cluster;
+    let router = Router::new(router::Options {
+        endpoints: endpoints::ENDPOINTS,
+        gates: args.feature_gates.clone(),
+        nodes,
+        limits: router::Limits::default(),
+        heartbeat_interval: args.heartbeat_interval(),
+        denies_above_hint: args.deny_above_hint,
+        log_sample: args.log_sample,
+    });
+    let answer = move |request| {
+        let router = router.clone();
+        async move { router.respond(request).await }
+    };
+    supervisor.spawn_on(
+        threads.handle(),
+        "admission",
+        listener.serve_http(Some(tls), shutdown.clone(), answer),
+    );
+    let needs_certificate = matches!(args.tls.client_auth(), ClientAuth::Required(_));
+    supervisor.spawn("self-call", async move {
+        if needs_certificate {
+            info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
+            ready.ready();
+        } else {
+            selfcall::repeat(address, &ready, shutdown.stopping()).await;
+        }
+        shutdown.stopping().cancelled().await;
+    });
+    Ok(threads)
+}

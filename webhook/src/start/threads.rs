@@ -1,0 +1,56 @@
+//! Threads of their own for admission: whatever else this process does at length, such as sweeps of all nodes, previews of
+//! what a policy would come to and answers to people, is never in the queue that a review waits in.
+
+use std::{future::Future, io, panic::resume_unwind};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// The name of the threads, as the kernel shows it.
+const NAME: &str = "admission";
+
+/// A runtime that nothing but admission runs on. Dropped, it ends without waiting for what still runs.
+#[derive(Debug)]
+pub(super) struct Threads {
+    handle: Handle,
+    runtime: Option<Runtime>,
+}
+
+impl Threads {
+    /// As many threads as there are CPUs for this process.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub(super) fn new() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .thread_name(NAME)
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Where to start tasks.
+    pub(super) const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Runs something there: what it opens belongs there, too.
+    pub(super) async fn run<F>(&self, future: F) -> F::Output
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let done = self.handle.spawn(future).await;
+        // Nobody cancels it.
+        done.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
