@@ -117,7 +117,7 @@ impl Note {
     }
 
     /// What stands in for a hint that cannot be read: ratios, and nothing against them.
-    pub(super) fn of_written(uid: &str, ratios: &PerResource<Cents>) -> Self {
+    pub(super) fn of_written(uid: &str, ratios: PerResource<Cents>) -> Self {
         let part = |resource| NoteResource {
             brake: Brake::Off.level(),
             p: 0,

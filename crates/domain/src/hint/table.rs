@@ -195,7 +195,7 @@ impl Table {
     /// What counts where there is neither report nor annotation: the ratios that the marker tells, for as long as an
     /// annotation would hold.
     fn written(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
-        let note = Note::of_written(asked.uid, &asked.written?);
+        let note = Note::of_written(asked.uid, asked.written?);
         let unread = self.unread.get(asked.node);
         let unread = unread.filter(|unread| unread.uid == asked.uid);
         let since = unread.map_or(now, |unread| unread.since);
