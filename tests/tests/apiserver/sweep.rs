@@ -120,7 +120,7 @@ async fn a_primary_that_cannot_write_is_replaced_for_what_lowers() {
         leader(&stand).await.as_deref() == Some("webhook-0")
     })
     .await;
-    let primary = stand.webhook("webhook-1", AUTO).await;
+    let mut primary = stand.webhook("webhook-1", AUTO).await;
     stand.register(&leading).await;
     let node = stand.create_node("n1", "4", "8Gi").await;
     let uid = node.uid().expect("a UID");
