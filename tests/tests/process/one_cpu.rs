@@ -122,7 +122,7 @@ async fn leader(folder: &TempDir, server: &TlsServer) -> Webhook {
     webhook
 }
 
-/// The time that nine of ten reviews are answered within.
+/// The time that nineteen of twenty reviews are answered within.
 async fn reviewed_within(nodes: u32) -> Duration {
     let folder = tempfile::tempdir().expect("folder");
     let server = api_server(&folder, nodes).await;
@@ -139,16 +139,16 @@ async fn reviewed_within(nodes: u32) -> Duration {
         times.push(Instant::now().saturating_duration_since(due));
     }
     times.sort();
-    *times.get(REVIEWS * 9 / 10).expect("times")
+    *times.get(REVIEWS * 19 / 20).expect("times")
 }
 
 #[tokio::test]
 async fn a_leader_that_sweeps_five_thousand_nodes_answers_reviews_as_one_that_sweeps_none() {
     let undisturbed = reviewed_within(1).await;
     let beside = reviewed_within(NODES).await;
-    println!("nine of ten reviews within {undisturbed:?} with one node, {beside:?} with {NODES}");
+    println!("19 of 20 reviews within {undisturbed:?} with one node, {beside:?} with {NODES}");
     assert!(
-        beside < undisturbed * 5 + EVERY,
+        beside < undisturbed * 3 + 2 * EVERY,
         "{undisturbed:?} with one node, {beside:?} with {NODES}"
     );
 }
