@@ -1,6 +1,7 @@
 //! Accepts connections within limits, secures them, and lets those in flight finish when told to stop.
 
 mod accept;
+mod ahead;
 mod connection;
 mod grpc;
 mod http;

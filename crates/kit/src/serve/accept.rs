@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use super::{
-    Connection, Listener, connection,
+    Connection, Listener,
+    ahead::Ahead,
+    connection,
     places::{Place, Places},
 };
 use crate::metric::process::{ACCEPT_ERRORS, REFUSED};
@@ -129,7 +131,7 @@ async fn secure(
     let handle = place.handle();
     let shaken = select! {
         biased;
-        shaken = timeout(limit, tls.accept(tcp)) => shaken,
+        shaken = timeout(limit, tls.accept(Ahead::new(tcp))) => shaken,
         () = handle.closing() => {
             debug!(listener = name, %peer, "closed in its handshake to make room");
             return None;

@@ -17,11 +17,14 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
-use super::places::{Handle, Hold, Place};
+use super::{
+    ahead::Ahead,
+    places::{Handle, Hold, Place},
+};
 
 /// An accepted connection after its handshake.
 pub struct Connection {
-    stream: Either<TcpStream, TlsStream<TcpStream>>,
+    stream: Either<TcpStream, TlsStream<Ahead<TcpStream>>>,
     peer: Peer,
     place: Place,
 }
@@ -75,13 +78,13 @@ impl Connection {
         Self::new(Either::Left(stream), address, None, place)
     }
 
-    pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr, place: Place) -> Self {
+    pub(super) fn tls(stream: TlsStream<Ahead<TcpStream>>, address: SocketAddr, place: Place) -> Self {
         let certificates = stream.get_ref().1.peer_certificates().map(Arc::from);
         Self::new(Either::Right(stream), address, certificates, place)
     }
 
     fn new(
-        stream: Either<TcpStream, TlsStream<TcpStream>>,
+        stream: Either<TcpStream, TlsStream<Ahead<TcpStream>>>,
         address: SocketAddr,
         certificates: Option<Arc<[CertificateDer<'static>]>>,
         place: Place,
