@@ -22,11 +22,16 @@ pub mod process;
 
 mod catalogue;
 mod counted;
+mod handles;
 
-use std::marker::PhantomData;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use metrics::{Key, Label, Level, Metadata, with_recorder};
 
+use self::handles::Handles;
 pub use self::{
     catalogue::{Catalogue, Exporter, MetricError},
     counted::{Cells, Counted, CountedHistogram, CountedTime, MOST_BUCKETS},
@@ -78,10 +83,9 @@ pub struct Metric {
 }
 
 /// A metric with `N` labels whose handles are of type `K`.
-#[derive(Debug)]
 pub struct Family<K, const N: usize> {
     metric: Metric,
-    handle: PhantomData<fn() -> K>,
+    handles: Handles<K, N>,
 }
 
 /// A counter with `N` labels.
@@ -106,11 +110,30 @@ impl Unit {
     }
 }
 
-impl<K, const N: usize> Family<K, N> {
+/// True once the process records to its exporter: from then on a handle stays good.
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
+impl<K, const N: usize> fmt::Debug for Family<K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Family").field(&self.metric).finish()
+    }
+}
+
+impl<K: Clone, const N: usize> Family<K, N> {
     const fn declare(metric: Metric) -> Self {
         Self {
             metric,
-            handle: PhantomData,
+            handles: Handles::new(),
+        }
+    }
+
+    /// The handle with these label values, kept from before or looked up by `find`.
+    fn handle(&self, values: [&'static str; N], find: impl Fn(&Key) -> K) -> K {
+        let find = || find(&self.key(values));
+        if IS_INSTALLED.load(Ordering::Relaxed) {
+            self.handles.get(values, find)
+        } else {
+            find()
         }
     }
 
@@ -152,7 +175,9 @@ impl<const N: usize> Counter<N> {
 
     /// The counter with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Counter {
-        with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
+        self.handle(values, |key| {
+            with_recorder(|recorder| recorder.register_counter(key, &METADATA))
+        })
     }
 }
 
@@ -177,7 +202,9 @@ impl<const N: usize> Gauge<N> {
 
     /// The gauge with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Gauge {
-        with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA))
+        self.handle(values, |key| {
+            with_recorder(|recorder| recorder.register_gauge(key, &METADATA))
+        })
     }
 }
 
@@ -203,6 +230,8 @@ impl<const N: usize> Histogram<N> {
 
     /// The histogram with these label values.
     pub fn with(&self, values: [&'static str; N]) -> metrics::Histogram {
-        with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
+        self.handle(values, |key| {
+            with_recorder(|recorder| recorder.register_histogram(key, &METADATA))
+        })
     }
 }

@@ -1,11 +1,11 @@
 //! All metrics of a process: checked against the naming rules, described to the exporter, rendered as docs.
 
-use std::{collections::BTreeMap, iter::once};
+use std::{collections::BTreeMap, iter::once, sync::atomic::Ordering};
 
 use metrics::{KeyName, Recorder as _, SharedString, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use super::{Cells, Kind, MOST_BUCKETS, Metric, process};
+use super::{Cells, IS_INSTALLED, Kind, MOST_BUCKETS, Metric, process};
 
 /// Every metric of a process, in the order of names.
 #[derive(Clone, Debug)]
@@ -89,7 +89,10 @@ impl Catalogue {
     pub fn install(&self) -> Result<Exporter, MetricError> {
         let (recorder, exporter) = self.recorder()?;
         match metrics::set_global_recorder(recorder) {
-            Ok(()) => Ok(exporter),
+            Ok(()) => {
+                IS_INSTALLED.store(true, Ordering::Relaxed);
+                Ok(exporter)
+            }
             Err(_refused) => Err(MetricError::Installed),
         }
     }
