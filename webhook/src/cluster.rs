@@ -3,7 +3,13 @@
 mod hint;
 mod trial;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use headroom_domain::{
     capacity::{self, Basis, Decision, Held, Write, Writer},
@@ -41,6 +47,7 @@ pub struct Cluster {
     pub floor: Arc<Floor>,
     amplifies: bool,
     clock: Arc<Clock>,
+    previews: AtomicU64,
 }
 
 /// What a replica is told at its start and keeps to.
@@ -79,6 +86,7 @@ impl Cluster {
             changes,
             amplifies,
             clock,
+            previews: AtomicU64::new(0),
         }
     }
 
@@ -97,6 +105,11 @@ impl Cluster {
         self.amplifies
     }
 
+    /// Previews so far, by which benches tell what background work costs.
+    pub fn previews(&self) -> u64 {
+        self.previews.load(Ordering::Relaxed)
+    }
+
     /// The policy in force for a node; `None` while it is not known.
     pub fn policy(&self, node: &Node) -> Option<InForce> {
         let configured = self.policies.of(|| node.labels.clone())?;
@@ -109,6 +122,7 @@ impl Cluster {
 
     /// What a write of `nodes/status` that changes nothing else would come to now, and the hint that counts.
     pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<Found>) {
+        self.previews.fetch_add(1, Ordering::Relaxed);
         let hint = self.hint_at(&node.asked(), now);
         let write = Write {
             uid: &node.uid,

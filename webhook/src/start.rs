@@ -7,7 +7,7 @@
 mod admission;
 mod caches;
 mod client;
-mod threads;
+pub mod threads;
 
 use std::{
     io,

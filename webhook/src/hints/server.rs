@@ -58,13 +58,13 @@ pub enum ServerError {
     Serve(#[source] tonic::transport::Error),
 }
 
-/// Serves until the process stops.
+/// Serves until the process stops; without TLS only in benches.
 ///
 /// # Errors
 /// The server cannot be set up, or gives up.
 pub async fn serve(
     listener: Listener,
-    tls: Arc<ServerConfig>,
+    tls: impl Into<Option<Arc<ServerConfig>>>,
     shared: Arc<Shared>,
     shutdown: Shutdown,
 ) -> Result<(), ServerError> {

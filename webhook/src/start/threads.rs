@@ -10,7 +10,7 @@ const NAME: &str = "admission";
 
 /// A runtime that nothing but admission runs on. Dropped, it ends without waiting for what still runs.
 #[derive(Debug)]
-pub(super) struct Threads {
+pub struct Threads {
     handle: Handle,
     runtime: Option<Runtime>,
 }
@@ -20,7 +20,7 @@ impl Threads {
     ///
     /// # Errors
     /// The system gives none.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .thread_name(NAME)
             .enable_all()
@@ -32,12 +32,12 @@ impl Threads {
     }
 
     /// Where to start tasks.
-    pub(super) const fn handle(&self) -> &Handle {
+    pub const fn handle(&self) -> &Handle {
         &self.handle
     }
 
     /// Runs something there: what it opens belongs there, too.
-    pub(super) async fn run<F>(&self, future: F) -> F::Output
+    pub async fn run<F>(&self, future: F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,
     {

@@ -40,11 +40,11 @@ impl Listener {
     /// # }
     /// ```
     ///
-    /// Handlers find [`super::Peer`] in the extensions of their request. A stop waits for streams to end: services
+    /// Without TLS, as benches ask for, connections are served as they come. Handlers find [`super::Peer`] in the extensions of their request. A stop waits for streams to end: services
     /// end theirs when [`Shutdown::draining`] is cancelled.
-    pub fn incoming(self, tls: Arc<ServerConfig>, shutdown: &Shutdown) -> Incoming {
+    pub fn incoming(self, tls: impl Into<Option<Arc<ServerConfig>>>, shutdown: &Shutdown) -> Incoming {
         let (connections_tx, connections_rx) = mpsc::channel(QUEUE);
-        let accepting = self.accept(Some(tls), shutdown.stopping().clone(), move |connection| {
+        let accepting = self.accept(tls.into(), shutdown.stopping().clone(), move |connection| {
             let connections_tx = connections_tx.clone();
             async move {
                 // Fails when the server is gone, and with it the reason to serve.
