@@ -6,6 +6,7 @@ mod audit;
 pub mod brake_reaction;
 pub mod criterion;
 mod estimator;
+pub mod fleet;
 pub mod node_harm;
 pub mod node_status;
 pub mod node_storm;
@@ -24,6 +25,7 @@ pub static BENCHES: &[&Row] = &[
     &node_storm::ROW,
     &node_harm::ROW,
     &brake_reaction::ROW,
+    &fleet::ROW,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

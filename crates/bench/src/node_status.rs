@@ -1,7 +1,7 @@
 //! `bench node-status`: what an 80 kB nodes/status review costs, in memory and at the TLS socket.
 
 mod load;
-mod review;
+pub(crate) mod review;
 mod withheld;
 
 use std::{

@@ -95,7 +95,7 @@ fn node(heartbeat: &str, cpu: &str) -> Value {
     })
 }
 
-fn labels() -> Value {
+pub(crate) fn labels() -> Value {
     let own = (0..14).map(|index| {
         (
             format!("topology.example.com/level-{index:02}"),
@@ -147,7 +147,7 @@ fn annotations() -> Value {
     Value::Object(annotations)
 }
 
-fn managed_fields() -> Value {
+pub(crate) fn managed_fields() -> Value {
     let fields = |count: usize| -> Value {
         let own = (0..count).map(|index| (format!("f:topology.example.com/level-{index:02}"), json!({})));
         Value::Object(own.collect())
@@ -166,7 +166,7 @@ fn managed_fields() -> Value {
     ])
 }
 
-fn conditions(heartbeat: &str) -> Value {
+pub(crate) fn conditions(heartbeat: &str) -> Value {
     let kinds = [
         (
             "MemoryPressure",
@@ -205,7 +205,7 @@ fn conditions(heartbeat: &str) -> Value {
 }
 
 /// Up to five names each, as the kubelet cuts them.
-fn images() -> Value {
+pub(crate) fn images() -> Value {
     let image = |index: usize| {
         let digest = format!(
             "{:064x}",

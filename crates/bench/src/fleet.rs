@@ -1,0 +1,264 @@
+//! `bench fleet`: what one replica takes of memory and CPU, and how long nodes wait for it, in a large fleet.
+//!
+//! The replica is real: its stores and informers, hint table, nudger, sweeper, hint service and router, on a CPU of its own.
+//! API server, kubelets and agents are stand-ins in the same process, on another CPU. Every write of a Node goes through the
+//! replica's admission port, over TLS, and comes back on its watch. The resident memory is that of the whole process, so the
+//! replica takes less.
+
+mod admission;
+mod agents;
+mod api_server;
+mod cases;
+mod cpus;
+mod kubelets;
+mod measure;
+mod objects;
+mod replica;
+mod requests;
+mod wire;
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::{Args, FromArgMatches as _};
+use headroom_webhook::node::Rates;
+use serde::Serialize;
+use xtask::terminal::{say, span};
+
+use self::{cases::Fleet, cpus::Cpus, measure::Case};
+use super::{
+    row::{Outcome, Row},
+    target::Target,
+};
+
+/// Nodes that brake within a second.
+const BRAKES: usize = 500;
+/// How often an agent reports.
+const REPORT_EVERY: Duration = Duration::from_secs(15);
+/// How long nothing happens in the quiet case, and the shortest time that is measured otherwise.
+const QUIET: Duration = Duration::from_secs(60);
+const SHORTEST: Duration = Duration::from_secs(10);
+/// About how long start and reconnection take.
+const START: Duration = Duration::from_secs(60);
+
+/// The bench.
+pub static ROW: Row = Row {
+    name: "fleet",
+    about: "One replica in a large fleet of simulated nodes: memory, CPU, writes and the latency of reviews while much changes at once.",
+    flags: Flags::augment_args,
+    run: |flags| {
+        let plan = Plan::of(&Flags::from_arg_matches(flags)?);
+        plan.announce();
+        let report = run(&plan)?;
+        for target in report.targets() {
+            say(target);
+        }
+        Outcome::new(&report, Vec::new())
+    },
+};
+
+/// `cargo xtask bench fleet`.
+#[derive(Debug, Clone, Args)]
+struct Flags {
+    /// Nodes, each with an agent.
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=9_000))]
+    nodes: u32,
+    /// Pods, spread evenly.
+    #[arg(long, default_value_t = 150_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pods: u32,
+}
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    nodes: usize,
+    pods: usize,
+    rates: Rates,
+    report_every: Duration,
+    quiet: Duration,
+    shortest: Duration,
+}
+
+/// The figures.
+#[derive(Debug, Clone, Serialize)]
+struct Report {
+    /// What was done.
+    setting: String,
+    /// Nodes, each with an agent.
+    nodes: usize,
+    /// Pods.
+    pods: usize,
+    /// Resident memory before the first replica was started: the stand-ins.
+    stand_ins_mib: f64,
+    /// Reports that were not taken, of all cases.
+    refused_reports: usize,
+    /// One row for each case.
+    cases: Vec<Case>,
+}
+
+impl Plan {
+    fn of(flags: &Flags) -> Self {
+        Self {
+            nodes: flags.nodes as usize,
+            pods: flags.pods as usize,
+            rates: Rates::DEFAULT,
+            report_every: REPORT_EVERY,
+            quiet: QUIET,
+            shortest: SHORTEST,
+        }
+    }
+
+    /// How many nodes brake.
+    fn brakes(&self) -> usize {
+        self.nodes.min(BRAKES)
+    }
+
+    /// How long it takes until all nodes have risen, one after the other.
+    fn rises(&self) -> Duration {
+        let nodes = u32::try_from(self.nodes).unwrap_or(u32::MAX);
+        let a_second = (nodes.saturating_mul(self.rates.rise_percent) / 100).max(1);
+        Duration::from_secs(nodes.div_ceil(a_second).into())
+    }
+
+    fn announce(&self) {
+        let total = self.rises() * 2 + self.quiet + self.shortest * 4 + START;
+        say(format!(
+            "{} nodes with {} pods; agents report every {} s, kubelets every {} s. Mode auto for all, quiet for {}, {} brakes \
+             in a second, a higher maximum, and two restarts of the replica. About {} in all.",
+            self.nodes,
+            self.pods,
+            self.report_every.as_secs(),
+            kubelets::SYNC_EVERY.as_secs(),
+            span(self.quiet),
+            self.brakes(),
+            span(total),
+        ));
+    }
+}
+
+impl Report {
+    /// What the figures should be.
+    fn targets(&self) -> Vec<Target> {
+        let target = |figure, measured, must| Target {
+            figure,
+            measured,
+            must,
+            stretch: None,
+        };
+        let case = |name| self.cases.iter().find(move |case| case.name == name);
+        let figure = |name, of: fn(&Case) -> Option<f64>| case(name).and_then(of).unwrap_or(f64::NAN);
+        let largest = self
+            .cases
+            .iter()
+            .map(|case| case.resident_mib)
+            .fold(0.0, f64::max);
+        let mut targets = vec![
+            target(
+                "resident_mib, without restarts",
+                largest_before_restarts(&self.cases),
+                300.0,
+            ),
+            target("resident_mib, largest of all", largest, 300.0),
+            target(
+                "quiet: CPU seconds per second",
+                figure(cases::QUIET, |case| Some(case.cpu_s_per_min / 60.0)),
+                0.5,
+            ),
+            target(
+                "brakes: applied_s",
+                figure(cases::BRAKES, |case| case.applied_s),
+                2.0,
+            ),
+        ];
+        let reviews = self
+            .cases
+            .iter()
+            .map(|case| target(case.name, case.review_p99_ms, 5.0));
+        targets.extend(reviews);
+        targets
+    }
+}
+
+/// A second replica in the same process finds what the first one left to the allocator.
+fn largest_before_restarts(cases: &[Case]) -> f64 {
+    let before = cases.iter().take_while(|case| case.name != cases::RESTART);
+    before.map(|case| case.resident_mib).fold(0.0, f64::max)
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the machine has one CPU, or the fleet does not come up.
+fn run(plan: &Plan) -> Result<Report> {
+    ensure!(plan.nodes > 0, "a fleet without nodes");
+    let cpus = Cpus::choose()?;
+    headroom_testbed::thread::stay_on(cpus.load)?;
+    let load = cpus::runtime("load", cpus.load)?;
+    let report = load.block_on(measured(plan, cpus, load.handle()));
+    load.shutdown_background();
+    report
+}
+
+async fn measured(plan: &Plan, cpus: Cpus, load: &tokio::runtime::Handle) -> Result<Report> {
+    let mut fleet = Fleet::start(*plan, cpus, load).await?;
+    let cases = fleet.cases().await?;
+    let (least, most) = (api_server::WRITE_MS.start(), api_server::WRITE_MS.end());
+    Ok(Report {
+        setting: format!(
+            "replica on CPU {}, stand-ins on CPU {}; a write takes {least} to {most} ms after its review, evenly spread; a \
+             frame of a hint lasts 1 s; reviews of 80 kB over TLS, agents over plain TCP but for the last row",
+            cpus.server, cpus.load
+        ),
+        nodes: plan.nodes,
+        pods: plan.pods,
+        stand_ins_mib: fleet.stand_ins_mib,
+        refused_reports: fleet.agents.refused(),
+        cases,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small and fast: what is tested is that every case comes to its end as it should.
+    #[test]
+    fn every_case_comes_to_its_end_in_a_small_fleet() {
+        let plan = Plan {
+            nodes: 40,
+            pods: 120,
+            rates: Rates {
+                rise_percent: 50,
+                ..Rates::DEFAULT
+            },
+            report_every: Duration::from_secs(1),
+            quiet: Duration::from_secs(2),
+            shortest: Duration::from_secs(2),
+        };
+        let report = run(&plan).unwrap();
+        let names: Vec<_> = report.cases.iter().map(|case| case.name).collect();
+        assert_eq!(names, cases::ALL);
+        for case in &report.cases {
+            let Case {
+                name,
+                applied_s,
+                reviews,
+                previews,
+                ..
+            } = case;
+            assert_eq!(applied_s.is_some(), *name != cases::QUIET, "{name}");
+            assert!(*reviews > 0 && *previews > 0, "{case:?}");
+        }
+        let of = |name| report.cases.iter().find(|case| case.name == name).unwrap();
+        for name in [cases::AUTO, cases::RAISED] {
+            assert!(of(name).writes >= plan.nodes, "{:?}", of(name));
+        }
+        assert!(of(cases::AUTO).nudges >= plan.nodes, "{:?}", of(cases::AUTO));
+        assert!(
+            of(cases::BRAKES).writes >= plan.brakes(),
+            "{:?}",
+            of(cases::BRAKES)
+        );
+        assert_eq!(report.targets().len(), 4 + cases::ALL.len());
+    }
+}

@@ -1,0 +1,315 @@
+//! The stand-in for API server and etcd: it has the Nodes, lets the webhook decide every write of their status, and takes
+//! for each that changes something as long as etcd takes.
+//!
+//! Versions are checked as the API server checks them: a write that is bound to one is refused when the Node has another,
+//! any other write is tried again. Where no replica answers, what is stored stays, as the floor has it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use headroom_domain::names;
+use serde_json::Value;
+use tokio::{sync::mpsc, time::sleep};
+
+use super::{
+    admission::{Admission, Write},
+    objects::{self, NodeText, RAW_CPU_MILLI, node_name},
+};
+
+/// How long etcd takes to have a write on disk, at least and at most; evenly spread.
+pub(super) const WRITE_MS: std::ops::RangeInclusive<u64> = 2..=6;
+/// How often a write that is bound to no version is tried again.
+const TRIES: usize = 5;
+
+/// The objects, and who watches them.
+#[derive(Debug)]
+pub(super) struct ApiServer {
+    /// The way to the webhook.
+    pub(super) admission: Admission,
+    nodes: Vec<Mutex<Stored>>,
+    numbers: HashMap<String, usize>,
+    pods: usize,
+    policy: Mutex<(String, u64)>,
+    version: AtomicU64,
+    node_watchers: Watchers<(usize, u64)>,
+    policy_watchers: Watchers<()>,
+    /// Writes that changed a Node.
+    stored: AtomicUsize,
+    /// Writes of a hint annotation and writes without content that were asked for.
+    nudges: AtomicUsize,
+    touches: AtomicUsize,
+}
+
+/// A Node, and when its allocatable last changed.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    /// The Node.
+    pub(super) text: Arc<NodeText>,
+    /// When another amount was stored.
+    pub(super) moved: Instant,
+}
+
+/// What was asked for and done so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Writes that changed a Node.
+    pub(super) stored: usize,
+    /// Writes of a hint annotation.
+    pub(super) nudges: usize,
+    /// Writes without content.
+    pub(super) touches: usize,
+}
+
+/// What a write asks for.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// What the kubelet writes at every sync.
+    Sync,
+    /// A merge patch by the webhook.
+    Merge(Value),
+}
+
+/// Why a write failed.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The Node has another version.
+    Conflict,
+    /// Something that does not happen in a cluster.
+    Broken(anyhow::Error),
+}
+
+/// Open watches of one resource.
+#[derive(Debug)]
+struct Watchers<T>(Mutex<Vec<mpsc::UnboundedSender<T>>>);
+
+impl<T: Copy> Watchers<T> {
+    fn subscribe(&self) -> mpsc::UnboundedReceiver<T> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    fn notify(&self, event: T) {
+        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.retain(|watcher| watcher.send(event).is_ok());
+    }
+}
+
+impl<T> Default for Watchers<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl From<anyhow::Error> for Refusal {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl ApiServer {
+    /// So many raw nodes and pods on them, and that policy.
+    ///
+    /// # Errors
+    /// None that could happen.
+    pub(super) fn new(nodes: usize, pods: usize, policy: &str) -> Result<Self> {
+        let first = u64::try_from(pods)? + 1;
+        let stored = |node: usize| {
+            let version = first + u64::try_from(node)?;
+            anyhow::Ok(Mutex::new(Stored {
+                text: Arc::new(NodeText::raw(node, version)?),
+                moved: Instant::now(),
+            }))
+        };
+        let version = first + u64::try_from(nodes)?;
+        Ok(Self {
+            admission: Admission::default(),
+            nodes: (0..nodes).map(stored).collect::<Result<_>>()?,
+            numbers: (0..nodes).map(|node| (node_name(node), node)).collect(),
+            pods,
+            policy: Mutex::new((policy.to_owned(), version)),
+            version: AtomicU64::new(version),
+            node_watchers: Watchers::default(),
+            policy_watchers: Watchers::default(),
+            stored: AtomicUsize::new(0),
+            nudges: AtomicUsize::new(0),
+            touches: AtomicUsize::new(0),
+        })
+    }
+
+    /// Number of Nodes.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The Node with that number.
+    pub(super) fn node(&self, node: usize) -> Option<Stored> {
+        Some(lock(self.nodes.get(node)?).clone())
+    }
+
+    /// The number of the Node of that name.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The text of the pod with that number.
+    pub(super) fn pod(&self, pod: usize) -> Option<String> {
+        (pod < self.pods).then(|| objects::pod(pod, self.pods, self.nodes.len()))
+    }
+
+    /// The text of the ConfigMap, and its version.
+    pub(super) fn config_map(&self) -> (String, u64) {
+        let (policy, version) = lock(&self.policy).clone();
+        (objects::config_map(&policy, version), version)
+    }
+
+    /// The version of the newest write.
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// Nodes that change from now on, with their versions.
+    pub(super) fn watch_nodes(&self) -> mpsc::UnboundedReceiver<(usize, u64)> {
+        self.node_watchers.subscribe()
+    }
+
+    /// Changes of the ConfigMap from now on.
+    pub(super) fn watch_config_map(&self) -> mpsc::UnboundedReceiver<()> {
+        self.policy_watchers.subscribe()
+    }
+
+    /// Stores another policy.
+    pub(super) fn set_policy(&self, policy: &str) {
+        *lock(&self.policy) = (policy.to_owned(), self.next_version());
+        self.policy_watchers.notify(());
+    }
+
+    /// What was done so far.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            stored: self.stored.load(Ordering::Relaxed),
+            nudges: self.nudges.load(Ordering::Relaxed),
+            touches: self.touches.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A kubelet's write; how long its review took, or `None` if no replica answered.
+    ///
+    /// # Errors
+    /// If something happens that does not happen in a cluster.
+    pub(super) async fn sync(&self, node: usize) -> Result<Option<Duration>> {
+        let user = format!("{}{}", names::NODE_USER_PREFIX, node_name(node));
+        let mut took = None;
+        match self.write(node, &Change::Sync, &user, None, &mut took).await {
+            Ok(_) => Ok(took),
+            Err(Refusal::Conflict) => bail!("node {node} changed {TRIES} times during one write"),
+            Err(Refusal::Broken(error)) => Err(error),
+        }
+    }
+
+    /// A merge patch by the webhook; the Node after it.
+    ///
+    /// # Errors
+    /// If it is bound to a version that the Node does not have.
+    pub(super) async fn merge(&self, node: usize, mut patch: Value) -> Result<Arc<NodeText>, Refusal> {
+        let metadata = patch.get_mut("metadata").and_then(Value::as_object_mut);
+        let bound = metadata.and_then(|metadata| metadata.remove("resourceVersion"));
+        let bound = bound.and_then(|version| version.as_str()?.parse().ok());
+        let is_nudge = patch.pointer("/metadata/annotations").is_some();
+        let counted = if is_nudge { &self.nudges } else { &self.touches };
+        counted.fetch_add(1, Ordering::Relaxed);
+        self.write(node, &Change::Merge(patch), names::WEBHOOK_USER, bound, &mut None)
+            .await
+    }
+
+    async fn write(
+        &self,
+        node: usize,
+        change: &Change,
+        user: &str,
+        bound: Option<u64>,
+        took: &mut Option<Duration>,
+    ) -> Result<Arc<NodeText>, Refusal> {
+        for _ in 0..TRIES {
+            let old = self.node(node).context("there is no such node")?.text;
+            if bound.is_some_and(|version| version != old.version) {
+                return Err(Refusal::Conflict);
+            }
+            let (new, review) = self.admitted(node, &old, change, user).await?;
+            *took = review;
+            // The kubelet of a raw node finds what it would write and leaves it at that: its review is answered all the same.
+            let is_idle = matches!(change, Change::Sync) && old.cpu_milli == RAW_CPU_MILLI;
+            let Some(new) = new.filter(|_| !is_idle) else {
+                return Ok(old);
+            };
+            sleep(Duration::from_millis(rand::random_range(WRITE_MS))).await;
+            if let Some(stored) = self.store(node, &old, &new)? {
+                return Ok(stored);
+            }
+        }
+        Err(Refusal::Conflict)
+    }
+
+    /// What a write makes of a Node once the webhook has decided, `None` if nothing changes; and how long that took.
+    async fn admitted(
+        &self,
+        node: usize,
+        old: &NodeText,
+        change: &Change,
+        user: &str,
+    ) -> Result<(Option<Value>, Option<Duration>)> {
+        let stored = old.object()?;
+        let mut object = stored.clone();
+        match change {
+            Change::Sync => objects::sync(&mut object),
+            Change::Merge(patch) => json_patch::merge(&mut object, patch),
+        }
+        let asked = NodeText::of(&object, old.version)?.text();
+        let name = node_name(node);
+        let write = Write {
+            user,
+            node: &name,
+            old: &old.text(),
+            new: &asked,
+        };
+        let began = Instant::now();
+        let Ok(patch) = self.admission.review(&write).await else {
+            return Ok((None, None));
+        };
+        let took = began.elapsed();
+        json_patch::patch(&mut object, &patch).context("the patch does not fit the object")?;
+        Ok(((object != stored).then_some(object), Some(took)))
+    }
+
+    /// Stores a Node, unless it has changed meanwhile.
+    fn store(&self, node: usize, old: &NodeText, new: &Value) -> Result<Option<Arc<NodeText>>> {
+        let mut stored = lock(self.nodes.get(node).context("there is no such node")?);
+        if stored.text.version != old.version {
+            return Ok(None);
+        }
+        let text = Arc::new(NodeText::of(new, self.next_version())?);
+        if text.cpu_milli != old.cpu_milli {
+            stored.moved = Instant::now();
+        }
+        stored.text = Arc::clone(&text);
+        drop(stored);
+        self.stored.fetch_add(1, Ordering::Relaxed);
+        self.node_watchers.notify((node, text.version));
+        Ok(Some(text))
+    }
+
+    fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

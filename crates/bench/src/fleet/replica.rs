@@ -1,0 +1,347 @@
+//! A replica of the webhook: its own stores, informers, hint service, nudger, sweeper and admission, put together as its
+//! process puts them together, on a runtime of its own and with the stand-in for its API server.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use headroom_domain::{estimate::Profile, names};
+use headroom_kit::{
+    files,
+    gate::GateSet,
+    metric::Exporter,
+    serve::{Limits, Listener},
+    supervise::Shutdown,
+    tls::{self, CertStore, ClientAuth, MinVersion, client::client_config, self_signed, server_config},
+};
+use headroom_webhook::{
+    args,
+    clock::Clock,
+    cluster::{Cluster, Settings},
+    config::Amplification,
+    endpoints::{self, ENDPOINTS},
+    floor::Without,
+    hints::{auth::Authenticator, review, server, service::Shared, streams::Streams},
+    informer::{self, Store},
+    node::{
+        Rates, conflicts,
+        nudge::{self, Nudger},
+        sweep::Sweeper,
+    },
+    router::{self, Router},
+    start::{self, threads::Threads},
+};
+use kube::Api;
+use rustls::ClientConfig;
+use tokio::{
+    runtime::{Handle, Runtime},
+    sync::watch,
+    time::{interval, sleep},
+};
+
+use super::{admission::Target, agents::Port, api_server::ApiServer, cpus, requests};
+
+/// The name that certificates are for.
+pub(super) const LOCALHOST: &str = "localhost";
+/// How often metrics are folded, as the admin port does.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// How long threads may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How long a port may stay taken by the replica before.
+const BIND_TRIES: u32 = 100;
+const BIND_PAUSE: Duration = Duration::from_millis(50);
+
+/// What every replica is started with.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    /// Its CPU.
+    pub(super) cpu: u32,
+    /// Where the stand-ins run.
+    pub(super) load: Handle,
+    /// How fast it may write.
+    pub(super) rates: Rates,
+    /// Its key pair.
+    pub(super) keys: Arc<Keys>,
+}
+
+/// A key pair, and who trusts it.
+#[derive(Debug)]
+pub(super) struct Keys {
+    store: Arc<CertStore>,
+    admission: Arc<ClientConfig>,
+    hints: Arc<ClientConfig>,
+}
+
+/// One replica.
+#[derive(Debug)]
+pub(super) struct Replica {
+    /// Its stores.
+    pub(super) cluster: Arc<Cluster>,
+    /// Its admission port.
+    pub(super) admission: Target,
+    /// Its hint port.
+    pub(super) hints: Port,
+    runtime: Option<Runtime>,
+    /// Those of admission.
+    _threads: Threads,
+    known: Vec<watch::Receiver<bool>>,
+}
+
+impl Keys {
+    /// A new pair.
+    ///
+    /// # Errors
+    /// If it cannot be written to a file.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        tls::install_provider();
+        let directory = tempfile::tempdir()?;
+        let files = self_signed::ensure(directory.path(), &[LOCALHOST.to_owned()], SystemTime::now())?;
+        let ca = directory.path().join(self_signed::CA_CERT);
+        Ok(Arc::new(Self {
+            store: CertStore::load("bench", files, SystemTime::now())?,
+            admission: client_config(&ca, None, &["http/1.1"])?,
+            hints: client_config(&ca, None, &["h2"])?,
+        }))
+    }
+}
+
+impl Replica {
+    /// Starts one whose hint port is that, or any with 0, with or without TLS.
+    ///
+    /// # Errors
+    /// If a port cannot be had.
+    pub(super) async fn start(
+        setting: &Setting,
+        api: &Arc<ApiServer>,
+        hints: u16,
+        is_secure: bool,
+    ) -> Result<Self> {
+        let runtime = cpus::runtime("replica", setting.cpu)?;
+        let (of_setup, api) = (setting.clone(), Arc::clone(api));
+        let parts = runtime.spawn(async move { set_up(&of_setup, &api, hints, is_secure).await });
+        let Parts {
+            cluster,
+            known,
+            admission,
+            threads,
+            hints,
+        } = parts.await??;
+        let keys = &setting.keys;
+        let admission = Target {
+            address: admission,
+            tls: Arc::clone(&keys.admission),
+        };
+        let tls = is_secure.then(|| Arc::clone(&keys.hints));
+        Ok(Self {
+            cluster,
+            admission,
+            hints: Port { address: hints, tls },
+            runtime: Some(runtime),
+            _threads: threads,
+            known,
+        })
+    }
+
+    /// Waits until its stores are known.
+    ///
+    /// # Errors
+    /// If nobody follows one of them any more.
+    pub(super) async fn until_known(&mut self) -> Result<()> {
+        for store in &mut self.known {
+            store
+                .wait_for(|is_known| *is_known)
+                .await
+                .context("a store is not followed")?;
+        }
+        Ok(())
+    }
+
+    /// Ends it at once, with all of its connections.
+    ///
+    /// # Errors
+    /// If that panics.
+    pub(super) async fn kill(mut self) -> Result<()> {
+        let Some(runtime) = self.runtime.take() else {
+            return Ok(());
+        };
+        drop(self);
+        Ok(tokio::task::spawn_blocking(move || runtime.shutdown_timeout(STOP_LIMIT)).await?)
+    }
+}
+
+impl Drop for Replica {
+    /// Without waiting, which is not allowed where this may happen.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct Parts {
+    cluster: Arc<Cluster>,
+    known: Vec<watch::Receiver<bool>>,
+    admission: SocketAddr,
+    threads: Threads,
+    hints: SocketAddr,
+}
+
+async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: bool) -> Result<Parts> {
+    let Setting {
+        load, rates, keys, ..
+    } = setting;
+    let shutdown = Shutdown::new();
+    let stop = || shutdown.stopping().clone();
+    tokio::spawn(upkeep(exporter()?));
+    let client = requests::client(api, load);
+    let clock = Arc::new(Clock::new());
+    let settings = Settings {
+        file: Amplification::default(),
+        config_map: names::SLO_CONFIG.to_owned(),
+        // The stand-in keeps what is stored while no replica answers.
+        without_floor: Without::IsAccepted,
+        amplifies: true,
+    };
+    let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
+    let stop_clock = stop();
+    tokio::spawn(async move { clock.keep(stop_clock).await });
+    let config_maps = Api::namespaced(client.clone(), names::SLO_CONFIG_NAMESPACE);
+    let known = vec![
+        follow(Api::all(client.clone()), &cluster.nodes, &shutdown),
+        follow(Api::all(client.clone()), &cluster.pods, &shutdown),
+        follow(config_maps, &cluster.policies, &shutdown),
+    ];
+    tokio::spawn(conflicts::detect(Arc::clone(&cluster), stop()));
+    let writer = nudge::ApiServer::new(client.clone());
+    let (toucher, sweeps) = (Arc::new(writer.clone()), Arc::new(writer.clone()));
+    let sweeper = Sweeper::new(Arc::clone(&cluster), toucher, sweeps, *rates);
+    let stop_sweep = stop();
+    tokio::spawn(async move {
+        let (_leads_tx, leads) = watch::channel(true);
+        sweeper.sweep(leads, stop_sweep).await;
+    });
+    let shared = Arc::new(Shared {
+        cluster: Arc::clone(&cluster),
+        authenticator: Arc::new(Authenticator::new(Arc::new(review::ApiServer::new(client)))),
+        streams: Arc::new(Streams::default()),
+        nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(writer), *rates)),
+        profiles: Profile::ALL.to_vec(),
+        shutdown: shutdown.clone(),
+    });
+    let hints = serve_hints(keys, shared, &shutdown, hints, is_secure).await?;
+    let threads = Threads::new()?;
+    let admission = serve_admission(keys, &cluster, &shutdown, &threads).await?;
+    Ok(Parts {
+        cluster,
+        known,
+        admission,
+        threads,
+        hints,
+    })
+}
+
+fn follow<S: Store + 'static>(
+    api: Api<S::Object>,
+    store: &Arc<S>,
+    shutdown: &Shutdown,
+) -> watch::Receiver<bool> {
+    let (is_known_tx, is_known) = watch::channel(false);
+    tokio::spawn(informer::follow(
+        api,
+        Arc::clone(store),
+        is_known_tx,
+        shutdown.stopping().clone(),
+    ));
+    is_known
+}
+
+async fn serve_hints(
+    keys: &Keys,
+    shared: Arc<Shared>,
+    shutdown: &Shutdown,
+    port: u16,
+    is_secure: bool,
+) -> Result<SocketAddr> {
+    let limits = server::LIMITS.at_most(files::raise_limit() / 2);
+    let listener = bind("hints", port, limits).await?;
+    let address = listener.address();
+    let tls = is_secure
+        .then(|| {
+            server_config(
+                Arc::clone(&keys.store) as _,
+                MinVersion::Tls12,
+                &ClientAuth::None,
+                &["h2"],
+            )
+        })
+        .transpose()?;
+    tokio::spawn(server::serve(listener, tls, shared, shutdown.clone()));
+    Ok(address)
+}
+
+async fn serve_admission(
+    keys: &Keys,
+    cluster: &Arc<Cluster>,
+    shutdown: &Shutdown,
+    threads: &Threads,
+) -> Result<SocketAddr> {
+    let tls = server_config(
+        Arc::clone(&keys.store) as _,
+        MinVersion::Tls12,
+        &ClientAuth::None,
+        &["http/1.1"],
+    )?;
+    let listener = threads.run(bind("admission", 0, Limits::default())).await?;
+    let address = listener.address();
+    let router = Router::new(router::Options {
+        endpoints: ENDPOINTS,
+        gates: GateSet::parse(endpoints::gates(), "")?,
+        nodes: Arc::clone(cluster) as _,
+        limits: router::Limits::default(),
+        heartbeat_interval: args::HEARTBEAT_INTERVAL,
+        denies_above_hint: false,
+        log_sample: args::LOG_SAMPLE,
+    });
+    let answer = move |request| {
+        let router = router.clone();
+        async move { router.respond(request).await }
+    };
+    let serving = listener.serve_http(Some(tls), shutdown.clone(), answer);
+    threads.handle().spawn(serving);
+    Ok(address)
+}
+
+/// Binds a port on loopback; the replica before may not have given it back yet.
+async fn bind(name: &'static str, port: u16, limits: Limits) -> Result<Listener> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut bound = Listener::bind(name, address, limits).await;
+    for _ in 0..BIND_TRIES {
+        if bound.is_ok() {
+            break;
+        }
+        sleep(BIND_PAUSE).await;
+        bound = Listener::bind(name, address, limits).await;
+    }
+    Ok(bound?)
+}
+
+/// Metrics as the webhook has them; there is one recorder for all replicas of this process.
+fn exporter() -> Result<&'static Exporter> {
+    static EXPORTER: OnceLock<Result<Exporter, String>> = OnceLock::new();
+    let installed = EXPORTER.get_or_init(|| {
+        let catalogue = start::catalogue().map_err(|error| error.to_string())?;
+        catalogue.install().map_err(|error| error.to_string())
+    });
+    installed.as_ref().map_err(|error| anyhow!("{error}"))
+}
+
+async fn upkeep(exporter: &'static Exporter) {
+    let mut ticks = interval(UPKEEP_EVERY);
+    loop {
+        ticks.tick().await;
+        exporter.upkeep();
+    }
+}
