@@ -260,6 +260,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_an_agent_sees_is_shown_by_its_name() {
+        assert!(Sight::ALL.iter().all(|sight| sight.to_string() == sight.name()));
+        assert_eq!(
+            Sight::ALL.map(Sight::name),
+            ["FULL", "FULL_SHED", "PROC", "BLIND"]
+        );
+    }
+
+    #[test]
     fn brake_levels_and_numbers_agree() {
         for brake in Brake::ALL {
             assert_eq!(Brake::from_level(u32::from(brake.level())), Some(brake));

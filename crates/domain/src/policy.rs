@@ -238,8 +238,34 @@ mod tests {
     fn modes_are_read_by_their_exact_names() {
         for mode in Mode::ALL {
             assert_eq!(mode.name().parse(), Ok(mode));
+            assert_eq!(mode.to_string(), mode.name());
         }
         assert!("Auto".parse::<Mode>().is_err() && "".parse::<Mode>().is_err());
+    }
+
+    #[test]
+    fn the_mode_that_a_node_asks_for_counts_and_is_said_to_be_its_own() {
+        let in_force = InForce {
+            policy: Policy::default(),
+            mode_from: Source::File,
+            entry: None,
+        };
+        assert_eq!(in_force.clone().with_mode(None), in_force);
+        let asked = in_force.with_mode(Some(Mode::Guard));
+        assert_eq!(
+            (asked.policy.mode, asked.mode_from),
+            (Mode::Guard, Source::Annotation)
+        );
+    }
+
+    #[test]
+    fn sources_and_floors_have_the_words_of_the_configuration() {
+        assert_eq!(
+            [Floor::Requests, Floor::None].map(Floor::name),
+            ["requests", "none"]
+        );
+        let words = ["default", "file", "configmap", "entry", "annotation", "gate"];
+        assert_eq!(Source::ALL.map(Source::name), words);
     }
 
     #[test]

@@ -278,6 +278,25 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_is_read_to_the_ninth_decimal_and_up_to_a_million() {
+        assert_eq!(Ratio::parse("1.0000000019"), Some(Ratio(1_000_000_001)));
+        assert_eq!(Ratio::parse("1000000"), Some(Ratio(1_000_000 * Ratio::SCALE)));
+        assert_eq!(Ratio::parse("1000000.000000001"), None);
+        assert_eq!(Ratio::parse("0.1e7"), Ratio::parse("1000000"));
+    }
+
+    #[test]
+    fn a_ratio_is_told_in_billionths_and_in_cents_rounded_down() {
+        let ratio = Ratio::parse("1.289999999").unwrap();
+        assert_eq!(
+            (ratio.nano(), ratio.to_cents_floor()),
+            (1_289_999_999, Cents(128))
+        );
+        assert_eq!(Ratio::from_nano(ratio.nano()), ratio);
+        assert_eq!(Ratio::from_cents(Cents(128)).to_string(), "1.28");
+    }
+
+    #[test]
     fn an_annotation_that_is_too_long_is_not_parsed() {
         let long = format!("{{\"cpu\":2{}}}", " ".repeat(LONGEST));
         let error = parse_annotation(&long).unwrap_err();
@@ -320,6 +339,15 @@ mod tests {
     #[case(r#"{"storage":true}"#)]
     fn a_bad_annotation_is_an_error(#[case] text: &str) {
         assert!(parse_annotation(text).is_err());
+    }
+
+    #[rstest]
+    #[case(r#"{"cpu":"1.5"}"#, r#"cpu: "1.5" is not a number"#)]
+    #[case(r#"{"storage":true}"#, "storage: true is not a number")]
+    #[case(r#"{"cpu":-1}"#, "cpu: -1 is out of range (0 to 1000000)")]
+    #[case(r#"{"memory":1e400}"#, "memory: 1e400 is out of range (0 to 1000000)")]
+    fn the_error_tells_whether_it_is_a_number(#[case] text: &str, #[case] error: &str) {
+        assert_eq!(parse_annotation(text).unwrap_err().to_string(), error);
     }
 
     #[test]

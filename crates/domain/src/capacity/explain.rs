@@ -169,6 +169,20 @@ mod tests {
     }
 
     #[test]
+    fn exclusive_cpus_are_a_term_where_there_are_some() {
+        let outcome = Outcome {
+            exclusive: 2000,
+            ..Outcome::default()
+        };
+        let terms: Vec<_> = outcome
+            .rules()
+            .iter()
+            .map(|applied| (applied.rule, applied.term))
+            .collect();
+        assert_eq!(terms, [(Rule::Exclusive, Some(Term::Amount(2000)))]);
+    }
+
+    #[test]
     fn a_node_that_is_left_alone_has_one_rule() {
         let outcome = Outcome {
             why: vec![Why::Unmanaged],

@@ -56,6 +56,7 @@ mod tests {
     #[case::less_is_stored("u", "5", "4", true, Some("5"))]
     #[case::more_is_stored("u", "7", "4", true, Some("6"))]
     #[case::lowered_by_hand("u", "3", "4", true, None)]
+    #[case::lowered_to_raw("u", "4", "4", true, Some("4"))]
     #[case::another_value("u", "6", "5", true, None)]
     #[case::what_was_written("u", "6", "6", true, None)]
     #[case::too_long_ago("u", "6", "4", false, None)]
@@ -83,5 +84,18 @@ mod tests {
         let held = held(&write, |at| at == "t0" && is_recent);
         assert_eq!(held.cpu, kept.map(|kept| kept.parse().unwrap()));
         assert_eq!(held.memory, None);
+    }
+
+    #[test]
+    fn what_was_made_of_raw_is_kept_below_raw_too() {
+        let mut old = sent("3");
+        old.annotations.marker = Some(MARKER.replace(r#""cpu":"6""#, r#""cpu":"3""#).into());
+        let write = Write {
+            uid: "u",
+            writer: Writer::Kubelet,
+            old: &old,
+            new: &sent("4"),
+        };
+        assert_eq!(held(&write, |_| true).cpu, old.allocatable.cpu);
     }
 }

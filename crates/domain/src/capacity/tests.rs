@@ -4,6 +4,7 @@ mod exclusive;
 mod forged;
 mod hold;
 mod life;
+mod reasons;
 mod unknown;
 
 use std::collections::BTreeMap;
@@ -476,6 +477,7 @@ fn reinvocation_is_told_from_a_forged_or_old_marker() {
         ),
     );
     assert!(is_reinvoked(&old, &after));
+    assert!(!is_reinvoked(&after, &after), "the marker is the stored one");
     assert!(!is_reinvoked(&after, &synced(after.clone(), "6")));
     assert!(!is_reinvoked(&old, &old));
 }
@@ -499,6 +501,23 @@ fn n58_d2_another_writer_does_not_hide_a_new_capacity_from_the_kubelets_next_syn
         &decided(&policy(STATIC), None, Writer::Kubelet, &carried, &new),
     );
     assert_eq!(texts(&after).0, "9");
+}
+
+#[test]
+fn a_sync_records_the_capacity_that_it_tells_although_raw_is_the_same() {
+    let old = amplified();
+    let mut new = synced(old.clone(), "4");
+    new.capacity.cpu = Some("5".parse().unwrap());
+    let hint = found(150, Standing::Fresh);
+    let recorded = |writer| {
+        let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
+        let annotations = stored(&new, &decision).annotations;
+        annotations.marker_of("u1").unwrap().capacity(Resource::Cpu)
+    };
+    assert_eq!(
+        (recorded(Writer::Kubelet), recorded(Writer::Other)),
+        (Some(5000), Some(4000))
+    );
 }
 
 #[rstest]

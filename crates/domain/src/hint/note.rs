@@ -370,6 +370,96 @@ mod tests {
     }
 
     #[test]
+    fn reasons_are_told_once_and_no_more_of_them_than_have_room() {
+        let mut hint = hint("n1", 7);
+        let longest = "l".repeat(LONGEST_REASON);
+        let texts =
+            |reasons: &[&str]| -> Vec<String> { reasons.iter().map(|&text| text.to_owned()).collect() };
+        hint.resources.cpu.reasons = texts(&["a", &format!("{longest}l"), &longest, "b"]);
+        hint.resources.memory.reasons = texts(&["b", "a", "c"]);
+        assert_eq!(Note::of(&hint).why, ["a", &longest, "b", "c"]);
+        hint.resources.cpu.reasons = (0..=MOST_REASONS).map(|i| i.to_string()).collect();
+        assert_eq!(Note::of(&hint).why.len(), MOST_REASONS);
+    }
+
+    #[test]
+    fn a_note_says_the_same_as_one_that_leads_to_the_same() {
+        let note = Note::of(&hint("n1", 7));
+        let differs = |change: fn(&mut Note)| {
+            let mut other = note.clone();
+            change(&mut other);
+            !note.says_the_same_as(&other)
+        };
+        let same: [fn(&mut Note); 4] = [
+            |other| other.seq += 1,
+            |other| other.boot.push('x'),
+            |other| other.why.clear(),
+            |other| other.cpu.p += 1,
+        ];
+        assert!(!same.into_iter().any(differs));
+        let changes: [fn(&mut Note); 8] = [
+            |other| other.cpu.published += 1,
+            |other| other.memory.published += 1,
+            |other| other.cpu.brake = 1,
+            |other| other.memory.brake = 1,
+            |other| other.mode = "PROC".to_owned(),
+            |other| other.uid.push('x'),
+            |other| other.excl = 1,
+            |other| other.quarantine = Some("use".to_owned()),
+        ];
+        assert!(changes.into_iter().all(differs));
+    }
+
+    #[test]
+    fn words_are_visible_ascii_of_limited_length() {
+        let is_read = |change: &dyn Fn(&mut Note)| {
+            let mut note = Note::of(&hint("n1", 7));
+            change(&mut note);
+            note.to_string().parse::<Note>().is_ok()
+        };
+        let word = |length: usize| "w".repeat(length);
+        assert!(is_read(&|note| note.boot = word(LONGEST_WORD)));
+        for strange in [&word(LONGEST_WORD + 1), "a b", "\"", "\\", "é", "\u{7f}"] {
+            assert!(!is_read(&|note| note.boot = strange.to_owned()), "{strange}");
+            assert!(!is_read(&|note| note.mode = strange.to_owned()), "{strange}");
+            assert!(!is_read(&|note| note.timing = strange.to_owned()), "{strange}");
+            assert!(!is_read(&|note| note.uid = strange.to_owned()), "{strange}");
+            assert!(
+                !is_read(&|note| note.quarantine = Some(strange.to_owned())),
+                "{strange}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_note_may_be_as_long_as_its_limit() {
+        let text = Note::of(&hint("n1", 7)).to_string();
+        let padded = |length: usize| format!("{text}{}", " ".repeat(length - text.len()));
+        assert!(padded(LONGEST).parse::<Note>().is_ok());
+        assert!(padded(LONGEST + 1).parse::<Note>().is_err());
+    }
+
+    #[test]
+    fn a_report_is_after_another_of_its_boot_with_a_lower_number() {
+        let [six, seven] = [6, 7].map(|seq| Note::of(&hint("n1", seq)));
+        assert_eq!(
+            (seven.is_after(&six), six.is_after(&seven)),
+            (Some(true), Some(false))
+        );
+        assert_eq!(seven.is_after(&seven), Some(false));
+        let mut other = six.clone();
+        other.boot = "b2".to_owned();
+        assert_eq!(seven.is_after(&other), None);
+    }
+
+    #[test]
+    fn an_unknown_brake_counts_as_the_strongest() {
+        let mut note = Note::of(&hint("n1", 7));
+        note.cpu.brake = 4;
+        assert_eq!(note.resources().cpu.brake(), Brake::Stop);
+    }
+
+    #[test]
     fn the_longest_note_stays_within_the_limit() {
         let mut long = hint("n1", u64::MAX);
         long.boot_id = "b".repeat(36);

@@ -200,6 +200,15 @@ fn reading_out_rounds_up_and_refuses_negatives() {
 }
 
 #[test]
+fn a_binary_amount_below_1024_is_printed_as_a_decimal_one() {
+    let printed = |units| Quantity::from_units(units, Format::BinarySi).to_string();
+    assert_eq!(
+        [1, 1000, 1023, 1024, 2000].map(printed),
+        ["1", "1k", "1023", "1Ki", "2000"]
+    );
+}
+
+#[test]
 fn a_binary_fraction_is_exact_however_long_it_is() {
     // 28 digits and more can still carry into a nano when multiplied by 2^60.
     let digits = format!("0.{}", "9".repeat(200));

@@ -62,6 +62,22 @@ fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
 }
 
 #[test]
+fn a_hint_annotation_of_which_less_is_in_force_is_left_as_it_is() {
+    // More than the bounds allow, so that what is applied could not be taken for it.
+    let mut forged = found(300, Standing::Hold);
+    forged.origin = Origin::Annotation;
+    let mut node = state("4", "8Gi");
+    node.annotations.hint = Some(forged.note.to_string().into());
+    let decision = decided(&policy(Mode::Auto), Some(&forged), Writer::Other, &node, &node);
+    assert!(
+        decision
+            .annotations
+            .iter()
+            .all(|(key, _)| *key != crate::names::HINT)
+    );
+}
+
+#[test]
 fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
     let mut node = state("4", "8Gi");
     node.annotations.marker = Some(

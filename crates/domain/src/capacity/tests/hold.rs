@@ -170,6 +170,14 @@ fn while_it_is_not_known_what_pods_hold_nothing_is_lowered() {
 }
 
 #[test]
+fn where_nothing_is_to_be_lowered_it_does_not_matter_what_pods_hold() {
+    let node = state("4", "8Gi");
+    let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
+    let decision = with_held(&policy, Some(&hint), None)(&node, &node);
+    assert_eq!(cpu(&decision), (Some(4000), vec![]));
+}
+
+#[test]
 fn without_a_floor_what_was_decided_counts() {
     let node = amplified();
     let hint = found(100, Standing::Fresh);

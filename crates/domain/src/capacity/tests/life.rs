@@ -155,6 +155,20 @@ fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
 }
 
 #[test]
+fn a_hint_annotation_alone_follows_a_bound_that_came_down() {
+    let node = amplified();
+    let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
+    let held = Found {
+        origin: Origin::Annotation,
+        ..Found::new(note, Standing::Hold)
+    };
+    let mut lower = policy(Mode::Auto);
+    lower.bounds.cpu.max = Cents(120);
+    let after = stored(&node, &decided(&lower, Some(&held), Writer::Other, &node, &node));
+    assert_eq!((texts(&after).0.as_str(), applied(&after)), ("4800m", 120));
+}
+
+#[test]
 fn auto_goes_on_from_what_another_mode_has_applied() {
     let node = by_static(&with_ratio(state("4", "8Gi"), r#"{"cpu":1.5}"#));
     assert_eq!(applied(&auto(&due(190), &node).0), 155);

@@ -41,9 +41,10 @@ fn the_last_decision_stays(#[case] sent: &str) {
         ..state.annotations.clone()
     };
     assert_eq!(annotations(&stored), annotations(&old));
+    let cpu = kept(Writer::Kubelet, &old, &new).outcomes.cpu;
     assert_eq!(
-        kept(Writer::Kubelet, &old, &new).outcomes.cpu.why,
-        [Why::PolicyUnknown]
+        (cpu.ratio, cpu.why.as_slice()),
+        (Some(Cents(150)), [Why::PolicyUnknown].as_slice())
     );
 }
 
@@ -63,6 +64,23 @@ fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[cas
 }
 
 #[rstest]
+#[case::whole_cents("7910m", "1.33", 42_560)]
+#[case::more_digits("4", "1.333", 42_656)]
+fn the_last_ratio_is_the_one_that_made_the_value(
+    #[case] before: &str,
+    #[case] ratio: &str,
+    #[case] expected: u64,
+) {
+    let old = by_static(&with_ratio(
+        state(before, "8Gi"),
+        &format!(r#"{{"cpu":{ratio}}}"#),
+    ));
+    let mut new = synced(old.clone(), "32");
+    new.capacity.cpu = new.allocatable.cpu;
+    assert_eq!(after(&old, &new).amount(Resource::Cpu), Some(expected));
+}
+
+#[rstest]
 #[case::never_seen(state("4", "8Gi"))]
 #[case::of_koordinator(with_raw(
     with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#),
@@ -75,6 +93,21 @@ fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[cas
 fn a_node_without_our_marker_is_left_alone(#[case] old: State) {
     let decision = kept(Writer::Kubelet, &old, &synced(old.clone(), "4"));
     assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
+    assert_eq!(
+        (decision.allocatable, decision.annotations),
+        (PerResource::default(), vec![])
+    );
+}
+
+#[test]
+fn a_write_without_allocatable_is_left_alone_and_says_so() {
+    let old = amplified("4");
+    let new = State {
+        allocatable: PerResource::default(),
+        ..synced(old.clone(), "4")
+    };
+    let decision = kept(Writer::Kubelet, &old, &new);
+    assert_eq!(decision.outcomes.cpu.why, [Why::Absent]);
     assert_eq!(
         (decision.allocatable, decision.annotations),
         (PerResource::default(), vec![])

@@ -172,6 +172,32 @@ fn a_report_goes_before_the_marker() {
 }
 
 #[test]
+fn an_annotation_says_when_it_ceases_to_hold() {
+    let mut table = Table::default();
+    let stored = note("b1", 7, 128);
+    let left = found(&mut table, 1, Some(&stored), 0)
+        .unwrap()
+        .changes_in
+        .unwrap();
+    let standing = |table: &mut Table, seconds| found(table, 1, Some(&stored), seconds).unwrap().standing;
+    assert_eq!(standing(&mut table, left.as_secs()), Standing::Hold);
+    assert_eq!(standing(&mut table, left.as_secs() + 1), Standing::Stop);
+    assert_eq!(
+        found(&mut table, 1, Some(&stored), 5000).unwrap().changes_in,
+        None
+    );
+}
+
+#[test]
+fn of_two_copies_that_nothing_puts_in_order_the_one_seen_last_counts() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(0));
+    step(&mut table, 0, &note("b1", 4, 105), 0);
+    assert_eq!(step(&mut table, 0, &note("b1", 5, 110), 300), 0);
+    assert_eq!(step(&mut table, 0, &note("b1", 5, 110), 599), 0);
+}
+
+#[test]
 fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
     let ends: Vec<u64> = (0..3000)
         .map(|i| {
@@ -212,6 +238,24 @@ fn an_annotation_that_only_claims_to_be_later_is_believed_for_a_minute() {
     assert_eq!(origin(10, 1), Origin::Annotation);
     assert_eq!(origin(70, 2), Origin::Annotation);
     assert_eq!(origin(71, 3), Origin::Stream);
+}
+
+#[test]
+fn of_a_report_and_an_annotation_of_another_boot_that_came_at_once_the_report_counts() {
+    let mut table = Table::default();
+    table.insert(reported(5, 128), at(100));
+    let found = found(&mut table, 1, Some(&note("b2", 1, 110)), 100).unwrap();
+    assert_eq!(found.origin, Origin::Stream);
+}
+
+#[test]
+fn an_annotation_that_only_claims_to_be_later_waits_until_the_report_is_no_longer_fresh() {
+    let mut table = Table::default();
+    let stored = note("b1", u64::MAX, 100);
+    found(&mut table, 1, Some(&stored), 0);
+    table.insert(reported(1, 128), at(10));
+    let mut origin = |seconds| found(&mut table, 1, Some(&stored), seconds).unwrap().origin;
+    assert_eq!((origin(70), origin(71)), (Origin::Stream, Origin::Annotation));
 }
 
 #[test]
@@ -394,4 +438,59 @@ fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
             .is_renewal_due
     };
     assert!(!is_due(0, 5) && !is_due(449, 30) && is_due(450, 31));
+}
+
+#[test]
+fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
+    let moment = Duration::from_millis(1);
+    let ends_in_time = |standing: &dyn Fn(Duration) -> (Standing, Option<Duration>)| {
+        let (mut age, mut ladder) = (Duration::ZERO, Vec::new());
+        loop {
+            let (now, left) = standing(age);
+            ladder.push(now);
+            let Some(left) = left else { return ladder };
+            assert_eq!(standing((age + left).saturating_sub(moment)).0, now);
+            assert_ne!(standing(age + left).0, now);
+            age += left;
+        }
+    };
+    for is_draining in [false, true] {
+        let ladder = ends_in_time(&|age| life::streamed(age, is_draining));
+        assert_eq!(ladder, [Standing::Fresh, Standing::Hold, Standing::Stop]);
+    }
+    let ladder = ends_in_time(&|age| life::noted("n1", age));
+    assert_eq!(ladder, [Standing::Hold, Standing::Stop]);
+}
+
+#[test]
+fn a_table_lists_the_newest_of_each_node_until_that_is_gone() {
+    let mut table = Table::default();
+    assert!(table.is_empty() && table.all(at(0)).is_empty());
+    for (node, seconds) in [("n2", 10), ("n1", 12), ("n3", 13)] {
+        table.insert(hint(node, 1), at(seconds));
+    }
+    let all = |table: &Table| -> Vec<(String, Duration)> {
+        let all = table.all(at(15)).into_iter();
+        all.map(|(hint, age)| (hint.node.clone(), age)).collect()
+    };
+    let listed = [("n1", 3), ("n2", 5), ("n3", 2)].map(|(node, age)| (node.to_owned(), at(age)));
+    assert_eq!(
+        (table.len(), table.is_empty(), all(&table)),
+        (3, false, listed.to_vec())
+    );
+    let (newest, age) = table.get("n1", at(15)).unwrap();
+    assert_eq!((newest.node.as_str(), age), ("n1", at(3)));
+    table.remove("n1");
+    assert!(table.get("n1", at(15)).is_none());
+    assert_eq!((table.len(), all(&table)), (2, listed[1..].to_vec()));
+}
+
+#[test]
+fn a_node_that_is_gone_takes_along_since_when_its_annotation_was_seen() {
+    let mut table = Table::default();
+    let stored = note("b1", 7, 128);
+    found(&mut table, 9, Some(&stored), 0);
+    table.remove("n1");
+    let found = found(&mut table, 1, Some(&stored), 2000).unwrap();
+    assert_eq!(found.standing, Standing::Hold);
 }

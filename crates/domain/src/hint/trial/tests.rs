@@ -50,6 +50,8 @@ fn verdict(
 #[case::the_same(|_: &mut NodeHint, _: &mut ByKubelet| {}, None)]
 #[case::fewer_cpus(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 31_000, Some(Contradiction::Capacity))]
 #[case::within_tolerance(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 31_500, None)]
+#[case::at_the_tolerance(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 32_640, None)]
+#[case::beyond_it(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.cpu.capacity = 32_641, Some(Contradiction::Capacity))]
 #[case::more_memory(|report: &mut NodeHint, _: &mut ByKubelet| report.resources.memory.capacity = 66 * GIB, Some(Contradiction::Capacity))]
 #[case::huge_pages_left_out(|report: &mut NodeHint, kubelet: &mut ByKubelet| {
     report.resources.memory.capacity = 40 * GIB;
@@ -198,6 +200,96 @@ fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
         trial.compare(&report, used, at(60 * minute));
         assert_eq!(trial.verdict(at(60 * minute)), None);
     }
+}
+
+#[test]
+fn what_a_hypervisor_takes_explains_no_more_than_that() {
+    // Of 32 CPUs, 10 % are 3.2: with 10 CPUs of use that is 70 % of 18.857.
+    for (used, expected) in [(18_857, None), (18_858, Some(Contradiction::Use))] {
+        let mut trial = Trial::default();
+        let mut report = report();
+        report.resources.cpu.usage = 10_000;
+        report.signals.steal_ppm = 100_000;
+        for minute in 0..20 {
+            let used = PerResource { cpu: used, memory: 0 };
+            trial.compare(&report, used, at(60 * minute));
+        }
+        assert_eq!(trial.verdict(at(60 * 19)), expected, "{used}");
+    }
+}
+
+#[test]
+fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
+    let mut trial = Trial::default();
+    let of_boot = |boot: &str| NodeHint {
+        boot_id: boot.to_owned(),
+        ..report()
+    };
+    for (boot, second, expected) in [
+        ("one", 0, None),
+        ("two", 15, None),
+        ("one", 30, Some(Contradiction::EarlierBoot)),
+        ("two", 700, Some(Contradiction::EarlierBoot)),
+    ] {
+        trial.report(&of_boot(boot), &kubelet(), at(second));
+        assert_eq!(trial.verdict(at(second)), expected, "{boot} at {second}");
+    }
+}
+
+#[test]
+fn as_many_boots_are_remembered_as_are_said_to_be() {
+    let mut trial = Trial::default();
+    let of_boot = |boot: usize| NodeHint {
+        boot_id: boot.to_string(),
+        ..report()
+    };
+    for boot in 0..=MOST_BOOTS {
+        trial.report(&of_boot(boot), &kubelet(), at(0));
+    }
+    trial.report(&of_boot(0), &kubelet(), at(1));
+    assert_eq!(trial.verdict(at(1)), None, "forgotten");
+    trial.report(&of_boot(2), &kubelet(), at(2));
+    assert_eq!(trial.verdict(at(2)), Some(Contradiction::EarlierBoot));
+}
+
+#[test]
+fn every_contradiction_has_words_of_its_own() {
+    let about = Contradiction::ALL.map(Contradiction::about);
+    let apart = |at: usize| !about[..at].contains(&about[at]) && !about[at].is_empty();
+    assert!((0..about.len()).all(apart));
+}
+
+#[test]
+fn a_contradiction_of_use_on_record_is_refuted_by_figures_that_agree() {
+    let mut trial = Trial::default();
+    let mut report = report();
+    report.resources.cpu.usage = 10_000;
+    let used = PerResource {
+        cpu: 10_000,
+        memory: 0,
+    };
+    for figure in 0..LEAST_FIGURES {
+        assert!(trial.upholds(Contradiction::Use, at(0)), "after {figure} figures");
+        trial.compare(&report, used, at(0));
+    }
+    assert!(!trial.upholds(Contradiction::Use, at(0)));
+}
+
+#[test]
+fn a_blind_agent_says_nothing_of_use() {
+    let mut trial = Trial::default();
+    let blind = NodeHint {
+        sight: Sight::Blind,
+        ..report()
+    };
+    let used = PerResource {
+        cpu: 20_000,
+        memory: 0,
+    };
+    for minute in 0..20 {
+        trial.compare(&blind, used, at(60 * minute));
+    }
+    assert_eq!(trial.verdict(at(60 * 19)), None);
 }
 
 #[test]
