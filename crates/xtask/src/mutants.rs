@@ -1,6 +1,6 @@
 //! `cargo xtask mutants`: changes the code of a path in small ways and looks whether a test fails for each.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -13,12 +13,27 @@ use crate::{
 
 /// The least share of mutants that a test has to catch, in percent.
 const LEAST: u32 = 97;
+/// What is mutated where no path is given: the rules that decide what a node publishes.
+const RULES: [&str; 5] = [
+    "crates/domain/src/capacity.rs",
+    "crates/domain/src/hint.rs",
+    "crates/domain/src/policy.rs",
+    "crates/domain/src/ratio.rs",
+    "crates/domain/src/quantity.rs",
+];
+/// How cargo-mutants ends when it went through all mutants: each was caught, some were not, or tests went on for too long.
+const WENT_THROUGH: [i32; 3] = [0, 2, 3];
+/// Tests that go on for this many times as long as without a mutant will not end, and never sooner than after this many
+/// seconds.
+const ENDLESS: &str = "5";
+const ENDLESS_S: &str = "60";
 
 /// `cargo xtask mutants`.
 #[derive(Debug, Clone, Args)]
 pub struct Mutants {
-    /// A source file or a folder of them, as in `crates/domain/src/capacity.rs`.
-    #[arg(required = true, value_name = "PATH")]
+    /// Source files or folders of them, as in `crates/domain/src/capacity.rs`. Without one, the rules that decide what a
+    /// node publishes.
+    #[arg(value_name = "PATH", default_values_t = RULES.map(str::to_owned))]
     paths: Vec<String>,
     /// Only lists the mutants.
     #[arg(long)]
@@ -41,10 +56,10 @@ impl Mutants {
         }
         setup::run(&[Item::CargoMutants])?.check_all()?;
         if self.list {
-            let mut cargo = workspace::cargo();
-            cargo.args([MUTANTS.subcommand(), "--workspace", "--list", "--colors", "never"]);
-            files(&mut cargo, &self.paths);
-            let status = cargo.status().context("start cargo mutants")?;
+            let status = cargo_mutants(&self.paths)
+                .arg("--list")
+                .status()
+                .context("start cargo mutants")?;
             ensure!(status.success(), "cargo mutants ended with {status}");
             return Ok(());
         }
@@ -80,44 +95,70 @@ pub struct Counts {
     pub unviable: u32,
 }
 
-/// Runs the mutants of these paths with the tests of their packages. A run that breaks off counts as one that was missed.
+/// Runs the mutants of the rules: see [`count`].
 ///
 /// # Errors
-/// If cargo-mutants cannot be started.
+/// As [`count`].
+pub fn count_of_rules() -> Result<Counts> {
+    count(&RULES.map(str::to_owned))
+}
+
+/// Runs the mutants of these paths with the tests of their packages.
+///
+/// # Errors
+/// If cargo-mutants cannot be started, or breaks off, as it does where a test fails without any mutant.
 pub fn count(paths: &[String]) -> Result<Counts> {
-    let output = workspace::target().join("mutants");
-    let mut cargo = workspace::cargo();
-    cargo.args([
-        MUTANTS.subcommand(),
-        "--workspace",
-        "--no-shuffle",
-        "--colors",
-        "never",
-    ]);
-    cargo.arg("--output").arg(&output);
-    files(&mut cargo, paths);
-    // It ends with a status of its own where mutants survive; they are counted below.
+    let mut cargo = cargo_mutants(paths);
+    cargo
+        .arg("--output")
+        .arg(workspace::target().join("mutants"))
+        .args([
+            "--timeout-multiplier",
+            ENDLESS,
+            "--minimum-test-timeout",
+            ENDLESS_S,
+        ])
+        // Examples in documentation take a compiler each, and no rule is held by one.
+        .args(["--cargo-test-arg", "--tests"]);
     let status = cargo.status().context("start cargo mutants")?;
+    ensure!(
+        status.code().is_some_and(|code| WENT_THROUGH.contains(&code)),
+        "cargo mutants broke off with {status}"
+    );
     let number = |name: &str| u32::try_from(lines(name).len()).unwrap_or(u32::MAX);
-    let missed = number("missed.txt");
-    let caught = number("caught.txt").saturating_add(number("timeout.txt"));
-    let has_broken_off = !status.success() && missed == 0 && number("timeout.txt") == 0;
     Ok(Counts {
-        caught,
-        missed: missed + u32::from(has_broken_off),
+        caught: number("caught.txt").saturating_add(number("timeout.txt")),
+        missed: number("missed.txt"),
         unviable: number("unviable.txt"),
     })
 }
 
-/// Names the source files: of a folder, all of them, and of a file also those in the folder of its name.
-fn files(cargo: &mut std::process::Command, paths: &[String]) {
-    for path in paths {
-        for pattern in patterns(path) {
-            cargo.arg("--file").arg(pattern);
-        }
+/// cargo-mutants for the source files of these paths. It works in a copy of the workspace, one mutant after another, and
+/// builds only the package that the mutant is in.
+fn cargo_mutants(paths: &[String]) -> Command {
+    let mut cargo = workspace::cargo();
+    cargo
+        .args([
+            MUTANTS.subcommand(),
+            "--workspace",
+            "--no-shuffle",
+            "--colors",
+            "never",
+        ])
+        // Nothing that was built or found before is copied.
+        .args(["--gitignore", "true"])
+        // Where the copy is, not where this workspace is built.
+        .env_remove("CARGO_TARGET_DIR")
+        // What is built hundreds of times is built in parts, and nobody steps through it.
+        .env("CARGO_INCREMENTAL", "1")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false");
+    for pattern in paths.iter().flat_map(|path| patterns(path)) {
+        cargo.arg("--file").arg(pattern);
     }
+    cargo
 }
 
+/// The source files: of a folder, all of them, and of a file also those in the folder of its name.
 fn patterns(path: &str) -> Vec<String> {
     match path.strip_suffix(".rs") {
         Some(room) => vec![path.to_owned(), format!("{room}/**/*.rs")],
@@ -152,5 +193,12 @@ mod tests {
         };
         let error = mutants.run().expect_err("no path").to_string();
         assert!(error.starts_with("there is no crates/nowhere.rs in "), "{error}");
+    }
+
+    #[test]
+    fn the_rules_are_there() {
+        for path in RULES {
+            assert!(workspace::root().join(path).is_file(), "{path}");
+        }
     }
 }

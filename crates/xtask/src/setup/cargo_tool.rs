@@ -1,7 +1,5 @@
 //! Programs that extend cargo, built from crates.io.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result};
 
 use super::step;
@@ -44,9 +42,11 @@ impl CargoTool {
         self.name.strip_prefix("cargo-").unwrap_or(self.name)
     }
 
-    /// The version of the one on `PATH`, if it runs and is of the release we need.
+    /// The version of the one that cargo finds, if it runs and is of the release we need. Started by itself, not every one
+    /// says it.
     pub fn find(self) -> Option<String> {
-        let output = Command::new(self.name).arg("--version").output().ok()?;
+        let mut cargo = workspace::cargo();
+        let output = cargo.args([self.subcommand(), "--version"]).output().ok()?;
         self.parse(&String::from_utf8_lossy(&output.stdout))
             .map(str::to_owned)
     }
@@ -75,9 +75,9 @@ impl CargoTool {
         ]);
         cargo.arg("--no-default-features");
         step::run(name, &mut cargo)?;
-        self.find()
-            .map(drop)
-            .with_context(|| format!("{name} is built, but its folder (see its log) is not on PATH"))
+        self.find().map(drop).with_context(|| {
+            format!("{name} is built, but cargo does not find it: is its folder (see its log) on PATH?")
+        })
     }
 
     /// The version in `cargo-deny 0.20.2`, if it will do.
