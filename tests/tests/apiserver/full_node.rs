@@ -3,82 +3,19 @@
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
+    bound_pods::{all_run, bind, bind_to_n1, one_is_turned_away, pods},
     etcd::{History, assert_only},
     floor,
     stand::{Stand, allocatable, kubelet, until},
 };
 use headroom_domain::{names, resource::Resource};
 use headroom_testbed::webhook::Webhook;
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use kube::{
-    Api, ResourceExt as _,
-    api::{ListParams, PostParams},
-};
 use rustix::process::Signal;
-use serde_json::json;
 
 /// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
 const PODS: [&str; 3] = ["first", "second", "third"];
 /// Restarts in each state of the webhook.
 const RESTARTS: usize = 2;
-
-fn pods(stand: &Stand, namespace: &str) -> Api<Pod> {
-    Api::namespaced(stand.client.clone(), namespace)
-}
-
-/// Binds a pod to a node, as a scheduler does.
-async fn bind(stand: &Stand, namespace: &str, account: &str, name: &str, node: &str, cpu: &str) {
-    let object = json!({
-        "metadata": {"name": name},
-        "spec": {
-            "nodeName": node,
-            "serviceAccountName": account,
-            "automountServiceAccountToken": false,
-            "containers": [{"name": "main", "image": "main", "resources": {"requests": {"cpu": cpu}}}],
-        },
-    });
-    let object = serde_json::from_value(object).expect("a Pod");
-    let created = pods(stand, namespace)
-        .create(&PostParams::default(), &object)
-        .await;
-    created.expect("create the pod");
-}
-
-/// Binds a pod to n1 that is nobody's in particular.
-async fn bind_to_n1(stand: &Stand, name: &str, cpu: &str) {
-    let (namespace, account) = (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT);
-    bind(stand, namespace, account, name, "n1", cpu).await;
-}
-
-/// Phase and reason of the pods on n1, by name.
-async fn phases(stand: &Stand) -> Vec<(String, String, String)> {
-    let all = pods(stand, names::AGENT_NAMESPACE)
-        .list(&ListParams::default())
-        .await;
-    let all = all.expect("list the pods").items.into_iter();
-    all.map(|pod| {
-        let PodStatus { phase, reason, .. } = pod.status.clone().unwrap_or_default();
-        (
-            pod.name_any(),
-            phase.unwrap_or_default(),
-            reason.unwrap_or_default(),
-        )
-    })
-    .collect()
-}
-
-/// Waits until all pods run; a pod that was turned away never will.
-async fn all_run(stand: &Stand, when: &str) {
-    until(when, async || {
-        let phases = phases(stand).await;
-        assert!(
-            phases.iter().all(|(_, phase, _)| phase != "Failed"),
-            "{when}: {phases:?}"
-        );
-        phases.iter().all(|(_, phase, _)| phase == "Running")
-    })
-    .await;
-}
 
 /// Restarts the kubelet some times. A pod that is bound afterwards runs when the new kubelet has looked at all others.
 async fn restarts(stand: &mut Stand, history: &mut History, state: &str) {
@@ -141,20 +78,6 @@ async fn a_kubelet_that_restarts_on_a_full_node_turns_pods_away_only_without_the
     // creation say, which count in whole seconds.
     floor::remove(&stand).await;
     stand.cluster.restart_node("n1").expect("restart the kubelet");
-    until("a pod is turned away", async || {
-        let phases = phases(&stand).await;
-        let mut failed = phases.iter().filter(|(_, phase, _)| phase == "Failed");
-        match (failed.next(), failed.next()) {
-            (None, _) => false,
-            (Some((name, _, reason)), None) => {
-                assert!(
-                    PODS.contains(&name.as_str()) && reason == "OutOfcpu",
-                    "{phases:?}"
-                );
-                true
-            }
-            (Some(_), Some(_)) => panic!("more than one: {phases:?}"),
-        }
-    })
-    .await;
+    let turned_away = one_is_turned_away(&stand).await;
+    assert!(PODS.contains(&turned_away.as_str()), "{turned_away}");
 }

@@ -1,0 +1,72 @@
+//! A scripted agent that goes on reporting by itself, what a test says.
+
+use std::time::Duration;
+
+use headroom_domain::{
+    hint::{Brake, NodeHint},
+    ratio::Cents,
+};
+use headroom_testbed::webhook::Webhook;
+use kube::ResourceExt as _;
+use tokio::{sync::watch, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    scripted_agent::{ScriptedAgent, hint},
+    stand::Stand,
+};
+
+/// How often it reports if nothing changes.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The agent of one node, on a stream to one replica. It is silent when dropped, and from when the stream ends.
+#[derive(Debug)]
+pub struct SteadyAgent {
+    says_tx: watch::Sender<(u32, Brake)>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl SteadyAgent {
+    /// An agent that reports that ratio of CPU from now on, not braked.
+    pub async fn start(stand: &Stand, webhook: &Webhook, node: &str, cents: u32) -> Self {
+        let object = stand.nodes().get(node).await.expect("read the node");
+        let agent = stand.agent(&object, webhook).await;
+        let (says_tx, says) = watch::channel((cents, Brake::Off));
+        let uid = object.uid().expect("a UID");
+        let task = tokio::spawn(reports(agent, node.to_owned(), uid, says));
+        Self {
+            says_tx,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+
+    /// Reports another ratio of CPU, and how that is braked, from now on.
+    pub fn says(&self, cents: u32, brake: Brake) {
+        self.says_tx.send_replace((cents, brake));
+    }
+}
+
+/// Reports of the pods that the replica has told of last.
+async fn reports(
+    mut agent: ScriptedAgent,
+    node: String,
+    uid: String,
+    mut says: watch::Receiver<(u32, Brake)>,
+) {
+    for seq in 1.. {
+        let (cents, brake) = *says.borrow_and_update();
+        let mut report = NodeHint {
+            pods_generation: agent.pods.as_ref().map_or(0, |pods| pods.generation),
+            ..hint(&node, &uid, seq, cents)
+        };
+        report.resources.cpu.published = Cents(cents);
+        report.resources.cpu.brake = brake;
+        if agent.report(&report).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = sleep(EVERY) => {}
+            changed = says.changed() => if changed.is_err() { return },
+        }
+    }
+}

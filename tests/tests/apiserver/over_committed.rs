@@ -1,0 +1,186 @@
+//! A node on which more is set aside than it really has, kept by kubelet code, when the ground shifts below it: webhook and
+//! floor go and come back, its raw value shrinks, its maximum is lowered. Pods that the kubelet has let in are covered as far
+//! as the cap reaches, and no further; no running pod fails.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::time::Duration;
+
+use e2e::{
+    bound_pods::{all_run, bind_to_n1, delete, one_is_turned_away, phases},
+    etcd::{History, assert_only, course},
+    floor,
+    stand::{AUTO, Stand, allocatable, kubelet},
+    steady_agent::SteadyAgent,
+};
+use headroom_domain::{names, resource::Resource::Cpu};
+use headroom_testbed::{accounts, cluster::NodeOptions, webhook::Webhook};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+/// Pods of 1800 milli-cores each: two fit what the node has, three what it is amplified to.
+const PODS: [&str; 3] = ["first", "second", "third"];
+/// Restarts of the kubelet wherever one is to do no harm.
+const RESTARTS: usize = 2;
+
+/// A kubelet of 4 CPUs that writes each second and holds so much of them back.
+fn eager(reserved_cpu_milli: u32) -> NodeOptions {
+    NodeOptions {
+        sync: Duration::from_secs(1),
+        report: Duration::from_secs(1),
+        reserved_cpu_milli,
+        ..kubelet("n1")
+    }
+}
+
+/// A node of 4 CPUs whose agent has it amplified to 6 of at most 8, with 5.4 set aside for its pods.
+struct OverCommitted {
+    stand: Stand,
+    webhook: Webhook,
+    agent: SteadyAgent,
+    history: History,
+}
+
+impl OverCommitted {
+    async fn start() -> Self {
+        let mut stand = Stand::start().await;
+        floor::install(&stand).await;
+        let webhook = stand.webhook("webhook-0", AUTO).await;
+        stand.register(&webhook).await;
+        stand.cluster.start_node(eager(0)).await.expect("a node");
+        let agent = SteadyAgent::start(&stand, &webhook, "n1", 150).await;
+        until(&stand, "6").await;
+        for name in PODS {
+            bind_to_n1(&stand, name, "1800m").await;
+            all_run(&stand, "the pods run").await;
+        }
+        let history = History::follow(&stand.cluster).await;
+        Self {
+            stand,
+            webhook,
+            agent,
+            history,
+        }
+    }
+
+    /// The kubelet ends and starts again with so much held back.
+    async fn reserves(&mut self, cpu_milli: u32) {
+        self.stand.cluster.stop_node("n1").expect("stop the kubelet");
+        let started = self.stand.cluster.start_node(eager(cpu_milli)).await;
+        started.expect("start the kubelet");
+    }
+}
+
+async fn until(stand: &Stand, cpu: &str) {
+    let is_so = |node: &_| allocatable(node, "cpu") == cpu;
+    stand.node_until("n1", cpu, is_so).await;
+}
+
+/// Restarts the kubelet some times: no pod fails. One that is bound afterwards runs when the new kubelet has looked at all
+/// others.
+async fn restarts(stand: &mut Stand, state: &str) {
+    for round in 0..RESTARTS {
+        stand.cluster.restart_node("n1").expect("restart the kubelet");
+        let last = format!("{state}-{round}");
+        bind_to_n1(stand, &last, "0").await;
+        all_run(stand, &last).await;
+        delete(stand, &last).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_ran_on_without_webhook_and_floor_are_covered_when_both_are_back() {
+    let OverCommitted {
+        mut stand,
+        mut webhook,
+        agent,
+        mut history,
+    } = OverCommitted::start().await;
+    drop(agent);
+    webhook.process.stop().expect("stop the webhook");
+    drop(webhook);
+    floor::remove(&stand).await;
+    // The kubelet finds its raw value gone, and puts it back. It goes on running what it has let in.
+    until(&stand, "4").await;
+    all_run(&stand, "without webhook and floor").await;
+
+    // The new replica knows of no agent: what it gives back is for the pods alone.
+    floor::install(&stand).await;
+    let webhook = stand.webhook("webhook-1", AUTO).await;
+    stand.register(&webhook).await;
+    until(&stand, "5400m").await;
+    restarts(&mut stand, "both-are-back").await;
+    let states = history.news_of("n1").await;
+    assert_eq!(course(&states, Cpu), [6000, 4000, 5400], "{states:#?}");
+    drop(webhook);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn raw_that_shrinks_below_what_is_set_aside_takes_nothing_within_the_cap() {
+    let mut node = OverCommitted::start().await;
+    // Of 3 CPUs: 1.50 comes to 4.5, the pods hold 5.4, and at most 6 is to be had.
+    node.reserves(1000).await;
+    until(&node.stand, "5400m").await;
+    all_run(&node.stand, "with 3 CPUs").await;
+    restarts(&mut node.stand, "with-three").await;
+    assert_only(&node.history.news_of("n1").await, Cpu, &[6000, 5400]);
+
+    // Of 2 CPUs at most 4: the kubelet turns away what does not fit, as it would without us, and no more than that.
+    node.reserves(2000).await;
+    let is_capped = |node: &_| ["4", "3600m"].contains(&allocatable(node, "cpu").as_str());
+    node.stand.node_until("n1", "capped", is_capped).await;
+    node.stand
+        .cluster
+        .restart_node("n1")
+        .expect("restart the kubelet");
+    let turned_away = one_is_turned_away(&node.stand).await;
+    delete(&node.stand, &turned_away).await;
+    until(&node.stand, "3600m").await;
+    restarts(&mut node.stand, "with-two").await;
+    assert_eq!(phases(&node.stand).await.len(), 2);
+    let states = node.history.news_of("n1").await;
+    assert_only(&states, Cpu, &[5400, 4000, 3600]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maximum_that_is_lowered_below_what_is_set_aside_takes_nothing_from_running_pods() {
+    let mut node = OverCommitted::start().await;
+    let text = r#"{"mode":"auto","bounds":{"cpu":{"max":1.1}}}"#;
+    configure(&node.stand, text).await;
+    // 1.10 comes to 4.4; what was given out before is what the pods may hold.
+    until(&node.stand, "5400m").await;
+    all_run(&node.stand, "below a lower maximum").await;
+    restarts(&mut node.stand, "lowered").await;
+    // Nothing new comes in above the maximum, whoever asks for it, and what a pod leaves does not come back.
+    bind_to_n1(&node.stand, "late", "1800m").await;
+    assert_eq!(one_is_turned_away(&node.stand).await, "late");
+    for name in ["late", "third"] {
+        delete(&node.stand, name).await;
+    }
+    until(&node.stand, "4400m").await;
+    restarts(&mut node.stand, "at-the-maximum").await;
+    let states = node.history.news_of("n1").await;
+    assert_eq!(course(&states, Cpu), [6000, 5400, 4400], "{states:#?}");
+    drop((node.agent, node.webhook));
+}
+
+/// Applies the ConfigMap.
+async fn configure(stand: &Stand, text: &str) {
+    accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE)
+        .await
+        .expect("create the namespace");
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": names::SLO_CONFIG},
+        "data": {names::AMPLIFICATION_CONFIG: text},
+    });
+    let maps: Api<ConfigMap> = Api::namespaced(stand.client.clone(), names::SLO_CONFIG_NAMESPACE);
+    let params = PatchParams::apply("tests").force();
+    let applied = maps
+        .patch(names::SLO_CONFIG, &params, &Patch::Apply(&object))
+        .await;
+    applied.expect("apply the ConfigMap");
+}
