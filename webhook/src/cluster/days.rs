@@ -11,6 +11,7 @@
 
 mod agent;
 mod check;
+mod deferred;
 mod object;
 mod replica;
 mod world;
@@ -18,7 +19,11 @@ mod write;
 
 use std::{env, thread};
 
-use headroom_domain::{policy::Bounds, ratio::Cents, resource::PerResource};
+use headroom_domain::{
+    policy::{Bounds, Mode},
+    ratio::Cents,
+    resource::PerResource,
+};
 use proptest::{
     collection::vec,
     option,
@@ -88,6 +93,7 @@ struct Run {
     raw: (u64, u64),
     /// What is reserved beside it, in percent of it.
     reserved: u64,
+    mode: Mode,
     bounds: PerResource<Bounds>,
     /// What the pods that wait ask for, in milli-cores and MiB, one after the other and round again.
     waiting: Vec<(u64, u64)>,
@@ -146,6 +152,7 @@ fn run() -> impl Strategy<Value = Run> {
         .prop_map(|(raw, reserved, (cpu, memory), sizes, steps)| Run {
             raw,
             reserved,
+            mode: Mode::Auto,
             bounds: PerResource {
                 cpu,
                 memory: memory.unwrap_or(Bounds::OFF),
@@ -162,7 +169,7 @@ fn run() -> impl Strategy<Value = Run> {
 impl Run {
     /// What went wrong, if anything did.
     fn check(&self) -> Result<(), String> {
-        let mut world = World::new(self);
+        let mut world = World::new(self, agent::short_days());
         world
             .take(Step::Frames(1))
             .map_err(|wrong| format!("at first: {wrong}"))?;

@@ -22,6 +22,7 @@ const DAY: u32 = 24;
 
 /// The agent of the node.
 pub(super) struct Agent {
+    timing: Timing,
     estimator: Estimator,
     /// C: what the machine has.
     capacity: PerResource<u64>,
@@ -33,7 +34,7 @@ pub(super) struct Agent {
 }
 
 /// Production, but that a day has fewer frames.
-fn timing() -> Timing {
+pub(super) fn short_days() -> Timing {
     Timing {
         ring_frames: DAY,
         trust_from: 2,
@@ -44,9 +45,10 @@ fn timing() -> Timing {
 
 impl Agent {
     /// An agent that knows nothing.
-    pub(super) fn new(capacity: PerResource<u64>) -> Self {
+    pub(super) fn new(capacity: PerResource<u64>, timing: Timing) -> Self {
         Self {
-            estimator: Estimator::new(timing()),
+            timing,
+            estimator: Estimator::new(timing),
             capacity,
             generation: None,
             is_told_of_pressure: false,
@@ -67,8 +69,10 @@ impl Agent {
             Boot::Same
         };
         self.estimator = match self.saved.clone().filter(|_| is_known) {
-            Some(saved) => Estimator::resume(timing(), saved, Lapse { frame, now, boot }).expect("our own"),
-            None => Estimator::new(timing()),
+            Some(saved) => {
+                Estimator::resume(self.timing, saved, Lapse { frame, now, boot }).expect("our own")
+            }
+            None => Estimator::new(self.timing),
         };
         (self.generation, self.is_told_of_pressure) = (None, false);
     }

@@ -13,7 +13,10 @@ use headroom_domain::{
 use headroom_proto::v1alpha1 as wire;
 use serde_json::json;
 
-use super::object::{NAME, Stored, UID};
+use super::{
+    Run,
+    object::{NAME, Stored, UID},
+};
 use crate::{
     clock::Clock,
     cluster::{Cluster, tests::settings},
@@ -39,18 +42,14 @@ pub(super) struct Missed {
 }
 
 impl Replica {
-    /// A replica that has heard of everything, in mode `auto` within these bounds.
-    pub(super) fn new(
-        bounds: &PerResource<Bounds>,
-        stored: &Stored,
-        bound: Vec<pods::object::Object>,
-    ) -> Self {
+    /// A replica that has heard of everything, in the mode and within the bounds of a run.
+    pub(super) fn new(run: &Run, stored: &Stored, bound: Vec<pods::object::Object>) -> Self {
         let written = |resource: Resource| {
-            let Bounds { min, max } = *bounds.get(resource);
+            let Bounds { min, max } = *run.bounds.get(resource);
             json!({"min": f64::from(min.0) / 100.0, "max": f64::from(max.0) / 100.0})
         };
         let file = json!({
-            "mode": "auto",
+            "mode": run.mode.name(),
             "bounds": {"cpu": written(Resource::Cpu), "memory": written(Resource::Memory)},
         });
         let file = serde_json::from_value(file).expect("a configuration");
@@ -65,7 +64,8 @@ impl Replica {
         node::watch::Nodes::list(&mut listing, stored.object());
         cluster.nodes.replace(listing);
         let in_force = cluster.policy(&cluster.nodes.get(NAME).expect("the Node"));
-        assert_eq!(in_force.expect("a policy").policy.bounds, *bounds);
+        let policy = in_force.expect("a policy").policy;
+        assert_eq!((policy.mode, policy.bounds), (run.mode, run.bounds));
         Self {
             cluster,
             missed: None,

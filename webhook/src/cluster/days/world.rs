@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
-    capacity::State,
-    estimate::PodUse,
+    capacity::{Annotations, State},
+    estimate::{PodUse, Timing},
     hint::NodeHint,
+    policy::Mode,
     resource::{PerResource, Resource},
 };
 use tokio::{
@@ -20,9 +21,13 @@ use super::{
     replica::{Missed, Replica},
 };
 
+/// Seconds before the end of a frame at which an agent that has nothing new to say reports, for that to be fresh then.
+const FRESH: u64 = 45;
 /// Seconds in a frame, in a brake period, and between two writes of a kubelet that has nothing to say.
-const FRAME: u64 = 300;
+pub(super) const FRAME: u64 = 300;
 pub(super) const PERIOD: u64 = 10;
+/// The ratio annotation in `guard`: above all bounds, so that the agent says how far it goes.
+const GUARDED: &str = r#"{"cpu":4,"memory":4}"#;
 /// The most pods on the node.
 const MOST_PODS: usize = 16;
 
@@ -50,7 +55,7 @@ pub(super) struct World {
 
 impl World {
     /// A raw node without pods, two replicas that have heard of it, and an agent that reports to both.
-    pub(super) fn new(run: &Run) -> Self {
+    pub(super) fn new(run: &Run, timing: Timing) -> Self {
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -73,11 +78,14 @@ impl World {
                 allocatable: quantities(raw),
                 capacity: quantities(capacity),
                 ready_heartbeat: Some("0".to_owned()),
-                ..State::default()
+                annotations: Annotations {
+                    ratio: (run.mode == Mode::Guard).then(|| GUARDED.to_owned().into()),
+                    ..Annotations::default()
+                },
             },
             has_memory_pressure: false,
         };
-        let replica = || Replica::new(&run.bounds, &stored, Vec::new());
+        let replica = || Replica::new(run, &stored, Vec::new());
         Self {
             replicas: [replica(), replica()],
             runtime,
@@ -89,7 +97,7 @@ impl World {
             stored,
             pods: BTreeMap::new(),
             arrived: 0,
-            agent: Agent::new(capacity),
+            agent: Agent::new(capacity, timing),
             streams: [true, true],
             route: 0,
             reported: None,
@@ -281,9 +289,18 @@ impl World {
 
     // The machine and its agent.
 
-    /// A frame goes by: pods use what they use, one that is due is gone, and the kubelet writes at its end.
+    /// A frame goes by, and the agent is not silent meanwhile.
     fn pass_frame(&mut self) -> Checked {
-        self.wait(FRAME);
+        self.wait(FRAME - FRESH);
+        self.talk();
+        self.wait(FRESH);
+        self.end_frame()
+    }
+
+    /// A frame is over: pods have used what they use, one that is due is gone, and the kubelet writes.
+    pub(super) fn end_frame(&mut self) -> Checked {
+        let handle = self.runtime.handle().clone();
+        let _entered = handle.enter();
         self.frame += 1;
         let due: Vec<String> = self
             .pods

@@ -22,7 +22,7 @@ impl World {
             .iter()
             .map(|(uid, pod)| pod.object(uid, version))
             .collect();
-        self.replicas[replica] = Replica::new(&self.run.bounds, &self.stored, bound);
+        self.replicas[replica] = Replica::new(&self.run, &self.stored, bound);
     }
 
     /// First what a replica does that the agent has told nothing new, then what follows from its next report, and then

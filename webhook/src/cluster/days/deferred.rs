@@ -1,0 +1,113 @@
+//! An hour in which a kubelet puts a resize off, and looks at it again each second because somebody asks again: whatever the
+//! pod asks for, the node publishes no more for it, and so the resize is never granted.
+
+use headroom_domain::{
+    estimate::{Profile, Timing},
+    policy::{Bounds, Mode},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+
+use super::{
+    Run, Step,
+    world::{FRAME, PERIOD, World},
+};
+
+const HOUR: u64 = 3_600;
+/// Frames after which pods are trusted in full: four hours.
+const TRUSTED: u32 = 48;
+/// Frames without a change after which there will be none: whatever came last is trusted.
+const STILL: u32 = TRUSTED + 12;
+const AT_MOST: u32 = 20 * TRUSTED;
+/// What pods use of what they ask for, in percent: so little that the node is amplified, and not as far as it may be.
+const USED: u64 = 40;
+
+/// Production, but that pods are trusted sooner.
+fn timing() -> Timing {
+    Timing {
+        ring_frames: TRUSTED,
+        trust_full: TRUSTED,
+        ..Profile::Production.timing()
+    }
+}
+
+/// A node of 8 CPUs and 16 GiB, for which more pods wait than it ever has room for.
+fn run(mode: Mode) -> Run {
+    let bounds = |max| Bounds {
+        min: Cents::ONE,
+        max: Cents(max),
+    };
+    Run {
+        raw: (8_000, 16_384),
+        reserved: 5,
+        mode,
+        bounds: PerResource {
+            cpu: bounds(400),
+            memory: bounds(200),
+        },
+        waiting: vec![(1_200, 800)],
+        steps: Vec::new(),
+    }
+}
+
+fn published(world: &World) -> PerResource<u64> {
+    PerResource::from_fn(|resource| world.stored.allocatable(resource))
+}
+
+/// A world that has been full for hours, and in which nothing changes any more.
+fn full(mode: Mode) -> World {
+    let mut world = World::new(&run(mode), timing());
+    let (mut last, mut still) = (published(&world), 0);
+    for _frame in 0..AT_MOST {
+        for pod in 0..world.pods.len() {
+            let (percent, burst) = (USED, 0);
+            world.take(Step::Use { pod, percent, burst }).unwrap();
+        }
+        world.take(Step::Frames(1)).unwrap();
+        let now = published(&world);
+        still = if now == last { still + 1 } else { 0 };
+        last = now;
+        if still == STILL {
+            assert!((10_000..24_000).contains(&last.cpu), "{last:?}");
+            return world;
+        }
+    }
+    panic!("it never comes to rest: {last:?}");
+}
+
+/// An hour of a resize to so many percent of what the pod has.
+fn climbs_nothing(mode: Mode, percent: u64) {
+    let mut world = full(mode);
+    let before = published(&world);
+    let has = world.admitted();
+    world.take(Step::Resize { pod: 0, percent }).unwrap();
+    for second in 1..=HOUR {
+        world.wait(1);
+        if second % FRAME == 0 {
+            world.end_frame().unwrap();
+        }
+        if second % PERIOD == 0 {
+            world.take(Step::Sync).unwrap();
+        }
+        world.take(Step::Resize { pod: 0, percent: 100 }).unwrap();
+        let now = published(&world);
+        for resource in Resource::ALL {
+            let (now, before) = (now.get(resource), before.get(resource));
+            assert!(
+                now <= before,
+                "{resource}: {before} became {now} in second {second}"
+            );
+        }
+        assert_eq!(world.admitted(), has, "granted in second {second}");
+    }
+}
+
+#[test]
+fn a_resize_that_is_put_off_for_an_hour_climbs_nothing_in_auto() {
+    climbs_nothing(Mode::Auto, 300);
+}
+
+#[test]
+fn a_resize_that_is_put_off_for_an_hour_climbs_nothing_in_guard() {
+    climbs_nothing(Mode::Guard, 300);
+}
