@@ -325,6 +325,26 @@ fn cpus_are_exclusive_to_guaranteed_pods_that_are_there_and_no_more_than_they_as
     );
 }
 
+/// A kubelet before 1.33 does not say what it has set aside, and its admitted pods count as they ask.
+#[rstest]
+#[case::told("v1.36.3", 4000)]
+#[case::claimed_not_to_be_told("v1.32.9", 8000)]
+fn a_false_version_of_a_kubelet_gains_at_most_the_cap(#[case] version: &str, #[case] expected: u64) {
+    let mut object = node(1, "4", &json!({}));
+    object["status"]["nodeInfo"] = json!({"kubeletVersion": version});
+    let mut huge = pod("huge", 2, "1000");
+    huge["status"]["containerStatuses"] = json!([{"name": "a"}]);
+    let cluster = cluster([object], [huge]);
+    let hint = NodeHint {
+        pods_generation: 2,
+        ..published(1, 100)
+    };
+    cluster.hints.offer(hint, cluster.now());
+    let node = cluster.nodes.get("n1").unwrap();
+    let (decision, _) = cluster.preview(&node, cluster.now());
+    assert_eq!(decision.outcomes.cpu.result, Some(expected));
+}
+
 #[test]
 fn the_mode_annotation_decides_over_the_configuration() {
     let cluster = cluster([node(1, "4", &json!({names::MODE: "off"}))], []);

@@ -158,3 +158,50 @@ fn what_pods_held_is_no_ratio_on_a_larger_machine() {
     };
     assert_eq!([grown("5"), grown("8")], ["6", "8"]);
 }
+
+/// What a node of raw 4 comes to whose kubelet reports another machine, on a replica that knows no report of its agent:
+/// all that this replica has to go by was written by somebody else.
+fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
+    let mut node = state("4", "8Gi");
+    let marker = format!(
+        r#"{{"cpu":"{value}","from":{{"cpu":{{"capacity":"4","raw":"{raw}"}},"memory":{{"raw":"8Gi"}}}},"memory":"8Gi","uid":"u1"}}"#
+    );
+    node.annotations.marker = Some(marker.into());
+    let mut forged = found(cents, Standing::Hold);
+    forged.origin = Origin::Annotation;
+    node.annotations.hint = Some(forged.note.to_string().into());
+    let mut new = synced(node.clone(), &cpu.to_string());
+    new.capacity.cpu = new.allocatable.cpu;
+    let (policy, mut last) = (policy(Mode::Auto), 0);
+    // And again with what came of it: its own result is no reason for more.
+    for _ in 0..3 {
+        let decision = decided(&policy, Some(&forged), Writer::Kubelet, &node, &new);
+        node = stored(&new, &decision);
+        last = node.amount(Resource::Cpu).unwrap();
+        assert!(last <= cpu * 2000, "{last} of {cpu} CPUs");
+        new = synced(node.clone(), &cpu.to_string());
+    }
+    last
+}
+
+proptest! {
+    #[test]
+    fn a_marker_and_a_hint_gain_at_most_the_maximum_when_the_machine_changes(
+        cpu in 1..64_u64, raw in 0..64_u64, value in 0..10_000_u64, cents in 0..1_000_u32,
+    ) {
+        prop_assert!(on_another_machine(cpu, raw, value, cents) >= cpu * 1000);
+    }
+}
+
+#[test]
+fn a_ratio_with_the_floor_in_it_gains_at_most_the_maximum() {
+    // An agent of an earlier version reports what is bound, whoever bound it: 1000 CPUs of 4.
+    let (policy, mut old) = (policy(Mode::Auto), found(25_000, Standing::Fresh));
+    old.step = PerResource::from_fn(|_| Cents(25_000));
+    let mut node = state("4", "8Gi");
+    for writer in [Writer::Other, Writer::Kubelet, Writer::Other] {
+        let decision = decided(&policy, Some(&old), writer, &node, &node);
+        node = stored(&node, &decision);
+        assert_eq!(texts(&node).0, "8");
+    }
+}
