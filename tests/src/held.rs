@@ -26,8 +26,6 @@ pub struct Held {
 impl Held {
     /// What this process holds now.
     pub fn of(pid: u32) -> Self {
-        let status = fs::read_to_string(process(pid).join("status")).expect("its status");
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let (mut descriptors, mut kernel_kib) = (Parts::new(), Parts::new());
         for Descriptor { target, info, .. } in descriptors_of(pid) {
             *descriptors.entry(kind(&target, &info)).or_default() += 1;
@@ -41,7 +39,7 @@ impl Held {
             memory_kib: resident_parts(&smaps),
             descriptors,
             kernel_kib,
-            counted_kib: resident.and_then(kib).expect("resident memory"),
+            counted_kib: counted_kib(pid, "VmRSS"),
         }
     }
 
@@ -135,6 +133,14 @@ pub fn links_of(pid: u32) -> Vec<(String, i32)> {
 pub fn maps_of(pid: u32) -> Vec<u32> {
     let map = |descriptor: &Descriptor| field(&descriptor.info, "map_id:")?.parse().ok();
     descriptors_of(pid).iter().filter_map(map).collect()
+}
+
+/// A figure of a process by the kernel's counters, in KiB: `VmRSS`, or `VmHWM` for the most that it ever was.
+pub fn counted_kib(pid: u32, figure: &str) -> u64 {
+    let status = fs::read_to_string(process(pid).join("status")).expect("its status");
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    line.and_then(kib).expect("the figure")
 }
 
 fn process(pid: u32) -> PathBuf {

@@ -37,6 +37,7 @@ pub mod prometheus;
 pub mod remembered;
 pub mod scripted_agent;
 pub mod seccomp;
+pub mod slow_bodies;
 pub mod stand;
 pub mod steady_agent;
 pub mod stranger;

@@ -17,6 +17,7 @@ mod full_node;
 mod heartbeats;
 mod hint_life;
 mod hints;
+mod hostile_bodies;
 mod lagging_kubelet;
 mod manifests;
 mod no_floor;

@@ -1,25 +1,24 @@
 //! The real `headroom-webhook` process under bodies that are made to hurt it: huge, dense, withheld, trickled.
-#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
-    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use e2e::admission::{Admission, secure};
+use e2e::{
+    admission::{Admission, secure},
+    held::counted_kib,
+    slow_bodies::{connected, head, raise_file_limit, trickle, until_cut, withhold},
+};
 use futures::future::join_all;
 use headroom_testbed::{pathological::shapes, webhook::Webhook};
 use http::StatusCode;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    io::AsyncWriteExt as _,
     sync::Barrier,
     task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep, timeout},
+    time::{MissedTickBehavior, interval, sleep},
 };
-use tokio_rustls::client::TlsStream;
 
 use crate::webhook::{alone, node_review};
 
@@ -32,27 +31,7 @@ const RATE: u32 = 200;
 
 /// A figure of the process in KiB, as in `VmHWM`.
 fn memory(webhook: &Webhook, figure: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", webhook.process.pid())).expect("status");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with(figure))
-        .expect("the figure");
-    let kib = line.split_whitespace().nth(1).expect("a number");
-    kib.parse().expect("a number")
-}
-
-/// Lets this process, and those that it starts, have as many files open as it may at most.
-fn raise_file_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).expect("more open files");
-}
-
-/// The head of a review, of a body that is that long.
-fn head(path: &str, length: usize) -> String {
-    format!(
-        "POST {path} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-    )
+    counted_kib(webhook.process.pid(), figure)
 }
 
 /// Status and body of every good review that was sent in that time, at a steady pace whatever comes of them.
@@ -163,15 +142,6 @@ async fn post_and_close(webhook: &Webhook, length: usize, body: &str) -> String 
     until_cut(stream).await
 }
 
-/// Waits until the server closes the connection; what it says.
-async fn until_cut(mut stream: TlsStream<TcpStream>) -> String {
-    let mut answer = Vec::new();
-    let read = timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
-    // A reset is an end, too.
-    drop(read.expect("an end"));
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn withheld_and_trickled_bodies_keep_no_review_out() {
     raise_file_limit();
@@ -184,17 +154,11 @@ async fn withheld_and_trickled_bodies_keep_no_review_out() {
         let connecting = (0..50).map(|_| connected(&webhook));
         streams.extend(join_all(connecting).await);
     }
-    for mut stream in streams {
+    for stream in streams {
         let begin = Arc::clone(&begin);
         slow.spawn(async move {
             begin.wait().await;
-            drop(
-                stream
-                    .write_all(head("/mutate-node-status", 80_000).as_bytes())
-                    .await,
-            );
-            drop(stream.flush().await);
-            until_cut(stream).await
+            withhold(stream).await
         });
     }
     let mut tricklers = JoinSet::new();
@@ -217,38 +181,5 @@ async fn withheld_and_trickled_bodies_keep_no_review_out() {
         let is_told =
             answer.contains("HTTP/1.1 408 ") && answer.contains("the body did not come within 600ms");
         assert!(is_told || answer.is_empty(), "{answer}");
-    }
-}
-
-/// A connection that was of use once, so that it may be idle.
-async fn connected(webhook: &Webhook) -> TlsStream<TcpStream> {
-    let mut stream = secure(webhook).await;
-    let request = b"GET /mutate-node-status HTTP/1.1\r\nhost: webhook\r\n\r\n";
-    stream.write_all(request).await.expect("a request");
-    stream.flush().await.expect("a request");
-    let mut answer = [0; 1024];
-    let length = stream.read(&mut answer).await.expect("an answer");
-    assert!(length > 0 && answer.starts_with(b"HTTP/1.1 405 "));
-    stream
-}
-
-/// A byte a second until the server has enough.
-async fn trickle(mut stream: TlsStream<TcpStream>) {
-    let start = head("/mutate-node-status", 80_000);
-    if stream.write_all(start.as_bytes()).await.is_err() {
-        return;
-    }
-    let mut answer = [0; 1024];
-    loop {
-        if stream.write_all(b" ").await.is_err() || stream.flush().await.is_err() {
-            return;
-        }
-        // An answer, or an end.
-        if timeout(Duration::from_secs(1), stream.read(&mut answer))
-            .await
-            .is_ok()
-        {
-            return;
-        }
     }
 }

@@ -1,0 +1,243 @@
+//! Bodies that are made to hurt a replica, huge and dense or withheld, while an API server calls it: every write of every
+//! kubelet is answered and amplified.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    admission::Admission,
+    held::counted_kib,
+    slow_bodies::{connected, raise_file_limit, withhold},
+    stand::{Stand, allocatable, ready, until},
+};
+use headroom_domain::names;
+use headroom_testbed::{pathological::shapes, webhook::Webhook};
+use http::StatusCode;
+use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Node};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::{
+    sync::Barrier,
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
+
+/// What any number of bodies may add to the memory of a replica, in KiB.
+const MOST_KIB: u64 = 64 << 10;
+/// Bytes of a dense body.
+const DENSE: usize = 3_000_000;
+/// Kubelets that write all the time, each of a node of its own, and how often each does.
+const KUBELETS: usize = 4;
+const WRITES_EVERY: Duration = Duration::from_millis(100);
+/// How long the API server waits for an answer, in seconds.
+const PATIENCE_S: i32 = 10;
+/// How long they write, without and with those who withhold.
+const FOR: Duration = Duration::from_secs(6);
+/// Connections that withhold their bodies, and how long each waits before it comes again: one after another, because it
+/// is their bodies that are to hurt and not their handshakes.
+const WITHHOLDING: u32 = 320;
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const APART: Duration = Duration::from_millis(8);
+
+/// Nodes of raw 4 CPUs that are amplified to 6, and no floor: a write that the replica does not answer comes out raw.
+struct Site {
+    stand: Stand,
+    webhook: Arc<Webhook>,
+    kubelets: Vec<(String, Api<Node>)>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        raise_file_limit();
+        let stand = Stand::start().await;
+        let webhook = stand.webhook("webhook-0", "{}").await;
+        stand.register(&webhook).await;
+        be_patient(&stand).await;
+        let mut kubelets = Vec::new();
+        for number in 0..KUBELETS {
+            let name = format!("n{number}");
+            stand.create_node(&name, "4", "8Gi").await;
+            stand.annotate(&name, names::RATIO, r#"{"cpu":1.5}"#).await;
+            let client = stand.cluster.client_for_node(&name).await;
+            kubelets.push((name, Api::all(client.expect("the node's client"))));
+        }
+        let site = Self {
+            stand,
+            webhook: Arc::new(webhook),
+            kubelets,
+        };
+        for (name, kubelet) in &site.kubelets {
+            until("the API server calls the replica", async || {
+                allocatable(&write(kubelet, name, 0).await, "cpu") == "6"
+            })
+            .await;
+        }
+        site
+    }
+
+    /// Has all kubelets write at a steady pace, whatever comes of it, until it is enough; how long each write took.
+    async fn write_until(&self, is_enough: &Arc<AtomicBool>) -> Vec<Duration> {
+        let unanswered = self.unanswered().await;
+        let mut writers = JoinSet::new();
+        for (name, kubelet) in self.kubelets.clone() {
+            let is_enough = Arc::clone(is_enough);
+            writers.spawn(async move {
+                let mut ticks = interval(WRITES_EVERY);
+                ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+                let mut took = Vec::new();
+                for second in 1..3600 {
+                    if is_enough.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    ticks.tick().await;
+                    let begun = Instant::now();
+                    let node = write(&kubelet, &name, second).await;
+                    took.push(begun.elapsed());
+                    assert_eq!(allocatable(&node, "cpu"), "6", "not answered: {node:#?}");
+                }
+                took
+            });
+        }
+        let mut took: Vec<Duration> = writers.join_all().await.into_iter().flatten().collect();
+        took.sort_unstable();
+        let missed = self.unanswered().await - unanswered;
+        assert!(missed < 0.5, "{missed} calls without an answer");
+        took
+    }
+
+    /// Calls of webhooks after which the API server went on without an answer.
+    async fn unanswered(&self) -> f64 {
+        let metrics = self.stand.metrics().await;
+        metrics.sum("apiserver_admission_webhook_fail_open_count", &[])
+    }
+}
+
+/// Gives the replica more time than it has in production: who has too few CPUs for all that runs here is late, and late is
+/// not refused.
+async fn be_patient(stand: &Stand) {
+    let all: Api<MutatingWebhookConfiguration> = Api::all(stand.client.clone());
+    let registered = all.get(names::WEBHOOK_CONFIGURATION).await;
+    let mut registered = registered.expect("the registration");
+    for entry in registered.webhooks.iter_mut().flatten() {
+        entry.timeout_seconds = Some(PATIENCE_S);
+    }
+    let params = PostParams::default();
+    let replaced = all.replace(names::WEBHOOK_CONFIGURATION, &params, &registered);
+    replaced.await.expect("more time");
+}
+
+/// What is stored of a heartbeat that has raw values in it.
+async fn write(kubelet: &Api<Node>, name: &str, second: u32) -> Node {
+    let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(second)]});
+    let patch = Patch::Strategic(json!({"status": status}));
+    let written = kubelet.patch_status(name, &PatchParams::default(), &patch).await;
+    written.expect("a kubelet's write is never refused")
+}
+
+/// Ends it after that time.
+async fn ends(is_enough: &AtomicBool, after: Duration) {
+    sleep(after).await;
+    is_enough.store(true, Ordering::Relaxed);
+}
+
+/// Of times in order, the one that so many percent do not exceed.
+fn percentile(took: &[Duration], percent: usize) -> Duration {
+    let last = took.len() - 1;
+    *took.get(last * percent / 100).expect("there are some")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dense_bodies_add_less_than_64_mib_and_keep_no_write_from_being_amplified() {
+    let site = Site::start().await;
+    let pid = site.webhook.process.pid();
+    let idle = counted_kib(pid, "VmRSS");
+    let is_enough = Arc::new(AtomicBool::new(false));
+    let post_all = async {
+        let mut admission = Admission::connect(&site.webhook).await;
+        for (path, sub_resource, user) in [
+            ("/mutate-node-status", "status", "system:node:n0"),
+            ("/validate-node", "", "somebody"),
+        ] {
+            for shape in shapes(sub_resource, user) {
+                let (status, answer) = admission.post(path, &shape.body(DENSE)).await;
+                let is_late = answer.contains("no answer within") || answer.contains("did not come within");
+                assert!(
+                    status != StatusCode::SERVICE_UNAVAILABLE || is_late,
+                    "{}: {answer}",
+                    shape.name
+                );
+                let added = counted_kib(pid, "VmHWM").saturating_sub(idle);
+                assert!(added < MOST_KIB, "{}: {added} KiB over {idle}", shape.name);
+            }
+        }
+        is_enough.store(true, Ordering::Relaxed);
+    };
+    let (took, ()) = tokio::join!(site.write_until(&is_enough), post_all);
+    println!(
+        "{} KiB over {idle}; {} writes, half within {:?}, 99 % within {:?}",
+        counted_kib(pid, "VmHWM") - idle,
+        took.len(),
+        percentile(&took, 50),
+        percentile(&took, 99)
+    );
+    assert!(took.len() >= 20, "{} writes", took.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_withhold_bodies_keep_no_write_from_being_amplified() {
+    let site = Site::start().await;
+    let is_enough = Arc::new(AtomicBool::new(false));
+    let (quiet, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));
+
+    let (begin, withheld) = (
+        Arc::new(Barrier::new(1 + WITHHOLDING as usize)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let mut slow = JoinSet::new();
+    for number in 0..WITHHOLDING {
+        let mut stream = connected(&site.webhook).await;
+        let (begin, withheld) = (Arc::clone(&begin), Arc::clone(&withheld));
+        let webhook = Arc::clone(&site.webhook);
+        slow.spawn(async move {
+            let mut pause = AGAIN_AFTER + APART * number;
+            begin.wait().await;
+            loop {
+                withheld.fetch_add(1, Ordering::Relaxed);
+                withhold(stream).await;
+                sleep(pause).await;
+                pause = AGAIN_AFTER;
+                stream = connected(&webhook).await;
+            }
+        });
+    }
+    is_enough.store(false, Ordering::Relaxed);
+    begin.wait().await;
+    let (beside, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));
+    let withheld = withheld.load(Ordering::Relaxed);
+    for (what, took) in [("undisturbed", &quiet), ("beside them", &beside)] {
+        println!(
+            "{what}: {} writes, half within {:?}, 99 % within {:?}",
+            took.len(),
+            percentile(took, 50),
+            percentile(took, 99)
+        );
+    }
+    println!("{withheld} bodies withheld");
+    assert!(slow.try_join_next().is_none(), "one of them gave up");
+    assert!(withheld > WITHHOLDING as usize, "{withheld} bodies withheld");
+    assert!(beside.len() >= 20, "{} writes", beside.len());
+    let (before, after) = (percentile(&quiet, 50), percentile(&beside, 50));
+    assert!(
+        after < before * 5,
+        "half of all within {after:?}, {before:?} undisturbed"
+    );
+}
