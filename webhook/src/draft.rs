@@ -4,6 +4,7 @@
 //! writes by path, which is recorded beside the object; [`patch`](crate::patch) turns the record into operations.
 //! Paths are member names from the outside in; arrays are values like any other and are written whole.
 
+mod equal;
 mod scan;
 mod stored;
 mod tree;
@@ -147,6 +148,12 @@ impl<'a> Draft<'a> {
         self.writes.notes.audit.insert(key, text.into());
     }
 
+    /// The object as it came, the recorded writes and what the answer says besides.
+    pub(crate) fn into_parts(self) -> (Tree<'a>, Edits, Notes) {
+        let Writes { edits, notes, .. } = self.writes;
+        (self.object, edits, notes)
+    }
+
     /// What the answer says besides the patch.
     pub fn notes(&self) -> &Notes {
         &self.writes.notes
@@ -198,7 +205,7 @@ impl<'a> Draft<'a> {
         match self.find(path) {
             Found::Nothing => false,
             Found::Written(there) => there == value,
-            Found::Stored(tree) => tree.to_value().is_ok_and(|there| there == *value),
+            Found::Stored(tree) => tree.is_value(value),
             Found::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
         }
     }

@@ -5,31 +5,42 @@
 use json_patch::{
     AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf,
 };
-use serde_json::Value;
 
-use crate::draft::{Draft, Edit, Edits, Tree};
+use crate::draft::{Draft, Edit, Edits, Notes, Tree};
 
 /// The operations that turn the object as it came into the one the steps want. A member that was written but
 /// has its first value again takes none.
 pub fn operations(draft: &Draft<'_>) -> Patch {
+    from_edits(draft.object(), draft.edits().clone())
+}
+
+/// The same of a draft that is done with, and what its answer says besides.
+pub fn into_operations(draft: Draft<'_>) -> (Patch, Notes) {
+    let (object, edits, notes) = draft.into_parts();
+    (from_edits(&object, edits), notes)
+}
+
+fn from_edits(object: &Tree<'_>, edits: Edits) -> Patch {
     let mut patch = Patch(Vec::new());
-    append(&mut patch, draft.object(), draft.edits(), &mut Vec::new());
+    append(&mut patch, object, edits, &mut Vec::new());
     patch
 }
 
-fn append<'e>(patch: &mut Patch, object: &Tree<'_>, edits: &'e Edits, path: &mut Vec<&'e str>) {
+fn append(patch: &mut Patch, object: &Tree<'_>, edits: Edits, path: &mut Vec<String>) {
     for (name, edit) in edits {
+        let before = object.get(&[&name]);
         path.push(name);
-        let pointer = || PointerBuf::from_tokens(path.iter().copied());
-        let operation = match (edit, object.get(&[name])) {
+        let pointer = || PointerBuf::from_tokens(path.iter());
+        let operation = match (edit, before) {
             (Edit::Set(value), None) => Some(PatchOperation::Add(AddOperation {
                 path: pointer(),
-                value: value.clone(),
+                value,
             })),
-            (Edit::Set(value), Some(before)) if differs(before, value) => {
+            // A value that cannot be read is not the one we wrote.
+            (Edit::Set(value), Some(before)) if !before.is_value(&value) => {
                 Some(PatchOperation::Replace(ReplaceOperation {
                     path: pointer(),
-                    value: value.clone(),
+                    value,
                 }))
             }
             (Edit::Remove, Some(_)) => Some(PatchOperation::Remove(RemoveOperation { path: pointer() })),
@@ -44,15 +55,10 @@ fn append<'e>(patch: &mut Patch, object: &Tree<'_>, edits: &'e Edits, path: &mut
     }
 }
 
-/// True unless `before` is exactly `value`; a value that cannot be read is not the one we wrote.
-fn differs(before: &Tree<'_>, value: &Value) -> bool {
-    before.to_value().map_or(true, |before| before != *value)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::draft::Fields;

@@ -333,15 +333,16 @@ impl Shared {
             denies_above_hint: *denies_above_hint,
         };
         let admitted = endpoint.admit(&ctx, &mut draft, deadline)?;
-        let patch = match endpoint.kind {
-            Kind::Mutating(_) => patch::operations(&draft),
-            Kind::Validating => Patch(Vec::new()),
+        let is_renewal = draft.is_renewal();
+        let (patch, notes) = match endpoint.kind {
+            Kind::Mutating(_) => patch::into_operations(draft),
+            Kind::Validating => (Patch(Vec::new()), draft.notes().clone()),
         };
         Ok(Judged {
             patch,
-            notes: draft.notes().clone(),
+            notes,
             admitted,
-            is_renewal: draft.is_renewal(),
+            is_renewal,
         })
     }
 }

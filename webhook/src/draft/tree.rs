@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
 use super::{
-    Fields,
+    Fields, equal,
     scan::{self, MAX_OPENED, ScanError},
 };
 
@@ -72,6 +72,10 @@ impl<'a> Tree<'a> {
     /// Where somebody looked into a value, or tried to read one, that is too wide to be opened or read at once: the
     /// path, shortened. There, everything seemed to be absent.
     pub fn too_wide(&self) -> Option<String> {
+        // A text has more bytes than values: what is that short is never too wide, nor is anything in it.
+        if self.text.len() <= MAX_OPENED {
+            return None;
+        }
         let below = |name: &str, tree: &Self| {
             let below = tree.too_wide()?;
             let name: String = name.chars().take(80).collect();
@@ -135,6 +139,14 @@ impl<'a> Tree<'a> {
         self.parsed()
     }
 
+    /// True if it is this value; also false if it cannot be read.
+    pub fn is_value(&self, value: &Value) -> bool {
+        if !equal::is_comparable(value) {
+            return self.to_value().is_ok_and(|own| own == *value);
+        }
+        self.readable().is_ok() && equal::is_equal(self.text, value).unwrap_or_default()
+    }
+
     fn member(&self, name: &str) -> Option<&Self> {
         self.members()?.get(name)
     }
@@ -163,6 +175,12 @@ impl<'a> Tree<'a> {
     }
 
     fn parsed<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        self.readable()?;
+        serde_json::from_str(self.text).map_err(shortened)
+    }
+
+    /// Told of each reading of all of it.
+    fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
             // Whoever goes on without the value is found out by this; who opened it before has seen it.
             self.inside.get_or_init(|| Box::new(Inside::TooWide));
@@ -171,7 +189,7 @@ impl<'a> Tree<'a> {
             )));
         }
         scan::passed(self.text.len());
-        serde_json::from_str(self.text).map_err(shortened)
+        Ok(())
     }
 }
 
