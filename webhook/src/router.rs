@@ -159,7 +159,8 @@ impl Shared {
         let (label, answer) = match self.endpoint(parts.uri.path()) {
             Err(error) => ("none", Answer::from(error)),
             Ok(endpoint) => {
-                let span = tracing::info_span!("review", endpoint = endpoint.label());
+                // Its lines name the endpoint themselves.
+                let span = tracing::debug_span!("review", endpoint = endpoint.label());
                 (
                     endpoint.label(),
                     self.reply(endpoint, &parts, body, started).instrument(span).await,
