@@ -14,7 +14,7 @@ use headroom_domain::{
 use serde_json::{Map, Value};
 
 use crate::{
-    draft::{Draft, Fields as _},
+    draft::{Draft, Fields as _, Tree},
     endpoints::node::CONDITIONS,
     error::StepError,
 };
@@ -56,6 +56,23 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         is_contested,
         heartbeat,
     } = *grounds;
+    let mut said = Vec::new();
+    let asks_hints = matches!(mode, Mode::Guard | Mode::Auto);
+    if asks_hints {
+        said.push(braked(decision, hint.map(|found| &found.note)));
+        // An annotation holds what was applied, within bounds: whether more was asked for, only the agent's own replica
+        // knows. What that one said stays, or the replicas would take it from each other.
+        if hint.is_some_and(|found| found.origin == Origin::Stream) {
+            said.push(clamped(decision));
+        }
+        if let Some(is_contested) = is_contested {
+            said.push(contested(is_contested && mode == Mode::Auto));
+        }
+    }
+    // Of most nodes there is nothing to complain about, and never was.
+    if said.iter().all(|said| said.complaint.is_none()) && !may_have_ours(draft) {
+        return Ok(());
+    }
     let stored = draft
         .read::<Vec<Condition>>(&CONDITIONS)
         .map_err(|source| StepError::Read {
@@ -64,31 +81,27 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         })?;
     let before = stored.unwrap_or_default();
     let mut after = before.clone();
-    if matches!(mode, Mode::Guard | Mode::Auto) {
-        say(
-            &mut after,
-            braked(decision, hint.map(|found| &found.note)),
-            heartbeat,
-        );
-        // An annotation holds what was applied, within bounds: whether more was asked for, only the agent's own replica
-        // knows. What that one said stays, or the replicas would take it from each other.
-        if hint.is_some_and(|found| found.origin == Origin::Stream) {
-            say(&mut after, clamped(decision), heartbeat);
-        }
-        if let Some(is_contested) = is_contested {
-            say(
-                &mut after,
-                contested(is_contested && mode == Mode::Auto),
-                heartbeat,
-            );
-        }
-    } else {
+    if !asks_hints {
         after.retain(|condition| !OURS.contains(&kind(condition)));
+    }
+    for said in said {
+        say(&mut after, said, heartbeat);
     }
     if after != before {
         draft.set(&CONDITIONS, Value::from_iter(after))?;
     }
     Ok(())
+}
+
+/// True if the object has a condition of ours, or none, or one that does not say what it is.
+fn may_have_ours(draft: &Draft<'_>) -> bool {
+    let is_others = |condition: &Tree<'_>| {
+        let kind = condition.read::<String>(&["type"]).ok().flatten();
+        kind.is_some_and(|kind| !OURS.contains(&kind.as_str()))
+    };
+    draft.with_elements(&CONDITIONS, |conditions| {
+        conditions.is_empty() || !conditions.iter().all(is_others)
+    })
 }
 
 /// Of each resource that is braked or that nobody can see, what that means.
