@@ -171,6 +171,10 @@ impl endpoint::Nodes for Cluster {
         self.hint_at(asked, self.now())
     }
 
+    fn stored(&self, node: &str) -> Option<Arc<Node>> {
+        self.nodes.get(node)
+    }
+
     fn is_contested(&self, node: &str) -> Option<bool> {
         self.nodes.is_contested(node)
     }

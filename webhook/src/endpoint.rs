@@ -20,7 +20,7 @@ pub use self::{deadline::Deadline, run::Admitted};
 use crate::{
     draft::Draft,
     error::{Denial, StepError},
-    node::Labels,
+    node::{Labels, Node},
     policies::strategies::Strategies,
     review::{Operation, Request},
 };
@@ -176,6 +176,10 @@ pub trait Nodes: Send + Sync {
 
     /// The hint that counts for a node now.
     fn hint(&self, asked: &Asked<'_>) -> Option<Found>;
+
+    /// The Node as this replica has it in its store, with its annotations parsed; `None` while it is not there. What a
+    /// request carries can be another state of it.
+    fn stored(&self, node: &str) -> Option<Arc<Node>>;
 
     /// True while somebody else keeps writing the ratio of a node whose ratio is ours; `None` where that cannot be told.
     fn is_contested(&self, node: &str) -> Option<bool>;

@@ -22,7 +22,7 @@ use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
     endpoint::{Deadline, Nodes},
     endpoints::{self, ENDPOINTS},
-    node::Labels,
+    node::{Labels, Node},
     policies::strategies::Strategies,
     router::{Limits, Options, Router},
 };
@@ -119,6 +119,10 @@ impl Nodes for OneNode {
 
     fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
         Some(self.hint.clone())
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
+        None
     }
 
     fn is_contested(&self, _node: &str) -> Option<bool> {

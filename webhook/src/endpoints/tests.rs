@@ -39,7 +39,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
-    node::Labels,
+    node::{Labels, Node},
     policies::strategies::Strategies,
     router::{Limits, Options, Router},
 };
@@ -196,6 +196,10 @@ impl Nodes for World {
             reported.or_else(|| Some((asked.nudged.or(asked.stored)?.text().to_owned(), Standing::Hold)))?;
         let note: headroom_domain::hint::Note = text.parse().ok()?;
         (note.uid == asked.uid).then(|| Found::new(note, standing))
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
+        None
     }
 
     fn is_contested(&self, _node: &str) -> Option<bool> {

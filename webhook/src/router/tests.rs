@@ -19,7 +19,7 @@ use super::*;
 use crate::{
     endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
     error::{Denial, Outcome, StepError},
-    node::Labels,
+    node::{Labels, Node},
     policies::strategies::Strategies,
     review::Operation,
 };
@@ -32,6 +32,10 @@ impl Nodes for NoNodes {
     }
 
     fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
+        None
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
         None
     }
 

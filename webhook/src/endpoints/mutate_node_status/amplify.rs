@@ -31,7 +31,10 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let name = ctx.request.name.as_str();
     let (version, is_told) = (node::version(old), node::tells_allocated(old));
-    let old = node::state(old, &Annotations::default());
+    // What the watch brought is parsed, and mostly what this write is based on.
+    let (stored, none) = (ctx.nodes.stored(name), Annotations::default());
+    let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
+    let old = node::state(old, known);
     let (new, uid) = (node::state(draft, &old.annotations), node::uid(draft));
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
