@@ -4,7 +4,8 @@
 //! writes the status. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound to
 //! the resource version that was looked at, and admission decides. So a sweep can come late or twice, from a leader
 //! that was frozen or from two at once, and the Node is what admission says all the same. Nodes whose agent talks to
-//! this replica are left to nudges; a lowering that the primary has not written in time is nudged from here. With the gate of amplification off admission has no say; then nodes with our marker
+//! this replica are left to nudges; a lowering that the primary has not written in time is nudged from here, and so is one
+//! that the last report of an ended stream asked for: whoever answers a touch may not have heard that. With the gate of amplification off admission has no say; then nodes with our marker
 //! are written as it would have them.
 
 mod overdue;
@@ -17,7 +18,7 @@ use std::{
 
 use headroom_domain::{
     capacity::{self, Decision, amount},
-    hint::{Found, Standing},
+    hint::{Found, Origin, Standing},
     names,
     resource::{PerResource, Resource},
 };
@@ -71,8 +72,12 @@ pub(crate) struct Fault {
 enum Remedy {
     /// Has it decided anew.
     Touch(Fault),
-    /// Writes the hint that its primary should have written.
-    Nudge(Nudge),
+    /// Writes a hint that lowers it.
+    Nudge {
+        nudge: Nudge,
+        /// True if its primary should have written that; else there is none.
+        is_overdue: bool,
+    },
 }
 
 /// The faults of one Node, from one look to the next.
@@ -175,7 +180,7 @@ impl Sweeper {
                 }
                 match remedy {
                     Remedy::Touch(fault) => self.touch(&node, fault).await,
-                    Remedy::Nudge(nudge) => self.nudge(&node, &nudge).await,
+                    Remedy::Nudge { nudge, is_overdue } => self.nudge(&node, &nudge, is_overdue).await,
                 }
             }
             sleep(LOOK_EVERY.saturating_sub(looked.elapsed())).await;
@@ -208,12 +213,14 @@ impl Sweeper {
             if let Some(fault) = fault_of(&self.cluster, &node, &decision, hint.as_ref()) {
                 amiss.insert(node.name.clone());
                 if self.is_due(&node.name, fault, now) {
-                    due.push((node, Remedy::Touch(fault)));
+                    let remedy = remedy_of(&self.cluster, &node, fault, &decision, hint.as_ref());
+                    due.push((node, remedy));
                 }
             } else if let Some(nudge) = lowering_of(&self.cluster, &node, &decision, hint.as_ref()) {
                 lowering.insert(node.name.clone());
                 if self.overdue.is_late(&node, now) {
-                    due.push((node, Remedy::Nudge(nudge)));
+                    let is_overdue = true;
+                    due.push((node, Remedy::Nudge { nudge, is_overdue }));
                 }
             }
         }
@@ -268,22 +275,34 @@ impl Sweeper {
             );
         }
         count(node, direction.label(), "touched", touched);
+        self.tried(node);
+    }
+
+    /// Writes a hint that lowers. An overdue one that does not is tried again after as long a wait.
+    async fn nudge(&mut self, node: &Node, nudge: &Nudge, is_overdue: bool) {
+        let written = self.writer.write_hint(&node.name, nudge).await;
+        if written.is_ok() {
+            info!(node = node.name, expected = ?nudge.expected, is_overdue, "lowered in place of a primary");
+        }
+        let direction = if is_overdue {
+            "overdue"
+        } else {
+            Direction::Lower.label()
+        };
+        count(node, direction, "nudged", written.map(drop));
+        if is_overdue {
+            self.overdue.restart(node, Instant::now());
+        } else {
+            self.tried(node);
+        }
+    }
+
+    /// Notes a write, for the pause before the next.
+    fn tried(&mut self, node: &Node) {
         if let Some(course) = self.courses.get_mut(&node.name) {
             course.tried = course.tried.saturating_add(1);
             course.last = Some(Instant::now());
         }
-    }
-}
-
-impl Sweeper {
-    /// Writes a lowering that has not been written in time. The next try waits as long again.
-    async fn nudge(&mut self, node: &Node, nudge: &Nudge) {
-        let written = self.writer.write_hint(&node.name, nudge).await;
-        if written.is_ok() {
-            info!(node = node.name, expected = ?nudge.expected, "lowered in place of its primary");
-        }
-        count(node, "overdue", "nudged", written.map(drop));
-        self.overdue.restart(node, Instant::now());
     }
 }
 
@@ -303,7 +322,7 @@ impl Remedy {
     const fn direction(&self) -> Direction {
         match self {
             Self::Touch(fault) => fault.direction,
-            Self::Nudge(_) => Direction::Lower,
+            Self::Nudge { .. } => Direction::Lower,
         }
     }
 }
@@ -321,6 +340,42 @@ impl Course {
 fn lowering_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Nudge> {
     let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
     nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
+}
+
+/// What to do about a fault. What the last report of an ended stream asked for stands in the tables of those who heard it: a
+/// touch is decided by whoever answers, so what lowers goes with its hint.
+fn remedy_of(
+    cluster: &Cluster,
+    node: &Node,
+    fault: Fault,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Remedy {
+    let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
+    let lowers = fault.direction == Direction::Lower && is_reported;
+    match lowers
+        .then(|| lowering_of(cluster, node, decision, hint))
+        .flatten()
+    {
+        Some(nudge) => Remedy::Nudge {
+            nudge,
+            is_overdue: false,
+        },
+        None => Remedy::Touch(fault),
+    }
+}
+
+/// The hint that a sweep would write about what is amiss with a Node: `None` where nothing is, and inside where a touch
+/// would do.
+#[cfg(test)]
+#[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
+pub(crate) fn written(cluster: &Cluster, node: &Node) -> Option<Option<String>> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
+    Some(match remedy_of(cluster, node, fault, &decision, hint.as_ref()) {
+        Remedy::Touch(_) => None,
+        Remedy::Nudge { nudge, .. } => Some(nudge.note),
+    })
 }
 
 /// What is amiss with a Node, if anything is.

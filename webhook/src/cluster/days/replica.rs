@@ -170,10 +170,11 @@ impl Replica {
         Some(nudge::due(&self.cluster, &node).nudge?.note)
     }
 
-    /// Does a sweep find anything amiss?
-    pub(super) fn finds_fault(&self) -> bool {
+    /// What a sweep writes, if it finds anything amiss: a hint, or nothing but a touch.
+    #[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
+    pub(super) fn sweep(&self) -> Option<Option<String>> {
         let node = self.cluster.nodes.get(NAME).expect("the Node");
-        sweep::fault(&self.cluster, &node).is_some()
+        sweep::written(&self.cluster, &node)
     }
 }
 

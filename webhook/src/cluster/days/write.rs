@@ -43,19 +43,17 @@ impl World {
             let primary = self.streams.iter().position(|is_open| *is_open);
             let nudge = primary.and_then(|replica| self.replicas[replica].nudge());
             // A deaf leader's touch is bound to a version that is not stored any more.
-            let is_swept = !self.replicas[0].is_deaf() && self.replicas[0].finds_fault();
-            if nudge.is_none() && !is_swept {
+            let swept = self.replicas[0].sweep().filter(|_| !self.replicas[0].is_deaf());
+            if nudge.is_none() && swept.is_none() {
                 return self.check_all();
             }
             let version = self.stored.version;
-            let new = self.stored.state.clone();
-            if let Some(note) = nudge {
-                let mut new = new.clone();
-                new.annotations.hint = Some(note.as_str().into());
-                self.write(Writer::Other, new, Some(&note))?;
-            }
-            if is_swept {
-                self.write(Writer::Other, self.stored.state.clone(), None)?;
+            for note in nudge.map(Some).into_iter().chain(swept) {
+                let mut new = self.stored.state.clone();
+                if let Some(note) = &note {
+                    new.annotations.hint = Some(note.as_str().into());
+                }
+                self.write(Writer::Other, new, note.as_deref())?;
             }
             let is_deaf = self.replicas.iter().any(Replica::is_deaf);
             if version == self.stored.version && is_deaf {

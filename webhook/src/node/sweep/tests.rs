@@ -291,6 +291,14 @@ async fn a_primary_that_lowers_is_left_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_last_report_of_an_ended_stream_asked_for_goes_with_its_hint() {
+    let cluster = reported(2, 105);
+    cluster.hints.leave("n1");
+    let written = led(&cluster, 3, |_| ()).await;
+    assert_eq!(written, [(2, 0)], "sequence number 2, not a touch of version 3");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_to_rise_is_left_to_its_primary() {
     let cluster = reported(2, 135);
     assert_eq!(led(&cluster, 12, |_| ()).await, []);
