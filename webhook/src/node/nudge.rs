@@ -19,7 +19,7 @@ use std::{
 
 use headroom_domain::{
     capacity::{Decision, amount},
-    hint::{Brake, Found, Note},
+    hint::{Brake, Found, Note, Origin},
     names,
     resource::{PerResource, Resource},
 };
@@ -327,6 +327,13 @@ pub(super) fn due_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: 
     let Some(found) = hint else {
         return Due::default();
     };
+    if found.origin == Origin::Marker {
+        // A nudge is believed for what its writer heard. Nobody said this: whoever may patch nodes may write a marker.
+        return Due {
+            nudge: None,
+            changes_in: found.changes_in,
+        };
+    }
     let (mut direction, mut raises) = (None, false);
     for resource in Resource::ALL {
         if decision.allocatable.get(resource).is_none() {

@@ -78,6 +78,25 @@ fn what_a_pod_holds_is_a_reason_and_what_it_asks_for_is_none() {
     assert_eq!(direction(&cluster), Some(Direction::Rise));
 }
 
+#[rstest]
+#[case::forged("8")]
+#[case::held("4800m")]
+fn what_only_the_marker_says_is_nudged_by_nobody(#[case] marked: &str) {
+    let mut object = amplified(3, "4800m", 120);
+    let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
+    annotations.remove(names::HINT);
+    let marker = annotations[names::MARKER].as_str().unwrap();
+    let marker = marker.replace(r#""cpu":"4800m""#, &format!(r#""cpu":"{marked}""#));
+    annotations.insert(names::MARKER.to_owned(), json!(marker));
+    // What is stored has fallen since, so something is to be written.
+    object["status"]["allocatable"]["cpu"] = json!("4900m");
+    let cluster = cluster([object], []);
+    let node = cluster.nodes.get("n1").unwrap();
+    let (_, found) = cluster.preview(&node, cluster.now());
+    assert_eq!(found.map(|found| found.origin), Some(Origin::Marker));
+    assert_eq!(due(&cluster, &node).nudge, None);
+}
+
 #[test]
 fn a_mode_that_records_no_hint_is_not_nudged_for_a_brake() {
     let cluster = cluster([node(3, "4", &json!({names::MODE: "static"}))], []);
