@@ -19,7 +19,7 @@ use std::{
 
 use headroom_domain::{
     capacity::{Decision, amount},
-    hint::{Brake, Found, Note, Origin},
+    hint::{Brake, Found, Note},
     names,
     resource::{PerResource, Resource},
 };
@@ -327,8 +327,8 @@ pub(super) fn due_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: 
     let Some(found) = hint else {
         return Due::default();
     };
-    if found.origin == Origin::Marker {
-        // A nudge is believed for what its writer heard. Nobody said this: whoever may patch nodes may write a marker.
+    if found.origin.is_node() {
+        // A nudge is believed for what its writer heard. Whoever may patch nodes may write what only the Node says.
         return Due {
             nudge: None,
             changes_in: found.changes_in,

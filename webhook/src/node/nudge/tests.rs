@@ -7,7 +7,10 @@ use std::{
 };
 
 use futures::future::{self, BoxFuture};
-use headroom_domain::{estimate::Profile, hint::NodeHint};
+use headroom_domain::{
+    estimate::Profile,
+    hint::{NodeHint, Origin},
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::{task::yield_now, time::advance};
@@ -78,6 +81,19 @@ fn what_a_pod_holds_is_a_reason_and_what_it_asks_for_is_none() {
     assert_eq!(direction(&cluster), Some(Direction::Rise));
 }
 
+#[test]
+fn what_only_the_annotation_says_is_nudged_by_nobody() {
+    let mut object = amplified(3, "4800m", 120);
+    // What is stored has risen since, so something is to be written.
+    object["status"]["allocatable"]["cpu"] = json!("4900m");
+    let cluster = cluster([object], []);
+    let node = cluster.nodes.get("n1").unwrap();
+    let (decision, found) = cluster.preview(&node, cluster.now());
+    assert_eq!(found.map(|found| found.origin), Some(Origin::Annotation));
+    assert!(decision.allocatable.cpu.is_some(), "a sweep would mend it");
+    assert_eq!(due(&cluster, &node).nudge, None);
+}
+
 #[rstest]
 #[case::forged("8")]
 #[case::held("4800m")]
@@ -88,7 +104,7 @@ fn what_only_the_marker_says_is_nudged_by_nobody(#[case] marked: &str) {
     let marker = annotations[names::MARKER].as_str().unwrap();
     let marker = marker.replace(r#""cpu":"4800m""#, &format!(r#""cpu":"{marked}""#));
     annotations.insert(names::MARKER.to_owned(), json!(marker));
-    // What is stored has fallen since, so something is to be written.
+    // What is stored has risen since, so something is to be written.
     object["status"]["allocatable"]["cpu"] = json!("4900m");
     let cluster = cluster([object], []);
     let node = cluster.nodes.get("n1").unwrap();
