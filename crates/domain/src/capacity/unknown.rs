@@ -1,7 +1,8 @@
 //! What a write is to store while nobody can tell the policy: what was decided last, on whatever raw is now.
 //!
 //! A webhook that starts without the API server does not know whether it would amplify a node, nor how far. Raw would
-//! take capacity from under running pods, any other ratio would be a guess: the last one stays.
+//! take capacity from under running pods, any other ratio would be a guess: the last one stays. It can
+//! have in it what pods held: on a larger machine it is worth no more than is stored.
 
 use super::{Decision, Given, Outcome, Why, Write, baseline, cents_of, marker::Marker};
 use crate::resource::{PerResource, Resource};
@@ -41,7 +42,8 @@ fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marke
     };
     // Raw where nothing was ever decided for this resource.
     let stored = write.old.amount(resource);
-    let result = marker.kept(resource, raw, stored).unwrap_or(raw);
+    let kept = marker.kept(resource, raw, stored).unwrap_or(raw);
+    let result = kept.min(stored.unwrap_or(raw).max(raw));
     Outcome {
         raw: Some(raw),
         result: Some(result),

@@ -49,10 +49,11 @@ fn the_last_decision_stays(#[case] sent: &str) {
 }
 
 #[rstest]
-#[case::more("8", 12_000)]
+#[case::more_than_is_stored("8", 8_000)]
+#[case::less_than_is_stored("5", 6_000)]
 #[case::less("2", 3_000)]
 #[case::cut_off("3333m", 4_999)]
-fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[case] expected: u64) {
+fn another_raw_value_gets_the_last_ratio_and_never_more_than_is_stored(#[case] raw: &str, #[case] expected: u64) {
     let old = amplified("4");
     let mut new = synced(old.clone(), raw);
     new.capacity.cpu = new.allocatable.cpu;
@@ -64,8 +65,8 @@ fn another_raw_value_gets_the_last_ratio_and_never_more(#[case] raw: &str, #[cas
 }
 
 #[rstest]
-#[case::whole_cents("7910m", "1.33", 42_560)]
-#[case::more_digits("4", "1.333", 42_656)]
+#[case::whole_cents("7910m", "1.33", 2_660)]
+#[case::more_digits("4", "1.333", 2_666)]
 fn the_last_ratio_is_the_one_that_made_the_value(
     #[case] before: &str,
     #[case] ratio: &str,
@@ -75,7 +76,7 @@ fn the_last_ratio_is_the_one_that_made_the_value(
         state(before, "8Gi"),
         &format!(r#"{{"cpu":{ratio}}}"#),
     ));
-    let mut new = synced(old.clone(), "32");
+    let mut new = synced(old.clone(), "2");
     new.capacity.cpu = new.allocatable.cpu;
     assert_eq!(after(&old, &new).amount(Resource::Cpu), Some(expected));
 }
