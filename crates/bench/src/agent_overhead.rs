@@ -6,7 +6,6 @@ mod first_hint;
 mod load;
 mod pods;
 mod resident;
-mod vitals;
 mod wire;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};

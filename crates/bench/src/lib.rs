@@ -14,6 +14,7 @@ mod revisions;
 pub mod row;
 pub mod table;
 mod target;
+mod vitals;
 
 use self::row::Row;
 

@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use headroom_bench::{
     BENCHES, criterion,
     node_harm::probe::Probe,
+    node_status::process::{SERVE, Serve},
     row::{Outcome, Row},
     table::table,
 };
@@ -21,8 +22,12 @@ use xtask::terminal::say;
 const PROBE: &str = "probe";
 
 fn main() -> ExitCode {
-    logs::to_standard_error();
-    match run(&command().get_matches()) {
+    let matches = command().get_matches();
+    // That one logs as the webhook does.
+    if matches.subcommand_name() != Some(SERVE) {
+        logs::to_standard_error();
+    }
+    match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("error: {error:#}"));
@@ -44,6 +49,7 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands(BENCHES.iter().map(|row| row.command()))
         .subcommand(Probe::augment_args(Command::new(PROBE).hide(true)))
+        .subcommand(Serve::augment_args(Command::new(SERVE).hide(true)))
 }
 
 /// Runs the bench that was named, prints its result and says whether it meets its criteria.
@@ -51,6 +57,9 @@ fn run(matches: &ArgMatches) -> Result<()> {
     let (name, flags) = matches.subcommand().context("no bench was named")?;
     if name == PROBE {
         return Probe::from_arg_matches(flags)?.run();
+    }
+    if name == SERVE {
+        return Serve::from_arg_matches(flags)?.run();
     }
     ensure!(
         !cfg!(debug_assertions),

@@ -1,6 +1,7 @@
 //! `bench node-status`: what an 80 kB nodes/status review costs, in memory and at the TLS socket.
 
 mod load;
+pub mod process;
 pub(crate) mod review;
 mod withheld;
 
@@ -20,6 +21,8 @@ use headroom_domain::{
 use headroom_kit::gate::GateSet;
 use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
+    args::LOG_SAMPLE,
+    draft::Tree,
     endpoint::{Deadline, Nodes},
     endpoints::{self, ENDPOINTS},
     node::{Labels, Node},
@@ -27,8 +30,9 @@ use headroom_webhook::{
     router::{Limits, Options, Router},
 };
 use serde::{Serialize, de::IgnoredAny};
+use tokio::runtime::Runtime;
 
-use self::withheld::CROWD;
+use self::{process::Process, review::Kind, withheld::CROWD};
 use super::{
     criterion::Criterion,
     percentile,
@@ -38,7 +42,7 @@ use super::{
 /// The bench.
 pub static ROW: Row = Row {
     name: "node-status",
-    about: "The webhook on an 80 kB nodes/status review: CPU per review, requests per second at the TLS socket, and the same beside bodies that are withheld or made to be dear.",
+    about: "The webhook on an 80 kB nodes/status review that is left alone, amplified or quieted: CPU per review in memory and at the TLS socket, and latency beside bodies that are withheld or made to be dear.",
     flags: no_flags,
     run: |_| {
         let report = run()?;
@@ -53,35 +57,27 @@ const SAMPLES: usize = 5_000;
 /// Reviews before them, to fill caches.
 const WARM_UP: usize = 500;
 
-/// The figures. `review_*` and `parse_*` are CPU time of one thread, `tls_*` time on the wall.
+/// The figures. `review_*`, `parse_*` and `scan_*` are CPU time of one thread, `tls_cpu_*` of all threads of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
+    /// Of a node that is left alone.
+    pub plain: OfKind,
+    /// Of a node that is amplified, in a write that is stored.
+    pub amplified: OfKind,
+    /// Of a node that is amplified, in a write that is not.
+    pub quieted: OfKind,
     /// Length of the review.
     pub review_bytes: usize,
     /// Length of the object in it; oldObject is as long.
     pub object_bytes: usize,
-    /// Reviews behind `review_*` and `parse_*`.
-    pub samples: usize,
-    /// Decode, decide and patch.
-    pub review_us_p50: f64,
-    /// Decode, decide and patch.
-    pub review_us_p99: f64,
-    /// Parsing the same bytes into nothing, in turns with the reviews.
+    /// Parsing the bytes of an amplified node's review into nothing, in turns with the reviews.
     pub parse_us_p50: f64,
     /// Parsing the same bytes into nothing.
     pub parse_us_p99: f64,
-    /// `review_us_p50` / `parse_us_p50`.
-    pub review_parse_ratio: f64,
+    /// Finding the members of the same bytes that every review is asked for, and nothing of them.
+    pub scan_us_p50: f64,
     /// Connections kept alive.
     pub tls_connections: usize,
-    /// Requests behind `tls_*`.
-    pub tls_samples: usize,
-    /// Requests per second over all connections; client and server share the machine.
-    pub tls_rps: f64,
-    /// Time from the first byte out to the last byte in.
-    pub tls_p50_ms: f64,
-    /// Time from the first byte out to the last byte in.
-    pub tls_p99_ms: f64,
     /// Good reviews a second for the figures below, each timed from the moment at which it was due.
     pub steady_per_second: u32,
     /// Reviews behind each of them.
@@ -104,25 +100,56 @@ pub struct Report {
     pub dearest_cpu_ms: f64,
 }
 
-/// A node in `auto` with a fresh hint and pods on it.
+/// The figures of one kind of reviews.
+#[derive(Debug, Clone, Serialize)]
+pub struct OfKind {
+    /// Reviews behind `review_*`.
+    pub samples: usize,
+    /// Decode, decide and patch.
+    pub review_us_p50: f64,
+    /// Decode, decide and patch.
+    pub review_us_p99: f64,
+    /// `review_us_p50` / `parse_us_p50` of the same bytes.
+    pub review_parse_ratio: f64,
+    /// CPU time of the server for a review, with its part of TLS, of HTTP and of the kernel's work.
+    pub tls_cpu_us_per_review: f64,
+    /// `tls_cpu_us_per_review` / `parse_us_p50` of the same bytes.
+    pub tls_cpu_parse_ratio: f64,
+    /// Requests behind `tls_*`.
+    pub tls_samples: usize,
+    /// Requests per second over all connections; client and server share the machine.
+    pub tls_rps: f64,
+    /// Time from the first byte out to the last byte in.
+    pub tls_p50_ms: f64,
+    /// Time from the first byte out to the last byte in.
+    pub tls_p99_ms: f64,
+}
+
+/// A node with pods on it: in `auto` with a fresh hint, or without anything that would amplify it.
 struct OneNode {
-    hint: Found,
+    hint: Option<Found>,
+    stored: Arc<Node>,
 }
 
 impl Nodes for OneNode {
     fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        let mode = if self.hint.is_some() {
+            Mode::Auto
+        } else {
+            Mode::Static
+        };
         Some(Policy {
-            mode: Mode::Auto,
+            mode,
             ..Policy::default()
         })
     }
 
     fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
-        Some(self.hint.clone())
+        self.hint.clone()
     }
 
     fn stored(&self, _node: &str) -> Option<Arc<Node>> {
-        None
+        Some(Arc::clone(&self.stored))
     }
 
     fn is_contested(&self, _node: &str) -> Option<bool> {
@@ -153,36 +180,33 @@ impl Nodes for OneNode {
 /// Measures.
 ///
 /// # Errors
-/// If the review is not answered with a patch, or the load cannot be put on.
+/// If a review is not answered as its kind is, or the load cannot be put on.
 pub fn run() -> Result<Report> {
-    let reviews = review::kubelet_syncs(8);
-    let first = reviews.first().context("there are reviews")?;
-    let router = router()?;
-    let (review_us, parse_us) = in_memory(&router, &reviews)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let of = |kind| of_kind(kind, &runtime);
+    let (plain, _) = of(Kind::Plain)?;
+    let (quieted, _) = of(Kind::Quieted)?;
+    let (amplified, in_memory) = of(Kind::Amplified)?;
+    let reviews = review::kubelet_syncs(Kind::Amplified, 1);
+    let first = reviews.first().context("there are reviews")?;
+    let router = router(Kind::Amplified)?;
     let dearest_cpu_ms = dearest_ms(&router)?;
-    let load = runtime.block_on(load::run(router.clone(), PATH, first.body.clone().into()))?;
     let beside = runtime.block_on(withheld::run(router, PATH, first.body.clone().into(), CROWD))?;
     ensure!(
         beside.crowded_ms.len() >= 100,
         "only {} samples",
         beside.crowded_ms.len()
     );
-    let (review_us_p50, parse_us_p50) = (percentile(&review_us, 50), percentile(&parse_us, 50));
     Ok(Report {
+        plain,
+        amplified,
+        quieted,
         review_bytes: first.body.len(),
         object_bytes: first.object_bytes,
-        samples: review_us.len(),
-        review_us_p50,
-        review_us_p99: percentile(&review_us, 99),
-        parse_us_p50,
-        parse_us_p99: percentile(&parse_us, 99),
-        review_parse_ratio: review_us_p50 / parse_us_p50,
+        parse_us_p50: percentile(&in_memory.parse, 50),
+        parse_us_p99: percentile(&in_memory.parse, 99),
+        scan_us_p50: percentile(&in_memory.scan, 50),
         tls_connections: load::CONNECTIONS,
-        tls_samples: load.latencies_ms.len(),
-        tls_rps: load.per_second,
-        tls_p50_ms: percentile(&load.latencies_ms, 50),
-        tls_p99_ms: percentile(&load.latencies_ms, 99),
         steady_per_second: withheld::PER_SECOND,
         steady_samples: beside.crowded_ms.len(),
         steady_p50_ms: percentile(&beside.alone_ms, 50),
@@ -194,6 +218,30 @@ pub fn run() -> Result<Report> {
         withheld_refused: beside.refused,
         dearest_cpu_ms,
     })
+}
+
+/// The figures of reviews of one kind, in memory and at the socket.
+fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
+    let reviews = review::kubelet_syncs(kind, 8);
+    let in_memory = in_memory(kind, &reviews)?;
+    let first = reviews.first().context("there are reviews")?;
+    let server = Process::start(kind)?;
+    let load = runtime.block_on(load::run(&server, PATH, &first.body.clone().into()))?;
+    let review_us_p50 = percentile(&in_memory.review, 50);
+    let parse_us_p50 = percentile(&in_memory.parse, 50);
+    let figures = OfKind {
+        samples: in_memory.review.len(),
+        review_us_p50,
+        review_us_p99: percentile(&in_memory.review, 99),
+        review_parse_ratio: review_us_p50 / parse_us_p50,
+        tls_cpu_us_per_review: load.cpu_us,
+        tls_cpu_parse_ratio: load.cpu_us / parse_us_p50,
+        tls_samples: load.latencies_ms.len(),
+        tls_rps: load.per_second,
+        tls_p50_ms: percentile(&load.latencies_ms, 50),
+        tls_p99_ms: percentile(&load.latencies_ms, 99),
+    };
+    Ok((figures, in_memory))
 }
 
 impl Report {
@@ -232,23 +280,34 @@ fn dearest_ms(router: &Router) -> Result<f64> {
     Ok(dearest)
 }
 
-fn router() -> Result<Router> {
+/// The endpoints of the webhook, for a node of that kind.
+fn router(kind: Kind) -> Result<Router> {
     let note: Note = review::HINT.parse()?;
+    let hint = (kind != Kind::Plain).then(|| Found::new(note, Standing::Fresh));
     Ok(Router::new(Options {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(endpoints::gates(), "")?,
         nodes: Arc::new(OneNode {
-            hint: Found::new(note, Standing::Fresh),
+            hint,
+            stored: Arc::new(review::stored(kind)),
         }),
         limits: Limits::default(),
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
-        log_sample: 0,
+        log_sample: LOG_SAMPLE,
     }))
 }
 
-/// CPU time of each review and of parsing its bytes, in microseconds, ascending.
-fn in_memory(router: &Router, reviews: &[review::Sync]) -> Result<(Vec<f64>, Vec<f64>)> {
+/// CPU time of each review and of passing over its bytes, in microseconds, ascending.
+struct InMemory {
+    review: Vec<f64>,
+    parse: Vec<f64>,
+    scan: Vec<f64>,
+}
+
+/// Times reviews of a kind in memory, in turns with a parser that looks at nothing.
+fn in_memory(kind: Kind, reviews: &[review::Sync]) -> Result<InMemory> {
+    let router = router(kind)?;
     let endpoint = router.endpoint(PATH)?;
     let answer = |body: &[u8]| {
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(1));
@@ -257,22 +316,36 @@ fn in_memory(router: &Router, reviews: &[review::Sync]) -> Result<(Vec<f64>, Vec
     for sync in reviews {
         let decision = answer(&sync.body).decision;
         ensure!(
-            decision.operations > 0 && decision.errors.is_empty(),
-            "not patched: {decision:?}"
+            decision.acted == kind.acts() && decision.errors.is_empty(),
+            "not {kind:?}: {decision:?}"
         );
     }
-    let (mut review_us, mut parse_us) = (Vec::new(), Vec::new());
+    let mut times = InMemory {
+        review: Vec::new(),
+        parse: Vec::new(),
+        scan: Vec::new(),
+    };
     for (turn, sync) in reviews.iter().cycle().take(WARM_UP + SAMPLES).enumerate() {
         let reviewed = cpu_us(|| answer(&sync.body));
         let parsed = cpu_us(|| serde_json::from_slice::<IgnoredAny>(black_box(&sync.body)));
+        let scanned = cpu_us(|| scan(black_box(&sync.body)));
         if turn >= WARM_UP {
-            review_us.push(reviewed);
-            parse_us.push(parsed);
+            times.review.push(reviewed);
+            times.parse.push(parsed);
+            times.scan.push(scanned);
         }
     }
-    review_us.sort_by(f64::total_cmp);
-    parse_us.sort_by(f64::total_cmp);
-    Ok((review_us, parse_us))
+    let InMemory { review, parse, scan } = &mut times;
+    for list in [review, parse, scan] {
+        list.sort_by(f64::total_cmp);
+    }
+    Ok(times)
+}
+
+/// Finds what every review is asked for.
+fn scan(body: &[u8]) -> bool {
+    let text = str::from_utf8(body).ok();
+    text.is_some_and(|text| Tree::parse(text, review::OPENED).is_ok())
 }
 
 /// CPU time that this thread takes for `work`, in microseconds.
@@ -288,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_review_has_the_size_of_a_kubelet_with_fifty_images() {
-        for sync in review::kubelet_syncs(3) {
+        for sync in review::kubelet_syncs(Kind::Quieted, 3) {
             assert!(
                 (39_000..=41_000).contains(&sync.object_bytes),
                 "{}",
@@ -304,8 +377,8 @@ mod tests {
 
     #[test]
     fn reviews_are_asked_at_a_steady_pace_alone_and_beside_a_crowd() {
-        let router = router().unwrap();
-        let body = review::kubelet_syncs(1)[0].body.clone();
+        let router = router(Kind::Quieted).unwrap();
+        let body = review::kubelet_syncs(Kind::Quieted, 1)[0].body.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -323,16 +396,21 @@ mod tests {
     }
 
     #[test]
-    fn the_review_under_test_is_patched() {
-        let reviews = review::kubelet_syncs(1);
-        let router = router().unwrap();
-        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-        let decision = router
-            .answer(router.endpoint(PATH).unwrap(), &reviews[0].body, deadline)
-            .decision;
-        assert!(
-            decision.operations > 0 && decision.errors.is_empty(),
-            "{decision:?}"
-        );
+    fn reviews_are_answered_as_their_kind_says() {
+        for kind in Kind::ALL {
+            let router = router(kind).unwrap();
+            let endpoint = router.endpoint(PATH).unwrap();
+            for sync in review::kubelet_syncs(kind, 8) {
+                let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+                let decision = router.answer(endpoint, &sync.body, deadline).decision;
+                assert_eq!(decision.acted, kind.acts(), "{decision:?}");
+                let is_patched = decision.operations > 0;
+                assert_eq!(
+                    (is_patched, decision.errors.len()),
+                    (kind != Kind::Plain, 0),
+                    "{kind:?}"
+                );
+            }
+        }
     }
 }

@@ -25,9 +25,9 @@ use xtask::launch;
 use super::{
     load::{Load, Pace},
     pods::Pods,
-    vitals::{Vitals, switches},
     wire::{Carried, Wire},
 };
+use crate::vitals::{Vitals, switches};
 
 /// The agent's package and program.
 const AGENT: &str = "headroom-agent";

@@ -2,7 +2,11 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
@@ -28,44 +32,45 @@ use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     task::{JoinHandle, JoinSet},
+    time::sleep_until,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::process::Process;
 
 /// Connections, each with one request in flight.
 pub(super) const CONNECTIONS: usize = 8;
 /// How long the load is on before anything counts.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// How long it counts.
-const MEASURED: Duration = Duration::from_secs(8);
+const MEASURED: Duration = Duration::from_secs(5);
 
-/// What the clients saw.
+/// What the clients saw, and what it took.
 pub(super) struct Load {
     /// Time of each request, ascending.
     pub(super) latencies_ms: Vec<f64>,
     /// Answers per second over all connections.
     pub(super) per_second: f64,
+    /// CPU time of the server for each answer, in microseconds.
+    pub(super) cpu_us: f64,
 }
 
 /// The webhook's server stack around a router, on loopback.
 pub(super) struct Server {
     /// Where it listens.
     pub(super) address: SocketAddr,
-    /// How clients verify it.
-    pub(super) client: Arc<ClientConfig>,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
 }
 
 impl Server {
-    /// Begins to serve.
-    pub(super) async fn start(router: Router) -> Result<Self> {
+    /// Begins to serve, with certificates of its own in `directory`.
+    pub(super) async fn start(router: Router, directory: &Path) -> Result<Self> {
         tls::install_provider();
-        let directory = tempfile::tempdir()?;
         let names = ["localhost".to_owned()];
-        let files = self_signed::ensure(directory.path(), &names, SystemTime::now())?;
+        let files = self_signed::ensure(directory, &names, SystemTime::now())?;
         let store = CertStore::load("bench", files, SystemTime::now())?;
         let server = server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"])?;
-        let client = client_config(&directory.path().join(self_signed::CA_CERT), None, &["http/1.1"])?;
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = Listener::bind("bench", loopback, Limits::default()).await?;
         let address = listener.address();
@@ -78,7 +83,6 @@ impl Server {
         );
         Ok(Self {
             address,
-            client,
             shutdown,
             serving,
         })
@@ -92,26 +96,29 @@ impl Server {
     }
 }
 
-/// Serves `router` and asks it `body` from all connections, one request after the other.
-pub(super) async fn run(router: Router, path: &'static str, body: Bytes) -> Result<Load> {
-    let server = Server::start(router).await?;
-    let load = clients(server.address, &server.client, path, &body).await;
-    server.stop().await?;
-    load
+/// How clients verify the server whose certificates are in `directory`.
+pub(super) fn client_of(directory: &Path) -> Result<Arc<ClientConfig>> {
+    tls::install_provider();
+    Ok(client_config(
+        &directory.join(self_signed::CA_CERT),
+        None,
+        &["http/1.1"],
+    )?)
 }
 
-async fn clients(
-    address: SocketAddr,
-    tls: &Arc<ClientConfig>,
-    path: &'static str,
-    body: &Bytes,
-) -> Result<Load> {
+/// Asks `server` that from all connections, one request after the other.
+pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<Load> {
     let mut clients = JoinSet::new();
-    let begin = Instant::now() + WARM_UP;
+    let (begin, answered) = (Instant::now() + WARM_UP, Arc::new(AtomicU64::new(0)));
     for _ in 0..CONNECTIONS {
-        let sender = connect(address, tls).await?;
-        clients.spawn(ask(sender, path, body.clone(), begin));
+        let sender = connect(server.address, &server.client).await?;
+        clients.spawn(ask(sender, path, body.clone(), begin, Arc::clone(&answered)));
     }
+    let so_far = || anyhow::Ok((server.cpu_time()?, answered.load(Ordering::Relaxed)));
+    sleep_until(begin.into()).await;
+    let (cpu_before, answered_before) = so_far()?;
+    sleep_until((begin + MEASURED).into()).await;
+    let (cpu, answered) = so_far()?;
     let mut latencies_ms = Vec::new();
     while let Some(own) = clients.join_next().await {
         latencies_ms.extend(own??);
@@ -123,10 +130,11 @@ async fn clients(
     );
     latencies_ms.sort_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 requests")]
-    let per_second = latencies_ms.len() as f64 / MEASURED.as_secs_f64();
+    let (timed, answered) = (latencies_ms.len() as f64, (answered - answered_before) as f64);
     Ok(Load {
         latencies_ms,
-        per_second,
+        per_second: timed / MEASURED.as_secs_f64(),
+        cpu_us: cpu.saturating_sub(cpu_before).as_secs_f64() * 1e6 / answered,
     })
 }
 
@@ -154,6 +162,7 @@ async fn ask(
     path: &'static str,
     body: Bytes,
     begin: Instant,
+    answered: Arc<AtomicU64>,
 ) -> Result<Vec<f64>> {
     let mut latencies_ms = Vec::new();
     loop {
@@ -171,6 +180,7 @@ async fn ask(
         );
         let answer = response.into_body().collect().await?;
         let received = Instant::now();
+        answered.fetch_add(1, Ordering::Relaxed);
         ensure!(!answer.to_bytes().is_empty(), "an empty answer");
         if received >= begin + MEASURED {
             return Ok(latencies_ms);

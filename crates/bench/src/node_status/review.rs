@@ -1,17 +1,50 @@
 //! Reviews as a kubelet with 50 images causes them: object and oldObject of 40 kB each.
 
-use headroom_domain::names;
+use headroom_domain::{
+    capacity::{Annotations, State},
+    names,
+};
+use headroom_webhook::node::{Labels, Node};
 use serde_json::{Map, Value, json};
 
 /// The hint annotation of the node.
 pub(super) const HINT: &str = r#"{"boot":"8f5c7d0e-7f0b-4a53-9f7e-0d8e8f0f2a11","cpu":{"brake":0,"p":6120,"pub":128},"memory":{"brake":0,"p":24000000000,"pub":100},"mode":"FULL","seq":4711,"timing":"production","uid":"d3b07384-d9a0-4c9b-8f3e-2f6c1b1c9a10","v":1,"why":["slack"]}"#;
+
+/// Levels of a review down to the members of metadata, spec and status.
+pub(super) const OPENED: u32 = 4;
 
 const UID: &str = "d3b07384-d9a0-4c9b-8f3e-2f6c1b1c9a10";
 const NAME: &str = "ip-10-20-30-40.eu-central-1.compute.internal";
 /// Images that a kubelet reports at most.
 const IMAGES: usize = 50;
 
-/// One status sync of a kubelet: it sends raw allocatable over the amplified one and moves the heartbeats.
+/// What comes of a kubelet's status sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Kind {
+    /// Nothing: the node is not amplified and is not to be.
+    Plain,
+    /// It is amplified, and what is stored is as old as it may be.
+    Amplified,
+    /// It is amplified, and nothing but heartbeats would be stored: the patch puts back what is stored.
+    Quieted,
+}
+
+impl Kind {
+    /// All kinds.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Amplified, Self::Quieted];
+
+    /// Names of the steps that act on it.
+    pub(super) const fn acts(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &[],
+            Self::Amplified => &["amplify"],
+            Self::Quieted => &["amplify", "quiet"],
+        }
+    }
+}
+
+/// One status sync of a kubelet: it sends raw allocatable and moves the heartbeats.
 pub(super) struct Sync {
     /// The AdmissionReview.
     pub(super) body: Vec<u8>,
@@ -19,20 +52,44 @@ pub(super) struct Sync {
     pub(super) object_bytes: usize,
 }
 
+/// Ten seconds each between syncs of an amplified kubelet in which its heartbeat becomes due.
+const DUE: usize = 30;
+
 /// That many syncs of one node, ten seconds apart.
-pub(super) fn kubelet_syncs(count: usize) -> Vec<Sync> {
+pub(super) fn kubelet_syncs(kind: Kind, count: usize) -> Vec<Sync> {
+    let since = if kind == Kind::Amplified { DUE } else { 1 };
     (0..count)
-        .map(|turn| sync(&heartbeat(turn), &heartbeat(turn + 1)))
+        .map(|turn| sync(kind, &heartbeat(turn), &heartbeat(turn + since)))
         .collect()
+}
+
+/// The node of that kind as a watch has brought it.
+pub(super) fn stored(kind: Kind) -> Node {
+    let annotations = annotations(kind != Kind::Plain);
+    let text = |key| annotations.get(key)?.as_str().map(str::to_owned);
+    Node {
+        name: NAME.to_owned(),
+        uid: UID.to_owned(),
+        version: 81_726_354,
+        labels: Labels::new(),
+        state: State {
+            annotations: Annotations::read(text, &Annotations::default()),
+            ..State::default()
+        },
+        mode: None,
+        tells_allocated: true,
+        has_memory_pressure: false,
+    }
 }
 
 fn heartbeat(turn: usize) -> String {
     format!("2026-11-20T10:{:02}:{:02}Z", turn / 6 % 60, turn % 6 * 10)
 }
 
-fn sync(before: &str, now: &str) -> Sync {
-    let old = node(before, "20480m");
-    let object = node(now, "16");
+fn sync(kind: Kind, before: &str, now: &str) -> Sync {
+    let is_ours = kind != Kind::Plain;
+    let old = node(before, if is_ours { "20480m" } else { "16" }, is_ours);
+    let object = node(now, "16", is_ours);
     let object_bytes = object.to_string().len();
     let user = format!("{}{NAME}", names::NODE_USER_PREFIX);
     let gvr = json!({"group": "", "version": "v1", "resource": "nodes"});
@@ -62,7 +119,7 @@ fn sync(before: &str, now: &str) -> Sync {
     }
 }
 
-fn node(heartbeat: &str, cpu: &str) -> Value {
+fn node(heartbeat: &str, cpu: &str, is_ours: bool) -> Value {
     json!({
         "kind": "Node",
         "apiVersion": "v1",
@@ -72,7 +129,7 @@ fn node(heartbeat: &str, cpu: &str) -> Value {
             "resourceVersion": "81726354",
             "creationTimestamp": "2026-09-01T08:00:00Z",
             "labels": labels(),
-            "annotations": annotations(),
+            "annotations": annotations(is_ours),
             "managedFields": managed_fields(),
         },
         "spec": {"podCIDR": "10.244.7.0/24", "podCIDRs": ["10.244.7.0/24"], "providerID": "cloud:///zone-a/i-0123456789abcdef0"},
@@ -113,8 +170,8 @@ pub(crate) fn labels() -> Value {
     )
 }
 
-/// What controllers leave on a Node, and ours as the last write left them.
-fn annotations() -> Value {
+/// What controllers leave on a Node, and what our last write left there if it is one of ours.
+fn annotations(is_ours: bool) -> Value {
     let mut annotations: Map<String, Value> = (0..12)
         .map(|index| {
             (
@@ -128,7 +185,7 @@ fn annotations() -> Value {
         "from": {"cpu": {"capacity": "16", "raw": "16"}, "memory": {"capacity": "64821260Ki", "raw": "64718860Ki"}},
         "memory": "64718860Ki", "uid": UID,
     });
-    for (key, text) in [
+    let ours = [
         (names::RATIO, r#"{"cpu":1.28}"#.to_owned()),
         (
             names::RAW_ALLOCATABLE,
@@ -137,13 +194,16 @@ fn annotations() -> Value {
         (names::MARKER, marker.to_string()),
         (names::HINT, HINT.to_owned()),
         (names::STATIC_RATIO, String::new()),
-        (
-            "volumes.kubernetes.io/controller-managed-attach-detach",
-            "true".to_owned(),
-        ),
-    ] {
-        annotations.insert(key.to_owned(), text.into());
-    }
+    ];
+    annotations.extend(
+        ours.into_iter()
+            .filter(|_| is_ours)
+            .map(|(key, text)| (key.to_owned(), text.into())),
+    );
+    annotations.insert(
+        "volumes.kubernetes.io/controller-managed-attach-detach".to_owned(),
+        "true".into(),
+    );
     Value::Object(annotations)
 }
 

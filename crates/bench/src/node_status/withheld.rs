@@ -1,6 +1,10 @@
 //! Reviews at a steady pace, alone and beside connections that withhold or trickle their bodies.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
@@ -9,6 +13,7 @@ use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Bytes, client::conn::http1::SendRequest};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use rustls::ClientConfig;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -17,7 +22,7 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use super::load::{Server, connect, secure};
+use super::load::{Server, client_of, connect, secure};
 
 /// Who is there besides good clients.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +50,12 @@ const HALF: Duration = Duration::from_millis(290);
 /// Connections that are made at a time.
 const AT_A_TIME: usize = 32;
 
+/// Where the server is and how clients verify it.
+struct Target {
+    address: SocketAddr,
+    client: Arc<ClientConfig>,
+}
+
 /// What good clients saw.
 pub(super) struct Latencies {
     /// Time of each review without anybody else, ascending.
@@ -61,13 +72,18 @@ pub(super) async fn run(router: Router, path: &'static str, body: Bytes, crowd: 
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)?;
-    let server = Server::start(router).await?;
-    let found = both(&server, path, &body, crowd).await;
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(router, directory.path()).await?;
+    let target = Target {
+        address: server.address,
+        client: client_of(directory.path())?,
+    };
+    let found = both(&target, path, &body, crowd).await;
     server.stop().await?;
     found
 }
 
-async fn both(server: &Server, path: &'static str, body: &Bytes, crowd: Crowd) -> Result<Latencies> {
+async fn both(server: &Target, path: &'static str, body: &Bytes, crowd: Crowd) -> Result<Latencies> {
     let (mut alone_ms, mut crowded_ms) = (Vec::new(), Vec::new());
     for _ in 0..crowd.waves {
         alone_ms.extend(steady(server, path, body, Instant::now()).await?);
@@ -97,7 +113,7 @@ async fn both(server: &Server, path: &'static str, body: &Bytes, crowd: Crowd) -
 /// Asks at a steady pace from `begin` on, for half a wave; the times in milliseconds, each from the moment at which
 /// the review was due, or nothing for one that was refused.
 async fn steady(
-    server: &Server,
+    server: &Target,
     path: &'static str,
     body: &Bytes,
     begin: Instant,
@@ -140,7 +156,7 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, path: &'static str, body: By
 }
 
 /// Connections that were answered once, so that they may be idle.
-async fn idle_connections(server: &Server, path: &str, crowd: Crowd) -> Result<Vec<TlsStream<TcpStream>>> {
+async fn idle_connections(server: &Target, path: &str, crowd: Crowd) -> Result<Vec<TlsStream<TcpStream>>> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let one = || async {
         let mut stream = secure(server.address, &server.client).await?;

@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result};
 
 /// One process at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Vitals {
+pub(crate) struct Vitals {
     /// CPU time of all its threads.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// How often any of them slept and was woken.
-    pub(super) wakeups: u64,
+    pub(crate) wakeups: u64,
     /// Memory it has.
-    pub(super) rss_mib: f64,
+    pub(crate) rss_mib: f64,
     /// The most memory it ever had.
-    pub(super) peak_rss_mib: f64,
+    pub(crate) peak_rss_mib: f64,
 }
 
 impl Vitals {
@@ -22,7 +22,7 @@ impl Vitals {
     ///
     /// # Errors
     /// If it is not.
-    pub(super) fn of(pid: u32) -> Result<Self> {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read a process's status")?;
         let (mut cpu_ns, mut wakeups) = (0, 0);
         for thread in fs::read_dir(format!("/proc/{pid}/task")).context("list the threads")? {
@@ -51,7 +51,7 @@ impl Vitals {
 ///
 /// # Errors
 /// If the kernel does not say.
-pub(super) fn switches() -> Result<u64> {
+pub(crate) fn switches() -> Result<u64> {
     let stat = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
     let line = stat.lines().find_map(|line| line.strip_prefix("ctxt "));
     line.and_then(|count| count.trim().parse().ok())
