@@ -53,7 +53,10 @@ fn the_last_decision_stays(#[case] sent: &str) {
 #[case::less_than_is_stored("5", 6_000)]
 #[case::less("2", 3_000)]
 #[case::cut_off("3333m", 4_999)]
-fn another_raw_value_gets_the_last_ratio_and_never_more_than_is_stored(#[case] raw: &str, #[case] expected: u64) {
+fn another_raw_value_gets_the_last_ratio_and_never_more_than_is_stored(
+    #[case] raw: &str,
+    #[case] expected: u64,
+) {
     let old = amplified("4");
     let mut new = synced(old.clone(), raw);
     new.capacity.cpu = new.allocatable.cpu;
