@@ -2,6 +2,7 @@
 //! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
 //! admission endpoint does the rest.
 
+mod due;
 mod queue;
 mod restorer;
 mod retry;
@@ -17,12 +18,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_domain::{
-    capacity::{Decision, amount},
-    hint::{Brake, Found, Note},
-    names,
-    resource::{PerResource, Resource},
-};
+use headroom_domain::resource::PerResource;
 use headroom_kit::log::chain;
 use tokio::{
     select,
@@ -31,14 +27,15 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-pub(super) use self::retry::doubled;
-use self::{queue::Queue, retry::RetryState};
+pub(crate) use self::due::due;
+use self::{due::Due, queue::Queue, retry::RetryState};
+pub(super) use self::{due::due_of, retry::doubled};
 pub use self::{
     restorer::Restorer,
     writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
 };
 use super::{
-    Node, Rates, SECOND,
+    Rates, SECOND,
     metrics::{NUDGE_SECONDS, NUDGES},
 };
 use crate::{changes::Ticks, cluster::Cluster, pace::Pace};
@@ -87,14 +84,6 @@ enum Line {
     Lowering,
     /// What raises.
     Rising,
-}
-
-/// What is due for a node, and when something else may be although nobody says anything new.
-#[derive(Debug, Default)]
-pub(crate) struct Due {
-    /// The write.
-    pub(crate) nudge: Option<Nudge>,
-    changes_in: Option<Duration>,
 }
 
 /// What to do next for a node.
@@ -311,85 +300,11 @@ impl Nudger {
     }
 }
 
-/// What is due for a Node.
-pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
-    let (decision, hint) = cluster.preview(node, cluster.now());
-    due_of(cluster, node, &decision, hint.as_ref())
-}
-
-/// What is due for a Node of which that is decided: a write, if it would move allocatable, or if a brake or a quarantine is
-/// not on record yet, or what is on record grows old.
-pub(super) fn due_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Due {
-    if !cluster.amplifies() || !cluster.nodes.has_synced() {
-        // Admission would not act on it, or what came of it would not be seen here.
-        return Due::default();
-    }
-    let Some(found) = hint else {
-        return Due::default();
-    };
-    if found.origin.is_node() {
-        // A nudge is believed for what its writer heard. Whoever may patch nodes may write what only the Node says.
-        return Due {
-            nudge: None,
-            changes_in: found.changes_in,
-        };
-    }
-    let (mut direction, mut raises) = (None, false);
-    for resource in Resource::ALL {
-        if decision.allocatable.get(resource).is_none() {
-            continue;
-        }
-        let stored = node.state.allocatable.get(resource).as_ref();
-        let stored = stored.and_then(|quantity| amount(resource, quantity));
-        let expected = decision.outcomes.get(resource).result;
-        raises |= expected > stored;
-        direction = match direction {
-            Some(Direction::Lower) => direction,
-            _ if expected < stored => Some(Direction::Lower),
-            _ => Some(Direction::Rise),
-        };
-    }
-    let recorded = decision
-        .annotations
-        .iter()
-        .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
-    let stored = node.note();
-    let is_news = found.is_renewal_due
-        || is_braked_anew(&found.note, stored)
-        || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
-    if direction.is_none() && recorded.is_some() && is_news {
-        direction = Some(Direction::Note);
-    }
-    let nudge = direction.map(|direction| Nudge {
-        direction,
-        note: recorded.map_or_else(|| found.note.to_string(), Clone::clone),
-        expected: decision.outcomes.map(|_, outcome| outcome.result),
-        version: (raises || direction != Direction::Lower).then_some(node.version),
-    });
-    Due {
-        nudge,
-        changes_in: found.changes_in,
-    }
-}
-
 impl Nudge {
     /// True if both move allocatable the same way to the same amounts. What else their notes say changes with every report.
     fn asks_the_same_as(&self, other: &Self) -> bool {
         (self.direction, self.expected) == (other.direction, other.expected)
     }
-}
-
-/// True if a resource is braked harder than the Node's annotation says.
-fn is_braked_anew(note: &Note, stored: Option<&Note>) -> bool {
-    let stored = stored.map(Note::resources);
-    let before = |resource| {
-        stored
-            .as_ref()
-            .map_or(Brake::Off, |stored| stored.get(resource).brake())
-    };
-    Resource::ALL
-        .into_iter()
-        .any(|resource| note.resources().get(resource).brake() > before(resource))
 }
 
 /// Counts a followed node while it lives.

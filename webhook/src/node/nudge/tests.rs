@@ -9,7 +9,8 @@ use std::{
 use futures::future::{self, BoxFuture};
 use headroom_domain::{
     estimate::Profile,
-    hint::{NodeHint, Origin},
+    hint::{Brake, NodeHint, Note, Origin},
+    names,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
