@@ -177,10 +177,11 @@ pub fn written_last(annotations: &Annotations, uid: &str) -> PerResource<Option<
     PerResource::from_fn(|resource| marker?.value(resource))
 }
 
-/// The ratios of what we wrote last on the Node of that UID, in cents, where no hint of it can be read; `None` unless it
+/// The ratios of what we wrote last on the Node of that UID, in cents, where its hint cannot be read; `None` unless it
 /// amplified something.
 pub fn written_ratios(annotations: &Annotations, uid: &str) -> Option<PerResource<Cents>> {
-    if annotations.note_of(uid).is_some() {
+    // Without any hint, as after a change of the mode, nothing was measured that could be held.
+    if annotations.hint.as_ref()?.value().is_some() {
         return None;
     }
     let marker = annotations.marker_of(uid)?;

@@ -39,7 +39,7 @@ pub enum Origin {
     Annotation,
     /// From the write itself: another replica's nudge.
     Nudge,
-    /// From the Node's marker, for the annotation is missing or not readable: what was written last.
+    /// From the Node's marker, for the annotation is not readable: what was written last.
     Marker,
 }
 
@@ -98,7 +98,7 @@ pub struct Asked<'a> {
     /// The stored hint annotation.
     pub stored: Option<&'a Annotation<Note>>,
     /// The ratios that the stored marker tells, where one is above 1.00; `None` where they are not to count. They stand in
-    /// for a stored hint that is missing or not readable.
+    /// for a stored hint that is not readable.
     pub written: Option<PerResource<Cents>>,
     /// The hint annotation of the write, where that is a nudge of ours.
     pub nudged: Option<&'a Annotation<Note>>,

@@ -3,7 +3,7 @@
 //! Replicas must say the same of a node, whether its agent talks to them or not. So whatever is applied goes into the
 //! annotation, and every replica takes it from there: one without the agent holds it, one with the agent moves it, and
 //! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came. Where the
-//! annotation is missing or of a layout that is not known here, the marker stands in for it and ages as it would.
+//! annotation is of a layout that is not known here, the marker stands in for it and ages as it would.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 

@@ -101,7 +101,7 @@ fn what_only_the_annotation_says_is_nudged_by_nobody() {
 fn what_only_the_marker_says_is_nudged_by_nobody(#[case] marked: &str) {
     let mut object = amplified(3, "4800m", 120);
     let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
-    annotations.remove(names::HINT);
+    annotations.insert(names::HINT.to_owned(), json!(r#"{"v":2}"#));
     let marker = annotations[names::MARKER].as_str().unwrap();
     let marker = marker.replace(r#""cpu":"4800m""#, &format!(r#""cpu":"{marked}""#));
     annotations.insert(names::MARKER.to_owned(), json!(marker));

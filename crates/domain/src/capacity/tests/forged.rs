@@ -140,6 +140,8 @@ fn a_forged_marker_alone_raises_nothing() {
         Some(r#"{"cpu":"8","from":{"cpu":{"capacity":"4","raw":"4"}},"memory":"8Gi","uid":"u1"}"#.into());
     let mut hint = found(200, Standing::Hold);
     hint.origin = Origin::Marker;
+    assert_eq!(written_ratios(&node.annotations, "u1"), None, "there is no hint");
+    node.annotations.hint = Some(r#"{"v":2}"#.into());
     assert_eq!(written_ratios(&node.annotations, "u1").unwrap().cpu, Cents(200));
     assert_eq!(texts(&again(&node, Some(&hint))).0, "4");
 }

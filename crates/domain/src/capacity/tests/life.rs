@@ -236,7 +236,7 @@ fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
 #[test]
 fn a_marker_that_amplified_nothing_holds_nothing() {
     let (mut raw, _) = auto(&found(100, Standing::Fresh), &state("4", "8Gi"));
-    raw.annotations.hint = None;
+    raw.annotations.hint = Some(r#"{"v":2}"#.into());
     assert!(raw.annotations.marker.is_some());
     assert_eq!(written_ratios(&raw.annotations, "u1"), None);
 }
