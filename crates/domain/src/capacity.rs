@@ -28,7 +28,7 @@ pub use self::{
 use self::{given::Given, ratio::Chosen};
 use crate::{
     annotation::Annotation,
-    hint::{Found, Origin},
+    hint::Found,
     policy::{Floor, Policy},
     quantity::{Format, Quantity},
     ratio::{Cents, Ratio},
@@ -274,20 +274,11 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         Some(ratio) => result::amplified(raw, exclusive, ratio, &mut why),
     };
     let stored = write.old.amount(resource);
-    if let Some(found) = basis
-        .hint
-        .filter(|found| found.origin.is_node() && hinted.is_some())
-    {
-        // Whoever may patch nodes may write what only the Node says: it keeps what is in force, and raises nothing.
-        let mut most = result::in_force(resource, raw, stored, given);
-        if found.origin == Origin::Marker {
-            // The marker's ratio has in it what pods held: on a larger machine it is worth no more.
-            most = most.min(stored.unwrap_or(raw).max(raw));
-        }
-        if wanted > most {
-            wanted = most;
-            ratio = cents_of(wanted, raw).map(Ratio::from_cents);
-        }
+    let origin = basis.hint.filter(|_| hinted.is_some()).map(|found| found.origin);
+    let most = origin.and_then(|origin| result::most(resource, origin, (raw, stored), given));
+    if let Some(most) = most.filter(|most| wanted > *most) {
+        wanted = most;
+        ratio = cents_of(wanted, raw).map(Ratio::from_cents);
     }
     let cap = (basis.policy.floor != Floor::None).then(|| hold::cap(resource, raw, basis, given));
     let amounts = (raw, wanted, cap.unwrap_or(wanted));

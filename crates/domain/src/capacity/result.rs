@@ -1,7 +1,7 @@
 //! From a ratio to the value: what is amplified of raw, and what is in force of an earlier value.
 
 use super::{Basis, Given, Why};
-use crate::{ratio::Ratio, resource::Resource};
+use crate::{hint::Origin, ratio::Ratio, resource::Resource};
 
 /// Of `raw`, what pods hold for themselves alone: CPUs that the kubelet's static policy took out of the shared pool. As
 /// far as an agent says so: from the API it cannot be told.
@@ -26,9 +26,31 @@ pub(super) fn amplified(raw: u64, exclusive: u64, ratio: Ratio, why: &mut Vec<Wh
         })
 }
 
+/// The most that a hint of that origin may come to, by raw and what is stored; `None` if nothing but bounds limits it. Whoever
+/// may patch nodes may write what only the Node says: it keeps what is in force, and raises nothing.
+pub(super) fn most(
+    resource: Resource,
+    origin: Origin,
+    (raw, stored): (u64, Option<u64>),
+    given: &Given<'_>,
+) -> Option<u64> {
+    let in_force = || in_force(resource, raw, stored, given);
+    match origin {
+        Origin::Stream | Origin::Nudge => None,
+        Origin::Annotation => Some(in_force()),
+        Origin::Marker => Some(unraised(in_force(), raw, stored)),
+    }
+}
+
+/// A value that is made of the marker alone, and no more than is stored or raw: its ratio has in it what pods held, and is
+/// worth no more on a larger machine.
+pub(super) fn unraised(value: u64, raw: u64, stored: Option<u64>) -> u64 {
+    value.min(stored.unwrap_or(raw).max(raw))
+}
+
 /// What is in force of what we wrote last, on today's `raw`: no more than is stored, where others have lowered that, and no
 /// less than raw.
-pub(super) fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
+fn in_force(resource: Resource, raw: u64, stored: Option<u64>, given: &Given<'_>) -> u64 {
     let kept = given.stored.and_then(|marker| marker.kept(resource, raw, stored));
     kept.unwrap_or(raw).max(raw)
 }

@@ -43,7 +43,7 @@ fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marke
     // Raw where nothing was ever decided for this resource.
     let stored = write.old.amount(resource);
     let kept = marker.kept(resource, raw, stored).unwrap_or(raw);
-    let result = kept.min(stored.unwrap_or(raw).max(raw));
+    let result = super::result::unraised(kept, raw, stored);
     Outcome {
         raw: Some(raw),
         result: Some(result),

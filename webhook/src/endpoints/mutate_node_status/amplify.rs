@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
-    hint::{Asked, Origin},
+    hint::{Asked, Found, Origin},
     names,
     resource::Resource,
 };
@@ -71,10 +71,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     warn_of_ratio(&decision, draft);
     apply(&decision, draft)?;
-    // Where no hint was or is applied, there is nothing to read conditions for; where one cannot be read, whoever wrote it
-    // has said what it means.
-    let is_unread = hint.as_ref().is_some_and(|found| found.origin == Origin::Marker);
-    if !is_unread && (hint.is_some() || old.annotations.hint.is_some()) {
+    if has_conditions(hint.as_ref(), &old.annotations) {
         let grounds = Grounds {
             decision: &decision,
             mode: policy.mode,
@@ -85,6 +82,12 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         conditions::write(draft, &grounds)?;
     }
     Ok(())
+}
+
+/// False where no hint was or is applied, and there is nothing to read conditions for; and where one cannot be read: whoever
+/// wrote that has said what it means.
+fn has_conditions(hint: Option<&Found>, stored: &Annotations) -> bool {
+    hint.map_or(stored.hint.is_some(), |found| found.origin != Origin::Marker)
 }
 
 /// Tells whoever writes that the ratio annotation is of no use.
