@@ -33,6 +33,8 @@ pub(super) fn baseline(
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);
             (if is_raw_now { now } else { saved }, None)
         }
+        // We wrote it, by a marker whose raw value the node does not have: what it was made of cannot be told.
+        (Some(written), None) if written == now => return Err(Why::AboveCapacity),
         _ if is_above_capacity(resource, now, write.new) => {
             (saved.ok_or(Why::AboveCapacity)?, Some(Why::AboveCapacity))
         }
@@ -44,18 +46,17 @@ pub(super) fn baseline(
     })
 }
 
-/// The raw value that is recorded: the marker's, else the raw annotation's; none that exceeds capacity.
+/// The raw value that is recorded: the marker's, else the raw annotation's; neither if it exceeds capacity.
 pub(super) fn saved(
     resource: Resource,
     marker: Option<&Marker>,
     raw: &PerResource<Option<Quantity>>,
     state: &State,
 ) -> Option<u64> {
-    let of_annotation = || amount(resource, raw.get(resource).as_ref()?);
-    let of_marker = marker.and_then(|marker| marker.raw(resource));
-    of_marker
-        .or_else(of_annotation)
-        .filter(|raw| !is_above_capacity(resource, *raw, state))
+    let fits = |raw: &u64| !is_above_capacity(resource, *raw, state);
+    let of_annotation = || amount(resource, raw.get(resource).as_ref()?).filter(fits);
+    let of_marker = marker.and_then(|marker| marker.raw(resource)).filter(fits);
+    of_marker.or_else(of_annotation)
 }
 
 /// True if the node does not have that much; what a kubelet says of itself never exceeds its capacity.

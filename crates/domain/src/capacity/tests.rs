@@ -439,6 +439,30 @@ fn what_exceeds_capacity_and_was_never_raw_here_is_left_alone() {
     );
 }
 
+/// Somebody puts into the marker that the 6 CPUs that are stored were made of 9, on a node of 8.
+#[rstest]
+#[case::a_nudge(Writer::Other)]
+#[case::heartbeats_alone(Writer::Kubelet)]
+fn what_was_written_is_not_amplified_again_though_the_marker_says_an_impossible_raw_value(
+    #[case] writer: Writer,
+) {
+    let mut old = amplified();
+    old.capacity.cpu = Some("8".parse().unwrap());
+    let marker = text_of(old.annotations.marker.as_ref()).unwrap();
+    let forged = marker.replace(r#""raw":"4""#, r#""raw":"9""#);
+    assert_ne!(forged, marker);
+    old.annotations.marker = Some(forged.as_str().into());
+    let hint = found(150, Standing::Fresh);
+    let after = |old: &State| {
+        let new = synced(old.clone(), "6");
+        let decision = decided(&policy(Mode::Auto), Some(&hint), writer, old, &new);
+        texts(&stored(&new, &decision)).0
+    };
+    assert_eq!(after(&old), "6", "the raw annotation says 4");
+    old.annotations.raw = None;
+    assert_eq!(after(&old), "6", "nothing says what is raw");
+}
+
 #[test]
 fn a_marker_of_another_node_object_counts_as_absent() {
     let mut old = amplified();
