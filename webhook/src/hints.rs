@@ -17,6 +17,9 @@ use tonic::{Code, Status};
 
 use self::review::ReviewError;
 
+/// Connections that the hint port takes: one for each agent of a large fleet.
+const CONNECTIONS: usize = 20_000;
+
 /// Why a stream or call is refused, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {

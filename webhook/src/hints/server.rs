@@ -14,6 +14,7 @@ use rustls::ServerConfig;
 use tonic::transport::Server;
 
 use super::{
+    CONNECTIONS,
     debug::Debug,
     service::{Hints, Shared},
 };
@@ -33,8 +34,7 @@ const PING_LIMIT: Duration = Duration::from_secs(10);
 
 /// What clients of the hint port may take.
 pub const LIMITS: Limits = Limits {
-    // One for each agent of a large fleet.
-    connections: 20_000,
+    connections: CONNECTIONS,
     // Without those that an agent or a person has proved itself on: many agents may share an address.
     per_source: Some(256),
     settle: Duration::from_millis(250),

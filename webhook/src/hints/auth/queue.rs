@@ -15,12 +15,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::pace::Pace;
+use crate::{hints::CONNECTIONS, pace::Pace};
 
 /// How long a caller waits for its turn.
 const WAIT: Duration = Duration::from_secs(2);
-/// Connections, and sources, that are told apart at once; those beyond share one share.
-const MOST_KNOWN: usize = 4096;
+/// Connections, and sources, that are told apart at once; those beyond share one share. As many as the port takes: a whole
+/// fleet may come back at once.
+const MOST_KNOWN: usize = CONNECTIONS;
 /// Least time between two searches for shares that nobody needs any more.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
@@ -285,6 +286,19 @@ mod tests {
         }
         assert_eq!(reviewed, OF_SOURCE.bad_burst);
         assert!(queue.turn(from(1, 1)).await.is_some(), "another source suffers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fleet_that_comes_back_at_once_finds_a_share_for_each() {
+        let queue = ReviewQueue::new(32);
+        let now = Duration::ZERO;
+        let shares: Vec<_> = (0..u32::try_from(CONNECTIONS).unwrap())
+            .map(|agent| queue.sources.of((0x0a00_0000 + agent).to_be_bytes().into(), now))
+            .collect();
+        let common = &queue.sources.common;
+        assert!(shares.iter().all(|share| !Arc::ptr_eq(share, common)));
+        let beyond = queue.sources.of([127, 0, 0, 1].into(), now);
+        assert!(Arc::ptr_eq(&beyond, common), "what is kept is not bounded");
     }
 
     #[tokio::test(start_paused = true)]
