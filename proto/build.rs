@@ -15,6 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         out.join("headroom.bin"),
         prost::Message::encode_to_vec(&descriptors),
     )?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .codec_path("crate::codec::Codec")
+        .compile_fds(descriptors)?;
     Ok(())
 }

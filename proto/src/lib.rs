@@ -1,6 +1,7 @@
 //! The `headroom.v1alpha1` wire contract, generated, and its validating conversions to the vocabulary of `domain`.
 #![forbid(unsafe_code)]
 
+mod codec;
 mod convert;
 
 pub use convert::{NodeView, WireError, agent_policy};

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use futures::{StreamExt as _, stream::Map};
 use headroom_domain::estimate::Profile;
 use headroom_kit::{log::chain, serve::Peer, supervise::Shutdown};
-use headroom_proto::v1alpha1::{HintReport, hints_server};
+use headroom_proto::v1alpha1::{Directive, HintReport, hints_server};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -22,6 +23,9 @@ use crate::{cluster::Cluster, node::nudge::Nudger};
 
 /// Directives that wait to be read by one agent.
 const QUEUE: usize = 16;
+
+/// What one agent is told.
+type Directives = Map<ReceiverStream<Outgoing>, fn(Outgoing) -> Result<Directive, Status>>;
 
 /// What all streams share.
 pub struct Shared {
@@ -55,10 +59,7 @@ impl Hints {
         }
     }
 
-    async fn open(
-        &self,
-        request: Request<Streaming<HintReport>>,
-    ) -> Result<ReceiverStream<Outgoing>, StreamError> {
+    async fn open(&self, request: Request<Streaming<HintReport>>) -> Result<Directives, StreamError> {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
@@ -78,13 +79,13 @@ impl Hints {
             let _hold = hold;
             session.run(caller, reports).await;
         });
-        Ok(ReceiverStream::new(directives))
+        Ok(ReceiverStream::new(directives).map(|directive| directive.map(|directive| *directive)))
     }
 }
 
 #[tonic::async_trait]
 impl hints_server::Hints for Hints {
-    type ReportStream = ReceiverStream<Outgoing>;
+    type ReportStream = Directives;
 
     async fn report(
         &self,

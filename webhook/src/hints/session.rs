@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt as _};
 use headroom_domain::hint::{NodeHint, Verdict};
 use headroom_kit::log::chain;
 use headroom_proto::v1alpha1::{self as wire, directive::Kind};
+use prost::Message as _;
 use tokio::{
     select,
     sync::mpsc,
@@ -42,8 +43,8 @@ const REPORT_EVERY: Duration = Duration::from_millis(50);
 /// Reports that may come at once.
 const REPORT_BURST: u32 = 20;
 
-/// What goes to the client.
-pub type Outgoing = Result<wire::Directive, Status>;
+/// What goes to the client. The queue of every stream has room for many: boxed, a place takes little while it is empty.
+pub type Outgoing = Result<Box<wire::Directive>, Status>;
 
 /// The state of one stream.
 pub struct Session {
@@ -53,10 +54,17 @@ pub struct Session {
     directives: mpsc::Sender<Outgoing>,
     pace: Pace,
     told_policy: Option<wire::Policy>,
-    told_pods: Option<wire::Pods>,
+    told_pods: Option<ToldPods>,
     /// True once the agent's own pod was seen on the node.
     has_seen_pod: bool,
     nudging: Option<AbortOnDropHandle<()>>,
+}
+
+/// The pods that an agent was told of last.
+struct ToldPods {
+    generation: u64,
+    /// Themselves, as they went over the wire: half as long as in memory.
+    encoded: Vec<u8>,
 }
 
 /// How a stream came to its end.
@@ -179,23 +187,24 @@ impl Session {
             self.send("policy", Kind::Policy(policy)).await?;
         }
         if let Some((pods, changed_at)) = pods
-            && !self.knows(&pods, changed_at)
+            && let Some((told, pods)) = self.news(pods, changed_at)
         {
-            self.told_pods = Some(pods.clone());
+            self.told_pods = Some(told);
             self.send("pods", Kind::Pods(pods)).await?;
         }
         Ok(())
     }
 
-    /// True if the agent was told all this, as of the pods' last change or later.
-    fn knows(&self, pods: &wire::Pods, changed_at: u64) -> bool {
-        self.told_pods.as_ref().is_some_and(|told| {
-            let same = wire::Pods {
-                generation: told.generation,
-                ..pods.clone()
-            };
-            told.generation >= changed_at && *told == same
-        })
+    /// The pods, unless the agent was told all this, as of their last change or later.
+    fn news(&self, mut pods: wire::Pods, changed_at: u64) -> Option<(ToldPods, wire::Pods)> {
+        let generation = std::mem::take(&mut pods.generation);
+        let encoded = pods.encode_to_vec();
+        let knows = |told: &ToldPods| told.generation >= changed_at && told.encoded == encoded;
+        if self.told_pods.as_ref().is_some_and(knows) {
+            return None;
+        }
+        pods.generation = generation;
+        Some((ToldPods { generation, encoded }, pods))
     }
 
     /// Takes one report and answers it.
@@ -280,7 +289,7 @@ impl Session {
         DIRECTIVES.with([label]).increment(1);
         let directive = wire::Directive { kind: Some(kind) };
         // If nobody is there to receive, the stream of reports ends as well, and says why.
-        timeout(STUCK_AFTER, self.directives.send(Ok(directive)))
+        timeout(STUCK_AFTER, self.directives.send(Ok(Box::new(directive))))
             .await
             .map(|_sent| ())
             .map_err(|_elapsed| StreamError::Stuck)
@@ -298,7 +307,8 @@ async fn outlived(shared: &Shared, caller: Caller, mut agent: Agent) -> StreamEr
         if ends_first {
             return StreamError::Expired;
         }
-        match shared.authenticator.agent_anew(&caller).await {
+        // Boxed: it takes much room, for a moment every few minutes.
+        match Box::pin(shared.authenticator.agent_anew(&caller)).await {
             Ok(again) if again.node != agent.node => {
                 return StreamError::ForeignNode {
                     own: again.node,
