@@ -338,6 +338,6 @@ fn show(supervisor: &mut Supervisor, shown: Shown) {
         supervisor.spawn("debug", debug.serve(socket));
     }
     let page = move || board.clone().now();
-    let admin = Admin::new("agent", exporter, readiness).json(status::PATH, page);
+    let admin = Admin::new("agent", exporter, readiness).local_json(status::PATH, page);
     supervisor.spawn("admin", admin.serve(listener, shutdown));
 }

@@ -22,7 +22,7 @@ use self::page::Page;
 pub use self::readiness::{Handle, Readiness};
 use crate::{
     metric::{Exporter, process::BUILD_INFO},
-    serve::{Limits, Listener},
+    serve::{Limits, Listener, Peer},
     supervise::Shutdown,
 };
 
@@ -48,6 +48,8 @@ pub const LIMITS: Limits = Limits {
     drain: Duration::from_secs(1),
 };
 
+/// The content type of metrics.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How often recorded observations are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -65,9 +67,7 @@ impl Admin {
     pub fn new(component: &'static str, exporter: Exporter, readiness: Readiness) -> Self {
         BUILD_INFO.with([component, env!("CARGO_PKG_VERSION")]).set(1.0);
         let rendered = exporter.clone();
-        let metrics = Page::new("text/plain; version=0.0.4; charset=utf-8", move || {
-            Ok(rendered.render().into_bytes())
-        });
+        let metrics = Page::new(METRICS_TYPE, move || Ok(rendered.render().into_bytes()));
         Self {
             exporter,
             readiness,
@@ -76,9 +76,21 @@ impl Admin {
         }
     }
 
-    /// Adds a page of JSON; the closure must not block. It is made anew for each request, but not more than ten times a
-    /// second for long: then clients see it as it was last made.
-    pub fn json<T: Serialize>(
+    /// Has this run before metrics are shown, at most ten times a second for long: for gauges that are set when somebody asks.
+    /// It must not block.
+    pub fn before_metrics(mut self, refresh: impl Fn() + Send + Sync + 'static) -> Self {
+        let rendered = self.exporter.clone();
+        self.metrics = Arc::new(Page::new(METRICS_TYPE, move || {
+            refresh();
+            Ok(rendered.render().into_bytes())
+        }));
+        self
+    }
+
+    /// Adds a page of JSON for those who ask from the same machine, or from within the same pod, as a port-forward does: what
+    /// it shows is not for whoever reaches the port. The closure must not block. It is made anew for each request, but not
+    /// more than ten times a second for long: then clients see it as it was last made.
+    pub fn local_json<T: Serialize>(
         mut self,
         path: &'static str,
         page: impl Fn() -> T + Send + Sync + 'static,
@@ -134,11 +146,11 @@ impl Admin {
                 probe(READYZ, &checks, is_verbose)
             }
             METRICS => show(METRICS, &self.metrics),
-            path => self.page(path),
+            path => self.page(path, is_local(request)),
         }
     }
 
-    fn page(&self, path: &str) -> Response<Full<Bytes>> {
+    fn page(&self, path: &str, is_local: bool) -> Response<Full<Bytes>> {
         let Some(page) = self.pages.get(path) else {
             let own = self.pages.keys().copied();
             let known: Vec<_> = [LIVEZ, READYZ, HEALTHZ, METRICS].into_iter().chain(own).collect();
@@ -147,8 +159,22 @@ impl Admin {
                 format!("not here; there are {}\n", known.join(", ")),
             );
         };
-        show(path, page)
+        if is_local {
+            show(path, page)
+        } else {
+            let how = "kubectl port-forward to the pod";
+            text(
+                StatusCode::FORBIDDEN,
+                format!("{path} is shown to who asks from within the pod: {how}\n"),
+            )
+        }
     }
+}
+
+/// Does who asks do it from the same network namespace? Where it is not known from where, no.
+fn is_local<B>(request: &Request<B>) -> bool {
+    let peer = request.extensions().get::<Peer>();
+    peer.is_some_and(|peer| peer.address.ip().to_canonical().is_loopback())
 }
 
 fn show(path: &str, page: &Page) -> Response<Full<Bytes>> {

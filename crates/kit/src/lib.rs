@@ -24,7 +24,7 @@
 //!     // Alive from here on, ready when every handle says so.
 //!     let readiness = Readiness::new();
 //!     let serving = readiness.handle("serving");
-//!     let page = Admin::new("example", exporter, readiness).json("/status", || "fine");
+//!     let page = Admin::new("example", exporter, readiness).local_json("/status", || "fine");
 //!     supervisor.spawn("admin", page.serve(admin.bind().await?, shutdown.clone()));
 //!
 //!     let files = tls.files(&["example.test".to_owned()], SystemTime::now())?;

@@ -1,20 +1,23 @@
 //! The admin port over its socket.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use headroom_kit::{
     admin::{Admin, LIMITS, Readiness},
     metric::Catalogue,
+    serve::Listener,
     supervise::Shutdown,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpStream, UdpSocket},
     task::JoinHandle,
 };
 
-use super::site::{bind, within};
+use super::site::within;
 
 struct Port {
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     readiness: Readiness,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
@@ -22,13 +25,17 @@ struct Port {
 
 impl Port {
     async fn open() -> Self {
+        Self::open_at((Ipv4Addr::LOCALHOST, 0).into()).await
+    }
+
+    async fn open_at(address: SocketAddr) -> Self {
         let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
         let (readiness, shutdown) = (Readiness::new(), Shutdown::new());
         let admin =
             metrics::with_local_recorder(&recorder, || Admin::new("test", exporter, readiness.clone()));
-        let listener = bind(LIMITS).await;
+        let listener = Listener::bind("test", address, LIMITS).await.unwrap();
         let address = listener.address();
-        let admin = admin.json("/status", || serde_json::json!({ "mode": "FULL" }));
+        let admin = admin.local_json("/status", || serde_json::json!({ "mode": "FULL" }));
         let serving = tokio::spawn(admin.serve(listener, shutdown.clone()));
         Self {
             address,
@@ -109,6 +116,33 @@ async fn metrics_and_pages_are_shown_in_their_formats() {
         serde_json::from_str::<serde_json::Value>(&body).unwrap()["mode"],
         "FULL"
     );
+}
+
+/// An address of this machine that other machines may know it by; `None` where it has none.
+async fn address_of_this_machine() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
+    // Nothing is sent: the kernel chooses the address that it would send from.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).await.ok()?;
+    Some(socket.local_addr().unwrap().ip())
+}
+
+#[tokio::test]
+async fn pages_are_for_who_asks_from_within_and_probes_and_metrics_for_all() {
+    let port = Port::open_at((Ipv4Addr::UNSPECIFIED, 0).into()).await;
+    assert_eq!(port.body("/status").await.0, 200);
+    let Some(own) = address_of_this_machine().await else {
+        panic!("a machine without a network cannot show that others are refused");
+    };
+    let from_elsewhere = Port {
+        address: (own, port.address.port()).into(),
+        ..port
+    };
+    let (status, body) = from_elsewhere.body("/status").await;
+    assert_eq!(status, 403, "{body}");
+    assert!(!body.contains("FULL"), "{body}");
+    for path in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(from_elsewhere.body(path).await.0, 200, "{path}");
+    }
 }
 
 #[tokio::test]
