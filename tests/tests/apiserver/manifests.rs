@@ -54,6 +54,8 @@ use xtask::{
 
 /// The overlay with certificates, as the installation page uses it.
 const OVERLAY: &str = "overlays/certificate-files";
+/// The namespace whose pods may scrape metrics.
+const MONITORING: &str = "monitoring";
 
 /// A copy of the manifests with fresh certificates in it.
 struct Installation {
@@ -585,6 +587,17 @@ fn opened<'p>(
     opened
 }
 
+/// True if the peers are the pods of the namespace that metrics are scraped from, and nobody else.
+fn is_monitoring(peers: &[NetworkPolicyPeer]) -> bool {
+    let [peer] = peers else { return false };
+    let selected = peer
+        .namespace_selector
+        .clone()
+        .and_then(|selector| selector.match_labels);
+    let name = ("kubernetes.io/metadata.name".to_owned(), MONITORING.to_owned());
+    selected == Some(BTreeMap::from([name])) && peer.pod_selector.is_none() && peer.ip_block.is_none()
+}
+
 /// True if the peer is the pods of that template in that namespace, and none elsewhere.
 fn is_exactly(peer: &NetworkPolicyPeer, namespace: &str, template: &PodTemplateSpec) -> bool {
     let labels_of = |selector: &Option<LabelSelector>| {
@@ -628,6 +641,7 @@ fn the_network_is_closed_but_for_the_two_flows() {
         BTreeSet::from(open)
     );
     assert!(into_webhook[&names::ADMISSION_PORT].is_empty());
+    assert!(is_monitoring(&into_webhook[&names::ADMIN_PORT]));
     let agents = &into_webhook[&names::HINTS_PORT];
     assert!(agents.len() == 1 && is_exactly(&agents[0], names::AGENT_NAMESPACE, &installation.agent()));
     assert_eq!(out_of_webhook.keys().copied().collect::<Vec<_>>(), [443, 6443]);
@@ -637,6 +651,7 @@ fn the_network_is_closed_but_for_the_two_flows() {
         into_agent.keys().copied().collect::<Vec<_>>(),
         [names::ADMIN_PORT]
     );
+    assert!(is_monitoring(&into_agent[&names::ADMIN_PORT]));
     assert_eq!(
         out_of_agent.keys().copied().collect::<Vec<_>>(),
         [53, names::HINTS_PORT]
