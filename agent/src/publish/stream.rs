@@ -27,10 +27,10 @@ use crate::args::Credential;
 
 /// How long connecting may take, handshake included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// A server that says nothing for this long is asked whether it is still there.
-const PING_EVERY: Duration = Duration::from_secs(20);
-/// And has this long to answer.
-const PING_LIMIT: Duration = Duration::from_secs(10);
+/// A server that says nothing for this long is asked whether it is still there, whatever its machine's kernel acknowledges.
+const PING_EVERY: Duration = Duration::from_secs(3);
+/// And has this long to answer: within five seconds of its last word another server is the primary one.
+const PING_LIMIT: Duration = Duration::from_secs(2);
 /// How often the token file is compared with the token in use.
 const TOKEN_CHECK: Duration = Duration::from_secs(10);
 

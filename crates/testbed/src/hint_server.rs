@@ -4,7 +4,8 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    time::SystemTime,
+    thread,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result};
@@ -95,6 +96,16 @@ impl HintServer {
             heard,
             runtime: Some(runtime),
         })
+    }
+}
+
+impl HintServer {
+    /// Has it do nothing for so long, as a process that is stopped: its connections stay, and nobody answers.
+    pub fn stall(&self, length: Duration) {
+        if let Some(runtime) = &self.runtime {
+            // The one thread of the runtime, which its sockets are waited for on as well.
+            runtime.spawn(async move { thread::sleep(length) });
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod agent_missing;
 mod checkpoint;
 mod one_cpu;
 mod overload;
+mod silent_server;
 mod sources;
 mod webhook;
 mod workspace;
