@@ -55,6 +55,9 @@ pub const GLOBAL_OFF_PID: &str = "OFF_PID";
 pub const GLOBAL_OFF_STATE: &str = "OFF_STATE";
 /// Width in bytes, 4 or 8, of the field at [`GLOBAL_OFF_STATE`], set by the loader.
 pub const GLOBAL_STATE_W: &str = "STATE_W";
+/// 1 where the kernel has the three fields below, which serve to make good switches that it does not tell of; set by the
+/// loader.
+pub const GLOBAL_HAS_BOOKS: &str = "HAS_BOOKS";
 /// Byte offset of `task_struct.prio`, set by the loader.
 pub const GLOBAL_OFF_PRIO: &str = "OFF_PRIO";
 /// Byte offset of `task_struct.se.sum_exec_runtime`, set by the loader.
@@ -160,11 +163,14 @@ mod tests {
             hist_idx,
             former_salt,
             since,
+            trusts_books,
+            pad,
         } = Config::default();
         let words =
             size_of_val(&salt) + size_of_val(&mask) + size_of_val(&hist_idx) + size_of_val(&former_salt);
-        assert_eq!(size_of::<Config>(), words + size_of_val(&since));
-        assert_eq!((size_of::<Config>(), align_of::<Config>()), (24, 8));
+        let tail = size_of_val(&trusts_books) + size_of_val(&pad);
+        assert_eq!(size_of::<Config>(), words + size_of_val(&since) + tail);
+        assert_eq!((size_of::<Config>(), align_of::<Config>()), (32, 8));
     }
 
     #[test]

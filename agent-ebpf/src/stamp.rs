@@ -32,6 +32,11 @@ pub struct Config {
     pub former_salt: u32,
     /// When `former_salt` came into use, in [`ticks`].
     pub since: u64,
+    /// 1 where the scheduler keeps books of how long each task has run since it was picked, 0 where they stand still, as
+    /// under a scheduler of sched_ext.
+    pub trusts_books: u32,
+    /// Nothing.
+    pub pad: u32,
 }
 
 impl Config {
@@ -135,7 +140,7 @@ mod tests {
             former_salt: 2,
             mask: 7,
             since: 1_000,
-            hist_idx: 0,
+            ..Config::default()
         };
         assert!(!config.samples(10) && config.watches(10));
         assert_eq!(config.waited(pack(10, 1_500), 10, 2_000), Some(500));

@@ -111,6 +111,7 @@ struct Loop {
     held: held::Watcher,
     kubepods: Option<Kubepods>,
     memory_due_ns: u64,
+    has_sched_ext: bool,
     complaints: Complaints,
 }
 
@@ -139,6 +140,7 @@ impl Gatherer {
             held,
             kubepods: None,
             memory_due_ns: 0,
+            has_sched_ext: false,
             complaints,
         };
         let mut owed = None;
@@ -166,6 +168,9 @@ impl Loop {
         }
         let memory_pressure = self.memory_pressure(rare);
         let memory = self.memory(at);
+        if memory.is_some() {
+            self.watch_scheduler();
+        }
         let cgroup_changes = rare.map(|rare| rare.cgroup_changes);
         let (pods, read) = self.pods.turn(at, self.kubepods.as_ref(), cgroup_changes);
         // Until it could be looked again who is there, that it could not still stands.
@@ -260,6 +265,21 @@ impl Loop {
             Ok(MemoryUse { node, working_set })
         };
         self.complaints.note(read(), Reading::Memory)
+    }
+
+    /// Says to the source of counters, and once in the log, that a scheduler of sched_ext keeps no books of run time. What
+    /// cannot be read is not believed.
+    fn watch_scheduler(&mut self) {
+        let has_sched_ext = self.gatherer.files.has_sched_ext().unwrap_or(true);
+        if std::mem::replace(&mut self.has_sched_ext, has_sched_ext) == has_sched_ext {
+            return;
+        }
+        self.gatherer.sampler.trust_books(!has_sched_ext);
+        if has_sched_ext {
+            warn!(
+                "a scheduler of sched_ext runs tasks: switches that the kernel does not tell of are not made good"
+            );
+        }
     }
 
     fn runs(&self) -> Option<Arc<[Runs]>> {

@@ -152,6 +152,9 @@ pub trait CounterSource: Send {
 
     /// Samples one task in 2^`shift` from the next poll on, where tasks are sampled.
     fn sample_one_in(&mut self, shift: u32);
+
+    /// Says whether the scheduler keeps books of how long tasks run, for a source that goes by them.
+    fn trust_books(&mut self, _are_kept: bool) {}
 }
 
 /// CPU time by `/proc/stat` over a stretch of its own: it may be read more rarely than the source is polled.
@@ -244,6 +247,11 @@ impl Sampler {
     /// Samples one task in 2^`shift` from the next poll on, where the source samples tasks.
     pub fn sample_one_in(&mut self, shift: u32) {
         self.source.sample_one_in(shift);
+    }
+
+    /// Says whether the scheduler keeps books of how long tasks run, by which some sources make good what they missed.
+    pub fn trust_books(&mut self, are_kept: bool) {
+        self.source.trust_books(are_kept);
     }
 
     /// Counts what happened since the poll before; `now` must have been read just before the call.

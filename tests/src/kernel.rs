@@ -71,9 +71,10 @@ impl Programs {
         let config = Config {
             salt,
             mask,
-            hist_idx: 0,
             former_salt: salt,
             since: ticks(probe.attached_ns()),
+            trusts_books: 1,
+            ..Config::default()
         };
         maps.configure(config).expect("configure");
         Self { probe, maps }

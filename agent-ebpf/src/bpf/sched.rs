@@ -67,7 +67,7 @@ pub(super) fn switch<T: Task>(
     ring.open();
     if turns {
         if !ring.agrees(was_busy) {
-            catch_up(ring, now, prev, was_busy);
+            catch_up(ring, config, now, prev, was_busy);
         }
         if was_busy != is_busy {
             ring.turn(now, is_busy);
@@ -91,11 +91,16 @@ fn passes_by<T: Task>(ring: &CpuRing, config: &Config, prev: T, next: T) -> bool
 /// hypervisors run old address spaces on old kernel text, where tracepoints are never switched on. Out of line: it is
 /// long and rare.
 #[inline(never)]
-fn catch_up<T: Task>(ring: &mut CpuRing, now: u64, prev: T, was_busy: bool) {
+fn catch_up<T: Task>(ring: &mut CpuRing, config: &Config, now: u64, prev: T, was_busy: bool) {
     if ring.state == UNKNOWN {
         ring.settle(now, was_busy);
     } else {
-        ring.correct(now, was_busy, prev.ran_ns());
+        let ran_ns = if config.trusts_books == 0 {
+            0
+        } else {
+            prev.ran_ns()
+        };
+        ring.correct(now, was_busy, ran_ns);
     }
 }
 

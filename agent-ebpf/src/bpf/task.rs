@@ -10,6 +10,9 @@ static OFF_PID: Global<u64> = Global::new(0);
 static OFF_STATE: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static STATE_W: Global<u64> = Global::new(0);
+/// Does the kernel have the fields below? The verifier then never sees the loads of those that are not there.
+#[unsafe(no_mangle)]
+static HAS_BOOKS: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
 static OFF_PRIO: Global<u64> = Global::new(0);
 #[unsafe(no_mangle)]
@@ -58,6 +61,9 @@ pub(super) trait Task: Copy {
     /// books; 0 where it keeps none.
     #[inline(always)]
     fn ran_ns(self) -> u64 {
+        if HAS_BOOKS.load() == 0 {
+            return 0;
+        }
         // The priority is an `int`, and below zero for deadline tasks.
         if (self.word(OFF_PRIO.load()) as i32) < MAX_RT_PRIO {
             return 0;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{SampleError, read_text};
+use super::{SampleError, read_if_present, read_text};
 
 /// A field that was not found or not a number. The reader adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub struct Fault {
 pub struct Procfs {
     proc: PathBuf,
     online: PathBuf,
+    sched_ext: PathBuf,
     tick_ns: u64,
 }
 
@@ -55,6 +56,7 @@ impl Procfs {
         Self {
             proc: proc.to_owned(),
             online: sys.join("devices/system/cpu/online"),
+            sched_ext: sys.join("kernel/sched_ext/state"),
             tick_ns: 1_000_000_000 / ticks_per_second,
         }
     }
@@ -74,6 +76,16 @@ impl Procfs {
     pub fn online(&self) -> Result<CpuSet, SampleError> {
         let text = read_text(&self.online)?;
         CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.online, fault))
+    }
+
+    /// Does a scheduler of sched_ext run tasks, or may one be on its way in or out? The kernel keeps no books then of how
+    /// long a task has run since it was picked.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read.
+    pub fn has_sched_ext(&self) -> Result<bool, SampleError> {
+        let state = read_if_present(&self.sched_ext)?;
+        Ok(state.is_some_and(|state| state.trim() != "disabled"))
     }
 
     /// Reads the random id this boot was given.
@@ -344,5 +356,23 @@ mod tests {
         assert!(online.count() >= 1);
         assert!(online.iter().all(|cpu| stat.cpu(cpu).is_some()));
         assert_eq!(files.boot_id().unwrap().len(), 36);
+    }
+
+    #[test]
+    fn a_scheduler_of_sched_ext_is_there_unless_the_kernel_says_that_none_is() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Procfs::at(root.path(), root.path());
+        assert!(!files.has_sched_ext().unwrap(), "a kernel without sched_ext");
+        let file = root.path().join("kernel/sched_ext/state");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        for (state, expected) in [
+            ("disabled\n", false),
+            ("enabled\n", true),
+            ("enabling\n", true),
+            ("", true),
+        ] {
+            std::fs::write(&file, state).unwrap();
+            assert_eq!(files.has_sched_ext().unwrap(), expected, "{state}");
+        }
     }
 }

@@ -113,6 +113,8 @@ impl<R: Rings> Source<R> {
             hist_idx: 0,
             former_salt: 0,
             since: salt_since,
+            trusts_books: 1,
+            pad: 0,
         };
         rings.configure(config)?;
         Ok(Self {
@@ -161,6 +163,8 @@ impl<R: Rings> Source<R> {
             hist_idx: (left + 1) % RQH_GENERATIONS,
             former_salt: self.config.salt & self.mask,
             since: self.salt_since,
+            trusts_books: self.config.trusts_books,
+            pad: 0,
         };
         self.rings.configure(config)?;
         self.config = config;
@@ -269,6 +273,11 @@ impl<R: Rings> CounterSource for Source<R> {
 
     fn sample_one_in(&mut self, shift: u32) {
         self.mask = mask(shift);
+    }
+
+    fn trust_books(&mut self, are_kept: bool) {
+        // In force with the next poll, as the mask is.
+        self.config.trusts_books = are_kept.into();
     }
 }
 

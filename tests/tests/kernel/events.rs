@@ -17,6 +17,7 @@ use std::{
 use e2e::{
     cgroup::Limited,
     kernel::attach,
+    kernel_types::KernelTypes,
     pace::{as_many, happens_within},
     seccomp::{self, Command as Bpf},
 };
@@ -54,6 +55,33 @@ fn every_hook_is_attached_on_this_kernel() {
         assert_eq!(verdict.health, Health::Ok, "{verdict:?}");
     }
     assert_eq!(probe.verdicts().len(), Hook::ALL.len());
+}
+
+#[test]
+fn fields_that_only_make_good_what_was_missed_may_be_missing() {
+    let _machine = machine();
+    let with_another_name = |field: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let btf = folder.path().join("vmlinux");
+        let mut types = KernelTypes::read();
+        types.rename(field, &"x".repeat(field.len()));
+        types.write(&btf);
+        let options = Options {
+            btf,
+            ..Options::default()
+        };
+        Probe::load(&options)
+    };
+    for field in ["prio", "sum_exec_runtime", "prev_sum_exec_runtime"] {
+        let probe = with_another_name(field).unwrap();
+        for verdict in probe.verdicts() {
+            assert_eq!(verdict.health, Health::Ok, "without {field}: {verdict:?}");
+        }
+    }
+    assert!(
+        with_another_name("pid").is_err(),
+        "without it nothing can be counted"
+    );
 }
 
 #[test]

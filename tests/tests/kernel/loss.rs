@@ -195,8 +195,8 @@ async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_ev
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offset_that_is_not_found_is_not_guessed() {
-    let (mut confined, _types) = misled(|types| types.rename("sum_exec_runtime", "sum_exec_runtimf")).await;
-    let words = ["`struct task_struct` has no field `se.sum_exec_runtime`"];
+    let (mut confined, _types) = misled(|types| types.rename("pid", "pie")).await;
+    let words = ["`struct task_struct` has no field `pid`"];
     let remedy = "please report it with the kernel's version: nothing is guessed";
     let status = confined.says_everywhere(&[words[0], remedy]).await;
     // This kernel does not have what the programs would read.
