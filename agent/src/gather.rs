@@ -29,9 +29,9 @@ use crate::{
     probe::{Probe, Rare, Runs},
     sample::{
         Poll, SampleError, Sampler,
-        cgroup::Kubepods,
+        cgroup::{Kubepods, PodOoms},
         clock::Clocks,
-        memory::{Meminfo, MemoryCounters},
+        memory::{Counted, KillJudge, Meminfo, MemoryCounters},
         procfs::Procfs,
         psi::{Psi, Subject},
     },
@@ -110,6 +110,7 @@ struct Loop {
     pods: pods::Reader,
     held: held::Watcher,
     kubepods: Option<Kubepods>,
+    kills: KillJudge,
     memory_due_ns: u64,
     has_sched_ext: bool,
     complaints: Complaints,
@@ -139,6 +140,7 @@ impl Gatherer {
             pods,
             held,
             kubepods: None,
+            kills: KillJudge::default(),
             memory_due_ns: 0,
             has_sched_ext: false,
             complaints,
@@ -166,7 +168,7 @@ impl Loop {
         if is_frame_end || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
-        let memory_pressure = self.memory_pressure(rare);
+        let memory_pressure = self.memory_pressure(at, rare);
         let memory = self.memory(at);
         if memory.is_some() {
             self.watch_scheduler();
@@ -225,14 +227,13 @@ impl Loop {
         self.rare
     }
 
-    fn memory_pressure(&mut self, rare: Option<Rare>) -> Option<MemoryCounters> {
+    fn memory_pressure(&mut self, at: Clocks, rare: Option<Rare>) -> Option<MemoryCounters> {
         let Rare {
             reclaim_ns, victims, ..
         } = rare.unwrap_or_default();
         let read = || {
             let counters = MemoryCounters {
                 direct_reclaim_ns: reclaim_ns,
-                victims,
                 ..MemoryCounters::read(&self.gatherer.files)?
             };
             let Some(kubepods) = &self.kubepods else {
@@ -244,7 +245,23 @@ impl Loop {
                 ..counters
             })
         };
-        self.complaints.note(read(), Reading::Memory)
+        let counters = self.complaints.note(read(), Reading::Memory)?;
+        let counted = Counted {
+            at_ns: at.monotonic_ns,
+            vm: counters.vm,
+            victims,
+            limit: counters.limit,
+        };
+        let pods = || {
+            self.kubepods
+                .as_ref()
+                .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
+        };
+        let (kills, read) = self.kills.take(counted, pods);
+        if read.is_err() {
+            self.complaints.note(read, Reading::Pods);
+        }
+        Some(MemoryCounters { kills, ..counters })
     }
 
     fn memory(&mut self, at: Clocks) -> Option<MemoryUse> {

@@ -75,6 +75,7 @@ impl Noted {
         let before = self.vm.replace(now).unwrap_or(now);
         let Vmstat {
             scanned: _,
+            stalls: _,
             refaulted,
             swapped_out,
             oom_kills,

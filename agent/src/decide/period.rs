@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::{
         decide::fake::{POLL, sample},
-        sample::memory::Vmstat,
+        sample::memory::Kills,
     };
 
     fn period() -> Period {
@@ -171,14 +171,13 @@ mod tests {
     }
 
     fn with_oom(quarter: u64, oom_kills: u64) -> Sample {
-        let vm = Vmstat {
-            scanned: oom_kills * 10,
-            oom_kills,
-            ..Vmstat::default()
+        let kills = Kills {
+            node: oom_kills,
+            limit: 0,
         };
         Sample {
             memory_pressure: Some(MemoryCounters {
-                vm,
+                kills,
                 ..MemoryCounters::default()
             }),
             ..sample(quarter, 100)

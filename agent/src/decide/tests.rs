@@ -17,7 +17,7 @@ use crate::{
     gather::{Shed, Standing, Used},
     sample::{
         Origin, Window,
-        memory::{MemoryCounters, Vmstat},
+        memory::{Kills, MemoryCounters, Vmstat},
     },
     status::Status,
 };
@@ -432,12 +432,12 @@ fn an_oom_kill_stops_the_node_at_the_next_sample() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);
     let vm = Vmstat {
-        scanned: 10,
         oom_kills: 1,
         ..Vmstat::default()
     };
     let memory_pressure = Some(MemoryCounters {
         vm,
+        kills: Kills { node: 1, limit: 0 },
         ..MemoryCounters::default()
     });
     decider.take(Sample {
@@ -688,12 +688,12 @@ fn a_brake_is_worth_saving_at_once() {
     run(&mut decider, 10..50, 400);
     decider.has_more_to_save();
     let vm = Vmstat {
-        scanned: 10,
         oom_kills: 1,
         ..Vmstat::default()
     };
     let memory_pressure = Some(MemoryCounters {
         vm,
+        kills: Kills { node: 1, limit: 0 },
         ..MemoryCounters::default()
     });
     decider.take(sample(201, 400));

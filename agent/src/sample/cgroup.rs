@@ -10,6 +10,7 @@
 mod cpuset;
 mod layout;
 mod limit;
+mod oom;
 
 use std::{
     fs, io,
@@ -21,6 +22,7 @@ use self::layout::{Driver, Name};
 pub use self::{
     cpuset::Confined,
     limit::{LimitEvents, Ooms},
+    oom::{OomCounts, PodOoms},
 };
 use super::{
     SampleError,

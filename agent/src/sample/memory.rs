@@ -1,12 +1,15 @@
 //! Memory of the node: what is really used, and how hard the kernel works to find more.
 
+mod kills;
+
 use std::time::Duration;
 
 use headroom_domain::estimate::MemoryPressure;
 
+pub use self::kills::{Counted, KillJudge, Kills};
 use super::{
     SampleError,
-    cgroup::{LimitEvents, Ooms},
+    cgroup::LimitEvents,
     procfs::{Fault, Procfs, keyed, number},
     psi::Psi,
 };
@@ -40,6 +43,9 @@ pub struct Vmstat {
     /// Pages scanned for the whole machine, by kswapd and by tasks that needed memory at once. Reclaim at a cgroup's
     /// limit is not in it.
     pub scanned: u64,
+    /// Times a task had to reclaim pages of the whole machine itself before it got some. No OOM kill for want of memory of
+    /// the machine comes without one; reclaim at a cgroup's limit is not in it, and neither is kswapd's.
+    pub stalls: u64,
     /// Pages that were read again soon after they had been reclaimed.
     pub refaulted: u64,
     /// Pages swapped out.
@@ -61,8 +67,8 @@ pub struct MemoryCounters {
     pub limit: Option<LimitEvents>,
     /// Time of all tasks in direct reclaim of the whole machine, in nanoseconds; 0 without the kernel programs.
     pub direct_reclaim_ns: u64,
-    /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them.
-    pub victims: u64,
+    /// OOM kills that were not a pod's own, since the agent began to look.
+    pub kills: Kills,
 }
 
 impl Meminfo {
@@ -159,6 +165,7 @@ impl Vmstat {
         };
         Ok(Self {
             scanned: sum(&["pgscan_kswapd", "pgscan_direct"])?,
+            stalls: stalls(text)?,
             // One counter before Linux 5.9, then one for each kind.
             refaulted: sum(&[
                 "workingset_refault",
@@ -172,7 +179,8 @@ impl Vmstat {
 }
 
 impl MemoryCounters {
-    /// Reads the machine's counters; those of kubepods are added by whoever knows where kubepods is.
+    /// Reads the machine's counters; those of kubepods, and what is judged of kills, are added by whoever knows where
+    /// kubepods is.
     ///
     /// # Errors
     /// When a file cannot be read or parsed.
@@ -187,9 +195,8 @@ impl MemoryCounters {
 
     /// What happened since an earlier reading, `elapsed` ago.
     ///
-    /// An OOM kill is the node's own when the machine reclaimed memory and no limit in kubepods was hit; any other is
-    /// between a pod and its limit. Cgroup version 1 does not say at which limit there was one: while kubepods is at its
-    /// own, that one is meant.
+    /// Pressure of kubepods counts while it meets its limit: otherwise it is the machine's, which has it too, or that of
+    /// pods at limits of their own. So is reclaim: kswapd's is a shortage only if what it took is wanted again.
     pub fn since(&self, earlier: &Self, elapsed: Duration) -> MemoryPressure {
         let Self {
             vm,
@@ -197,41 +204,37 @@ impl MemoryCounters {
             kubepods,
             limit,
             direct_reclaim_ns,
-            victims,
+            kills,
         } = self;
         let shares = |now: &Option<Psi>, then: &Option<Psi>| match (now, then) {
             (Some(now), Some(then)) => now.shares_ppm(then, elapsed),
             (None, _) | (_, None) => (0, 0),
         };
         let (node_some, node_full) = shares(node, &earlier.node);
-        let (pods_some, pods_full) = shares(kubepods, &earlier.kubepods);
         let limit = match (limit, &earlier.limit) {
             (Some(now), Some(then)) => now.since(then),
             (None, _) | (_, None) => LimitEvents::default(),
         };
+        let (pods_some, pods_full) = if limit.hits > 0 {
+            shares(kubepods, &earlier.kubepods)
+        } else {
+            (0, 0)
+        };
         let grown = |now: u64, then: u64| now.saturating_sub(then);
-        let has_global_reclaim = vm.scanned > earlier.vm.scanned;
-        // A task that was ending anyway is chosen and not counted as killed.
-        let killed = grown(vm.oom_kills, earlier.vm.oom_kills).max(grown(*victims, earlier.victims));
-        let ooms = limit.ooms.unwrap_or_else(|| {
-            let at_limit = if limit.hits > 0 { killed } else { 0 };
-            Ooms {
-                own: at_limit,
-                with_below: at_limit,
-            }
-        });
-        let is_node_oom = has_global_reclaim && ooms.with_below == 0;
+        let refault_mb_s = megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed);
+        let swap_out_mb_s = megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed);
+        let is_missed = vm.scanned > earlier.vm.scanned && (refault_mb_s > 0 || swap_out_mb_s > 0);
         MemoryPressure {
             some_ppm: node_some.max(pods_some),
             full_ppm: node_full.max(pods_full),
             // Rounded up: any at all is a reason to hold.
             direct_reclaim_ms: grown(*direct_reclaim_ns, earlier.direct_reclaim_ns).div_ceil(1_000_000),
-            refault_mb_s: megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed),
-            swap_out_mb_s: megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed),
+            refault_mb_s,
+            swap_out_mb_s,
             limit_hits: limit.hits,
-            limit_ooms: ooms.own,
-            node_ooms: if is_node_oom { killed } else { 0 },
-            has_global_reclaim,
+            limit_ooms: grown(kills.limit, earlier.kills.limit),
+            node_ooms: grown(kills.node, earlier.kills.node),
+            has_global_reclaim: vm.stalls > earlier.vm.stalls || is_missed,
             ..MemoryPressure::default()
         }
     }
@@ -253,6 +256,17 @@ impl Procfs {
     pub fn vmstat(&self) -> Result<Vmstat, SampleError> {
         self.parsed("vmstat", Vmstat::parse)
     }
+}
+
+/// The sum of the counters of stalls: one for each zone since Linux 4.10, one before.
+fn stalls(text: &str) -> Result<u64, Fault> {
+    let counters = text.lines().filter(|line| line.starts_with("allocstall"));
+    let counts = counters.filter_map(|line| line.split_once(' '));
+    let mut sum = 0_u64;
+    for (name, count) in counts {
+        sum = sum.saturating_add(number(count, name)?);
+    }
+    Ok(sum)
 }
 
 fn megabytes_per_second(pages: u64, elapsed: Duration) -> u64 {

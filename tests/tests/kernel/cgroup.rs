@@ -18,7 +18,7 @@ use e2e::{
 };
 use headroom_agent::sample::{
     cgroup::{Kubepods, Pod},
-    memory::MemoryCounters,
+    memory::{Counted, KillJudge, Kills, MemoryCounters, Vmstat},
     procfs::Procfs,
 };
 
@@ -171,37 +171,74 @@ fn pods_that_come_and_go_under_the_readers_hands_are_no_error() {
     assert!(there >= 100 && gone >= 20, "{there} read, {gone} gone meanwhile");
 }
 
-/// What two readings of the counters around something say about kubepods' own limit: times it was met, processes killed
-/// at it.
-fn at_limit(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, u64) {
-    let read = || MemoryCounters {
-        limit: kubepods.limit_events().unwrap(),
-        ..MemoryCounters::read(&Procfs::default()).unwrap()
+/// What two readings of the counters around something say: times that kubepods met its own limit, and whose kills there
+/// were. To the judge of kills, the whole machine was short of memory meanwhile.
+fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
+    let (mut judge, mut at_ns) = (KillJudge::default(), 0);
+    let mut read = || {
+        at_ns += 250_000_000;
+        let counters = MemoryCounters {
+            limit: kubepods.limit_events().unwrap(),
+            ..MemoryCounters::read(&Procfs::default()).unwrap()
+        };
+        let vm = Vmstat {
+            stalls: at_ns,
+            ..counters.vm
+        };
+        let counted = Counted {
+            at_ns,
+            vm,
+            victims: 0,
+            limit: counters.limit,
+        };
+        let (kills, read) = judge.take(counted, || kubepods.pod_ooms());
+        read.unwrap();
+        MemoryCounters { kills, ..counters }
     };
     let before = read();
     what();
-    let pressure = read().since(&before, Duration::from_secs(1));
-    (pressure.limit_hits, pressure.limit_ooms)
+    let after = read();
+    (
+        after.since(&before, Duration::from_secs(1)).limit_hits,
+        after.kills,
+    )
 }
 
 #[test]
-fn limit_of_kubepods_is_told_from_those_of_pods() {
+fn kills_at_limits_of_pods_of_kubepods_and_of_nobody_are_told_apart() {
     let tree = PodTree::create("limit");
-    let container = format!("kubepods/burstable/pod{UID}/container");
+    let pods_limit = format!("kubepods/burstable/pod{UID}");
+    let container = format!("{pods_limit}/container");
     tree.add(&container);
+    tree.add("system");
     let kubepods = kubepods(&tree);
-    let kill = || {
-        let mut hog = tree.hog(&container, 96);
+    let kill_in = |cgroup: &str| {
+        let mut hog = tree.hog(cgroup, 96);
         hog.begin();
         hog.await_kill();
     };
-    let pods_limit = format!("kubepods/burstable/pod{UID}");
-    tree.limit_memory(&pods_limit, 24);
-    assert_eq!(at_limit(&kubepods, kill), (0, 0), "the pod's own limit");
-    tree.limit_memory(&pods_limit, 1_024);
+    let kill = || kill_in(&container);
+    for limited in [&pods_limit, &container] {
+        tree.limit_memory(limited, 24);
+        let nobodys = (0, Kills::default());
+        assert_eq!(judged(&kubepods, kill), nobodys, "the limit of {limited}");
+        tree.limit_memory(limited, 1_024);
+    }
+    tree.limit_memory("system", 24);
+    let (hits, kills) = judged(&kubepods, || {
+        kill_in("system");
+        tree.limit_memory(&container, 24);
+        kill();
+    });
+    tree.limit_memory(&container, 1_024);
+    let expected = (0, Kills { node: 1, limit: 0 });
+    assert_eq!((hits, kills), expected, "the system's, not hidden by the pod's");
     tree.limit_memory("kubepods", 24);
-    let (hits, kills) = at_limit(&kubepods, kill);
-    assert!(hits > 0 && kills > 0, "{hits} hits, {kills} kills");
+    let (hits, kills) = judged(&kubepods, kill);
+    assert!(
+        hits > 0 && kills.limit > 0 && kills.node == 0,
+        "{hits} hits, {kills:?}"
+    );
 }
 
 #[test]

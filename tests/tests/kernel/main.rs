@@ -12,3 +12,4 @@ mod lockdown;
 mod loss;
 mod sched;
 mod shed;
+mod shortage;

@@ -7,21 +7,10 @@ const MEMINFO: &str = "MemTotal:       24684096 kB\nMemFree:        19151732 kB\
     Active(file):    1364380 kB\nSwapTotal:       1000 kB\nSwapFree:           300 kB\n\
     HugePages_Total:       4\nHugepagesize:       2048 kB\nHugetlb:         1056768 kB\n";
 const VMSTAT: &str = "workingset_refault_anon 10\nworkingset_refault_file 2160338\npswpin 0\npswpout 7\n\
-    pgscan_kswapd 5\npgscan_direct 6\npgscan_direct_throttle 99\noom_kill 2\n";
+    pgscan_kswapd 5\nallocstall_dma 0\nallocstall_normal 3\nallocstall_movable 4\npgscan_direct 6\npgscan_direct_throttle 99\noom_kill 2\n";
 
 const KIB: u64 = 1_024;
 const PERIOD: Duration = Duration::from_secs(10);
-
-fn counters(scanned: u64, oom_kills: u64) -> MemoryCounters {
-    MemoryCounters {
-        vm: Vmstat {
-            scanned,
-            oom_kills,
-            ..Vmstat::default()
-        },
-        ..MemoryCounters::default()
-    }
-}
 
 #[test]
 fn real_use_leaves_out_cache_and_huge_pages_and_adds_swap() {
@@ -95,11 +84,17 @@ fn malformed_meminfo_names_the_field() {
 fn vmstat_sums_what_belongs_together() {
     let expected = Vmstat {
         scanned: 11,
+        stalls: 7,
         refaulted: 2_160_348,
         swapped_out: 7,
         oom_kills: 2,
     };
     assert_eq!(Vmstat::parse(VMSTAT), Ok(expected));
+    assert_eq!(
+        Vmstat::parse("allocstall 9\n").unwrap().stalls,
+        9,
+        "before Linux 4.10"
+    );
     assert_eq!(
         Vmstat::parse("nothing 1\n"),
         Ok(Vmstat::default()),
@@ -116,63 +111,29 @@ fn vmstat_sums_what_belongs_together() {
 }
 
 #[test]
-fn oom_kill_is_the_nodes_own_only_with_global_reclaim_and_no_limit_hit() {
-    let calm = counters(5, 1);
-    assert_eq!(
-        counters(5, 2).since(&calm, PERIOD).node_ooms,
-        0,
-        "a pod at its limit, nothing reclaimed"
-    );
-    assert_eq!(counters(9, 2).since(&calm, PERIOD).node_ooms, 1);
-
-    let limit = |with_below| {
-        let ooms = Ooms { own: 0, with_below };
-        Some(LimitEvents {
-            hits: 0,
-            ooms: Some(ooms),
-        })
+fn kills_are_as_they_were_judged() {
+    let with = |node, limit| MemoryCounters {
+        kills: Kills { node, limit },
+        ..MemoryCounters::default()
     };
-    let at_limit = |with_below| MemoryCounters {
-        limit: limit(with_below),
-        ..counters(9, 2)
-    };
-    let before = MemoryCounters {
-        limit: limit(0),
-        ..calm
-    };
-    assert_eq!(at_limit(1).since(&before, PERIOD).node_ooms, 0);
-    assert_eq!(at_limit(0).since(&before, PERIOD).node_ooms, 1);
+    let pressure = with(3, 5).since(&with(1, 4), PERIOD);
+    assert_eq!((pressure.node_ooms, pressure.limit_ooms), (2, 1));
 }
 
 #[test]
-fn kill_where_no_limit_has_a_count_is_kubepods_own_while_it_is_at_its_limit() {
-    let version_1 = |hits, scanned, oom_kills| MemoryCounters {
-        limit: Some(LimitEvents { hits, ooms: None }),
-        ..counters(scanned, oom_kills)
-    };
-    let calm = version_1(7, 5, 1);
-    let ooms = |after: MemoryCounters| {
-        let pressure = after.since(&calm, PERIOD);
-        (pressure.limit_ooms, pressure.node_ooms)
-    };
-    assert_eq!(ooms(version_1(7, 5, 2)), (0, 0), "a pod at its limit");
-    assert_eq!(ooms(version_1(9, 5, 3)), (2, 0));
-    assert_eq!(ooms(version_1(9, 6, 3)), (2, 0), "not counted twice");
-    assert_eq!(ooms(version_1(9, 6, 1)), (0, 0));
-    assert_eq!(ooms(version_1(7, 6, 2)), (0, 1));
-}
-
-#[test]
-fn pressure_is_the_larger_of_node_and_kubepods() {
+fn pressure_is_the_larger_of_node_and_of_kubepods_at_its_limit() {
     let psi = |some_us, full_us| Some(Psi { some_us, full_us });
+    let limit = |hits| Some(LimitEvents { hits, ooms: None });
     let before = MemoryCounters {
         node: psi(0, 0),
         kubepods: psi(0, 0),
+        limit: limit(3),
         ..MemoryCounters::default()
     };
     let after = MemoryCounters {
         node: psi(100_000, 50_000),
         kubepods: psi(300_000, 10_000),
+        limit: limit(4),
         ..before
     };
     let pressure = after.since(&before, PERIOD);
@@ -182,6 +143,54 @@ fn pressure_is_the_larger_of_node_and_kubepods() {
         ..after
     };
     assert_eq!(without.since(&before, PERIOD).some_ppm, 10_000);
+    let within = MemoryCounters {
+        limit: limit(3),
+        ..after
+    };
+    let pressure = within.since(&before, PERIOD);
+    let by_pods = "pods at limits of their own";
+    assert_eq!(
+        (pressure.some_ppm, pressure.full_ppm),
+        (10_000, 5_000),
+        "{by_pods}"
+    );
+}
+
+#[test]
+fn kswapd_tells_of_a_shortage_only_where_what_it_took_is_wanted_again() {
+    let before = MemoryCounters::default();
+    let has_global_reclaim = |vm| {
+        MemoryCounters { vm, ..before }
+            .since(&before, PERIOD)
+            .has_global_reclaim
+    };
+    let scanned = Vmstat {
+        scanned: 100_000,
+        ..Vmstat::default()
+    };
+    assert!(!has_global_reclaim(scanned));
+    let pages = 20_000_000 / page_bytes();
+    for shortage in [
+        Vmstat { stalls: 1, ..scanned },
+        Vmstat {
+            refaulted: pages,
+            ..scanned
+        },
+        Vmstat {
+            swapped_out: pages,
+            ..scanned
+        },
+    ] {
+        assert!(has_global_reclaim(shortage), "{shortage:?}");
+    }
+    let in_a_pod = Vmstat {
+        refaulted: pages,
+        ..Vmstat::default()
+    };
+    assert!(
+        !has_global_reclaim(in_a_pod),
+        "reclaimed at its limit, and nowhere else"
+    );
 }
 
 #[test]
@@ -224,23 +233,4 @@ fn any_direct_reclaim_counts_as_a_millisecond_at_least() {
             .direct_reclaim_ms
     };
     assert_eq!([stall(0), stall(1), stall(1_000_001)], [0, 1, 2]);
-}
-
-#[test]
-fn a_victim_that_was_ending_anyway_is_an_oom_kill_of_the_node() {
-    let counters = |scanned, victims| MemoryCounters {
-        vm: Vmstat {
-            scanned,
-            ..Vmstat::default()
-        },
-        victims,
-        ..MemoryCounters::default()
-    };
-    let ooms = |now: &MemoryCounters| now.since(&counters(0, 3), Duration::from_secs(1)).node_ooms;
-    assert_eq!(ooms(&counters(10, 4)), 1);
-    assert_eq!(
-        ooms(&counters(0, 4)),
-        0,
-        "within a limit: the machine reclaimed nothing"
-    );
 }

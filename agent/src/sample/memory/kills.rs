@@ -1,0 +1,198 @@
+//! Whose shortage an OOM kill tells of: the machine's, that of all pods together, or a pod's own.
+//!
+//! Each poll is judged by itself, so that a kill of one kind hides none of another. The order of the questions:
+//!
+//! ```text
+//! the victim's pod met its own limit         -> the pod's: brakes nothing
+//! kubepods met its limit                     -> kubepods': a brake
+//! a task reclaimed for the whole machine     -> the machine's: a brake
+//! none of these                              -> somebody else's limit: brakes nothing
+//! ```
+//!
+//! What a tenant can do with it: a pod that meets its limit all the time hides kills of its own processes, and of nobody
+//! else's, from the brake for kills. Reclaim, pressure and what is left above the eviction threshold brake as ever.
+
+use std::{collections::BTreeMap, mem, path::PathBuf, time::Duration};
+
+use super::Vmstat;
+use crate::sample::{
+    SampleError,
+    cgroup::{LimitEvents, OomCounts, Ooms, PodOoms},
+};
+
+/// A limit that was met calls for a kill at once; it is counted this much later at most.
+const AT_LIMIT_FOR: Duration = Duration::from_secs(1);
+/// A task that reclaims for the machine in vain is killed, or another one for it, within so long.
+const STALLED_FOR: Duration = Duration::from_secs(5);
+/// Version 1 counts each time that a limit was met, killed or not. While tasks reclaim for the whole machine, so that a kill
+/// could be the machine's, it is read this often how far the counts are.
+const READ_EVERY: Duration = Duration::from_secs(1);
+
+/// OOM kills that were not a pod's own, since the judge was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kills {
+    /// For want of memory of the machine.
+    pub node: u64,
+    /// At kubepods' own limit.
+    pub limit: u64,
+}
+
+/// What one poll counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// When, in CLOCK_MONOTONIC nanoseconds.
+    pub at_ns: u64,
+    /// Counters of the machine.
+    pub vm: Vmstat,
+    /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them. Read before the rest.
+    pub victims: u64,
+    /// How often kubepods met its limit; `None` without kubepods.
+    pub limit: Option<LimitEvents>,
+}
+
+/// Judges the kills of each poll.
+#[derive(Debug, Default)]
+pub struct KillJudge {
+    before: Option<Counted>,
+    /// How far the victims were ahead of the kills at most. A task that was ending anyway is chosen and not counted as
+    /// killed.
+    ahead: i128,
+    /// When a task was last seen to reclaim for the whole machine, kubepods at its limit, and a kill at any other limit.
+    stalled_ns: Option<u64>,
+    limit_ns: Option<u64>,
+    below_ns: Option<u64>,
+    pods: BTreeMap<String, PodSeen>,
+    /// When the pods were last read.
+    read_ns: Option<u64>,
+    /// Kills of pods at their limit that the machine's counter, which is read before, does not have yet.
+    early: u64,
+    kills: Kills,
+}
+
+/// What is known of one pod.
+#[derive(Debug, Default)]
+struct PodSeen {
+    cgroups: BTreeMap<PathBuf, OomCounts>,
+    /// When it was last seen to have met its limit.
+    at_limit_ns: Option<u64>,
+}
+
+impl KillJudge {
+    /// Takes the counts of a poll, and says how many kills there were so far. `pods` reads those of pods, and is asked when a
+    /// kill could be theirs. Where it fails, a kill counts as none of theirs, and the failure comes with the judgement.
+    pub fn take(
+        &mut self,
+        counted: Counted,
+        pods: impl FnOnce() -> Result<PodOoms, SampleError>,
+    ) -> (Kills, Result<(), SampleError>) {
+        let now = counted.at_ns;
+        let Some(before) = self.before.replace(counted) else {
+            self.ahead = ahead(&counted);
+            let read = pods().map(|pods| {
+                self.pods_killed(now, pods);
+            });
+            return (self.kills, read);
+        };
+        let killed = counted.vm.oom_kills.saturating_sub(before.vm.oom_kills);
+        let surplus = ahead(&counted).saturating_sub(self.ahead).max(0);
+        self.ahead = self.ahead.saturating_add(surplus);
+        if counted.vm.stalls > before.vm.stalls {
+            self.stalled_ns = Some(now);
+        }
+        let (limit, own, below) = self.at_limits(&counted, &before);
+
+        let is_unclear =
+            is_within(self.stalled_ns, now, STALLED_FOR) && !is_within(self.read_ns, now, READ_EVERY);
+        let must_read = killed > 0 || below > 0 || is_unclear && limit.ooms.is_none();
+        let (of_pods, read) = if must_read {
+            match pods() {
+                Ok(pods) => (self.pods_killed(now, pods), Ok(())),
+                Err(error) => (0, Err(error)),
+            }
+        } else {
+            (0, Ok(()))
+        };
+        let explained = of_pods.saturating_add(mem::take(&mut self.early));
+        self.early = of_pods.saturating_sub(killed);
+        if of_pods > 0 {
+            self.below_ns = Some(now);
+        }
+        let is_below = is_within(self.below_ns, now, AT_LIMIT_FOR);
+        let surplus = if is_below {
+            0
+        } else {
+            u64::try_from(surplus).unwrap_or(u64::MAX)
+        };
+        let rest = killed.saturating_sub(explained).saturating_add(surplus);
+        self.kills.limit = self.kills.limit.saturating_add(own);
+        if is_within(self.limit_ns, now, AT_LIMIT_FOR) {
+            // Version 2 has counted them itself.
+            let of_limit = if limit.ooms.is_none() { rest } else { 0 };
+            self.kills.limit = self.kills.limit.saturating_add(of_limit);
+        } else if is_within(self.stalled_ns, now, STALLED_FOR) {
+            self.kills.node = self.kills.node.saturating_add(rest);
+        }
+        (self.kills, read)
+    }
+
+    /// What kubepods met of its limit since the poll before, with its kills at that limit and at those below it; notes when.
+    fn at_limits(&mut self, counted: &Counted, before: &Counted) -> (LimitEvents, u64, u64) {
+        let limit = match (&counted.limit, &before.limit) {
+            (Some(now), Some(then)) => now.since(then),
+            (None, _) | (_, None) => LimitEvents::default(),
+        };
+        let (own, below) = limit.ooms.map_or((0, 0), |Ooms { own, with_below }| {
+            (own, with_below.saturating_sub(own))
+        });
+        if own > 0 || limit.ooms.is_none() && limit.hits > 0 {
+            self.limit_ns = Some(counted.at_ns);
+        }
+        if below > 0 {
+            self.below_ns = Some(counted.at_ns);
+        }
+        (limit, own, below)
+    }
+
+    /// How many processes of pods were killed, since the pods were read before, that had met their own limit; none where
+    /// they are read for the first time.
+    fn pods_killed(&mut self, now: u64, pods: PodOoms) -> u64 {
+        let is_first = self.read_ns.replace(now).is_none();
+        let mut before = mem::take(&mut self.pods);
+        let mut killed = 0_u64;
+        for (uid, cgroups) in pods {
+            let PodSeen {
+                cgroups: then,
+                at_limit_ns,
+            } = before.remove(&uid).unwrap_or_default();
+            let mut grown = OomCounts::default();
+            for (cgroup, now) in &cgroups {
+                let then = then.get(cgroup).copied().unwrap_or_default();
+                grown.kills += now.kills.saturating_sub(then.kills);
+                grown.at_limit += now.at_limit.saturating_sub(then.at_limit);
+            }
+            let at_limit_ns = if grown.at_limit > 0 && !is_first {
+                Some(now)
+            } else {
+                at_limit_ns
+            };
+            if is_within(at_limit_ns, now, AT_LIMIT_FOR) {
+                killed = killed.saturating_add(grown.kills);
+            }
+            self.pods.insert(uid, PodSeen { cgroups, at_limit_ns });
+        }
+        killed
+    }
+}
+
+/// Was it then, in nanoseconds, so long before now at most?
+fn is_within(then: Option<u64>, now: u64, length: Duration) -> bool {
+    then.is_some_and(|then| u128::from(now.saturating_sub(then)) <= length.as_nanos())
+}
+
+/// How far the victims are ahead of the kills, from wherever both began.
+fn ahead(counted: &Counted) -> i128 {
+    i128::from(counted.victims) - i128::from(counted.vm.oom_kills)
+}
+
+#[cfg(test)]
+mod tests;
