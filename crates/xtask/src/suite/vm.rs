@@ -43,7 +43,7 @@ pub(super) fn run(series: &[&str], filter: Option<&str>) -> Result<Vec<Row>> {
     );
     say(
         "The kernel tests run on Debian's kernels in an emulated machine with cgroup version 2 only, its clock driven by \
-         the instructions it runs. One kernel takes a quarter of an hour and is booted twice.",
+         the instructions it runs. One kernel takes a quarter of an hour and is booted three times.",
     );
     let start = Instant::now();
     setup::run(&[Item::Nightly, Item::BpfLinker, Item::Emulator])?.check_all()?;
