@@ -47,6 +47,8 @@ pub(super) struct World {
     arrived: usize,
     agent: Agent,
     pub(super) replicas: [Replica; 2],
+    /// When each of them began to look on, in seconds.
+    pub(super) started: [u64; 2],
     pub(super) streams: [bool; 2],
     pub(super) route: usize,
     /// The last report, and when it came.
@@ -88,6 +90,7 @@ impl World {
         let replica = || Replica::new(run, &stored, Vec::new());
         Self {
             replicas: [replica(), replica()],
+            started: [0, 0],
             runtime,
             run: run.clone(),
             now: 0,

@@ -23,6 +23,13 @@ impl World {
             .map(|(uid, pod)| pod.object(uid, version))
             .collect();
         self.replicas[replica] = Replica::new(&self.run, &self.stored, bound);
+        self.started[replica] = self.now;
+    }
+
+    /// True while one replica takes what the Node says for older than the other does: nobody reports, and a replica that
+    /// started later began to count later. It goes on holding what the other would lower.
+    fn ages_differ(&self) -> bool {
+        !self.streams.contains(&true) && self.started[0] != self.started[1]
     }
 
     /// First what a replica does that the agent has told nothing new, then what follows from its next report, and then
@@ -56,7 +63,7 @@ impl World {
                 self.write(Writer::Other, new, note.as_deref())?;
             }
             let is_deaf = self.replicas.iter().any(Replica::is_deaf);
-            if version == self.stored.version && is_deaf {
+            if version == self.stored.version && (is_deaf || self.ages_differ()) {
                 return Ok(());
             }
         }

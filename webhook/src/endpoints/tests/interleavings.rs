@@ -1,8 +1,9 @@
 //! Whatever happens in whatever order, allocatable is raw or amplified once, and comes to be what the rules say.
 //!
 //! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status or
-//! forge what raw is, pods that anybody binds and the kubelet lets in, ratios, modes and policies that change, hints that come, age and go, replicas that die, start anew or are behind, the
-//! floor policy, Nodes that are made again. Every write of the status goes through the real router and steps, each
+//! forge what raw is, what was written and what was hinted, pods that anybody binds and the kubelet lets in, ratios, modes
+//! and policies that change, hints that come, age, lie and go, nudges that are late, replicas that die, start anew or are
+//! behind, the floor policy, Nodes that are made again. Every write of the status goes through the real router and steps, each
 //! replica with its own real stores, nudges and sweeps are those that the real rules ask for; the API server, the kubelet
 //! and the floor policy are modelled. After each write the stored Node is compared with what [`oracle`] says may be
 //! there, and in the end, when all is quiet, with what must be there.
@@ -11,6 +12,7 @@
 //! the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs a million.
 
 mod floor;
+mod forge;
 mod oracle;
 mod pods;
 mod replica;
@@ -55,8 +57,8 @@ enum Step {
     Others(Others),
     /// Somebody sets or removes an annotation.
     Annotate(Annotation),
-    /// Somebody who may patch nodes forges the raw annotation, while nobody refuses that.
-    Forge,
+    /// Somebody who may patch nodes forges what we wrote, while nobody refuses that.
+    Forge(Forgery),
     /// Something happens to pods.
     Pods(pods::Change),
     /// A policy comes into force on one replica, or on both.
@@ -66,11 +68,18 @@ enum Step {
         cents: usize,
         replica: Option<usize>,
         is_of_old_life: bool,
+        exclusive: usize,
     },
+    /// The agent speaks of another machine for longer than that is forgiven.
+    Lies { cents: usize, replica: Option<usize> },
     /// The agent's stream to a replica ends.
     Leave(usize),
     /// A replica nudges, if that is due.
     Nudge(usize),
+    /// A replica sends a nudge, if that is due, and it is on its way for a while.
+    Send(usize),
+    /// What a replica sent arrives.
+    Arrive(usize),
     /// A replica sweeps as leader, if anything is amiss.
     Sweep(usize),
     /// A replica hears of the Node as it is now.
@@ -104,6 +113,23 @@ enum Others {
     Revert { lag: usize },
 }
 
+/// What somebody forges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forgery {
+    /// The raw annotation: far more than the node has.
+    Raw,
+    /// The marker's values: more than is stored.
+    Written,
+    /// The marker's raw values: all that the node has.
+    Origin,
+    /// Both: what the kubelet sends was written by us, and came from all that the node has.
+    Both,
+    /// The marker is gone.
+    Nothing,
+    /// The hint: five times what there is.
+    Hint,
+}
+
 /// An annotation that people write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Annotation {
@@ -117,10 +143,25 @@ enum Annotation {
 #[derive(Debug, Clone)]
 struct Run {
     steps: Vec<Step>,
-    /// Who gets reports when all is quiet: nobody, one replica, or both.
-    quiet_streams: usize,
-    /// What they say.
-    quiet_cents: usize,
+    quiet: Quiet,
+}
+
+/// What is reported when all is quiet.
+#[derive(Debug, Clone, Copy)]
+struct Quiet {
+    /// Who gets reports: nobody, one replica, or both.
+    streams: usize,
+    /// The ratio that they ask for.
+    cents: usize,
+    /// What pods hold for themselves.
+    exclusive: usize,
+    /// True if they are of another machine.
+    are_lies: bool,
+}
+
+/// Mostly no CPU is held by a pod for itself.
+fn exclusive() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => Just(0_usize), 1 => 1..3_usize]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -142,7 +183,15 @@ fn step() -> impl Strategy<Value = Step> {
         1 => lag.prop_map(|lag| Step::Others(Others::Revert { lag })),
         3 => option::of(index.clone()).prop_map(|ratio| Step::Annotate(Annotation::Ratio(ratio))),
         2 => option::of(index.clone()).prop_map(|mode| Step::Annotate(Annotation::Mode(mode))),
-        1 => Just(Step::Forge),
+        2 => prop_oneof![
+            Just(Forgery::Raw),
+            Just(Forgery::Written),
+            Just(Forgery::Origin),
+            Just(Forgery::Both),
+            Just(Forgery::Nothing),
+            Just(Forgery::Hint),
+        ]
+        .prop_map(Step::Forge),
         6 => prop_oneof![
             3 => index.clone().prop_map(pods::Change::Bind),
             3 => Just(pods::Change::Admit),
@@ -151,13 +200,19 @@ fn step() -> impl Strategy<Value = Step> {
         ]
         .prop_map(Step::Pods),
         2 => (index.clone(), which()).prop_map(|(policy, replica)| Step::Policy { policy, replica }),
-        4 => (index, which(), prop::bool::weighted(0.1)).prop_map(|(cents, replica, is_of_old_life)| Step::Hint {
-            cents,
-            replica,
-            is_of_old_life,
-        }),
+        4 => (index.clone(), which(), prop::bool::weighted(0.1), exclusive()).prop_map(
+            |(cents, replica, is_of_old_life, exclusive)| Step::Hint {
+                cents,
+                replica,
+                is_of_old_life,
+                exclusive,
+            }
+        ),
+        1 => (index, which()).prop_map(|(cents, replica)| Step::Lies { cents, replica }),
         1 => replica.clone().prop_map(Step::Leave),
         3 => replica.clone().prop_map(Step::Nudge),
+        2 => replica.clone().prop_map(Step::Send),
+        2 => replica.clone().prop_map(Step::Arrive),
         2 => replica.clone().prop_map(Step::Sweep),
         4 => replica.clone().prop_map(Step::Hear),
         1 => replica.clone().prop_map(Step::StartAnew),
@@ -170,11 +225,15 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    (vec(step(), 1..LONGEST), 0..3_usize, 0..8_usize).prop_map(|(steps, quiet_streams, quiet_cents)| Run {
-        steps,
-        quiet_streams,
-        quiet_cents,
-    })
+    let quiet = (0..3_usize, 0..8_usize, exclusive(), prop::bool::weighted(0.1)).prop_map(
+        |(streams, cents, exclusive, are_lies)| Quiet {
+            streams,
+            cents,
+            exclusive,
+            are_lies,
+        },
+    );
+    (vec(step(), 1..LONGEST), quiet).prop_map(|(steps, quiet)| Run { steps, quiet })
 }
 
 impl Run {
@@ -185,7 +244,7 @@ impl Run {
             world.take(*step).map_err(|wrong| format!("{step:?}: {wrong}"))?;
         }
         world
-            .be_quiet(self.quiet_streams, self.quiet_cents)
+            .be_quiet(self.quiet)
             .map_err(|wrong| format!("when all is quiet: {wrong}"))
     }
 }

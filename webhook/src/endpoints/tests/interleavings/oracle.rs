@@ -11,8 +11,12 @@
 //!
 //! Beside that pods hold: what the kubelet has set aside, up to the next cent of a truth, and of what is stored already as much
 //! as bound pods fit into. What they ask for is no reason for more.
+//!
+//! Where somebody forged the marker, the raw value that it says counts, or what is stored if that is not what the marker
+//! says was written, because nothing else tells what the kubelet said last. Neither is ever more than the node has, and the
+//! kubelet's next words end it. Nothing else that is forged counts at all.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use headroom_domain::{
     policy::{Bounds, Policy},
@@ -34,6 +38,14 @@ pub(super) struct Oracle {
     hinted: BTreeSet<u32>,
     /// Policies that were in force at any time.
     policies: Vec<Policy>,
+    /// CPUs that pods hold for themselves in this life of the Node, in milli-cores.
+    apart: BTreeSet<u64>,
+    /// CPU values that were stored while pods held some for themselves, with the truth of that time: no ratio makes them, and
+    /// on another machine the same share of it may be kept.
+    shares: BTreeSet<(u64, u64)>,
+    /// What can be taken for raw because somebody forged the marker, and those of them that the stored Node says.
+    forged: PerResource<BTreeSet<u64>>,
+    believed: PerResource<Vec<u64>>,
     /// Values that pods held, with the truth of that time: on another machine they are worth the same share.
     held: PerResource<BTreeSet<(u64, u64)>>,
 }
@@ -56,9 +68,8 @@ pub(super) struct Pods {
 impl Oracle {
     /// Somebody told that raw is `value`.
     pub(super) fn told(&mut self, resource: Resource, value: u64) {
-        let ratios = self.ratios(resource);
-        let is_made =
-            |truth: &u64| *truth != value && ratios.iter().any(|&cents| times(*truth, cents) == value);
+        let makes = self.maker(resource);
+        let is_made = |truth: &u64| *truth != value && makes(value, *truth);
         let made_of: BTreeSet<u64> = self.past.get(resource).iter().copied().filter(is_made).collect();
         let truths = self.truths.get_mut(resource);
         if made_of.is_empty() {
@@ -88,6 +99,38 @@ impl Oracle {
         self.hinted.insert(cents);
     }
 
+    /// Pods hold so many milli-cores for themselves.
+    pub(super) fn apart(&mut self, milli: u64) {
+        self.apart.insert(milli);
+    }
+
+    /// Somebody forges the marker such that this can be taken for raw.
+    pub(super) fn forged(&mut self, resource: Resource, raw: u64) {
+        self.forged.get_mut(resource).insert(raw);
+    }
+
+    /// A write comes to a Node that says this of raw: its marker, and what is stored if that is not the marker's.
+    pub(super) fn believe(&mut self, said: &PerResource<[Option<u64>; 2]>) {
+        self.believed = said.map(|resource, said| {
+            let forged = self.forged.get(resource);
+            said.iter()
+                .flatten()
+                .filter(|said| forged.contains(said))
+                .copied()
+                .collect()
+        });
+    }
+
+    /// True if somebody forged the marker in this life of the Node.
+    pub(super) fn was_forged(&self, resource: Resource) -> bool {
+        !self.forged.get(resource).is_empty()
+    }
+
+    /// True if the last write came to a Node whose raw value somebody forged.
+    pub(super) fn believes(&self, resource: Resource) -> bool {
+        !self.believed.get(resource).is_empty()
+    }
+
     /// A policy is in force.
     pub(super) fn allowed(&mut self, policy: Policy) {
         if !self.policies.contains(&policy) {
@@ -99,6 +142,10 @@ impl Oracle {
     pub(super) fn forget(&mut self) {
         self.annotated.clear();
         self.hinted.clear();
+        self.apart.clear();
+        self.shares.clear();
+        self.forged = PerResource::default();
+        self.believed = PerResource::default();
         self.truths = PerResource::default();
         self.past = PerResource::default();
         self.shown = PerResource::default();
@@ -106,13 +153,48 @@ impl Oracle {
     }
 
     /// True if that may be stored.
-    pub(super) fn allows(&self, resource: Resource, value: u64) -> bool {
-        let ratios = self.ratios(resource);
-        let truths = self.truths.get(resource);
+    pub(super) fn allows(&mut self, resource: Resource, value: u64) -> bool {
+        let bases: Vec<u64> = self.bases(resource).collect();
+        let is_share = |&base: &u64| {
+            let is_of = |&(was, of): &(u64, u64)| base * was / of == value;
+            resource == Resource::Cpu && self.shares.iter().any(is_of)
+        };
+        let makes = self.maker(resource);
+        let is_made = |&base: &u64| makes(value, base) || is_share(&base);
+        if let Some(base) = bases.into_iter().find(is_made) {
+            if resource == Resource::Cpu && !self.apart.is_empty() {
+                self.shares.insert((value, base));
+            }
+            return true;
+        }
         self.shown.get(resource).contains(&value)
-            || truths
-                .iter()
-                .any(|&truth| ratios.iter().any(|&cents| times(truth, cents) == value))
+    }
+
+    /// Tells whether a ratio that was asked for makes a value of a base.
+    fn maker(&self, resource: Resource) -> impl Fn(u64, u64) -> bool + use<> {
+        let (ratios, apart) = (self.ratios(resource), self.apart_of(resource));
+        move |value, base| {
+            let is_made = |&cents: &u32| apart.iter().any(|&apart| beside(apart, base, cents) == value);
+            ratios.iter().any(is_made)
+        }
+    }
+
+    /// What a value may be made of.
+    fn bases(&self, resource: Resource) -> impl Iterator<Item = u64> {
+        self.truths
+            .get(resource)
+            .iter()
+            .chain(self.believed.get(resource))
+            .copied()
+    }
+
+    /// What may have been set aside for pods of their own.
+    fn apart_of(&self, resource: Resource) -> BTreeSet<u64> {
+        let none = iter::once(0);
+        match resource {
+            Resource::Cpu => none.chain(self.apart.iter().copied()).collect(),
+            Resource::Memory => none.collect(),
+        }
     }
 
     /// True if pods may hold that value; remembers that they do.
@@ -143,8 +225,8 @@ impl Oracle {
             };
             value == needed || value == fit || (value <= needed.max(fit) && is_cap())
         };
-        let truths = self.truths.get(resource).clone();
-        let Some(truth) = truths.into_iter().find(|truth| is_held_of(*truth)) else {
+        let bases: Vec<u64> = self.bases(resource).collect();
+        let Some(truth) = bases.into_iter().find(|truth| is_held_of(*truth)) else {
             return false;
         };
         self.held.get_mut(resource).insert((value, truth));
@@ -178,6 +260,12 @@ pub(super) fn covering(amount: u64, truth: u64) -> u64 {
     let cents = (u128::from(amount) * 100).div_ceil(u128::from(truth));
     let value = u128::from(truth) * cents / 100;
     u64::try_from(value).expect("amounts are small here").max(amount)
+}
+
+/// What is set aside, and the rest of a raw value times a ratio, cut off.
+pub(super) fn beside(apart: u64, raw: u64, cents: u32) -> u64 {
+    let apart = apart.min(raw);
+    apart + times(raw - apart, cents)
 }
 
 /// A raw value times a ratio, cut off.

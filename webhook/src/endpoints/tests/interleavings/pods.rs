@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 /// Milli-cores and MiB that pods ask for; the last asks for more than any machine has.
 const SIZES: [[u64; 2]; 4] = [[700, 600], [2_100, 3_000], [5_300, 100], [1_000_000, 10]];
+/// Which of them is asked for by pods that may hold CPUs for themselves.
+const GUARANTEED: usize = 1;
 /// The most pods on the node.
 const MOST: usize = 6;
 
@@ -25,6 +27,7 @@ pub(super) enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pod {
     uid: String,
+    is_guaranteed: bool,
     asks: PerResource<u64>,
     /// What the kubelet has set aside, once it has let it in.
     has: Option<PerResource<u64>>,
@@ -69,6 +72,7 @@ impl Pods {
                 self.born += 1;
                 self.pods.push(Pod {
                     uid: format!("p{}", self.born),
+                    is_guaranteed: asked % SIZES.len() == GUARANTEED,
                     asks: size(asked),
                     has: None,
                 });
@@ -90,6 +94,9 @@ impl Pods {
                 let at = pod.checked_rem(self.pods.len())?;
                 let admitted = self.admitted();
                 let pod = &mut self.pods[at];
+                if pod.is_guaranteed {
+                    return None;
+                }
                 pod.asks = size(asked);
                 if let Some(has) = pod.has {
                     let others = admitted.map(|resource, sum| sum - has.get(resource));
@@ -115,6 +122,15 @@ impl Pods {
     /// True if the kubelet has pods to look at.
     pub(super) fn are_waiting(&self) -> bool {
         self.pods.iter().any(|pod| pod.has.is_none())
+    }
+
+    /// A pod that may hold CPUs for itself, if one runs: the oldest.
+    pub(super) fn guaranteed(&self) -> Option<&str> {
+        let pod = self
+            .pods
+            .iter()
+            .find(|pod| pod.is_guaranteed && pod.has.is_some())?;
+        Some(&pod.uid)
     }
 
     /// What the kubelet has set aside.
@@ -143,6 +159,7 @@ impl Pod {
                 let pending = json!({"type": "PodResizePending", "status": "True", "reason": "Deferred"});
                 json!({
                     "phase": "Running",
+                    "qosClass": if self.is_guaranteed { "Guaranteed" } else { "Burstable" },
                     "conditions": is_deferred.then_some(pending).into_iter().collect::<Vec<_>>(),
                     "containerStatuses": [{
                         "name": "a", "allocatedResources": list(has), "resources": {"requests": list(has)},

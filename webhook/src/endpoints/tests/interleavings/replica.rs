@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_domain::{hint::NodeHint, names, policy::Policy};
+use headroom_domain::{
+    hint::{NodeHint, Verdict},
+    names,
+    policy::Policy,
+};
 use headroom_kit::gate::GateSet;
 use json_patch::Patch;
 use serde_json::{Value, json};
@@ -17,7 +21,11 @@ use crate::{
     endpoint::{self, Deadline},
     endpoints::{ENDPOINTS, gates},
     informer::Store as _,
-    node::{Labels, nudge, sweep},
+    node::{
+        Labels,
+        nudge::{self, Nudge},
+        sweep,
+    },
     pods::{Listing, Pods},
     router::{Limits, Options, Router},
 };
@@ -106,7 +114,10 @@ impl Replica {
 
     /// Takes a report in.
     pub(super) fn report(&self, hint: NodeHint) {
-        self.cluster.hints.offer(hint, self.cluster.now());
+        let node = hint.node.clone();
+        if self.cluster.hints.offer(hint, self.cluster.now()) == Verdict::Accepted {
+            self.cluster.try_report(&node);
+        }
     }
 
     /// The agent's stream to it ends.
@@ -131,10 +142,10 @@ impl Replica {
         patch_of(&body["response"])
     }
 
-    /// The hint annotation that a nudge would carry now, if one is due.
-    pub(super) fn nudge(&self, node: &str) -> Option<String> {
+    /// The nudge that is due now.
+    pub(super) fn nudge(&self, node: &str) -> Option<Nudge> {
         let node = self.cluster.nodes.get(node)?;
-        Some(nudge::due(&self.cluster, &node).nudge?.note)
+        nudge::due(&self.cluster, &node).nudge
     }
 
     /// The resource version that a sweep would touch now, if anything is amiss.

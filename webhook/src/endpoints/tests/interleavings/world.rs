@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use headroom_domain::{
     capacity::{Annotations, State, amount},
     estimate::Profile,
-    hint::{NodeHint, ResourceHint, Sight, Signals},
+    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
     names,
     policy::{Floor, Mode, Policy},
     quantity::{Format, Quantity},
@@ -20,11 +20,12 @@ use tokio::{
 };
 
 use super::{
-    Annotation, Others, Step, floor,
-    oracle::{self, Oracle, covering, times},
+    Annotation, Others, Quiet, Step, floor,
+    oracle::{self, Oracle, beside, covering, times},
     pods::{Change, Pods},
     replica::Replica,
 };
+use crate::node::nudge::Nudge;
 
 const NAME: &str = "n1";
 const KUBELET: &str = "system:node:n1";
@@ -45,6 +46,13 @@ const EDITS: [u64; 3] = [3_337, 4_561, 1_009];
 /// Ratios of annotations and of hints, in cents: primes, so that no product of two is a third.
 const ANNOTATED: [u32; 4] = [113, 127, 151, 197];
 const HINTED: [u32; 6] = [109, 131, 149, 173, 89, 211];
+/// CPUs that a pod holds for itself, in milli-cores: no more than such a pod asks for.
+const EXCLUSIVE: [u64; 3] = [0, 1_000, 2_000];
+/// CPUs of the machine that a lie is about, in milli-cores: none has as many.
+const OTHER_MACHINE: u64 = 64_000;
+/// Reports of another machine, and seconds between them: more than a minute.
+const LIES: usize = 8;
+const LIE: u64 = 10;
 /// Policies of the ConfigMap.
 const POLICIES: [&str; 6] = [
     "{}",
@@ -67,13 +75,15 @@ const ROUNDS: usize = 200;
 const ROUND: u64 = 5;
 const STILL: usize = 6;
 
-type Checked = Result<(), String>;
+pub(super) type Checked = Result<(), String>;
 
-/// What is reported when all is quiet, and to how many replicas.
+/// What an agent says.
 #[derive(Debug, Clone, Copy)]
-struct Quiet {
+pub(super) struct Says {
     cents: u32,
-    streams: usize,
+    /// In milli-cores.
+    exclusive: u64,
+    is_lie: bool,
 }
 
 /// Everything.
@@ -87,16 +97,18 @@ pub(super) struct World {
     version: u64,
     lives: u64,
     /// What the kubelet finds: capacity and raw, in milli-cores and bytes.
-    capacity: PerResource<u64>,
-    raw: PerResource<u64>,
+    pub(super) capacity: PerResource<u64>,
+    pub(super) raw: PerResource<u64>,
     has_device: bool,
     has_floor: bool,
-    seq: u64,
+    pub(super) seq: u64,
     policies: [usize; 2],
     replicas: [Replica; 2],
     route: usize,
+    /// What each replica has sent, and nobody has got.
+    sent: [Option<Nudge>; 2],
     pods: Pods,
-    oracle: Oracle,
+    pub(super) oracle: Oracle,
     /// The truths when the last write was done: a write that tells another is no matter of pods.
     told_before: PerResource<Vec<u64>>,
 }
@@ -136,7 +148,7 @@ pub(super) fn state(node: &Value) -> State {
     }
 }
 
-fn text(resource: Resource, amount: u64) -> String {
+pub(super) fn text(resource: Resource, amount: u64) -> String {
     match resource {
         Resource::Cpu => Quantity::from_milli(amount),
         Resource::Memory => Quantity::from_units(amount, Format::BinarySi),
@@ -145,18 +157,18 @@ fn text(resource: Resource, amount: u64) -> String {
 }
 
 /// Allocatable of a Node in milli-cores or bytes.
-fn allocatable(node: &Value, resource: Resource) -> u64 {
+pub(super) fn allocatable(node: &Value, resource: Resource) -> u64 {
     amount_in(node, "allocatable", resource)
 }
 
 /// An amount in one of the lists of a Node, in milli-cores or bytes.
-fn amount_in(node: &Value, list: &str, resource: Resource) -> u64 {
+pub(super) fn amount_in(node: &Value, list: &str, resource: Resource) -> u64 {
     let text = node["status"][list][resource.name()].as_str();
     amount(resource, &text.expect("a value").parse().expect("a quantity")).expect("an amount")
 }
 
 /// Sets or removes a member.
-fn put(object: &mut Value, key: &str, value: Option<Value>) {
+pub(super) fn put(object: &mut Value, key: &str, value: Option<Value>) {
     let members = object.as_object_mut().expect("an object");
     match value {
         Some(value) => drop(members.insert(key.to_owned(), value)),
@@ -202,6 +214,7 @@ impl World {
             seq: 0,
             policies: [0, 0],
             route: 0,
+            sent: [None, None],
             pods: Pods::default(),
             oracle: Oracle::default(),
             told_before: PerResource::default(),
@@ -230,16 +243,24 @@ impl World {
             Step::RawBecomesStored => self.grow(),
             Step::Others(what) => return self.write_of_others(what),
             Step::Annotate(annotation) => return self.annotate(annotation),
-            Step::Forge => return self.forge(),
+            Step::Forge(what) => return self.forge(what),
             Step::Pods(change) => self.change(change),
             Step::Policy { policy, replica } => self.configure(policy, replica),
             Step::Hint {
                 cents,
                 replica,
                 is_of_old_life,
-            } => self.report(pick(&HINTED, cents), replica, is_of_old_life),
+                exclusive,
+            } => self.report(Says::the_truth(cents, exclusive), replica, is_of_old_life),
+            Step::Lies { cents, replica } => self.lie(pick(&HINTED, cents), replica),
             Step::Leave(replica) => self.replicas[replica].leave(NAME),
             Step::Nudge(replica) => return self.nudge(replica).map(drop),
+            Step::Send(replica) => self.sent[replica] = self.due_nudge(replica),
+            Step::Arrive(replica) => {
+                return self.sent[replica]
+                    .take()
+                    .map_or(Ok(()), |nudge| self.arrive(&nudge));
+            }
             Step::Sweep(replica) => return self.sweep(replica).map(drop),
             Step::Hear(replica) => self.replicas[replica].hear(self.stored()),
             Step::StartAnew(replica) => self.start(replica),
@@ -252,7 +273,7 @@ impl World {
         Ok(())
     }
 
-    fn stored(&self) -> &Value {
+    pub(super) fn stored(&self) -> &Value {
         self.revisions.last().expect("a Node")
     }
 
@@ -284,15 +305,25 @@ impl World {
     }
 
     /// Only capacity tells such a raw value from what was made of the one before: it has to be known, and what is held
-    /// back of it has to stay the same.
+    /// back of it has to stay the same. It is the marker that knows it.
     fn grow(&mut self) {
         let stored = allocatable(self.stored(), Resource::Cpu);
-        let is_known = self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu])
+        let is_ours = raw_of_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
+            && written_by_marker(self.stored(), Resource::Cpu) == Some(stored);
+        let is_known = is_ours
+            && self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu])
             && self.stored()["status"]["capacity"]["cpu"] == text(Resource::Cpu, self.capacity.cpu).as_str();
         if is_known && stored > self.raw.cpu {
             self.capacity.cpu += stored - self.raw.cpu;
             self.raw.cpu = stored;
         }
+    }
+
+    /// True if the kubelet finds what we wrote, by what is now the case with its machine. Capacity tells that; but where
+    /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could.
+    fn is_mistakable(&self) -> bool {
+        written_by_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
+            && raw_of_marker(self.stored(), Resource::Cpu) != Some(self.raw.cpu)
     }
 
     fn configure(&mut self, policy: usize, only: Option<usize>) {
@@ -316,23 +347,49 @@ impl World {
             .allowed(self.replicas[replica].policy().expect("a policy"));
     }
 
-    fn report(&mut self, cents: u32, only: Option<usize>, is_of_old_life: bool) {
+    fn report(&mut self, says: Says, only: Option<usize>, is_of_old_life: bool) {
         self.seq += 1;
+        let exclusive = self.exclusive(says);
         let uid = if is_of_old_life {
             format!("u{}", self.lives - 1)
         } else {
             for resource in Resource::ALL {
-                self.oracle.hinted(hint_of(resource, cents));
+                self.oracle.hinted(hint_of(resource, says.cents));
             }
+            self.oracle.apart(exclusive);
             uid_of(self.stored()).to_owned()
         };
         for replica in 0..2 {
             if only.is_none_or(|only| only == replica) {
                 self.replicas[replica].report(NodeHint {
                     pods_generation: self.version,
-                    ..hint(&uid, self.seq, cents)
+                    trust: self
+                        .pods
+                        .guaranteed()
+                        .map(|pod| trust(pod, exclusive))
+                        .into_iter()
+                        .collect(),
+                    ..hint(&uid, self.seq, says)
                 });
             }
+        }
+    }
+
+    /// What a pod holds for itself, as the agent says, where one runs that may.
+    fn exclusive(&self, says: Says) -> u64 {
+        self.pods.guaranteed().map_or(0, |_| says.exclusive)
+    }
+
+    /// The agent speaks of another machine, in one report after the other.
+    fn lie(&mut self, cents: u32, only: Option<usize>) {
+        let says = Says {
+            cents,
+            exclusive: 0,
+            is_lie: true,
+        };
+        for _ in 0..LIES {
+            self.report(says, only, false);
+            self.wait(LIE);
         }
     }
 
@@ -346,14 +403,6 @@ impl World {
             ),
         };
         put(&mut node["metadata"]["annotations"], key, value.map(Value::from));
-        self.store(node)
-    }
-
-    /// Somebody who may patch nodes says that raw is far more, while nobody refuses that.
-    fn forge(&mut self) -> Checked {
-        let mut node = self.stored().clone();
-        let forged = json!({"cpu": "1000", "memory": "9Ti"}).to_string();
-        node["metadata"]["annotations"][names::RAW_ALLOCATABLE] = forged.into();
         self.store(node)
     }
 
@@ -449,7 +498,7 @@ impl World {
             let is_said = node["status"]["capacity"] != self.stored()["status"]["capacity"];
             // It says nothing because the copy already has it, and so has the Node, whoever put it there.
             if is_said && allocatable(&node, resource) == raw {
-                self.oracle.told(resource, raw);
+                self.claim(&node, resource, raw);
             }
         }
         for kind in ["DiskPressure", "Ready"] {
@@ -464,6 +513,9 @@ impl World {
     }
 
     fn write_of_others(&mut self, what: Others) -> Checked {
+        if matches!(what, Others::Edit(_) | Others::Revert { .. }) && self.is_mistakable() {
+            return Ok(());
+        }
         let mut node = self.stored().clone();
         let user = match what {
             Others::Problem => {
@@ -522,15 +574,28 @@ impl World {
 
     /// A nudge, if one is due and the replica is there: true if it was.
     fn nudge(&mut self, replica: usize) -> Result<bool, String> {
-        let Some(note) = self.replicas[replica]
-            .nudge(NAME)
-            .filter(|_| self.replicas[replica].is_up)
-        else {
+        let Some(nudge) = self.due_nudge(replica) else {
             return Ok(false);
         };
+        self.arrive(&nudge).map(|()| true)
+    }
+
+    /// The nudge that is due, if one is and the replica is there.
+    fn due_nudge(&self, replica: usize) -> Option<Nudge> {
+        let replica = &self.replicas[replica];
+        replica.nudge(NAME).filter(|_| replica.is_up)
+    }
+
+    /// A nudge comes to the API server, which stores it for the revision that it rests on alone.
+    fn arrive(&mut self, nudge: &Nudge) -> Checked {
+        let is_overtaken =
+            |version: u64| self.stored()["metadata"]["resourceVersion"] != version.to_string().as_str();
+        if nudge.version.is_some_and(is_overtaken) {
+            return Ok(());
+        }
         let mut node = self.stored().clone();
-        node["metadata"]["annotations"][names::HINT] = note.into();
-        self.write(&ours(), node).map(|()| true)
+        node["metadata"]["annotations"][names::HINT] = nudge.note.clone().into();
+        self.write(&ours(), node)
     }
 
     /// A touch by a leader, if anything is amiss and the Node is still the one it looked at: true if it was.
@@ -553,6 +618,12 @@ impl World {
     fn write(&mut self, user: &str, node: Value) -> Checked {
         let old = self.stored().clone();
         let is_told = self.truths() != self.told_before;
+        self.oracle.believe(&PerResource::from_fn(|resource| {
+            let stored = allocatable(&old, resource);
+            let is_written = written_by_marker(&old, resource) == Some(stored);
+            let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
+            [raw, Some(stored).filter(|_| !is_written)]
+        }));
         let is_kubelet = user == KUBELET;
         let mut node = if is_kubelet && self.has_floor {
             floor::after(&old, node)
@@ -603,7 +674,9 @@ impl World {
         for resource in Resource::ALL {
             let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
             let admitted = *admitted.get(resource);
-            if was >= admitted && is < admitted {
+            // What was let in under a forged raw value may be more than the node's maximum.
+            let is_forged = self.oracle.believes(resource);
+            if was >= admitted && is < admitted && !is_forged {
                 return Err(format!(
                     "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
                     self.stored()
@@ -614,7 +687,7 @@ impl World {
     }
 
     /// Stores what differs from what is stored.
-    fn store(&mut self, mut node: Value) -> Checked {
+    pub(super) fn store(&mut self, mut node: Value) -> Checked {
         if node == *self.stored() {
             return Ok(());
         }
@@ -643,13 +716,18 @@ impl World {
         let is_news = self.truths() != self.told_before;
         for resource in Resource::ALL {
             let value = allocatable(self.stored(), resource);
-            if !is_news && value == *before.get(resource) {
+            let before = *before.get(resource);
+            // A forged marker can keep what is stored, or make it any less, and its ratio outlives it where nobody knows the
+            // policy. What counts is that it raises nothing, and that all is well in the end.
+            let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
+            let is_low = self.oracle.was_forged(resource) && value <= before.max(truth);
+            if is_low || (!is_news && value == before) {
                 continue;
             }
             let pods = oracle::Pods {
                 admitted: *admitted.get(resource),
                 fit: *fit.get(resource),
-                stored: *before.get(resource),
+                stored: before,
                 are_known,
                 is_unheard,
             };
@@ -666,9 +744,9 @@ impl World {
 
     // The end of a run.
 
-    /// Nothing changes any more: both replicas are there and follow the same policy, `streams` of them get reports.
-    /// Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
-    pub(super) fn be_quiet(&mut self, streams: usize, cents: usize) -> Checked {
+    /// Nothing changes any more: both replicas are there and follow the same policy, and get the same reports again and
+    /// again. Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
+    pub(super) fn be_quiet(&mut self, quiet: Quiet) -> Checked {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         let policy = self.policies[0];
@@ -682,20 +760,32 @@ impl World {
         while self.pods.are_waiting() {
             self.change(Change::Admit);
         }
-        let quiet = Quiet {
-            cents: pick(&HINTED, cents),
-            streams,
-        };
-        match streams {
+        match quiet.streams {
             0 => self.wait(FORGOTTEN),
             1 => self.replicas[1].leave(NAME),
             _ => {}
         }
+        if quiet.are_lies {
+            for _ in 0..LIES {
+                self.repeat(quiet);
+                self.wait(LIE);
+            }
+        }
         self.settle(quiet)?;
+        if self.is_forged() {
+            // The kubelet's next word is taken for ours, and the one after it is not.
+            self.sync(0, false)?;
+            self.settle(quiet)?;
+        }
         self.sync(0, self.has_missed_news())?;
         self.settle(quiet)?;
         self.expect(policy, quiet)?;
         self.have_said_all(quiet)?;
+        self.stay()
+    }
+
+    /// Whichever replica is asked, nothing changes.
+    fn stay(&mut self) -> Checked {
         let (before, version) = (self.stored().clone(), self.version);
         for route in [0, 1, 0, 1] {
             self.route = route;
@@ -732,11 +822,17 @@ impl World {
     /// True if a kubelet told of another capacity while nobody answered. What it told of raw can then be the very value
     /// that was made of the one before, and only its next write, at the latest its report, tells the two apart.
     fn has_missed_news(&self) -> bool {
-        let marker = self.stored()["metadata"]["annotations"][names::MARKER].as_str();
-        let marker: Option<Value> = marker.and_then(|marker| serde_json::from_str(marker).ok());
-        marker.is_some_and(|marker| {
+        marker_of(self.stored()).is_some_and(|marker| {
             marker["from"]["cpu"]["capacity"] != self.stored()["status"]["capacity"]["cpu"]
         })
+    }
+
+    /// True if the marker says another raw value than the kubelet does.
+    fn is_forged(&self) -> bool {
+        let is_other = |resource| {
+            raw_of_marker(self.stored(), resource).is_some_and(|raw| raw != *self.raw.get(resource))
+        };
+        Resource::ALL.into_iter().any(is_other)
     }
 
     /// Syncs by way of both replicas until neither has more to say: in `guard` a hint may still rise beyond what is
@@ -761,9 +857,8 @@ impl World {
 
     /// The agent reports the same again.
     fn repeat(&mut self, quiet: Quiet) {
-        let Quiet { cents, streams } = quiet;
-        if streams > 0 {
-            self.report(cents, (streams == 1).then_some(0), false);
+        if quiet.streams > 0 {
+            self.report(Says::when(quiet), (quiet.streams == 1).then_some(0), false);
         }
     }
 
@@ -798,10 +893,35 @@ impl World {
         ))
     }
 
+    /// What pods hold for themselves: without reports what the Node says of that goes on counting, while a pod is there that
+    /// may.
+    fn apart(&self, quiet: Quiet) -> u64 {
+        if quiet.streams > 0 {
+            return self.exclusive(Says::when(quiet));
+        }
+        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
+        let hint: Option<Value> = hint.and_then(|hint| serde_json::from_str(hint).ok());
+        let recorded = hint.and_then(|hint| hint["excl"].as_u64());
+        self.pods.guaranteed().and(recorded).unwrap_or_default()
+    }
+
+    /// Fails if more is published than is there, where nothing that the agent says is believed.
+    fn expect_quarantine(&self, resource: Resource) -> Checked {
+        let raw = *self.raw.get(resource);
+        let most = covering(*self.pods.admitted().get(resource), raw).max(raw);
+        let is = allocatable(self.stored(), resource);
+        if is > most {
+            return Err(format!("{resource} is {is} in quarantine, {most} is the most"));
+        }
+        Ok(())
+    }
+
     /// Fails if allocatable is not what the rules say of the kubelet's raw values.
     fn expect(&self, policy: usize, quiet: Quiet) -> Checked {
-        let hinted = (quiet.streams > 0).then_some(quiet.cents);
         let annotations = &self.stored()["metadata"]["annotations"];
+        let hinted = (quiet.streams > 0).then_some(pick(&HINTED, quiet.cents));
+        let apart = self.apart(quiet);
+        let is_quarantined = quiet.streams > 0 && quiet.are_lies;
         let configured = self.replicas[0].policy().expect("a policy");
         let mode = annotations[names::MODE]
             .as_str()
@@ -822,7 +942,14 @@ impl World {
             let Some(cents) = wanted(&policy_in_force, resource, own, hinted) else {
                 continue;
             };
-            let (is, decided) = (allocatable(self.stored(), resource), times(raw, cents));
+            let follows_hint = matches!(policy_in_force.mode, Mode::Guard | Mode::Auto);
+            if is_quarantined && follows_hint {
+                self.expect_quarantine(resource)?;
+                continue;
+            }
+            let is = allocatable(self.stored(), resource);
+            let is_apart = resource == Resource::Cpu && policy_in_force.mode != Mode::Off;
+            let decided = beside(if is_apart { apart } else { 0 }, raw, cents);
             let admitted = covering(*self.pods.admitted().get(resource), raw);
             let highest = times(raw, highest(&policy_in_force, resource, own));
             let expected = if policy_in_force.floor == Floor::None {
@@ -902,7 +1029,64 @@ fn ours() -> String {
     )
 }
 
-fn hint(uid: &str, seq: u64, cents: u32) -> NodeHint {
+impl Says {
+    /// What an agent says of its machine.
+    pub(super) fn the_truth(cents: usize, exclusive: usize) -> Self {
+        Self {
+            cents: pick(&HINTED, cents),
+            exclusive: pick(&EXCLUSIVE, exclusive),
+            is_lie: false,
+        }
+    }
+
+    /// What it says when all is quiet.
+    fn when(quiet: Quiet) -> Self {
+        Self {
+            is_lie: quiet.are_lies,
+            ..Self::the_truth(quiet.cents, quiet.exclusive)
+        }
+    }
+}
+
+/// What an agent says of a pod that holds CPUs for itself.
+fn trust(pod: &str, exclusive: u64) -> PodTrust {
+    PodTrust {
+        uid: pod.to_owned(),
+        cpu_ppm: 0,
+        memory_ppm: 0,
+        exclusive_cpus_milli: exclusive,
+    }
+}
+
+/// The marker of a Node, if it can be read.
+pub(super) fn marker_of(node: &Value) -> Option<Value> {
+    let marker = node["metadata"]["annotations"][names::MARKER].as_str()?;
+    serde_json::from_str(marker).ok()
+}
+
+/// What was written as the marker says, in milli-cores or bytes.
+fn written_by_marker(node: &Value, resource: Resource) -> Option<u64> {
+    let written = marker_of(node)?[resource.name()].as_str()?.parse().ok()?;
+    amount(resource, &written)
+}
+
+/// The raw value that the marker says, in milli-cores or bytes.
+fn raw_of_marker(node: &Value, resource: Resource) -> Option<u64> {
+    let raw = marker_of(node)?["from"][resource.name()]["raw"]
+        .as_str()?
+        .parse()
+        .ok()?;
+    amount(resource, &raw)
+}
+
+/// The raw value that the raw annotation says, which counts where there is no marker.
+pub(super) fn raw_of_annotation(node: &Value, resource: Resource) -> Option<u64> {
+    let raw = node["metadata"]["annotations"][names::RAW_ALLOCATABLE].as_str()?;
+    let raw: Value = serde_json::from_str(raw).ok()?;
+    amount(resource, &raw[resource.name()].as_str()?.parse().ok()?)
+}
+
+pub(super) fn hint(uid: &str, seq: u64, says: Says) -> NodeHint {
     NodeHint {
         node: NAME.to_owned(),
         node_uid: uid.to_owned(),
@@ -915,8 +1099,10 @@ fn hint(uid: &str, seq: u64, cents: u32) -> NodeHint {
         timing: Profile::Demo,
         is_draining: false,
         resources: PerResource::from_fn(|resource| {
-            let cents = Cents(hint_of(resource, cents));
+            let cents = Cents(hint_of(resource, says.cents));
+            let is_lie = says.is_lie && resource == Resource::Cpu;
             ResourceHint {
+                capacity: if is_lie { OTHER_MACHINE } else { 0 },
                 published: cents,
                 target: cents,
                 ..ResourceHint::default()

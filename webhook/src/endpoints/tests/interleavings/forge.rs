@@ -1,0 +1,96 @@
+//! Who forges what we write on a Node, while nobody refuses it.
+
+use headroom_domain::{
+    hint::{NodeHint, Note, ResourceHint},
+    names,
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Forgery,
+    world::{
+        Checked, Says, World, allocatable, amount_in, hint, marker_of, put, raw_of_annotation, text, uid_of,
+    },
+};
+
+/// What a forged hint promises, in cents, and how far it is ahead.
+const PROMISED: u32 = 500;
+const AHEAD: u64 = 1_000;
+
+impl World {
+    /// Somebody who may patch nodes writes what we write.
+    pub(super) fn forge(&mut self, what: Forgery) -> Checked {
+        let is_told = self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu]);
+        if !is_told && what != Forgery::Raw && what != Forgery::Hint {
+            // The kubelet has news, and its next words may be those that only the marker tells from ours.
+            return Ok(());
+        }
+        let mut node = self.stored().clone();
+        let annotations = &mut node["metadata"]["annotations"];
+        match what {
+            Forgery::Raw => {
+                let forged = json!({"cpu": "1000", "memory": "9Ti"}).to_string();
+                annotations[names::RAW_ALLOCATABLE] = forged.into();
+            }
+            Forgery::Hint => annotations[names::HINT] = self.promise().into(),
+            Forgery::Nothing => put(annotations, names::MARKER, None),
+            Forgery::Written | Forgery::Origin | Forgery::Both => {
+                if let Some(marker) = self.forged_marker(what) {
+                    annotations[names::MARKER] = marker.to_string().into();
+                }
+            }
+        }
+        if marker_of(&node).is_none() {
+            self.believe_without_marker(&node);
+        }
+        self.store(node)
+    }
+
+    /// A hint of far more than there is.
+    fn promise(&self) -> String {
+        let promise = |_| ResourceHint {
+            published: Cents(PROMISED),
+            ..ResourceHint::default()
+        };
+        let forged = NodeHint {
+            resources: PerResource::from_fn(promise),
+            ..hint(uid_of(self.stored()), self.seq + AHEAD, Says::the_truth(0, 0))
+        };
+        Note::of(&forged).to_string()
+    }
+
+    /// The stored marker with other values, or other raw values, or both.
+    fn forged_marker(&mut self, what: Forgery) -> Option<Value> {
+        let mut marker = marker_of(self.stored())?;
+        for resource in Resource::ALL {
+            let name = resource.name();
+            let (raw, all) = (*self.raw.get(resource), *self.capacity.get(resource));
+            let Some(from) = marker["from"].get_mut(name) else {
+                continue;
+            };
+            if what != Forgery::Written {
+                from["raw"] = text(resource, all).into();
+                self.oracle.forged(resource, all);
+            }
+            if what != Forgery::Origin {
+                let stored = allocatable(self.stored(), resource);
+                self.oracle.forged(resource, stored);
+                let written = if what == Forgery::Both { raw } else { all * 2 };
+                put(&mut marker, name, Some(text(resource, written).into()));
+            }
+        }
+        Some(marker)
+    }
+
+    /// Without a marker the raw annotation tells what is raw, and where that cannot be, what is stored.
+    fn believe_without_marker(&mut self, node: &Value) {
+        for resource in Resource::ALL {
+            let fits = |raw: &u64| *raw <= amount_in(node, "capacity", resource);
+            let raw = raw_of_annotation(node, resource).filter(fits);
+            self.oracle
+                .forged(resource, raw.unwrap_or_else(|| allocatable(node, resource)));
+        }
+    }
+}
