@@ -30,7 +30,7 @@ use std::{collections::BTreeMap, mem, time::Duration};
 
 use headroom_domain::{
     estimate::{Estimate, Estimator, Profile, Timing, View},
-    hint::{NodeHint, Sight},
+    hint::{Beginning, NodeHint, Sight},
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
@@ -38,7 +38,7 @@ use headroom_proto::NodeView;
 pub use self::mode::{Blindness, Senses};
 use self::{
     frame::{Ended, Frames},
-    memory::Saved,
+    memory::{Began, Saved},
     noted::Noted,
     period::{Judged, Period},
     report::Herald,
@@ -88,6 +88,7 @@ pub struct Decider {
     said: Said,
     /// Set when what the estimator's view is made of has changed.
     is_view_stale: bool,
+    began: Began,
     saved: Saved,
     seen: Seen,
 }
@@ -141,6 +142,7 @@ impl Decider {
             blindness: Some(Blindness::NoDirective),
             said: Said::default(),
             is_view_stale: false,
+            began: Began::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
             saved: Saved::default(),
             seen: Seen::default(),
         };

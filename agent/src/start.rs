@@ -12,7 +12,10 @@ mod tasks;
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use headroom_domain::{estimate::Profile, hint::NodeHint};
+use headroom_domain::{
+    estimate::Profile,
+    hint::{Beginning, NodeHint},
+};
 use headroom_kit::{
     admin::{self, Admin, Readiness},
     log::{self, Levels, chain},
@@ -35,7 +38,7 @@ use self::{
 };
 use crate::{
     args::Args,
-    checkpoint::{self, Store},
+    checkpoint::{self, Loaded, Store},
     config::{self, File, Settings},
     debug::{Debug, PodsAsked, Socket},
     decide::{Decider, Identity, Senses},
@@ -147,13 +150,18 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, S
 fn remember(mut decider: Decider, args: &Args, settings: &Settings) -> (Decider, Option<Store>) {
     let tell =
         |error| warn!(error = %chain(&error), "--checkpoint: nothing is saved until the agent is restarted");
-    let open = |folder| Store::open(folder).map_err(tell).ok();
-    let store = args.checkpoint.as_deref().and_then(open);
-    if let Some(store) = &store {
-        let owner = decider.owner();
-        store.load(&owner, |record| {
-            decider.resume(record, Clocks::read(), checkpoint::wall())
-        });
+    let wall = checkpoint::wall();
+    let open = |folder| Store::open(folder, wall).map_err(tell).ok();
+    let mut store = args.checkpoint.as_deref().and_then(open);
+    let (at, owner) = (Clocks::read(), decider.owner());
+    let loaded = store
+        .as_mut()
+        .map(|store| store.load(&owner, |record| decider.resume(record, at, wall)));
+    match loaded {
+        None => decider.begin(at, Beginning::NotSaved),
+        Some(Loaded::Nothing) => decider.begin(at, Beginning::NothingSaved),
+        Some(Loaded::Unusable) => decider.begin(at, Beginning::Unusable),
+        Some(Loaded::Resumed(())) => {}
     }
     decider.adopt(settings);
     (decider, store)

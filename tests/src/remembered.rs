@@ -13,8 +13,9 @@ use headroom_domain::{
 const PODS: u64 = 128;
 
 /// The number of the newest checkpoint that can be used.
-pub fn number(store: &Store) -> Option<u64> {
-    store.load(&owner(), |record| Ok(record.wall.as_secs()))
+pub fn number(store: &mut Store) -> Option<u64> {
+    let loaded = store.load(&owner(), |record| Ok(record.wall.as_secs()));
+    loaded.resumed()
 }
 
 /// A checkpoint of a node with many pods; its number is the second it was made at.
@@ -48,6 +49,7 @@ pub fn record() -> Record {
         owner: owner(),
         boot_id: "one".to_owned(),
         wall: Duration::ZERO,
+        began: None,
         snapshot: estimator.snapshot(Duration::ZERO),
     }
 }

@@ -1,37 +1,37 @@
-//! The bytes of a checkpoint: a mark, the schema's version, length and checksum, and the record.
+//! The bytes of a checkpoint: a mark, the schema's version, length and checksum, and the content.
 
-use super::{CheckpointError, Record};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::CheckpointError;
 
 /// What every checkpoint begins with.
 const MARK: [u8; 8] = *b"HEADROOM";
-/// The schema of the record: raised with every change of what a [`Record`] is made of.
-pub(super) const VERSION: u32 = 1;
 const VERSION_AT: usize = MARK.len();
 const LENGTH_AT: usize = VERSION_AT + 4;
 const CHECKSUM_AT: usize = LENGTH_AT + 4;
 const RECORD_AT: usize = CHECKSUM_AT + 4;
 
-/// The bytes of a record.
+/// The bytes of a content of this version.
 ///
 /// # Errors
-/// The record cannot be written down.
-pub(super) fn encode(record: &Record) -> Result<Vec<u8>, CheckpointError> {
-    let record = postcard::to_stdvec(record)?;
+/// The content cannot be written down.
+pub(super) fn encode(version: u32, content: &impl Serialize) -> Result<Vec<u8>, CheckpointError> {
+    let record = postcard::to_stdvec(content)?;
     let length = u32::try_from(record.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(RECORD_AT + record.len());
     bytes.extend(MARK);
-    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(version.to_le_bytes());
     bytes.extend(length.to_le_bytes());
     bytes.extend(checksum(&bytes, &record).to_le_bytes());
     bytes.extend(record);
     Ok(bytes)
 }
 
-/// The record of the bytes.
+/// The content of the bytes.
 ///
 /// # Errors
-/// They are not what [`encode`] of this version makes.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, CheckpointError> {
+/// They are not what [`encode`] makes of a content of this version.
+pub(super) fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, CheckpointError> {
     if bytes.get(..VERSION_AT) != Some(&MARK) {
         return Err(CheckpointError::Foreign);
     }
@@ -43,8 +43,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, CheckpointError> {
             .ok_or(CheckpointError::Truncated)
     };
     let found = number(VERSION_AT)?;
-    if found != VERSION {
-        return Err(CheckpointError::Version { found });
+    if found != version {
+        return Err(CheckpointError::Version {
+            found,
+            known: version,
+        });
     }
     let (length, expected) = (number(LENGTH_AT)?, number(CHECKSUM_AT)?);
     let (head, record) = bytes

@@ -55,18 +55,42 @@ fn record(pods: u64, frames: u64) -> Record {
         owner: owner(),
         boot_id: "b1".to_owned(),
         wall: Duration::from_secs(1_700_000_000 + frames),
+        began: Some(Began {
+            wall: Duration::from_secs(1_700_000_000),
+            why: Beginning::NothingSaved,
+        }),
         snapshot: estimator.snapshot(Duration::from_secs(frames)),
     }
 }
 
+/// The wall time at which stores are opened here.
+const OPENED: Duration = Duration::from_secs(1_700_000_000);
+/// A record of later than a day, when a store writes its own schema alone.
+const LATER: u64 = 1_000_000;
+const NEWEST: &str = OWN.newest;
+const BEFORE: &str = OWN.before;
+
+/// As [`record`], made so much later that no predecessor is thought of any more.
+fn later(pods: u64, frames: u64) -> Record {
+    let record = record(pods, frames);
+    Record {
+        wall: record.wall + Duration::from_secs(LATER),
+        ..record
+    }
+}
+
+fn encoded(record: &Record) -> Vec<u8> {
+    OWN.encode(record, OPENED).unwrap()
+}
+
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("made")).unwrap();
+    let store = Store::open(&folder.path().join("made"), OPENED).unwrap();
     (folder, store)
 }
 
-fn load(store: &Store) -> Option<Record> {
-    store.load(&owner(), Ok)
+fn load(store: &mut Store) -> Option<Record> {
+    store.load(&owner(), Ok).resumed()
 }
 
 /// The names in the folder.
@@ -81,14 +105,14 @@ fn names(store: &Store) -> Vec<String> {
 
 #[test]
 fn the_newest_record_is_loaded_and_the_one_before_it_kept() {
-    let (_folder, store) = store();
-    assert_eq!(load(&store), None, "there is none yet");
+    let (_folder, mut store) = store();
+    assert_eq!(load(&mut store), None, "there is none yet");
     for frames in [1, 2, 3] {
-        store.save(&record(2, frames)).unwrap();
-        assert_eq!(load(&store), Some(record(2, frames)));
+        store.save(&later(2, frames)).unwrap();
+        assert_eq!(load(&mut store), Some(later(2, frames)));
     }
     fs::remove_file(store.folder.join(NEWEST)).unwrap();
-    assert_eq!(load(&store), Some(record(2, 2)));
+    assert_eq!(load(&mut store), Some(later(2, 2)));
     let mode = fs::metadata(&store.folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "what pods use is nobody else's business");
 }
@@ -96,16 +120,16 @@ fn the_newest_record_is_loaded_and_the_one_before_it_kept() {
 /// Section 2.6: at most 1.3 MB at 512 pods, whatever was measured.
 #[test]
 fn a_checkpoint_of_512_pods_fits() {
-    let bytes = format::encode(&record(512, 300)).unwrap();
+    let bytes = encoded(&later(512, 300));
     assert!((1_179_648..=1_300_000).contains(&bytes.len()), "{}", bytes.len());
-    let (_folder, store) = store();
-    store.save(&record(512, 300)).unwrap();
-    assert!(load(&store).is_some());
+    let (_folder, mut store) = store();
+    store.save(&later(512, 300)).unwrap();
+    assert!(load(&mut store).is_some());
 }
 
 #[test]
 fn what_is_of_no_use_is_set_aside_and_the_one_before_it_taken() {
-    let good = format::encode(&record(1, 2)).unwrap();
+    let good = encoded(&later(1, 2));
     let bent = |at: usize, to: u8| {
         let mut bytes = good.clone();
         bytes[at] = to;
@@ -116,14 +140,14 @@ fn what_is_of_no_use_is_set_aside_and_the_one_before_it_taken() {
             node: "n2".to_owned(),
             ..owner()
         },
-        ..record(1, 2)
+        ..later(1, 2)
     };
     let demo = Record {
         owner: Owner {
             timing: "demo".to_owned(),
             ..owner()
         },
-        ..record(1, 2)
+        ..later(1, 2)
     };
     let mut longer = good.clone();
     longer.push(0);
@@ -133,37 +157,37 @@ fn what_is_of_no_use_is_set_aside_and_the_one_before_it_taken() {
         ("cut in the head", good[..10].to_vec()),
         ("cut in the record", good[..good.len() - 1].to_vec()),
         ("longer than it says", longer),
-        ("of a newer version", bent(8, 2)),
+        ("of a newer version", bent(8, 3)),
         ("with a bent length", bent(13, good[13] ^ 1)),
         ("with a bent checksum", bent(17, good[17] ^ 1)),
         ("with a bent record", bent(100, good[100] ^ 1)),
-        ("of another node", format::encode(&stranger).unwrap()),
-        ("of another timing", format::encode(&demo).unwrap()),
+        ("of another node", encoded(&stranger)),
+        ("of another timing", encoded(&demo)),
         ("too large", vec![b'H'; 5 << 20]),
     ];
     for (case, bytes) in cases {
-        let (_folder, store) = store();
-        store.save(&record(1, 1)).unwrap();
-        store.save(&record(1, 2)).unwrap();
+        let (_folder, mut store) = store();
+        store.save(&later(1, 1)).unwrap();
+        store.save(&later(1, 2)).unwrap();
         fs::write(store.folder.join(NEWEST), bytes).unwrap();
-        assert_eq!(load(&store), Some(record(1, 1)), "{case}");
+        assert_eq!(load(&mut store), Some(later(1, 1)), "{case}");
         assert_eq!(
             names(&store),
             [BEFORE.to_owned(), format!("{NEWEST}.{ASIDE}")],
             "{case}"
         );
-        store.save(&record(1, 3)).unwrap();
-        assert_eq!(load(&store), Some(record(1, 3)), "{case}: it goes on");
+        store.save(&later(1, 3)).unwrap();
+        assert_eq!(load(&mut store), Some(later(1, 3)), "{case}: it goes on");
     }
 }
 
 #[test]
 fn a_state_that_cannot_be_resumed_is_set_aside_too() {
-    let (_folder, store) = store();
-    store.save(&record(1, 1)).unwrap();
-    store.save(&record(1, 2)).unwrap();
+    let (_folder, mut store) = store();
+    store.save(&later(1, 1)).unwrap();
+    store.save(&later(1, 2)).unwrap();
     let refuse = |_: Record| Err::<(), _>(ResumeError::Frames);
-    assert_eq!(store.load(&owner(), refuse), None);
+    assert_eq!(store.load(&owner(), refuse), Loaded::Unusable);
     let aside = [BEFORE, NEWEST].map(|name| format!("{name}.{ASIDE}"));
     let mut names = names(&store);
     names.sort();
@@ -177,12 +201,12 @@ fn a_folder_that_is_a_file_is_refused_and_one_that_vanished_fails_to_save() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let refusal = Store::open(&file).unwrap_err().to_string();
+    let refusal = Store::open(&file, OPENED).unwrap_err().to_string();
     assert_eq!(refusal, file.display().to_string());
-    let (_folder, store) = store();
+    let (_folder, mut store) = store();
     fs::remove_dir(&store.folder).unwrap();
-    assert!(store.save(&record(0, 1)).is_err());
-    assert_eq!(load(&store), None);
+    assert!(store.save(&later(0, 1)).is_err());
+    assert_eq!(load(&mut store), None);
 }
 
 #[test]
@@ -198,21 +222,118 @@ fn the_gap_to_another_boot_is_by_the_wall_clock() {
     );
 }
 
-/// The schema is what its number says: who changes what a record is made of raises [`format::VERSION`], and then this.
+/// The schemas are what their numbers say: who changes what a record is made of adds one, and then a line here.
 #[test]
-fn the_bytes_of_version_1_are_these() {
-    let bytes = format::encode(&record(1, 2)).unwrap();
-    assert_eq!(format::VERSION, 1);
-    assert_eq!((bytes.len(), crc32fast::hash(&bytes)), (2539, 750_026_236));
+fn the_bytes_of_each_version_are_these() {
+    let record = record(1, 2);
+    for (schema, version, expected) in [
+        (PREDECESSOR, 1, (2539, 750_026_236)),
+        (OWN, 2, (2553, 1_256_409_708)),
+    ] {
+        let bytes = schema.encode(&record, OPENED).unwrap();
+        assert_eq!(schema.version, version);
+        assert_eq!((bytes.len(), crc32fast::hash(&bytes)), expected, "{schema:?}");
+        let read = schema.decode(&bytes).unwrap().record;
+        assert_eq!(read.snapshot, record.snapshot, "{schema:?}");
+    }
+}
+
+/// What the version before makes of a folder.
+fn by_predecessor(store: &Store) -> Option<Record> {
+    [PREDECESSOR.newest, PREDECESSOR.before].iter().find_map(|name| {
+        let read = store.read(PREDECESSOR, name, &owner()).ok()?;
+        read.map(|read| read.record)
+    })
+}
+
+#[test]
+fn a_day_long_the_version_before_can_go_on_from_what_is_saved() {
+    let (_folder, mut store) = store();
+    let at = |hours: u64| Record {
+        wall: OPENED + Duration::from_secs(hours * 3600),
+        ..record(1, hours)
+    };
+    let snapshot_of = |record: Option<Record>| record.map(|record| record.snapshot);
+    for hours in [0, 1, 23] {
+        store.save(&at(hours)).unwrap();
+        assert_eq!(
+            snapshot_of(by_predecessor(&store)),
+            Some(at(hours).snapshot),
+            "{hours} h"
+        );
+    }
+    for hours in [24, 25] {
+        store.save(&at(hours)).unwrap();
+        assert_eq!(
+            snapshot_of(by_predecessor(&store)),
+            Some(at(23).snapshot),
+            "{hours} h"
+        );
+    }
+    let mut again = Store::open(&store.folder, OPENED + Duration::from_secs(25 * 3600)).unwrap();
+    assert_eq!(load(&mut again), Some(at(25)));
+    again.save(&at(26)).unwrap();
+    assert_eq!(
+        snapshot_of(by_predecessor(&store)),
+        Some(at(23).snapshot),
+        "a restart begins no day"
+    );
+    assert_eq!(load(&mut store), Some(at(26)));
+}
+
+#[test]
+fn what_the_version_before_wrote_later_is_what_counts() {
+    let (_folder, mut store) = store();
+    store.save(&record(2, 1)).unwrap();
+    let bytes = PREDECESSOR.encode(&record(2, 7), OPENED).unwrap();
+    fs::write(store.folder.join(PREDECESSOR.newest), bytes).unwrap();
+    let expected = Record {
+        began: None,
+        ..record(2, 7)
+    };
+    assert_eq!(
+        load(&mut store),
+        Some(expected),
+        "after an image was rolled back and forth"
+    );
+    store.save(&record(2, 8)).unwrap();
+    assert_eq!(load(&mut store), Some(record(2, 8)));
+    fs::write(store.folder.join(NEWEST), "bent").unwrap();
+    fs::remove_file(store.folder.join(BEFORE)).unwrap();
+    let expected = Record {
+        began: None,
+        ..record(2, 8)
+    };
+    assert_eq!(
+        load(&mut store),
+        Some(expected),
+        "the other schema's, where its own is of no use"
+    );
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_closed_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |mode| fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+    let now = || fs::metadata(folder.path()).unwrap().permissions().mode() & 0o7777;
+    mode(0o777);
+    Store::open(folder.path(), OPENED).unwrap();
+    assert_eq!(now(), 0o700);
+    mode(0o755);
+    Store::open(folder.path(), OPENED).unwrap();
+    assert_eq!(now(), 0o755, "others only read");
+    mode(0o1777);
+    Store::open(folder.path(), OPENED).unwrap_err();
+    assert_eq!(now(), 0o1777);
 }
 
 proptest::proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-        let mut framed = format::encode(&record(0, 1)).unwrap()[..12].to_vec();
+        let mut framed = encoded(&record(0, 1))[..12].to_vec();
         framed.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
-        proptest::prop_assert!(format::decode(&bytes).is_err());
-        proptest::prop_assert!(format::decode(&framed).is_err());
+        proptest::prop_assert!(OWN.decode(&bytes).is_err());
+        proptest::prop_assert!(OWN.decode(&framed).is_err());
         // Even where the checksum matches.
         if let Ok(record) = postcard::from_bytes::<Record>(&bytes) {
             let lapse = headroom_domain::estimate::Lapse {

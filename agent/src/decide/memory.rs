@@ -3,15 +3,15 @@
 use std::{mem, time::Duration};
 
 use headroom_domain::{
-    estimate::{Estimator, Lapse, ResumeError},
-    hint::Brake,
+    estimate::{Boot, Estimator, Lapse, ResumeError},
+    hint::{Beginning, Brake, Past},
     resource::PerResource,
 };
 use tracing::info;
 
 use super::Decider;
 use crate::{
-    checkpoint::{Owner, Record},
+    checkpoint::{self, Owner, Record},
     gather::nanoseconds,
     sample::clock::Clocks,
 };
@@ -24,7 +24,44 @@ pub(super) struct Saved {
     brake: PerResource<Brake>,
 }
 
+/// When the history began, and why then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Began {
+    /// In nanoseconds since boot; negative before it.
+    boottime_ns: i128,
+    why: Beginning,
+}
+
+impl Began {
+    /// It began so long before `at`.
+    pub(super) fn before(at: Clocks, age: Duration, why: Beginning) -> Self {
+        let age = i128::from(nanoseconds(age));
+        Self {
+            boottime_ns: i128::from(at.boottime_ns) - age,
+            why,
+        }
+    }
+
+    fn age(self, at: Clocks) -> Duration {
+        let age = i128::from(at.boottime_ns) - self.boottime_ns;
+        Duration::from_nanos(u64::try_from(age).unwrap_or(0))
+    }
+
+    /// As reports say it.
+    pub(super) fn past(self, at: Clocks) -> Past {
+        Past {
+            age_s: self.age(at).as_secs(),
+            beginning: Some(self.why),
+        }
+    }
+}
+
 impl Decider {
+    /// The history begins at this time, for this reason.
+    pub fn begin(&mut self, at: Clocks, why: Beginning) {
+        self.began = Began::before(at, Duration::ZERO, why);
+    }
+
     /// Whose state it is.
     pub fn owner(&self) -> Owner {
         Owner {
@@ -45,7 +82,25 @@ impl Decider {
             now: Duration::from_nanos(at.monotonic_ns),
             boot,
         };
+        let frames = |count: u64| {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            timing.frame().saturating_mul(count)
+        };
+        let began = record.began.unwrap_or_else(|| checkpoint::Began {
+            wall: record.wall.saturating_sub(frames(record.snapshot.frames())),
+            why: Beginning::NotRecorded,
+        });
+        let is_forgotten = wall.saturating_sub(record.wall) >= frames(timing.ring_frames.into());
         self.estimator = Estimator::resume(timing, record.snapshot, lapse)?;
+        self.began = match boot {
+            Boot::Other { gap: None } => Began::before(at, Duration::ZERO, Beginning::ClockWentBack),
+            Boot::Same | Boot::Other { gap: Some(_) } if is_forgotten => {
+                Began::before(at, Duration::ZERO, Beginning::AwayTooLong)
+            }
+            Boot::Same | Boot::Other { gap: Some(_) } => {
+                Began::before(at, wall.saturating_sub(began.wall), began.why)
+            }
+        };
         self.see_kernel();
         let coverage = self
             .estimator
@@ -55,15 +110,22 @@ impl Decider {
         Ok(())
     }
 
-    /// The record to save now.
-    pub fn record(&self, wall: Duration) -> Record {
+    /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
+    pub fn record(&self, wall: Duration) -> Option<Record> {
+        if self.seen.at == Clocks::default() {
+            return None;
+        }
         let now = Duration::from_nanos(self.seen.at.monotonic_ns);
-        Record {
+        Some(Record {
             owner: self.owner(),
             boot_id: self.identity.boot_id.clone(),
             wall,
+            began: Some(checkpoint::Began {
+                wall: wall.saturating_sub(self.began.age(self.seen.at)),
+                why: self.began.why,
+            }),
             snapshot: self.estimator.snapshot(now),
-        }
+        })
     }
 
     /// Is there more to save than there was when this was last asked? At the end of each frame, and when a brake comes

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headroom_domain::{
     estimate::{PodRequest, PodUse, confidence_ppm},
-    hint::Brake,
+    hint::{Brake, Past},
     policy::{Bounds, Policy},
     ratio::Cents,
 };
@@ -14,6 +14,7 @@ use super::{
     *,
 };
 use crate::{
+    checkpoint::Record,
     gather::{Shed, Standing, Used},
     sample::{
         Origin, Window,
@@ -23,6 +24,7 @@ use crate::{
 };
 
 const GIB: u64 = 1 << 30;
+const SECOND: u64 = 4 * QUARTER;
 
 fn decider(origin: Origin) -> Decider {
     let identity = Identity {
@@ -665,11 +667,22 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     run(&mut before, 10..50, 400);
     assert!(before.has_more_to_save(), "a frame ended");
     assert!(!before.has_more_to_save(), "nothing since");
-    let record = before.record(Duration::from_secs(1000));
+    before.begin(sample(40, 0).at, Beginning::NothingSaved);
+    let age_s = before.seen.at.boottime_ns / SECOND - 10;
+    let record = before.record(Duration::from_secs(1000)).unwrap();
     let mut after = decider(Origin::Ebpf);
     // Three seconds went by: as many frames are missing.
     let at = sample(212, 0).at;
     after.resume(record, at, Duration::from_secs(1003)).unwrap();
+    let past = Past {
+        age_s: age_s + 3,
+        beginning: Some(Beginning::NothingSaved),
+    };
+    assert_eq!(
+        after.began.past(at),
+        past,
+        "the history is older by the time away"
+    );
     assert_eq!(after.sight(), Sight::Blind, "nobody has told of the node yet");
     after.take(sample(212, 400));
     after.direct(pods(1));
@@ -680,6 +693,44 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     assert_eq!(cpu.coverage_ppm, 16 * 1_000_000 / 20);
     assert!(cpu.slack.warm_requests > 0, "pods are known");
     assert_eq!(after.sight(), Sight::Full);
+}
+
+#[test]
+fn why_a_history_begins_anew_is_told() {
+    let mut before = told();
+    run(&mut before, 10..50, 400);
+    let wall = Duration::from_secs(1000);
+    let record = before.record(wall).unwrap();
+    let resumed = |record: Record, quarter: u64, wall: Duration| {
+        let mut after = decider(Origin::Ebpf);
+        let at = sample(quarter, 0).at;
+        after.resume(record, at, wall).unwrap();
+        let Past { age_s, beginning } = after.began.past(at);
+        (age_s, beginning.unwrap())
+    };
+    let another_boot = Record {
+        boot_id: "another".to_owned(),
+        ..record.clone()
+    };
+    let back = resumed(another_boot, 40, wall.saturating_sub(Duration::from_secs(1)));
+    assert_eq!(back, (0, Beginning::ClockWentBack));
+    let late = resumed(record.clone(), 400, wall + Duration::from_secs(50));
+    assert_eq!(late, (0, Beginning::AwayTooLong), "20 frames of a second");
+    let silent = Record {
+        began: None,
+        ..record
+    };
+    let (age_s, why) = resumed(silent, 212, wall + Duration::from_secs(3));
+    assert_eq!(why, Beginning::NotRecorded);
+    assert!(
+        (13..=45).contains(&age_s),
+        "at least as old as what it remembers: {age_s} s"
+    );
+}
+
+#[test]
+fn nothing_is_saved_before_the_first_sample() {
+    assert_eq!(decider(Origin::Ebpf).record(Duration::from_secs(1)), None);
 }
 
 #[test]

@@ -97,14 +97,14 @@ pub(super) async fn decide(
         if let Some(records_tx) = &records_tx
             && decider.has_more_to_save()
         {
-            records_tx.send_replace(Some(Arc::new(decider.record(checkpoint::wall()))));
+            records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
         }
         let status = decider.status();
         metrics::show(&status);
         status_tx.send_replace(status);
     }
     if let Some(records_tx) = &records_tx {
-        records_tx.send_replace(Some(Arc::new(decider.record(checkpoint::wall()))));
+        records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
     }
     if let Some(report) = decider.farewell() {
         info!(seq = report.seq, "reporting for the last time");

@@ -2,6 +2,7 @@
 
 mod life;
 mod note;
+mod past;
 mod table;
 mod trial;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 pub use life::{Asked, Caution, Found, Machine, Origin, Standing};
 pub use note::{Note, NoteError, NoteResource};
+pub use past::{Beginning, Past};
 pub use table::{Table, Verdict};
 pub use trial::{ByKubelet, Contradiction, Trial};
 

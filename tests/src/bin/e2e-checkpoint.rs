@@ -13,8 +13,8 @@ use headroom_agent::checkpoint::{Record, Store};
 
 fn main() {
     let folder = env::args().nth(1).expect("a folder");
-    let store = Store::open(Path::new(&folder)).expect("the folder");
-    let before = remembered::number(&store).unwrap_or(0);
+    let mut store = Store::open(Path::new(&folder), Duration::ZERO).expect("the folder");
+    let before = remembered::number(&mut store).unwrap_or(0);
     let record = remembered::record();
     for number in before + 1.. {
         let record = Record {

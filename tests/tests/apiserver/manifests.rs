@@ -54,6 +54,8 @@ use xtask::{
 
 /// The overlay with certificates, as the installation page uses it.
 const OVERLAY: &str = "overlays/certificate-files";
+/// What of a node agents may write to.
+const CHECKPOINTS: &str = "/var/lib/headroom";
 /// The namespace whose pods may scrape metrics.
 const MONITORING: &str = "monitoring";
 
@@ -306,10 +308,10 @@ fn files_that_flags_name_are_mounted_and_what_is_mounted_exists() {
         }
         let volumes = spec(&template).volumes.clone().unwrap_or_default();
         for mount in &mounts {
-            // What a pod keeps for itself alone is its own to write, within a limit.
+            // What a pod keeps for itself alone is its own to write, and what outlives it on its node.
             let is_own = volumes.iter().any(|volume| {
-                let own = volume.empty_dir.as_ref();
-                volume.name == mount.name && own.is_some_and(|own| own.size_limit.is_some())
+                let own = volume.host_path.as_ref();
+                volume.name == mount.name && own.is_some_and(|own| own.path == CHECKPOINTS)
             });
             let can_be_written = mount.read_only != Some(true);
             assert_eq!(can_be_written, is_own, "{}", mount.mount_path);
@@ -501,7 +503,7 @@ fn the_socket_of_the_agent_comes_with_its_component_alone() {
     installation.add_component("agent-socket");
     let after = installation.agent();
     let socket = "--debug-socket=/run/headroom/agent.sock";
-    let arguments = |template| container(template).args.clone().expect("arguments");
+    let arguments = |template: &PodTemplateSpec| container(template).args.clone().expect("arguments");
     assert_eq!(
         arguments(&after),
         [arguments(&before), vec![socket.to_owned()]].concat()
@@ -531,7 +533,34 @@ fn the_socket_of_the_agent_comes_with_its_component_alone() {
 }
 
 #[test]
-fn the_agent_has_two_capabilities_one_host_path_and_no_namespace_of_the_host() {
+fn checkpoints_outlive_the_pod_unless_the_component_forbids_it() {
+    let mut installation = Installation::render();
+    let volume = |template: &PodTemplateSpec| {
+        let volumes = spec(template).volumes.clone().expect("volumes");
+        let found = volumes.into_iter().find(|volume| volume.name == "checkpoint");
+        found.expect("a volume for checkpoints")
+    };
+    let arguments = |template: &PodTemplateSpec| container(template).args.clone().expect("arguments");
+    let before = installation.agent();
+    let on_node = volume(&before).host_path.expect("a path of the node");
+    assert_eq!(
+        (on_node.path.as_str(), on_node.type_.as_deref()),
+        (CHECKPOINTS, Some("DirectoryOrCreate"))
+    );
+    // In what the kubelet makes for everybody to look into, the agent makes a folder for itself alone.
+    let folder = Path::new(CHECKPOINTS).join("agent");
+    let flag = format!("--checkpoint={}", folder.display());
+    assert!(arguments(&before).contains(&flag), "{:?}", arguments(&before));
+    installation.add_component("checkpoint-in-pod");
+    let after = installation.agent();
+    assert_eq!(arguments(&after), arguments(&before));
+    let in_pod = volume(&after);
+    assert_eq!(in_pod.host_path, None);
+    assert!(in_pod.empty_dir.is_some_and(|own| own.size_limit.is_some()));
+}
+
+#[test]
+fn the_agent_has_two_capabilities_two_host_paths_and_no_namespace_of_the_host() {
     let installation = Installation::render();
     let template = installation.agent();
     let spec = spec(&template);
@@ -545,7 +574,7 @@ fn the_agent_has_two_capabilities_one_host_path_and_no_namespace_of_the_host() {
         .flatten()
         .filter_map(|volume| volume.host_path.as_ref());
     let host_paths: Vec<&str> = host_paths.map(|host| host.path.as_str()).collect();
-    assert_eq!(host_paths, ["/sys/fs/cgroup"]);
+    assert_eq!(host_paths, ["/sys/fs/cgroup", CHECKPOINTS]);
 
     for (template, added) in [
         (&template, Some(vec!["BPF".to_owned(), "PERFMON".to_owned()])),

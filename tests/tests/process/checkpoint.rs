@@ -35,13 +35,13 @@ fn killed_after(time: Duration, folder: &Path) -> u64 {
 #[test]
 fn whenever_it_is_killed_the_last_checkpoint_or_the_one_before_it_can_be_read() {
     let folder = tempfile::tempdir().expect("folder");
-    let store = Store::open(folder.path()).expect("store");
+    let mut store = Store::open(folder.path(), Duration::ZERO).expect("store");
     let (mut saved, mut hits) = (0, 0);
     for kill in 0..KILLS {
         // Spread over some saves in an order without a pattern: 0 to 40 ms.
         let time = Duration::from_micros(kill * 61_803 % 40_000);
         saved = killed_after(time, folder.path()).max(saved);
-        let found = remembered::number(&store).unwrap_or(0);
+        let found = remembered::number(&mut store).unwrap_or(0);
         assert!(found >= saved, "kill {kill}: {saved} was saved, {found} is found");
         hits += u64::from(folder.path().join("estimator.checkpoint.unfinished").exists());
         saved = found;

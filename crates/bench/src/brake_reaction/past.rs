@@ -92,9 +92,10 @@ impl Remembered {
             },
             boot_id: Procfs::default().boot_id()?,
             wall: checkpoint::wall(),
+            began: None,
             snapshot: estimator.snapshot(Duration::from_nanos(now.monotonic_ns)),
         };
-        Store::open(folder)?.save(&record)?;
+        Store::open(folder, checkpoint::wall())?.save(&record)?;
         Ok(())
     }
 
@@ -185,9 +186,9 @@ mod tests {
             now: Duration::from_nanos(now.monotonic_ns),
             boot: Boot::Same,
         };
-        let store = Store::open(folder.path()).unwrap();
+        let mut store = Store::open(folder.path(), checkpoint::wall()).unwrap();
         let resumed = store.load(&owner, |record| Estimator::resume(timing, record.snapshot, lapse));
-        let mut estimator = resumed.expect("a checkpoint");
+        let mut estimator = resumed.resumed().expect("a checkpoint");
         estimator.set_view(remembered.view());
         let published = estimator
             .estimates()

@@ -99,6 +99,12 @@ impl History {
         self.slots.back().map(|slot| slot.index)
     }
 
+    /// From the first frame to the last, in frames.
+    pub(super) fn span(&self) -> u64 {
+        let ends = self.slots.front().zip(self.slots.back());
+        ends.map_or(0, |(first, last)| last.index.saturating_sub(first.index) + 1)
+    }
+
     /// Number of valid frames.
     pub fn valid_frames(&self) -> u32 {
         u32::try_from(self.slots.iter().filter(|slot| slot.peak.is_some()).count()).unwrap_or(u32::MAX)

@@ -80,6 +80,11 @@ impl Shift {
 }
 
 impl Snapshot {
+    /// From the first frame that is remembered to the last, in frames.
+    pub fn frames(&self) -> u64 {
+        self.history.cpu.span()
+    }
+
     /// Checks that all of it can be, with `last` as the last frame that can have ended.
     fn check(&self, timing: &Timing, last: u64) -> Result<(), ResumeError> {
         for resource in Resource::ALL {

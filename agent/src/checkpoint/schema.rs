@@ -1,0 +1,84 @@
+//! What records of each schema version are made of. An agent reads its own and its predecessor's, and writes both until it
+//! has been at work in a folder for a day: an image that is rolled back within that time finds what it reads.
+//!
+//! Who changes what a [`Record`] or the snapshot in it is made of raises [`OWN`], keeps the former types here as those of the
+//! predecessor, with the way from and to them, and drops the version before.
+
+use std::time::Duration;
+
+use headroom_domain::estimate::Snapshot;
+
+use super::{CheckpointError, Owner, Record, format};
+
+/// A version and the names of its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Schema {
+    pub(super) version: u32,
+    /// The newest state.
+    pub(super) newest: &'static str,
+    /// The state before it.
+    pub(super) before: &'static str,
+}
+
+/// What this agent goes on from.
+pub(super) const OWN: Schema = Schema {
+    version: 2,
+    newest: "estimator.v2.checkpoint",
+    before: "estimator.v2.checkpoint.before",
+};
+/// What the version before goes on from.
+pub(super) const PREDECESSOR: Schema = Schema {
+    version: 1,
+    newest: "estimator.checkpoint",
+    before: "estimator.checkpoint.before",
+};
+
+/// A record as it was read.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) record: Record,
+    /// Wall time since which its schema is written in the folder; `None` where it is the predecessor's.
+    pub(super) since: Option<Duration>,
+}
+
+impl Schema {
+    /// The bytes of a record; its schema is written in the folder since that wall time.
+    ///
+    /// # Errors
+    /// The record cannot be written down.
+    pub(super) fn encode(self, record: &Record, since: Duration) -> Result<Vec<u8>, CheckpointError> {
+        if self == OWN {
+            return format::encode(self.version, &(since, record));
+        }
+        let Record {
+            owner,
+            boot_id,
+            wall,
+            began: _,
+            snapshot,
+        } = record;
+        format::encode(self.version, &(owner, boot_id, wall, snapshot))
+    }
+
+    /// The record of the bytes.
+    ///
+    /// # Errors
+    /// They are not what [`Schema::encode`] makes.
+    pub(super) fn decode(self, bytes: &[u8]) -> Result<Read, CheckpointError> {
+        if self == OWN {
+            let (since, record) = format::decode(self.version, bytes)?;
+            let since = Some(since);
+            return Ok(Read { record, since });
+        }
+        let (owner, boot_id, wall, snapshot): (Owner, String, Duration, Snapshot) =
+            format::decode(self.version, bytes)?;
+        let record = Record {
+            owner,
+            boot_id,
+            wall,
+            began: None,
+            snapshot,
+        };
+        Ok(Read { record, since: None })
+    }
+}
