@@ -32,14 +32,14 @@ pub use self::{
     brake::{Brakes, CpuPressure, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
     history::{History, Peak},
-    outcome::{LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome},
+    outcome::{LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome, UNCALIBRATED_PPM},
     pods::{MOST_TRACKED, Pods, Trust},
     publish::{Publication, STEP},
     reason::{Reason, Stage},
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
     target::{Inputs, Slack, Target, floor_cents, highest, slack, target},
-    timing::{Profile, Timing, nearest_rank_p99},
+    timing::{Profile, Rise, Timing, nearest_rank_p99},
 };
 use crate::{
     hint::{Brake, Progress},
@@ -217,17 +217,19 @@ impl Estimator {
         }
         self.retarget(true);
         for resource in Resource::ALL {
-            let is_amplified = self.published(resource) > Cents::ONE;
-            self.outcomes.get_mut(resource).decide(index, is_amplified);
+            let raw = self.view.as_ref().map(|view| *view.raw.get(resource));
+            let is_in_use = raw.is_some_and(|raw| self.pods.bound(resource) > raw);
+            self.outcomes.get_mut(resource).decide(index, is_in_use);
         }
     }
 
     /// Judges one brake period. `now` is monotonic time.
     pub fn end_brake_period(&mut self, pressure: &Pressure, now: Duration) {
         self.brakes.end_period(pressure, now);
+        let last = self.history.cpu.last_frame().unwrap_or_default();
         for resource in Resource::ALL {
             if self.brakes.has_stopped(resource) {
-                self.outcomes.get_mut(resource).stop_fired();
+                self.outcomes.get_mut(resource).incident(last);
             }
             let floor = self.view.as_ref().map_or(0, |view| {
                 floor_cents(*view.admitted.get(resource), *view.raw.get(resource)).0
@@ -292,22 +294,24 @@ impl Estimator {
                 bound: self.pods.bound(resource),
             });
             let Bounds { min, max } = *view.bounds.get(resource);
+            let bounds = Bounds {
+                min,
+                max: highest(max, self.sees_kernel),
+            };
             let target = target(
                 &slack,
                 history.valid_frames(),
                 self.timing.ring_frames,
-                Bounds {
-                    min,
-                    max: highest(max, self.sees_kernel),
-                },
+                bounds,
                 self.outcomes.get(resource).is_latched(),
             );
             let is_held = self.brakes.level(resource) >= Brake::Hold;
             self.publication.get_mut(resource).step(
                 target.cents,
+                bounds.max,
                 is_frame_end,
                 is_held,
-                self.timing.up_after,
+                self.timing.rise(),
             );
             *derived.get_mut(resource) = Some(Derived { peak, target });
         }

@@ -135,14 +135,14 @@ pub struct Highs {
 pub struct Progress {
     /// The ratio that it has come to, before what is bound counts.
     pub stepped: Cents,
-    /// Frames in a row whose target was higher by a step or more.
+    /// Frames in a row whose target was higher by the dead band or more.
     pub agreeing_frames: u32,
 }
 
 /// What outcomes made of the margin. See agent.md, section 2.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calibration {
-    /// M, in ppm: 100,000 to 2,225,000.
+    /// M, in ppm: up to 1,048,999, and 2,225,999 of agents that counted incidents by the hours they overlap.
     pub accumulator_ppm: u32,
     /// True while outcomes keep the node from being amplified.
     pub is_latched: bool,

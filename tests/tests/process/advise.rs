@@ -60,20 +60,24 @@ async fn a_servers_past_says_what_each_pool_would_have_been_given() {
     ];
 
     let asked = json(&cli, &[&of_server[..], &["--save", &directory]].concat());
-    // P = 11,550; S = 28,800 - 11,550 + 30,000 - 31,500 = 15,750, and a day to earn the pods' trust.
+    // P = 11,025; S = 28,800 - 11,025 + 30,000 - 31,500 = 16,275, and a day to earn the pods' trust: 1.51, or 0.01 less,
+    // which the dead band leaves alone.
     let blue = pool(&asked, "blue");
-    assert_eq!(blue["ratio_p95_cents"], 150, "{blue}");
+    assert!(
+        [150, 151].contains(&blue["ratio_p95_cents"].as_u64().expect("a number")),
+        "{blue}"
+    );
     assert_eq!(blue["frames"], 2 * 288, "{blue}");
     assert_eq!(blue["missed_ppm"], 0, "{blue}");
     assert!(
         blue["gained_milli"].as_u64().expect("a number") > 10_000,
         "{blue}"
     );
-    // P = 31,350; S = -4,050 of 31,500.
+    // P = 29,925; S = -2,625 of 31,500.
     let red = pool(&asked, "red");
     assert_eq!(
         (&red["ratio_p95_cents"], &red["needed_p50_cents"]),
-        (&Value::from(100), &Value::from(87)),
+        (&Value::from(100), &Value::from(91)),
         "{red}"
     );
 
@@ -82,7 +86,7 @@ async fn a_servers_past_says_what_each_pool_would_have_been_given() {
 
     let text = advise(&cli, &of_server).expect("an answer");
     assert!(
-        text.contains("hot-1 (red): more cpu is advertised than is safe to use: 0.87 of it would be"),
+        text.contains("hot-1 (red): more cpu is advertised than is safe to use: 0.91 of it would be"),
         "{text}"
     );
     assert!(!text.contains("quiet-1 (blue)"), "{text}");

@@ -252,7 +252,7 @@ impl Derivation {
             agreeing_frames,
         }: Progress,
     ) -> String {
-        let (step, needed) = (Cents(STEP), self.timing.up_after);
+        let (step, band, needed) = (Cents(STEP), Cents(self.timing.dead_band), self.timing.up_after);
         let missing = self.target.0.saturating_sub(stepped.0);
         match self.brake {
             _ if stepped == self.target => "at the target: it falls at once and rises slowly".to_owned(),
@@ -262,9 +262,11 @@ impl Derivation {
                 Cents::ONE
             ),
             Brake::Hold => "it does not rise under this brake".to_owned(),
-            Brake::Off if missing < STEP => format!("less than {step} below the target: left alone"),
+            Brake::Off if missing < self.timing.dead_band => {
+                format!("less than {band} below the target: left alone")
+            }
             Brake::Off => format!(
-                "rises by at most {step} a frame when {needed} in a row want {step} more: {agreeing_frames} so far"
+                "rises by at most {step} a frame when {needed} in a row want {band} more: {agreeing_frames} so far"
             ),
         }
     }
@@ -274,7 +276,7 @@ impl Derivation {
         if self.published < self.target && self.brake != Brake::Off {
             "held below the target by the brake"
         } else if self.published < self.target {
-            "rises by 0.05 a frame once three frames agree on 0.05 more; less is left alone"
+            "rises by 0.05 a frame once three frames agree on more than the dead band"
         } else if self.published > self.target {
             "held above the target by what was bound"
         } else {

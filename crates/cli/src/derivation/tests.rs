@@ -3,7 +3,7 @@
 
 use headroom_domain::{
     estimate::{
-        CpuPressure, Estimator, Frame, MARGIN_PPM, MemoryPressure, PodRequest, PodUse, Pressure, Profile,
+        CpuPressure, Estimator, Frame, MARGIN_PROC_PPM, MemoryPressure, PodRequest, PodUse, Pressure, Profile,
         View,
     },
     policy::{InForce, Mode, Source},
@@ -161,7 +161,7 @@ fn procfs_alone_has_its_own_margin_and_ceiling() {
     A*              47250m  wanted, within bounds: A × 1.50, rounded down
     target            1.50  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
-    step              1.40  rises by at most 0.05 a frame when 3 in a row want 0.05 more: 5 so far
+    step              1.40  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 5 so far
     published         1.40  the step
     confidence       93.0%  the smaller of coverage and Rw / R
     ");
@@ -274,7 +274,7 @@ fn a_young_history_scales_slack_by_its_frames() {
     A*              34659m  wanted, within bounds: what is wanted
     target            1.10  A* / A, rounded down
     brake          L0 none  of the agent; why, its reasons tell
-    step              1.05  rises by at most 0.05 a frame when 3 in a row want 0.05 more: 1 so far
+    step              1.05  rises by at most 0.05 a frame when 3 in a row want 0.02 more: 1 so far
     published         1.05  the step
     confidence       34.7%  the smaller of coverage and Rw / R
     ");
@@ -326,8 +326,8 @@ fn a_share_leads_back_to_its_frames() {
 const YOUNG: (u64, bool, u64) = (150, true, u64::MAX);
 const GROWN: (u64, bool, u64) = (400, true, u64::MAX);
 const PROCFS: (u64, bool, u64) = (400, false, u64::MAX);
-const LATCHED: (u64, bool, u64) = (606, true, 288);
-const LATCHED_ON_PROCFS: (u64, bool, u64) = (606, false, 288);
+const LATCHED: (u64, bool, u64) = (6080, true, 288);
+const LATCHED_ON_PROCFS: (u64, bool, u64) = (6080, false, 288);
 
 /// An estimator of a node with one large pod, in which memory climbs.
 fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimator {
@@ -419,7 +419,7 @@ fn the_pasts_are_what_they_are_called() {
     let latched = cpu(LATCHED);
     assert!(latched.is_latched && latched.slack.slack > 0, "{latched:?}");
     let procfs = cpu(PROCFS);
-    assert_eq!((procfs.margin_ppm, procfs.target), (2 * MARGIN_PPM, Cents(150)));
+    assert_eq!((procfs.margin_ppm, procfs.target), (MARGIN_PROC_PPM, Cents(150)));
     let young = cpu(YOUNG);
     assert!(
         young.coverage_ppm < 1_000_000 && young.slack.slack > 0,

@@ -1,4 +1,4 @@
-//! The margin on the predicted peak, calibrated by what came of earlier ratios: OCM of agent.md, section 2.5.
+//! The margin on the predicted peak, calibrated by what came of earlier ratios (OCM, outcome-calibrated margin).
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::{Timing, snapshot::Shift};
 
 /// M at the start, and its lower bound, in ppm.
-pub const MARGIN_PPM: u32 = 100_000;
+pub const MARGIN_PPM: u32 = 50_000;
+/// M where nothing calibrates it, in ppm: nothing corrects it there.
+pub const UNCALIBRATED_PPM: u32 = 100_000;
 /// The largest margin that is applied, in ppm; amplification latches off where M reaches it.
 pub const LARGEST_MARGIN_PPM: u32 = 1_000_000;
-/// M never reaches more than this, in ppm.
+/// What M never reaches, in ppm, by the rules of any version: what a report or a checkpoint may say.
 pub const LARGEST_ACCUMULATOR_PPM: u32 = 2_225_999;
+/// The largest M that the rules below lead to, in ppm: one bad outcome above the last one that does not latch.
+const MOST_PPM: u32 = LARGEST_MARGIN_PPM - 1 + BAD_PPM;
 /// M at or below which a latch lets go, in ppm.
 const RELEASE_PPM: u32 = 500_000;
 /// What a bad outcome adds to M, in ppm: eta × (1 - alpha), eta = 0.05, alpha = 0.02.
@@ -21,9 +25,18 @@ const GOOD_PPM: u32 = 1000;
 
 /// One resource's margin and the decisions that will move it.
 ///
-/// An hour (12 frames) in which the node is amplified is a decision; when it is a day (one ring) old, it was a bad one
-/// if any valid frame since had more demand than there is, or an L3 brake fired. For any workload, of the first n
-/// outcomes at most 0.02 n + 43 are bad: each moves M by eta × (err - alpha), and M stays below 2.226.
+/// An hour (12 frames) in which pods hold more than raw allocatable is a decision: amplification is in use. A frame whose
+/// demand exceeds what there is, or an L3 brake, is an incident; those less than an hour apart are one. An incident is one
+/// bad outcome, at once, whatever number of decisions of the last day (one ring) it overlaps, as long as there is one that
+/// no earlier incident overlapped. A decision that becomes a day old without any is a good outcome; one that an incident
+/// overlapped is none of its own. No decision is opened while an incident lasts; one that outlasts all decisions that it
+/// overlapped, which takes a day, counts again while amplification is in use.
+///
+/// **Bound.** For any workload, of the first n outcomes at most 0.02 n + 20 are bad: each moves M by eta × (err - alpha),
+/// the lower bound only adds, and from M = 1 on no decision is open, so that M stays below 1.049; (1.049 - 0.05) / 0.05
+/// is less than 20. In other words, while amplification is in use a node has at most 20 incidents more than one for
+/// each 49 hours without. It is a bound on incidents, not on how long they last: while one does, the peak itself leaves
+/// no slack, and what was let in before leaves at its own time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Age in frames at which a decision is judged.
@@ -31,49 +44,72 @@ pub struct Outcome {
     /// Frames between two decisions; `None` where the margin is not calibrated.
     every: Option<u64>,
     /// M, in ppm.
+    #[serde(with = "stored")]
     accumulator_ppm: u32,
     is_latched: bool,
     /// Oldest first; at most one ring of frames by hours.
     open: VecDeque<Decision>,
-    /// Frame in which a decision was last opened, or an hour under a latch was counted.
+    /// Frame in which a decision was last opened, an incident was last seen, or an hour under a latch was counted.
     last_hour: Option<u64>,
 }
 
-/// A decision to amplify that is not judged yet.
+/// M as a checkpoint has it: as if its least value were 100,000, as it was in the first version, which can read it so.
+mod stored {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::MARGIN_PPM;
+
+    /// What is added.
+    const ABOVE_PPM: u32 = 100_000 - MARGIN_PPM;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(super) fn serialize<S: Serializer>(accumulator_ppm: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        accumulator_ppm.saturating_add(ABOVE_PPM).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        Ok(u32::deserialize(deserializer)?.saturating_sub(ABOVE_PPM))
+    }
+}
+
+/// An hour in which amplification was in use, not a day old yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Decision {
     frame: u64,
-    is_bad: bool,
+    /// Has an incident overlapped it?
+    is_hit: bool,
 }
 
 impl Outcome {
-    /// The margin before any outcome. Where the timing calibrates no margin it stays at that.
+    /// The margin before any outcome. Where the timing calibrates no margin it stays at [`UNCALIBRATED_PPM`].
     pub fn new(timing: &Timing) -> Self {
+        let start_ppm = timing.decision_frames.map_or(UNCALIBRATED_PPM, |_| MARGIN_PPM);
         Self {
             judged_after: u64::from(timing.ring_frames),
             every: timing.decision_frames.map(|frames| u64::from(frames.max(1))),
-            accumulator_ppm: MARGIN_PPM,
+            accumulator_ppm: start_ppm,
             is_latched: false,
             open: VecDeque::new(),
             last_hour: None,
         }
     }
 
-    /// Forgets all outcomes and open decisions: M is 100,000 again, and the bound counts from here. `is_on` says
+    /// Forgets all outcomes and open decisions: M is at its start again, and the bound counts from here. `is_on` says
     /// whether outcomes count from now on; under a timing that calibrates no margin they never do.
     pub fn reset(&mut self, timing: &Timing, is_on: bool) {
         *self = Self::new(timing);
         if !is_on {
             self.every = None;
+            self.accumulator_ppm = UNCALIBRATED_PPM;
         }
     }
 
-    /// M, in ppm: 100,000 to 2,225,000.
+    /// M, in ppm: 50,000 to 1,048,999.
     pub const fn accumulator_ppm(&self) -> u32 {
         self.accumulator_ppm
     }
 
-    /// m: the margin to apply, in ppm, 100,000 to 1,000,000.
+    /// m: the margin to apply, in ppm, 50,000 to 1,000,000.
     pub fn margin_ppm(&self) -> u32 {
         self.accumulator_ppm.min(LARGEST_MARGIN_PPM)
     }
@@ -83,10 +119,21 @@ impl Outcome {
         self.is_latched
     }
 
-    /// An L3 brake fired: every open decision was a bad one.
-    pub fn stop_fired(&mut self) {
+    /// Takes an incident in this frame: demand beyond what there is, or an L3 brake.
+    pub fn incident(&mut self, frame: u64) {
+        if self.open.is_empty() {
+            return;
+        }
+        let is_news = self.open.iter().any(|decision| !decision.is_hit);
         for decision in &mut self.open {
-            decision.is_bad = true;
+            decision.is_hit = true;
+        }
+        self.last_hour = Some(self.last_hour.unwrap_or(frame).max(frame));
+        if is_news {
+            self.update(true);
+        }
+        if self.is_latched {
+            self.open.clear();
         }
     }
 
@@ -94,25 +141,23 @@ impl Outcome {
     /// that are old enough. Frames come in order, and may be missing.
     pub fn judge(&mut self, frame: u64, has_exceeded: bool) {
         if has_exceeded {
-            self.stop_fired();
+            self.incident(frame);
         }
         while let Some(oldest) = self.open.front().copied() {
             if frame.saturating_sub(oldest.frame) < self.judged_after {
                 break;
             }
             self.open.pop_front();
-            let was_latched = self.is_latched;
-            self.update(oldest.is_bad);
-            if self.is_latched && !was_latched {
-                // Hours under the latch are counted from here.
-                self.last_hour = Some(frame);
+            if !oldest.is_hit {
+                self.update(false);
             }
         }
     }
 
-    /// Opens a decision in this frame if the node is amplified and the last one is an hour old. Under a latch none is
-    /// opened, and each hour counts as a good outcome.
-    pub fn decide(&mut self, frame: u64, is_amplified: bool) {
+    /// Opens a decision in this frame if amplification is in use, pods hold more than raw allocatable, and the last
+    /// decision and the last incident are an hour old. Under a latch none is opened, and each hour counts as a good
+    /// outcome.
+    pub fn decide(&mut self, frame: u64, is_in_use: bool) {
         let Some(every) = self.every else { return };
         let is_due = self
             .last_hour
@@ -123,8 +168,8 @@ impl Outcome {
         if self.is_latched {
             self.update(false);
             self.last_hour = Some(frame);
-        } else if is_amplified {
-            self.open.push_back(Decision { frame, is_bad: false });
+        } else if is_in_use {
+            self.open.push_back(Decision { frame, is_hit: false });
             self.last_hour = Some(frame);
         }
     }
@@ -147,6 +192,7 @@ impl Outcome {
     /// Takes the timing's intervals over: outcomes may not have counted before.
     pub(super) fn resume(&mut self, timing: &Timing) {
         self.every = Self::new(timing).every;
+        self.accumulator_ppm = self.accumulator_ppm.min(MOST_PPM);
     }
 
     /// Numbers the frames anew; what was decided before there are numbers is old enough to be judged.
@@ -180,174 +226,4 @@ impl Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::estimate::Profile;
-
-    const DAY: u64 = 288;
-    const HOUR: u64 = 12;
-
-    fn outcome() -> Outcome {
-        Outcome::new(&Profile::Production.timing())
-    }
-
-    fn updates(outcome: &mut Outcome, count: usize, is_bad: bool) -> (u32, bool) {
-        for _ in 0..count {
-            outcome.update(is_bad);
-        }
-        (outcome.accumulator_ppm(), outcome.is_latched())
-    }
-
-    /// Vector (j) of agent.md, section 2.11.
-    #[test]
-    fn nineteen_errors_latch_and_seventy_days_without_any_let_go() {
-        let mut outcome = outcome();
-        assert_eq!(updates(&mut outcome, 18, true), (982_000, false));
-        assert_eq!(updates(&mut outcome, 1, true), (1_031_000, true));
-        assert_eq!(updates(&mut outcome, 24, true), (2_207_000, true));
-        assert_eq!(outcome.margin_ppm(), 1_000_000, "no more is applied");
-        assert_eq!(updates(&mut outcome, 1706, false), (501_000, true));
-        assert_eq!(updates(&mut outcome, 1, false), (500_000, false));
-        assert_eq!(updates(&mut outcome, 9999, false), (100_000, false));
-    }
-
-    #[test]
-    fn an_hour_is_judged_when_it_is_a_day_old() {
-        let mut outcome = outcome();
-        outcome.decide(0, true);
-        for frame in 1..DAY {
-            outcome.judge(frame, frame == 5);
-        }
-        assert_eq!(outcome.accumulator_ppm(), 100_000, "not a day old yet");
-        outcome.judge(DAY, false);
-        assert_eq!(outcome.accumulator_ppm(), 149_000);
-        outcome.judge(DAY + 1, true);
-        assert_eq!(outcome.accumulator_ppm(), 149_000, "judged once");
-    }
-
-    #[test]
-    fn the_frame_that_ends_the_day_belongs_to_it() {
-        let mut outcome = outcome();
-        outcome.decide(7, true);
-        outcome.judge(7 + DAY, true);
-        assert_eq!(outcome.accumulator_ppm(), 149_000);
-    }
-
-    #[test]
-    fn an_l3_brake_makes_the_decisions_that_are_open_bad_ones() {
-        let mut outcome = outcome();
-        outcome.decide(0, true);
-        outcome.stop_fired();
-        outcome.decide(HOUR, true);
-        outcome.judge(DAY, false);
-        assert_eq!(outcome.accumulator_ppm(), 149_000);
-        outcome.judge(DAY + HOUR, false);
-        assert_eq!(outcome.accumulator_ppm(), 148_000, "the later one was a good one");
-    }
-
-    #[test]
-    fn decisions_are_an_hour_apart_and_only_where_the_node_is_amplified() {
-        let mut outcome = outcome();
-        for frame in 0..30 {
-            outcome.decide(frame, frame >= 3);
-        }
-        let opened: Vec<_> = outcome.open.iter().map(|decision| decision.frame).collect();
-        assert_eq!(opened, [3, 15, 27]);
-    }
-
-    #[test]
-    fn a_day_has_at_most_twenty_four_open_decisions_even_with_frames_missing() {
-        let mut outcome = outcome();
-        for frame in (0..3000).filter(|frame| frame % 7 != 3 && frame % 300 < 250) {
-            outcome.judge(frame, false);
-            outcome.decide(frame, true);
-            assert!(outcome.open.len() <= 24, "at frame {frame}");
-        }
-    }
-
-    #[test]
-    fn under_a_latch_nothing_is_decided_and_each_hour_is_a_good_one() {
-        let mut outcome = outcome();
-        updates(&mut outcome, 19, true);
-        for frame in 0..=10 * HOUR {
-            outcome.judge(frame, true);
-            outcome.decide(frame, true);
-        }
-        assert!(outcome.open.is_empty());
-        assert_eq!(outcome.accumulator_ppm(), 1_031_000 - 11_000);
-    }
-
-    #[test]
-    fn the_demo_and_who_switched_it_off_keep_the_margin() {
-        let demo = Outcome::new(&Profile::Demo.timing());
-        let mut off = outcome();
-        updates(&mut off, 30, true);
-        off.reset(&Profile::Production.timing(), false);
-        for mut outcome in [demo, off] {
-            for frame in 0..1000 {
-                outcome.judge(frame, true);
-                outcome.decide(frame, true);
-            }
-            assert_eq!((outcome.margin_ppm(), outcome.is_latched()), (100_000, false));
-        }
-        let mut on_again = outcome();
-        on_again.reset(&Profile::Production.timing(), true);
-        assert_eq!(on_again, outcome());
-    }
-
-    /// What an adversary does over some hours.
-    #[derive(Clone, Copy, Debug)]
-    struct Stretch {
-        hours: u64,
-        is_amplified: bool,
-        exceeds_every: u64,
-        stops_every: u64,
-    }
-
-    fn stretch() -> impl Strategy<Value = Stretch> {
-        let hours = prop_oneof![3 => 1..60_u64, 1 => 100..2500_u64];
-        let often = prop_oneof![Just(1), 1..60_u64, Just(u64::MAX)];
-        (hours, prop::bool::weighted(0.9), often.clone(), often).prop_map(
-            |(hours, is_amplified, exceeds_every, stops_every)| Stretch {
-                hours,
-                is_amplified,
-                exceeds_every,
-                stops_every,
-            },
-        )
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(10_000))]
-
-        /// One frame an hour, so that 24 decisions are open as in production and a case covers months.
-        #[test]
-        fn of_n_outcomes_at_most_two_percent_and_43_are_bad(
-            stretches in prop::collection::vec(stretch(), 1..6),
-        ) {
-            let timing = Timing { ring_frames: 24, decision_frames: Some(1), ..Profile::Production.timing() };
-            let mut outcome = Outcome::new(&timing);
-            let (mut outcomes, mut bad, mut frame) = (0_u64, 0_u64, 0);
-            for Stretch { hours, is_amplified, exceeds_every, stops_every } in stretches {
-                for hour in 0..hours {
-                    if hour % stops_every == 0 {
-                        outcome.stop_fired();
-                    }
-                    let (before, open) = (outcome.accumulator_ppm(), outcome.open.len());
-                    outcome.judge(frame, hour % exceeds_every == 0);
-                    // With a frame an hour there is one decision at most to judge.
-                    outcomes += u64::try_from(open - outcome.open.len()).unwrap();
-                    bad += u64::from(outcome.accumulator_ppm() > before);
-                    outcomes += u64::from(outcome.is_latched());
-                    outcome.decide(frame, is_amplified);
-                    frame += 1;
-                    prop_assert!(outcome.open.len() <= 24);
-                    prop_assert!((MARGIN_PPM..=LARGEST_ACCUMULATOR_PPM).contains(&outcome.accumulator_ppm()));
-                    prop_assert!(bad * 50 <= outcomes + 43 * 50, "{bad} of {outcomes}");
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -2,19 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Rise;
 use crate::{
     hint::{Brake, Progress},
     ratio::Cents,
 };
 
-/// Least difference that makes the ratio rise, and the largest rise per frame, in cents.
+/// The largest rise per frame, in cents.
 pub const STEP: u32 = 5;
 
 /// The publication state of one resource. See agent.md, section 2.3, publication state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     published: u32,
-    /// Frame ends in a row whose target was at least [`STEP`] higher.
+    /// Frame ends in a row whose target was higher by the dead band.
     agreeing: u32,
 }
 
@@ -28,20 +29,23 @@ impl Default for Publication {
 }
 
 impl Publication {
-    /// Moves towards `target`: down at once, up only at frame ends, after `up_after` of them, unless held.
+    /// Moves towards `target`, which is at most `highest`: down at once, up only at frame ends and as `rise` says, unless
+    /// held. Less than the dead band is left alone, but for the last step to the highest ratio.
     ///
     /// From one state a lower target never leads to a higher ratio. Of two states it may, by the dead band: a node that
-    /// came down to 1.04 stays there under a target of 1.08, one that was at 1.00 goes up to 1.05.
-    pub fn step(&mut self, target: Cents, is_frame_end: bool, is_held: bool, up_after: u32) {
-        let Cents(target) = target;
+    /// came down to 1.04 stays there under a target of 1.05, one that was at 1.00 goes up to 1.05.
+    pub fn step(&mut self, target: Cents, highest: Cents, is_frame_end: bool, is_held: bool, rise: Rise) {
+        let (Cents(target), Cents(highest)) = (target, highest);
+        let missing = target.saturating_sub(self.published);
+        let is_close = missing == 0 || (missing < rise.dead_band && target < highest);
         if target < self.published {
             self.published = target;
             self.agreeing = 0;
-        } else if target < self.published.saturating_add(STEP) || is_held {
+        } else if is_close || is_held {
             self.agreeing = 0;
         } else if is_frame_end {
             self.agreeing = self.agreeing.saturating_add(1);
-            if self.agreeing >= up_after {
+            if self.agreeing >= rise.after {
                 self.published = target.min(self.published.saturating_add(STEP));
             }
         }
@@ -91,9 +95,15 @@ mod tests {
 
     use super::*;
 
+    const RISE: Rise = Rise {
+        after: 3,
+        dead_band: 2,
+    };
+    const HIGHEST: Cents = Cents(200);
+
     fn walk(publication: &mut Publication, targets: &[u32]) -> Vec<u32> {
         let step = |&target: &u32| {
-            publication.step(Cents(target), true, false, 3);
+            publication.step(Cents(target), HIGHEST, true, false, RISE);
             publication.published
         };
         targets.iter().map(step).collect()
@@ -104,18 +114,28 @@ mod tests {
         let mut publication = Publication::default();
         assert_eq!(walk(&mut publication, &[128; 5]), vec![100, 100, 105, 110, 115]);
         assert_eq!(walk(&mut publication, &[107]), vec![107]);
-        assert_eq!(walk(&mut publication, &[111, 111, 111, 111]), vec![107; 4]);
+        assert_eq!(walk(&mut publication, &[108, 108, 108, 108]), vec![107; 4]);
+        assert_eq!(walk(&mut publication, &[109, 109, 109]), [107, 107, 109]);
+    }
+
+    #[test]
+    fn the_dead_band_ends_at_the_highest_ratio() {
+        let mut publication = Publication::default();
+        walk(&mut publication, &[199; 30]);
+        assert_eq!(publication.published, 199);
+        assert_eq!(walk(&mut publication, &[200; 4]), [199, 199, 200, 200]);
+        assert_eq!(publication.agreeing, 0);
     }
 
     #[test]
     fn it_does_not_rise_between_frames_or_while_held() {
         let mut publication = Publication::default();
         for _ in 0..9 {
-            publication.step(Cents(150), false, false, 3);
-            publication.step(Cents(150), true, true, 3);
+            publication.step(Cents(150), HIGHEST, false, false, RISE);
+            publication.step(Cents(150), HIGHEST, true, true, RISE);
         }
         assert_eq!(publication.published, 100);
-        publication.step(Cents(90), false, false, 3);
+        publication.step(Cents(90), HIGHEST, false, false, RISE);
         assert_eq!(publication.published, 90);
     }
 
@@ -123,7 +143,7 @@ mod tests {
     fn a_dead_band_between_frames_ends_the_agreement() {
         let mut publication = Publication::default();
         walk(&mut publication, &[128, 128]);
-        publication.step(Cents(104), false, false, 3);
+        publication.step(Cents(101), HIGHEST, false, false, RISE);
         assert_eq!(walk(&mut publication, &[128, 128, 128]), [100, 100, 105]);
     }
 
@@ -132,9 +152,9 @@ mod tests {
         let mut higher = Publication::default();
         assert_eq!(walk(&mut higher, &[105, 105, 105, 104]), [100, 100, 105, 104]);
         let mut lower = Publication::default();
-        assert_eq!(walk(&mut lower, &[103, 103, 103, 103]), [100; 4]);
-        assert_eq!(walk(&mut higher, &[108; 3]), [104; 3]);
-        assert_eq!(walk(&mut lower, &[108; 3]), [100, 100, 105]);
+        assert_eq!(walk(&mut lower, &[101, 101, 101, 101]), [100; 4]);
+        assert_eq!(walk(&mut higher, &[105; 3]), [104; 3]);
+        assert_eq!(walk(&mut lower, &[105; 3]), [100, 100, 105]);
     }
 
     proptest! {
@@ -151,7 +171,7 @@ mod tests {
         ) {
             let moved = |target: u32, is_held, brake: usize| {
                 let mut publication = Publication { published, agreeing };
-                publication.step(Cents(target), is_frame_end, is_held, 3);
+                publication.step(Cents(target), HIGHEST, is_frame_end, is_held, RISE);
                 publication.brake(Brake::ALL[brake], floor);
                 publication.published()
             };

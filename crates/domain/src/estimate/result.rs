@@ -29,7 +29,7 @@ pub struct Estimate {
     pub confidence_ppm: u32,
     /// m: the margin, in ppm.
     pub margin_ppm: u32,
-    /// M: what outcomes made of the margin, in ppm; up to 2,225,000.
+    /// M: what outcomes made of the margin, in ppm; up to 1,048,999.
     pub accumulator_ppm: u32,
     /// True while outcomes keep the node from being amplified.
     pub is_latched: bool,

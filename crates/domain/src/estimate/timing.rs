@@ -41,6 +41,7 @@ impl Profile {
                 trust_from: 24,
                 trust_full: 288,
                 up_after: 3,
+                dead_band: 2,
                 climb_frames: 6,
                 peak_decay: 2909,
                 memory_sample: Duration::from_secs(5),
@@ -63,6 +64,7 @@ impl Profile {
                 trust_from: 2,
                 trust_full: 20,
                 up_after: 3,
+                dead_band: 5,
                 climb_frames: 6,
                 peak_decay: 202,
                 memory_sample: Duration::from_millis(250),
@@ -86,6 +88,15 @@ impl fmt::Display for Profile {
     }
 }
 
+/// When a ratio rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rise {
+    /// Frame ends in a row that must agree.
+    pub after: u32,
+    /// What is missing at least, in cents.
+    pub dead_band: u32,
+}
+
 /// The durations and counts of the estimator. See agent.md, sections 2.3 to 2.6 and appendix C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
@@ -105,6 +116,8 @@ pub struct Timing {
     pub trust_full: u32,
     /// Frame ends in a row that must agree before the ratio rises.
     pub up_after: u32,
+    /// Least difference that makes the ratio rise, in cents: each change is a write of the Node.
+    pub dead_band: u32,
     /// Frames over which memory's worst climb is taken.
     pub climb_frames: u32,
     /// A pod's long peak loses one part in this many at each frame: 7 rings of frames halve it.
@@ -127,6 +140,14 @@ impl Timing {
     /// Length of a frame.
     pub fn frame(&self) -> Duration {
         self.second * self.seconds_per_frame
+    }
+
+    /// When a ratio rises.
+    pub const fn rise(&self) -> Rise {
+        Rise {
+            after: self.up_after,
+            dead_band: self.dead_band,
+        }
     }
 
     /// Frames between no trust and full trust; at least 1.

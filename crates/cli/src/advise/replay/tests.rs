@@ -68,8 +68,8 @@ fn what_is_not_used_is_given_after_a_day() {
     let node = node(4 * 288, |_| 1000);
     let tally = node.tally(Resource::Cpu);
     assert_eq!(tally.given.len(), 3 * 288);
-    // P = 11,550; S = 28,800 - 11,550 + 30,000 - 31,500 = 15,750: 1.50.
-    assert_eq!(tally.given.last(), Some(&150));
+    // P = 11,025; S = 28,800 - 11,025 + 30,000 - 31,500 = 16,275: 1.51.
+    assert_eq!(tally.given.last(), Some(&151));
     assert_eq!((tally.missed, tally.saturated, tally.would_saturate), (0, 0, 0));
     assert!(tally.judged > 24, "{}", tally.judged);
 }
@@ -87,8 +87,8 @@ fn a_node_that_uses_more_than_is_safe_needs_less_than_it_advertises() {
     let node = node(3 * 288, |_| 2800);
     let tally = node.tally(Resource::Cpu);
     assert!(tally.given.iter().all(|&cents| cents == 100));
-    // P = 31,350; S = -4,050: 27,450 of 31,500.
-    assert_eq!(tally.needed.last(), Some(&87));
+    // P = 29,925; S = -2,625: 28,875 of 31,500.
+    assert_eq!(tally.needed.last(), Some(&91));
     assert_eq!(tally.gained, 0);
 }
 
