@@ -22,6 +22,7 @@ mod standing;
 mod strange;
 mod tally;
 mod told;
+mod wait_sight;
 
 #[cfg(test)]
 mod fake;
@@ -53,7 +54,7 @@ use crate::{
     metrics,
     probe::{Rare, Runs},
     publish::Directive,
-    sample::{Poll, clock::Clocks, memory::Meminfo},
+    sample::{Poll, clock::Clocks, cpus::CpuSet, memory::Meminfo},
 };
 
 /// A stretch of at least this is shown in `/status`: a second, less half a poll that may come early.
@@ -84,6 +85,8 @@ pub struct Decider {
     machine: Machine,
     /// Milli-cores that pods hold for themselves alone, by UID.
     holdings: BTreeMap<String, u64>,
+    /// Which CPUs those are.
+    exclusive: CpuSet,
     blindness: Option<Blindness>,
     said: Said,
     /// Set when what the estimator's view is made of has changed.
@@ -96,7 +99,10 @@ pub struct Decider {
 /// What the machine has.
 #[derive(Debug, Default)]
 struct Machine {
+    /// CPUs that are online, those of them that are not isolated, and those of these that pods share.
+    online: u32,
     cpus: u32,
+    shared_cpus: u32,
     memory: Option<Meminfo>,
 }
 
@@ -139,6 +145,7 @@ impl Decider {
             told: Told::default(),
             machine: Machine::default(),
             holdings: BTreeMap::new(),
+            exclusive: CpuSet::default(),
             blindness: Some(Blindness::NoDirective),
             said: Said::default(),
             is_view_stale: false,
@@ -177,6 +184,7 @@ impl Decider {
             failing: _,
             has_kubepods: _,
         } = sample;
+        self.take_gap(at);
         self.seen.at = at;
         if let Some(standing) = standing {
             self.take_standing(&standing);
@@ -214,7 +222,7 @@ impl Decider {
             self.take_poll(&poll);
         }
         if let Some(judged) = judged {
-            let judged = self.with_scarcity(judged);
+            let judged = self.with_sight(self.with_scarcity(judged));
             self.estimator
                 .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
             self.seen.judged = Some(judged);
@@ -274,12 +282,13 @@ impl Decider {
         let listed = &pods.view.pods;
         let holdings = held::holdings(found, listed);
         self.frames.take_unused(held::unused_ns(found, &holdings, listed));
+        self.exclusive = held::exclusive_cpus(found, &holdings, listed);
         self.is_view_stale |= holdings != self.holdings;
         self.holdings = holdings;
     }
 
     fn take_poll(&mut self, poll: &Poll) {
-        self.is_view_stale |= mem::replace(&mut self.machine.cpus, poll.cpus) != poll.cpus;
+        self.take_cpus(poll);
         self.seen.open.add(&Tally::of(poll));
         if self.seen.open.length_ns() >= SHOWN_NS {
             self.seen.last = mem::take(&mut self.seen.open);
@@ -341,10 +350,10 @@ impl Decider {
             .memory
             .filter(|_| self.machine.cpus > 0)
             .ok_or(Blindness::NoFrame)?;
-        let cpu = u64::from(self.machine.cpus) * 1000;
+        let Machine { online, cpus, .. } = self.machine;
         mode::compare(
             PerResource {
-                cpu,
+                cpu: u64::from(online) * 1000,
                 memory: memory.total,
             },
             &pods.view,
@@ -352,7 +361,7 @@ impl Decider {
         Ok((
             pods,
             PerResource {
-                cpu,
+                cpu: u64::from(cpus) * 1000,
                 memory: memory.capacity(),
             },
         ))

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use headroom_domain::estimate::Timing;
 use headroom_kit::log::chain;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch::Receiver};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -31,6 +31,7 @@ use crate::{
         Poll, SampleError, Sampler,
         cgroup::{Kubepods, PodOoms},
         clock::Clocks,
+        cpus::CpuSet,
         memory::{Counted, KillJudge, Meminfo, MemoryCounters},
         procfs::Procfs,
         psi::{Psi, Subject},
@@ -109,6 +110,8 @@ struct Loop {
     rare: Option<Rare>,
     pods: pods::Reader,
     held: held::Watcher,
+    /// CPUs that one pod each holds, as those who know what pods ask for have found.
+    exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
     kills: KillJudge,
     memory_due_ns: u64,
@@ -122,8 +125,13 @@ struct Complaints(BTreeSet<Reading>);
 
 impl Gatherer {
     /// Reads and hands on until `stop` is cancelled. Blocks; a receiver that is busy loses samples, the thread never
-    /// waits for it.
-    pub fn run(mut self, samples: &mpsc::Sender<Sample>, stop: &CancellationToken) {
+    /// waits for it. CPUs that are told to be held by one pod each do not count for brakes.
+    pub fn run(
+        mut self,
+        samples: &mpsc::Sender<Sample>,
+        exclusive: Receiver<CpuSet>,
+        stop: &CancellationToken,
+    ) {
         let watch = std::mem::take(&mut self.watch);
         let keeper = self
             .probe
@@ -139,6 +147,7 @@ impl Gatherer {
             rare: None,
             pods,
             held,
+            exclusive,
             kubepods: None,
             kills: KillJudge::default(),
             memory_due_ns: 0,
@@ -179,8 +188,11 @@ impl Loop {
         if read.is_err() || self.pods.is_scanned() {
             self.complaints.note(read, Reading::Pods);
         }
-        let held = self.held.turn(at, self.kubepods.as_ref());
+        let files = &self.gatherer.files;
+        let held = self.held.turn(at, files, self.kubepods.as_ref());
         let held = self.complaints.note(held, Reading::Cpusets);
+        let kept = self.held.kept(self.exclusive.borrow().clone());
+        self.gatherer.sampler.keep(kept);
         let runs = self.runs();
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
         let cpu_pressure = self.complaints.note(cpu_pressure, Reading::CpuPressure).flatten();

@@ -11,6 +11,7 @@
 
 pub mod cgroup;
 pub mod clock;
+pub mod cpus;
 pub mod memory;
 pub mod procfs;
 pub mod procstat;
@@ -25,7 +26,8 @@ use std::{
 
 use self::{
     clock::Clocks,
-    procfs::{CpuSet, CpuTime, Fault, Procfs, Stat},
+    cpus::{Cpus, Kept},
+    procfs::{CpuTime, Fault, Procfs, Stat},
     waits::Waits,
 };
 
@@ -59,6 +61,14 @@ pub enum SampleError {
         /// What was found.
         found: String,
     },
+    /// A set of CPUs that cannot be what it says it is.
+    #[error("{}: `{found}` leaves pods no CPU", path.display())]
+    NoCpus {
+        /// The file.
+        path: PathBuf,
+        /// The set.
+        found: String,
+    },
     /// A map of the kernel programs could not be read or written.
     #[error("map `{map}` of the kernel programs")]
     Map {
@@ -84,8 +94,8 @@ pub enum Origin {
 pub struct Tick<'a> {
     /// CLOCK_MONOTONIC in nanoseconds, read before this call.
     pub now_ns: u64,
-    /// The CPUs that are online.
-    pub online: &'a CpuSet,
+    /// The CPUs to count over.
+    pub cpus: &'a Cpus,
     /// CPU time since `/proc/stat` was read before; `None` if it was not read this time.
     pub stat: Option<&'a Stat>,
 }
@@ -97,18 +107,22 @@ pub struct Counts {
     pub from_ns: u64,
     /// Its end. Equal to the start when nothing could be told yet; the next stretch then covers both.
     pub until_ns: u64,
-    /// Busy time of all online CPUs, in nanoseconds.
+    /// Busy time of the counted CPUs, in nanoseconds.
     pub busy_ns: u64,
+    /// Of that, time of the CPUs that pods share.
+    pub shared_busy_ns: u64,
     /// Time tasks waited in run queues, in nanoseconds, projected from those sampled.
     pub wait_ns: u64,
     /// The windows that ended in the stretch; none from procfs.
     pub windows: Windows,
-    /// Sampled waits that ended in the stretch, by length.
+    /// Sampled waits that ended in the stretch on the CPUs that pods share, by length.
     pub waits: Waits,
     /// How many waits each of those stands for; 0 where none is sampled.
     pub wait_factor: u64,
     /// Context switches.
     pub switches: u64,
+    /// Of those, switches of the CPUs that pods share.
+    pub shared_switches: u64,
     /// Context switches of the CPU that had most of them.
     pub busiest_switches: u64,
     /// Switches the kernel did not tell of, as far as it was noticed: 0 but on a few virtual machines. What they hide
@@ -118,7 +132,7 @@ pub struct Counts {
     pub lost_windows: u64,
 }
 
-/// Consecutive windows of 8.39 ms, all CPUs together.
+/// Consecutive windows of 8.39 ms, the counted CPUs together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
     /// Number of the first one: its start in CLOCK_MONOTONIC nanoseconds is this shifted left by 23.
@@ -127,11 +141,13 @@ pub struct Windows {
     pub windows: Vec<Window>,
 }
 
-/// One window of 8.39 ms, all CPUs together.
+/// One window of 8.39 ms, the counted CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Busy time, in nanoseconds; at most the window's length times the number of CPUs.
     pub busy_ns: u64,
+    /// Of that, time of the CPUs that pods share.
+    pub shared_busy_ns: u64,
     /// Waits that ended in it, in nanoseconds, projected from those sampled.
     pub wait_ns: u64,
 }
@@ -162,8 +178,10 @@ pub trait CounterSource: Send {
 pub struct StatSpan {
     /// Length of the stretch, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Time of all online CPUs in it.
+    /// Time of the counted CPUs in it.
     pub time: CpuTime,
+    /// Of that, busy time of the CPUs that pods share, in nanoseconds.
+    pub shared_busy_ns: u64,
 }
 
 /// One poll.
@@ -174,7 +192,11 @@ pub struct Poll {
     /// Where the counts come from.
     pub origin: Origin,
     /// CPUs online at the end of the stretch.
+    pub online: u32,
+    /// Of those, the counted ones: isolated CPUs are left out.
     pub cpus: u32,
+    /// Of those, the ones that pods share.
+    pub shared_cpus: u32,
     /// The counts.
     pub counts: Counts,
     /// CPU time by `/proc/stat`, in polls that read it.
@@ -185,6 +207,7 @@ pub struct Poll {
 pub struct Sampler {
     source: Box<dyn CounterSource>,
     files: Procfs,
+    kept: Kept,
     stat_every: u32,
     polls: u32,
     stat: Stat,
@@ -227,6 +250,7 @@ impl Sampler {
         Ok(Self {
             source,
             files,
+            kept: Kept::default(),
             stat_every: stat_every.max(1),
             polls: 0,
             stat,
@@ -254,6 +278,11 @@ impl Sampler {
         self.source.trust_books(are_kept);
     }
 
+    /// Leaves these CPUs out from the next poll on.
+    pub fn keep(&mut self, kept: Kept) {
+        self.kept = kept;
+    }
+
     /// Counts what happened since the poll before; `now` must have been read just before the call.
     ///
     /// To be called every 250 ms. After a gap of more than 520 ms windows are lost, and the poll says how many.
@@ -261,7 +290,7 @@ impl Sampler {
     /// # Errors
     /// When counters cannot be read. The next poll covers the time of this one.
     pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
-        let online = self.files.online()?;
+        let cpus = self.kept.of(self.files.online()?);
         let is_due = self.polls % self.stat_every == self.stat_every - 1;
         let stat = if is_due || self.source.wants_stat() {
             Some(self.files.stat()?)
@@ -271,7 +300,7 @@ impl Sampler {
         let delta = stat.as_ref().map(|stat| stat.since(&self.stat));
         let tick = Tick {
             now_ns: now.monotonic_ns,
-            online: &online,
+            cpus: &cpus,
             stat: delta.as_ref(),
         };
         let counts = self.source.poll(&tick)?;
@@ -279,7 +308,8 @@ impl Sampler {
         self.polls = self.polls.wrapping_add(1);
         let span = delta.map(|delta| StatSpan {
             elapsed_ns: now.monotonic_ns.saturating_sub(self.stat_at_ns),
-            time: delta.total(&online),
+            time: delta.total(&cpus.counted),
+            shared_busy_ns: delta.total(&cpus.shared).busy_ns,
         });
         if let Some(stat) = stat {
             (self.stat, self.stat_at_ns) = (stat, now.monotonic_ns);
@@ -287,7 +317,9 @@ impl Sampler {
         Ok(Poll {
             at: now,
             origin: self.source.origin(),
-            cpus: online.count(),
+            online: cpus.online.count(),
+            cpus: cpus.counted.count(),
+            shared_cpus: cpus.shared.count(),
             counts,
             stat: span,
         })

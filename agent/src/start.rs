@@ -46,7 +46,7 @@ use crate::{
     metrics, privilege,
     probe::{self, Probe},
     publish::{self, Access, Directive, Publisher},
-    sample::{clock::Clocks, procfs::Procfs},
+    sample::{clock::Clocks, cpus::CpuSet, procfs::Procfs},
     sense::{self, Opened},
     status::{self, Board, Status, StreamStatus},
 };
@@ -243,6 +243,7 @@ fn measure(
     let (pods_tx, pods) = mpsc::channel(QUESTIONS);
     let (reports_tx, reports) = watch::channel(None);
     let (status_tx, status) = watch::channel(decider.status());
+    let (exclusive_tx, exclusive) = watch::channel(CpuSet::default());
     let records_tx = store.map(|store| {
         let (records_tx, records) = watch::channel(None);
         supervisor.spawn("checkpoint", checkpoint::keep(store, records));
@@ -256,10 +257,11 @@ fn measure(
         records_tx,
         reports_tx,
         status_tx,
+        exclusive_tx,
     };
     let shutdown = supervisor.shutdown();
     let stopping = || shutdown.stopping().clone();
-    supervisor.spawn("sample", sample(gatherer, samples_tx, stopping())?);
+    supervisor.spawn("sample", sample(gatherer, samples_tx, exclusive, stopping())?);
     supervisor.spawn("decide", decide(decider, ends, is_sampling, stopping()));
     Ok(Measuring {
         directives_tx,

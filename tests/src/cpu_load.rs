@@ -1,8 +1,10 @@
 //! Loads: threads that burn a known share of one CPU, a process that never leaves one, and crowds that never rest.
 
 use std::{
-    path::Path,
-    process::Command,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -12,7 +14,11 @@ use std::{
     time::Duration,
 };
 
-use headroom_testbed::thread::{cpu_time, stay_on};
+use headroom_testbed::{
+    programs::Programs,
+    thread::{cpu_time, stay_on},
+    workload::load::Load,
+};
 use rustix::thread::gettid;
 use xtask::process::Process;
 
@@ -107,6 +113,45 @@ pub fn real_time_spinner(cpu: u32, folder: &Path) -> Process {
         .args(["--fifo", "1", "taskset", "--cpu-list", &cpu.to_string()])
         .args(["sh", "-c", "while :; do :; done"]);
     Process::spawn("spinner", &command, &folder.join("spinner.log"), Duration::ZERO).expect("start a spinner")
+}
+
+/// A process of many threads that never rest; ended when dropped.
+#[derive(Debug)]
+pub struct Crowd {
+    child: Child,
+    _input: Option<ChildStdin>,
+}
+
+impl Crowd {
+    /// Starts it in these cgroups, each by the file that processes are written to.
+    pub fn start(threads: usize, cgroups: &[PathBuf]) -> Self {
+        let load = Load {
+            milli: 1000,
+            threads,
+            rest_percent: 0,
+            memory_mib: 0,
+        };
+        let programs = Programs::build().expect("build our programs");
+        let mut child = Command::new(programs.load)
+            .args(load.arguments())
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("start a crowd");
+        for procs in cgroups {
+            fs::write(procs, child.id().to_string()).expect("move a process");
+        }
+        let mut input = child.stdin.take();
+        let asked = input.as_mut().map(|input| input.write_all(b"go\n"));
+        assert!(asked.is_some_and(|asked| asked.is_ok()), "it waits");
+        Self { child, _input: input }
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.child.kill().expect("end a crowd");
+        self.child.wait().expect("its end");
+    }
 }
 
 /// Processes that never rest, in a cgroup or where this one is; they end when dropped.

@@ -10,6 +10,7 @@ use headroom_agent::{
     sample::{
         CounterSource as _, Counts, SampleError, Tick,
         clock::monotonic_ns,
+        cpus::Kept,
         procfs::{CpuTime, Procfs},
         ring::{Counters, Rings, Source},
     },
@@ -209,7 +210,7 @@ impl Meter {
     /// What happened since the reading before.
     pub fn read(&mut self) -> Stretch {
         let deadline = Instant::now() + happens_within();
-        let online = self.files.online().expect("online CPUs");
+        let cpus = Kept::default().of(self.files.online().expect("online CPUs"));
         loop {
             assert!(
                 Instant::now() < deadline,
@@ -229,7 +230,7 @@ impl Meter {
             }
             let tick = Tick {
                 now_ns,
-                online: &online,
+                cpus: &cpus,
                 stat: None,
             };
             let counts = self.source.poll(&tick).expect("the counters");

@@ -30,8 +30,10 @@ pub struct PodTree {
     roots: Vec<PathBuf>,
     /// Stands for the folder that the hierarchies are mounted in.
     mount: PathBuf,
-    _links: TempDir,
+    links: TempDir,
     is_v1: bool,
+    /// The test's own folder in the hierarchy of cpusets, where that is one of its own.
+    cpusets: Option<PathBuf>,
 }
 
 /// A process in a cgroup, which waits for a line on standard input before it does anything; killed when dropped.
@@ -63,8 +65,9 @@ impl PodTree {
         let tree = Self {
             roots,
             mount,
-            _links: links,
+            links,
             is_v1,
+            cpusets: None,
         };
         for own in &tree.roots {
             tree.make(own);
@@ -98,6 +101,37 @@ impl PodTree {
         for root in &self.roots {
             remove(&root.join(cgroup));
         }
+    }
+
+    /// Lets all pods run on these CPUs alone; the file that takes processes of a container which do.
+    pub fn confine(&mut self, container: &str, cpus: &str) -> PathBuf {
+        if !self.is_v1 {
+            let own = self.roots.last().expect("a hierarchy");
+            for above in [Path::new(ROOT), own] {
+                fs::write(above.join("cgroup.subtree_control"), "+cpuset").expect("hand cpusets down");
+            }
+            fs::write(own.join("kubepods/cpuset.cpus"), cpus).expect("confine kubepods");
+            return own.join(container).join("cgroup.procs");
+        }
+        let hierarchy = Path::new(ROOT).join("cpuset");
+        let name = self.roots.last().and_then(|own| own.file_name()).expect("a name");
+        let own = hierarchy.join(name);
+        symlink(&own, self.links.path().join("cpuset")).expect("link a hierarchy");
+        let mut folder = hierarchy;
+        for part in &Path::new(name).join(container) {
+            let above = folder.clone();
+            folder.push(part);
+            fs::create_dir(&folder).expect("root may make cgroups");
+            for file in ["cpuset.cpus", "cpuset.mems"] {
+                // A new cgroup of version 1 has none at all.
+                fs::copy(above.join(file), folder.join(file)).expect("give it those of its parent");
+            }
+            if part == "kubepods" {
+                fs::write(folder.join("cpuset.cpus"), cpus).expect("confine kubepods");
+            }
+        }
+        self.cpusets = Some(own);
+        folder.join("cgroup.procs")
     }
 
     /// Limits the memory of a cgroup.
@@ -156,7 +190,7 @@ impl PodTree {
 
 impl Drop for PodTree {
     fn drop(&mut self) {
-        for root in &self.roots {
+        for root in self.roots.iter().chain(&self.cpusets) {
             remove(root);
         }
     }

@@ -26,6 +26,7 @@ pub(crate) fn poll(quarter: u64, busy_milli: u64) -> Poll {
     let now = quarter * QUARTER;
     let window = Window {
         busy_ns: WINDOW_NS * busy_milli / 1000,
+        shared_busy_ns: WINDOW_NS * busy_milli / 1000,
         wait_ns: 0,
     };
     let first = (now - QUARTER).div_ceil(WINDOW_NS);
@@ -35,11 +36,14 @@ pub(crate) fn poll(quarter: u64, busy_milli: u64) -> Poll {
             boottime_ns: now,
         },
         origin: Origin::Ebpf,
+        online: CPUS,
         cpus: CPUS,
+        shared_cpus: CPUS,
         counts: Counts {
             from_ns: now - QUARTER,
             until_ns: now,
             busy_ns: QUARTER * busy_milli / 1000,
+            shared_busy_ns: QUARTER * busy_milli / 1000,
             windows: Windows {
                 first,
                 windows: vec![window; usize::try_from(now.div_ceil(WINDOW_NS) - first).unwrap()],

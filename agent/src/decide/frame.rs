@@ -1,4 +1,4 @@
-//! Seconds and memory samples gathered into frames: F of agent.md, section 2.3, and whether it counts.
+//! Seconds and memory samples gathered into frames: the peak of each, and whether it counts, as a whole or as a bound.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ const LONGEST_SUSPEND_NS: u64 = 1_000_000_000;
 /// A frame that lost more than one window in so many is void.
 const WINDOWS_TO_A_LOST_ONE: u64 = 5;
 /// A poll that covers more than this voids a frame: the machine, or the agent, stood still.
-const LONGEST_POLL_NS: u64 = 2_000_000_000;
+pub(super) const LONGEST_POLL_NS: u64 = 2_000_000_000;
 
 /// What a frame has been so far.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ struct Open {
     windows: u64,
     lost_windows: u64,
     is_void: bool,
+    /// Did time go back? Then nothing of it is believed.
+    has_gone_back: bool,
 }
 
 impl Frames {
@@ -133,7 +135,7 @@ impl Frames {
         }
         let index = poll.at.boottime_ns / self.frame_ns;
         if index <= open.index {
-            open.is_void |= index < open.index;
+            open.has_gone_back |= index < open.index;
             return None;
         }
         let next = Open {
@@ -162,8 +164,10 @@ impl Open {
             windows,
             lost_windows,
             is_void,
+            has_gone_back,
         } = self;
-        let is_void = is_void || lost_windows.saturating_mul(WINDOWS_TO_A_LOST_ONE) > windows;
+        let is_void =
+            is_void || has_gone_back || lost_windows.saturating_mul(WINDOWS_TO_A_LOST_ONE) > windows;
         let (used, unmeasured) = match pods {
             Some(PodFrame { used, unmeasured, .. }) => (used, unmeasured),
             None => (BTreeMap::new(), there.clone()),
@@ -172,11 +176,17 @@ impl Open {
         // Each memory sample stands for the interval it is taken at.
         let sampled = timing.memory_sample.saturating_mul(memory_samples);
         let has_memory = sampled >= timing.second.saturating_mul(timing.valid_seconds);
+        let is_valid = !is_void && seconds >= timing.valid_seconds && has_memory;
         let frame = Frame {
             index,
-            is_valid: !is_void && seconds >= timing.valid_seconds && has_memory,
+            is_valid,
+            is_bound: !is_valid && !has_gone_back,
             peak: PerResource {
-                cpu: nearest_rank_p99(&demands),
+                cpu: if is_valid {
+                    nearest_rank_p99(&demands)
+                } else {
+                    least_p99(demands, timing.seconds_per_frame)
+                },
                 memory,
             },
             pods: used,
@@ -186,211 +196,13 @@ impl Open {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use headroom_domain::estimate::{PodUse, Profile};
-
-    use super::*;
-    use crate::{
-        decide::fake::{POLL, QUARTER, poll},
-        sample::clock::Clocks,
-    };
-
-    fn frames() -> Frames {
-        Frames::new(Profile::Demo.timing(), POLL)
-    }
-
-    /// Polls with this many busy milli-cores each, from quarter `first` on; what ended.
-    fn run(frames: &mut Frames, first: u64, busy: &[u64]) -> Vec<Frame> {
-        let mut ended = Vec::new();
-        for (quarter, busy) in (first..).zip(busy) {
-            frames.take_memory(1000 + *busy);
-            ended.extend(frames.take(&poll(quarter, *busy)).map(|ended| ended.frame));
-        }
-        ended
-    }
-
-    #[test]
-    fn a_frame_is_the_peak_of_its_seconds() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[100]);
-        let ended = run(&mut frames, 5, &[500, 900, 300, 200]);
-        assert_eq!(
-            (ended[0].index, ended[0].is_valid),
-            (1, false),
-            "its beginning was not seen"
-        );
-        let ended = run(&mut frames, 9, &[500, 900, 300, 200]);
-        assert_eq!(ended.len(), 1);
-        assert_eq!((ended[0].index, ended[0].is_valid), (2, true));
-        assert_eq!(
-            ended[0].peak,
-            PerResource {
-                cpu: 900,
-                memory: 1900
-            }
-        );
-    }
-
-    #[test]
-    fn a_frame_with_too_few_seconds_does_not_count() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 5]);
-        let mut late = poll(12, 100);
-        late.counts.from_ns -= QUARTER;
-        frames.take_memory(1);
-        frames.take(&poll(9, 100));
-        // One poll for three quarters: two seconds in all.
-        let ended = frames.take(&late).unwrap().frame;
-        assert_eq!((ended.index, ended.is_valid), (2, false));
-    }
-
-    #[test]
-    fn a_frame_without_memory_samples_does_not_count() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 5]);
-        let ended = (9..=12)
-            .filter_map(|quarter| frames.take(&poll(quarter, 1)))
-            .last()
-            .unwrap();
-        assert!(!ended.frame.is_valid);
-    }
-
-    /// Is a production frame valid in which so many memory samples were taken, of 60 that were due?
-    fn is_valid_with(memory_samples: u32) -> bool {
-        let mut frames = Frames::new(Profile::Production.timing(), POLL);
-        let mut due = 0;
-        // One poll before the frame, so that its beginning is seen.
-        let ended = (2399..=3600).filter_map(|quarter| {
-            if quarter > 2400 && quarter % 20 == 0 {
-                due += 1;
-                if due <= memory_samples {
-                    frames.take_memory(1);
-                }
-            }
-            frames.take(&poll(quarter, 1))
-        });
-        let ended = ended.last().unwrap().frame;
-        assert_eq!((ended.index, due), (2, 60), "of the frame");
-        ended.is_valid
-    }
-
-    #[test]
-    fn a_frame_with_too_few_memory_samples_does_not_count() {
-        assert!(!is_valid_with(47), "235 of 300 seconds");
-        assert!(is_valid_with(48), "240 of 300 seconds");
-    }
-
-    #[test]
-    fn a_demonstration_wants_three_memory_samples_of_four() {
-        let ended = [2, 3].map(|samples| {
-            let mut frames = frames();
-            run(&mut frames, 4, &[1; 5]);
-            let ended = (9..=12).filter_map(|quarter| {
-                if quarter < 9 + samples {
-                    frames.take_memory(1);
-                }
-                frames.take(&poll(quarter, 1))
-            });
-            ended.last().map(|ended| ended.frame.is_valid)
-        });
-        assert_eq!(ended, [Some(false), Some(true)]);
-    }
-
-    #[test]
-    fn pods_that_cannot_be_read_have_not_left() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 4]);
-        let pods = PodFrame {
-            used: [("a".to_owned(), PodUse::default())].into(),
-            unmeasured: ["b".to_owned()].into(),
-            ..PodFrame::default()
-        };
-        frames.take_pods(pods);
-        let read = run(&mut frames, 8, &[1]);
-        assert_eq!((read[0].pods.len(), read[0].unmeasured.len()), (1, 1));
-        let unread = run(&mut frames, 9, &[1; 4]);
-        assert_eq!((unread[0].pods.len(), unread[0].unmeasured.len()), (0, 2));
-    }
-
-    #[test]
-    fn a_suspend_voids_only_the_frame_it_is_in() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 6]);
-        let hours = 2 * 3600;
-        let mut awake = |quarter: u64| {
-            let mut poll = poll(quarter, 1);
-            poll.at = Clocks {
-                boottime_ns: poll.at.boottime_ns + hours * 4 * QUARTER,
-                ..poll.at
-            };
-            frames.take_memory(1);
-            frames
-                .take(&poll)
-                .map(|ended| (ended.frame.index, ended.frame.is_valid))
-        };
-        let ended: Vec<_> = (10..=20).filter_map(&mut awake).collect();
-        assert_eq!(
-            ended,
-            [
-                (2, false),
-                (2 + hours, false),
-                (3 + hours, true),
-                (4 + hours, true)
-            ]
-        );
-    }
-
-    #[test]
-    fn a_poll_of_an_earlier_frame_ends_nothing_and_voids_the_frame() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 6]);
-        // Quarter 10 was of frame 2: back to frame 1, and on.
-        let mut early = poll(10, 1);
-        early.at = poll(5, 1).at;
-        frames.take_memory(1);
-        assert!(frames.take(&early).is_none());
-        let ended: Vec<_> = run(&mut frames, 11, &[1; 6])
-            .iter()
-            .map(|frame| (frame.index, frame.is_valid))
-            .collect();
-        assert_eq!(ended, [(2, false), (3, true)], "each once");
-    }
-
-    #[test]
-    fn a_change_of_cpus_voids_the_frame() {
-        let mut frames = frames();
-        run(&mut frames, 4, &[1; 5]);
-        let ended: Vec<_> = (9..=16)
-            .filter_map(|quarter| {
-                let mut poll = poll(quarter, 1);
-                poll.cpus = if quarter >= 10 { 2 } else { 4 };
-                frames.take_memory(1);
-                frames.take(&poll).map(|ended| ended.frame.is_valid)
-            })
-            .collect();
-        assert_eq!(ended, [false, true]);
-    }
-
-    #[test]
-    fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
-        let timing = Profile::Production.timing();
-        let mut frames = Frames::new(timing, POLL);
-        let mut ended = Vec::new();
-        for quarter in 1200..=3600 {
-            let busy = if (2000..2012).contains(&quarter) {
-                3000
-            } else {
-                1000
-            };
-            frames.take_memory(5);
-            ended.extend(frames.take(&poll(quarter, busy)));
-        }
-        let frames: Vec<_> = ended
-            .iter()
-            .map(|ended| (ended.frame.is_valid, ended.frame.peak.cpu))
-            .collect();
-        assert_eq!(frames, [(false, 1000), (true, 1000)]);
-        assert_eq!(ended[1].mean.busy_milli(), 1000);
-    }
+/// What the 99th percentile of a frame of so many seconds was at least, by what was seen of it: as if nothing had been asked
+/// for in the others. A stretch longer than a second counts as one of them, which was no less than its mean.
+fn least_p99(mut demands: Vec<u64>, seconds: u32) -> u64 {
+    let seconds = usize::try_from(seconds).unwrap_or(usize::MAX);
+    demands.resize(seconds.max(demands.len()), 0);
+    nearest_rank_p99(&demands)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use headroom_domain::estimate::PodRequest;
 
-use crate::gather::Held;
+use crate::{gather::Held, sample::cpus::CpuSet};
 
 /// Milli-cores that pods hold for themselves alone, by UID.
 ///
@@ -18,7 +18,7 @@ pub(super) fn holdings(found: &[Held], listed: &BTreeMap<String, PodRequest>) ->
             .filter(|pod| pod.is_guaranteed)?
             .requests
             .cpu;
-        let sets = held.cpus.iter().map(|cpus| u64::from(*cpus) * 1000);
+        let sets = held.cpus.iter().map(|cpus| u64::from(cpus.count()) * 1000);
         let milli = sets
             .filter(|milli| *milli <= asked)
             .fold(0, u64::saturating_add)
@@ -26,6 +26,31 @@ pub(super) fn holdings(found: &[Held], listed: &BTreeMap<String, PodRequest>) ->
         (milli > 0).then(|| (held.uid.clone(), milli))
     };
     found.iter().filter_map(holding).collect()
+}
+
+/// The CPUs that these pods hold, each for itself alone: of each, the smallest sets that come to no more whole CPUs than it
+/// asked for. What containers share beyond that is larger, or is claimed by more than one of them.
+pub(super) fn exclusive_cpus(
+    found: &[Held],
+    holdings: &BTreeMap<String, u64>,
+    listed: &BTreeMap<String, PodRequest>,
+) -> CpuSet {
+    let (mut once, mut twice) = (CpuSet::default(), CpuSet::default());
+    for held in found.iter().filter(|held| holdings.contains_key(&held.uid)) {
+        let asked = listed.get(&held.uid).map_or(0, |pod| pod.requests.cpu / 1000);
+        let mut sets: Vec<_> = held.cpus.iter().collect();
+        sets.sort_unstable_by_key(|set| set.count());
+        let mut left = u32::try_from(asked).unwrap_or(u32::MAX);
+        for set in sets {
+            let Some(less) = left.checked_sub(set.count()) else {
+                break;
+            };
+            left = less;
+            twice = twice.with(&once.within(set));
+            once = once.with(set);
+        }
+    }
+    once.without(&twice)
 }
 
 /// What the holders asked for and did not use since the poll before, in nanoseconds of CPU time: nobody else may.
@@ -54,6 +79,17 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    /// Sets of so many CPUs each, one behind the other.
+    fn sets(counts: &[u32]) -> Vec<CpuSet> {
+        let mut first = 0;
+        let mut set = |count: &u32| {
+            let text = format!("{first}-{}", first + count - 1);
+            first += count;
+            CpuSet::parse(&text).unwrap()
+        };
+        counts.iter().map(&mut set).collect()
+    }
+
     fn held(cpus: &[u32], cpu_ns: u64) -> [Held; 1] {
         let used = Used {
             elapsed_ns: SECOND,
@@ -61,7 +97,7 @@ mod tests {
         };
         [Held {
             uid: "a".to_owned(),
-            cpus: cpus.to_vec(),
+            cpus: sets(cpus),
             used: Some(used),
         }]
     }
@@ -106,6 +142,35 @@ mod tests {
     fn only_listed_guaranteed_pods_hold_cpus() {
         assert!(holdings(&held(&[2], 0), &listed(2000, false)).is_empty());
         assert!(holdings(&held(&[2], 0), &BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn what_pods_share_is_taken_from_nobody() {
+        let listed: BTreeMap<_, _> = ["a", "b"]
+            .into_iter()
+            .flat_map(|uid| {
+                listed(2500, true)
+                    .into_values()
+                    .map(move |pod| (uid.to_owned(), pod))
+            })
+            .collect();
+        let exclusive = |of_a: &[&str], of_b: &[&str]| {
+            let held = |uid: &str, cpus: &[&str]| Held {
+                uid: uid.to_owned(),
+                cpus: cpus.iter().map(|cpus| CpuSet::parse(cpus).unwrap()).collect(),
+                used: None,
+            };
+            let found = [held("a", of_a), held("b", of_b)];
+            exclusive_cpus(&found, &holdings(&found, &listed), &listed).to_string()
+        };
+        assert_eq!(exclusive(&["2-3"], &["4-5"]), "2-5");
+        assert_eq!(exclusive(&["2-3", "6-9"], &["6-9"]), "2-3", "the rest is larger");
+        assert_eq!(
+            exclusive(&["2-3", "6-7"], &[]),
+            "2-3",
+            "no more than it asked for"
+        );
+        assert_eq!(exclusive(&["6-7"], &["6-7"]), "", "both claim them");
     }
 
     #[test]

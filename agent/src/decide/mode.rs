@@ -153,7 +153,8 @@ impl Senses {
                 one_in(Shed::Nothing)
             ),
             Shed::WakeUps => {
-                "waits that begin with a wake-up are not measured, and the CPU brake goes by pressure and use instead"
+                "waits that begin with a wake-up are not measured, and the CPU brake goes by CPU pressure instead, or without it \
+                 takes all waits for long ones"
                     .to_owned()
             }
         };

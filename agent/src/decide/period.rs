@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure};
+use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure, Visibility};
 
 use super::{
     saturation::{Saturation, Shown},
     tally::Tally,
+    wait_sight::WaitSight,
 };
 use crate::{
     gather::{Sample, nanoseconds},
@@ -17,13 +18,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) pressure: Pressure,
-    pub(super) sigma8_ppm: u32,
     pub(super) burst_ppm: u32,
     /// The busiest 134 ms, in milli-cores; 0 from procfs.
     pub(super) peak_milli: u64,
     pub(super) runq_p50_us: u64,
-    pub(super) runq_p99_us: u64,
-    pub(super) psi_cpu_some_ppm: u32,
     /// The least memory that was available to pods, in bytes; `None` if it was not read.
     pub(super) least_available: Option<u64>,
 }
@@ -33,9 +31,10 @@ pub(super) struct Judged {
 pub(super) struct Period {
     least_ns: u64,
     began: Option<Began>,
-    /// Did all polls see waits begin? Otherwise the brake cannot go by them.
-    saw_waits: Option<bool>,
-    cpus: u32,
+    /// Do the kernel programs count? As of the last poll.
+    sees_windows: bool,
+    wait_sight: WaitSight,
+    shared_cpus: u32,
     tally: Tally,
     /// Each as many times as it stands for: sampling may have been shed within the period.
     waits: Waits,
@@ -57,8 +56,9 @@ impl Period {
         Self {
             least_ns: nanoseconds(length.saturating_sub(poll / 2)),
             began: None,
-            saw_waits: None,
-            cpus: 0,
+            sees_windows: false,
+            wait_sight: WaitSight::default(),
+            shared_cpus: 0,
             tally: Tally::default(),
             waits: Waits::default(),
             saturation: Saturation::default(),
@@ -70,12 +70,15 @@ impl Period {
     /// An OOM kill ends it at once.
     pub(super) fn take(&mut self, sample: &Sample, sees_waits: bool) -> Option<Judged> {
         if let Some(poll) = &sample.poll {
-            let sees_waits = sees_waits && poll.origin == Origin::Ebpf;
-            self.saw_waits = Some(sees_waits && self.saw_waits.unwrap_or(true));
-            self.cpus = poll.cpus;
+            self.sees_windows = poll.origin == Origin::Ebpf;
+            self.shared_cpus = poll.shared_cpus;
             self.tally.add(&Tally::of(poll));
             self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
-            self.saturation.take(&poll.counts.windows, poll.cpus);
+            let full = self
+                .saturation
+                .take(&poll.counts.windows, poll.cpus, poll.shared_cpus);
+            self.wait_sight
+                .take(&poll.counts, full, sees_waits && self.sees_windows);
         }
         if let Some(memory) = &sample.memory {
             let available = memory.node.available_to_pods();
@@ -106,40 +109,49 @@ impl Period {
             memory: now.memory.or(began.memory),
             ..now
         });
-        let psi_cpu_some_ppm = match (&now.cpu, &began.cpu) {
-            (Some(now), Some(then)) => now.shares_ppm(then, elapsed).0,
-            (None, _) | (_, None) => 0,
-        };
-        Some(self.judge(memory, psi_cpu_some_ppm))
+        let cpu_pressure_ppm = now.cpu.zip(began.cpu).and_then(|(now, then)| {
+            let has_gone_back = now.some_us < then.some_us;
+            (!has_gone_back).then(|| now.shares_ppm(&then, elapsed).0)
+        });
+        let has_memory_pressure = now.memory.is_some_and(|memory| memory.node.is_some());
+        Some(self.judge(memory, cpu_pressure_ppm, has_memory_pressure))
     }
 
-    fn judge(&mut self, memory: MemoryPressure, psi_cpu_some_ppm: u32) -> Judged {
+    /// Which pods and CPUs are seen is for others to say.
+    fn judge(
+        &mut self,
+        memory: MemoryPressure,
+        cpu_pressure_ppm: Option<u32>,
+        has_memory_pressure: bool,
+    ) -> Judged {
         let Shown {
             sigma8_ppm,
             peak_milli,
         } = self.saturation.end_period();
         let tally = std::mem::take(&mut self.tally);
         let waits = std::mem::take(&mut self.waits);
-        let runq_p99_us = waits.percentile_us(990_000);
-        let cpu = if self.saw_waits.take().unwrap_or(false) {
-            CpuPressure::Windows {
-                sigma8_ppm,
-                runq_p99_us,
-            }
-        } else {
-            CpuPressure::Psi {
-                some_ppm: psi_cpu_some_ppm,
-                busy_ppm: ppm(tally.busiest_milli(), u64::from(self.cpus) * 1000),
-            }
+        let visibility = Visibility {
+            windows: self.sees_windows,
+            waits: self.wait_sight.end_period(),
+            cpu_pressure: cpu_pressure_ppm.is_some(),
+            memory_pressure: has_memory_pressure,
+            ..Visibility::ALL
+        };
+        let cpu = CpuPressure {
+            sigma8_ppm,
+            runq_p99_us: waits.percentile_us(990_000),
+            some_ppm: cpu_pressure_ppm.unwrap_or(0),
+            busy_ppm: ppm(tally.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
         };
         Judged {
-            pressure: Pressure { cpu, memory },
-            sigma8_ppm,
+            pressure: Pressure {
+                visibility,
+                cpu,
+                memory,
+            },
             burst_ppm: ppm(peak_milli, tally.busy_milli()),
             peak_milli,
             runq_p50_us: waits.percentile_us(500_000),
-            runq_p99_us,
-            psi_cpu_some_ppm,
             least_available: self.least_available.take(),
         }
     }
@@ -247,10 +259,14 @@ mod tests {
             .find_map(|quarter| period.take(&procfs(quarter), true))
             .unwrap();
         assert_eq!(
-            judged.pressure.cpu,
-            CpuPressure::Psi {
-                some_ppm: 500_000,
-                busy_ppm: 950_000
+            (judged.pressure.cpu.some_ppm, judged.pressure.cpu.busy_ppm),
+            (500_000, 950_000)
+        );
+        assert_eq!(
+            judged.pressure.visibility,
+            Visibility {
+                memory_pressure: false,
+                ..Visibility::PROCFS
             }
         );
     }
@@ -269,7 +285,10 @@ mod tests {
         };
         period.take(&with(4, 100_000, 1000, 8), true);
         let judged = period.take(&with(8, 900_000, 1, 512), true).unwrap();
-        assert!((800..=1000).contains(&judged.runq_p99_us), "{judged:?}");
+        assert!(
+            (800..=1000).contains(&judged.pressure.cpu.runq_p99_us),
+            "{judged:?}"
+        );
         assert!((90..=110).contains(&judged.runq_p50_us), "{judged:?}");
     }
 
@@ -279,13 +298,47 @@ mod tests {
         let judged = (4..=8)
             .find_map(|quarter| period.take(&sample(quarter, 4000), true))
             .unwrap();
-        let CpuPressure::Windows {
-            sigma8_ppm,
-            runq_p99_us: 0,
-        } = judged.pressure.cpu
-        else {
-            panic!("{judged:?}");
+        let cpu = judged.pressure.cpu;
+        assert!(judged.pressure.visibility.waits, "{judged:?}");
+        assert_eq!((cpu.sigma8_ppm, judged.burst_ppm), (1_000_000, 1_000_000));
+        assert_eq!(cpu.runq_p99_us, 0);
+    }
+
+    #[test]
+    fn waits_are_seen_if_they_were_in_half_of_what_was_saturated() {
+        // Quarters of a second that are saturated, and the first of them that sees no wait begin.
+        let seen = |saturated: std::ops::Range<u64>, blind_from: u64| {
+            let mut period = period();
+            let busy = |quarter| if saturated.contains(&quarter) { 4000 } else { 400 };
+            let judged = (4..=8)
+                .find_map(|quarter| period.take(&sample(quarter, busy(quarter)), quarter < blind_from))
+                .unwrap();
+            judged.pressure.visibility.waits
         };
-        assert_eq!((sigma8_ppm, judged.burst_ppm), (1_000_000, 1_000_000));
+        assert!(seen(4..9, 9) && seen(4..9, 7));
+        assert!(!seen(4..9, 6) && !seen(6..9, 7));
+        assert!(seen(4..6, 6), "nothing was saturated after that");
+        assert!(!seen(9..9, 6), "nothing was saturated, nor would waits be seen");
+    }
+
+    #[test]
+    fn pressure_that_cannot_be_read_or_goes_back_is_not_seen() {
+        let judged = |totals: [Option<u64>; 2]| {
+            let mut period = period();
+            let with = |quarter, total: Option<u64>| {
+                let cpu_pressure = total.map(|some_us| Psi { some_us, full_us: 0 });
+                Sample {
+                    cpu_pressure,
+                    ..sample(quarter, 4000)
+                }
+            };
+            period.take(&with(4, totals[0]), true);
+            let Pressure { visibility, cpu, .. } = period.take(&with(8, totals[1]), true).unwrap().pressure;
+            (visibility.cpu_pressure, cpu.some_ppm)
+        };
+        assert_eq!(judged([Some(100), Some(500_100)]), (true, 500_000));
+        assert_eq!(judged([Some(500_100), Some(100)]), (false, 0), "it goes back");
+        assert_eq!(judged([None, Some(100)]), (false, 0));
+        assert_eq!(judged([Some(100), None]), (false, 0));
     }
 }

@@ -141,9 +141,9 @@ impl Decider {
         let memory = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
         let capacity = u64::from(self.machine.cpus) * 1000;
         Signals {
-            sigma8_ppm: judged.map_or(0, |judged| judged.sigma8_ppm),
+            sigma8_ppm: judged.map_or(0, |judged| judged.pressure.cpu.sigma8_ppm),
             runq_p50_us: judged.map_or(0, |judged| judged.runq_p50_us),
-            runq_p99_us: judged.map_or(0, |judged| judged.runq_p99_us),
+            runq_p99_us: judged.map_or(0, |judged| judged.pressure.cpu.runq_p99_us),
             burst_ppm: judged.map_or(0, |judged| judged.burst_ppm),
             steal_ppm: ppm(last.steal_milli(), capacity).min(1_000_000),
             direct_reclaim_ms: memory.direct_reclaim_ms,
@@ -151,7 +151,7 @@ impl Decider {
             psi_mem_full_ppm: memory.full_ppm,
             oom_kills: oom_kills.map_or(0, |(first, now)| now.saturating_sub(first)),
             prog_runs: self.runs(Hook::SchedSwitch).0,
-            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.psi_cpu_some_ppm),
+            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.pressure.cpu.some_ppm),
             mem_spare_bytes: self.spare_bytes(),
             refault_mb_per_s: memory.refault_mb_s,
             swap_out_mb_per_s: memory.swap_out_mb_s,
@@ -252,7 +252,7 @@ impl Decider {
             runq_p50_us: signals.runq_p50_us,
             runq_p99_us: signals.runq_p99_us,
             burst_ppm: signals.burst_ppm,
-            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.psi_cpu_some_ppm),
+            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.pressure.cpu.some_ppm),
             psi_mem_some_ppm: signals.psi_mem_some_ppm,
             psi_mem_full_ppm: signals.psi_mem_full_ppm,
         })

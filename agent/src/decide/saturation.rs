@@ -14,7 +14,8 @@ const BLOCK: u64 = 1 << BLOCK_SHIFT;
 /// What the windows of one period showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// sigma8: share of windows in which no CPU was idle, of those in blocks that were nearly all busy, in ppm.
+    /// sigma8: share of windows in which no CPU that pods share was idle, in blocks in which these were nearly all busy,
+    /// in ppm.
     pub(super) sigma8_ppm: u32,
     /// The busiest block, in milli-cores.
     pub(super) peak_milli: u64,
@@ -27,6 +28,8 @@ pub(super) struct Shown {
 #[derive(Debug, Default)]
 pub(super) struct Saturation {
     block: Block,
+    /// What the CPUs that pods share can do in a window.
+    shared_ns: u64,
     windows: u64,
     saturated: u64,
     peak_milli: u64,
@@ -37,13 +40,23 @@ struct Block {
     number: u64,
     windows: u64,
     busy_ns: u64,
+    /// Of that, time of the CPUs that pods share.
+    shared_busy_ns: u64,
+    /// Windows in which none of those was idle.
     full: u64,
 }
 
 impl Saturation {
-    /// Takes windows in, of a machine with that many CPUs.
-    pub(super) fn take(&mut self, windows: &Windows, cpus: u32) {
+    /// Takes windows in, of a machine with that many CPUs of which pods share so many; in how many of them none of those was
+    /// idle.
+    pub(super) fn take(&mut self, windows: &Windows, cpus: u32, shared_cpus: u32) -> u64 {
         let capacity_ns = u64::from(cpus) * WINDOW_NS;
+        let shared_ns = u64::from(shared_cpus) * WINDOW_NS;
+        if std::mem::replace(&mut self.shared_ns, shared_ns) != shared_ns {
+            // A block is of the same CPUs, or left out.
+            self.block = Block::default();
+        }
+        let mut all_full = 0;
         for (number, window) in windows.iter() {
             if number >> BLOCK_SHIFT != self.block.number {
                 self.block = Block {
@@ -54,12 +67,16 @@ impl Saturation {
             WINDOW_USE.add(share(window.busy_ns, capacity_ns), 1);
             self.block.windows += 1;
             self.block.busy_ns += window.busy_ns;
-            self.block.full += u64::from(window.busy_ns * 100 >= capacity_ns * 98);
+            self.block.shared_busy_ns += window.shared_busy_ns;
+            let is_full = window.shared_busy_ns * 100 >= shared_ns * 98;
+            self.block.full += u64::from(is_full);
+            all_full += u64::from(is_full);
             // Blocks with lost windows stay short and are left out.
             if self.block.windows == BLOCK {
                 self.close(capacity_ns);
             }
         }
+        all_full
     }
 
     fn close(&mut self, capacity_ns: u64) {
@@ -67,11 +84,12 @@ impl Saturation {
             number: _,
             windows,
             busy_ns,
+            shared_busy_ns,
             full,
         } = self.block;
         BLOCK_USE.add(share(busy_ns, capacity_ns * BLOCK), 1);
         self.windows += windows;
-        if busy_ns * 100 >= capacity_ns * BLOCK * 95 {
+        if shared_busy_ns * 100 >= self.shared_ns * BLOCK * 95 {
             self.saturated += full;
         }
         self.peak_milli = self.peak_milli.max(busy_ns * 1000 / (BLOCK * WINDOW_NS));
@@ -88,6 +106,7 @@ impl Saturation {
         };
         *self = Self {
             block: self.block,
+            shared_ns: self.shared_ns,
             ..Self::default()
         };
         shown
@@ -103,6 +122,7 @@ mod tests {
     fn windows(first: u64, busy: impl IntoIterator<Item = u64>) -> Windows {
         let window = |percent| Window {
             busy_ns: 2 * WINDOW_NS * percent / 100,
+            shared_busy_ns: 2 * WINDOW_NS * percent / 100,
             wait_ns: 0,
         };
         Windows {
@@ -113,7 +133,7 @@ mod tests {
 
     fn shown(busy: impl IntoIterator<Item = u64>) -> Shown {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, busy), 2);
+        saturation.take(&windows(160, busy), 2, 2);
         saturation.end_period()
     }
 
@@ -147,9 +167,9 @@ mod tests {
     #[test]
     fn a_block_counts_once_it_is_whole_even_across_periods() {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, [100; 24]), 2);
+        saturation.take(&windows(160, [100; 24]), 2, 2);
         assert_eq!(saturation.end_period().sigma8_ppm, 1_000_000);
-        saturation.take(&windows(184, [0; 8]), 2);
+        saturation.take(&windows(184, [0; 8]), 2, 2);
         assert_eq!(
             saturation.end_period(),
             Shown {
@@ -163,8 +183,36 @@ mod tests {
     #[test]
     fn blocks_with_lost_windows_are_left_out() {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, [100; 8]), 2);
-        saturation.take(&windows(176, [0; 16]), 2);
+        saturation.take(&windows(160, [100; 8]), 2, 2);
+        saturation.take(&windows(176, [0; 16]), 2, 2);
+        assert_eq!(saturation.end_period(), Shown::default());
+    }
+
+    #[test]
+    fn isolated_cpus_are_no_idle_ones() {
+        // Twelve of sixteen CPUs are for pods, and busy; the others rest.
+        let window = Window {
+            busy_ns: 12 * WINDOW_NS,
+            shared_busy_ns: 12 * WINDOW_NS,
+            wait_ns: 0,
+        };
+        let windows = Windows {
+            first: 160,
+            windows: vec![window; 32],
+        };
+        let sigma8 = |shared_cpus| {
+            let mut saturation = Saturation::default();
+            saturation.take(&windows, 16, shared_cpus);
+            saturation.end_period().sigma8_ppm
+        };
+        assert_eq!((sigma8(16), sigma8(12)), (0, 1_000_000));
+    }
+
+    #[test]
+    fn a_block_in_which_other_cpus_came_to_be_shared_is_left_out() {
+        let mut saturation = Saturation::default();
+        saturation.take(&windows(160, [100; 8]), 2, 2);
+        saturation.take(&windows(168, [100; 8]), 2, 1);
         assert_eq!(saturation.end_period(), Shown::default());
     }
 }

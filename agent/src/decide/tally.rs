@@ -14,6 +14,8 @@ pub(super) struct Tally {
     /// Windows that were lost.
     pub(super) lost_windows: u64,
     busy_ns: u64,
+    /// Of that, time of the CPUs that pods share.
+    shared_busy_ns: u64,
     wait_ns: u64,
     /// CPU time that pods with CPUs of their own left unused.
     unused_ns: u64,
@@ -31,6 +33,7 @@ impl Tally {
             switches: counts.switches,
             lost_windows: counts.lost_windows,
             busy_ns: counts.busy_ns,
+            shared_busy_ns: counts.shared_busy_ns,
             wait_ns: counts.wait_ns,
             unused_ns: 0,
             stat: poll.stat,
@@ -52,6 +55,7 @@ impl Tally {
             (&mut self.switches, next.switches),
             (&mut self.lost_windows, next.lost_windows),
             (&mut self.busy_ns, next.busy_ns),
+            (&mut self.shared_busy_ns, next.shared_busy_ns),
             (&mut self.wait_ns, next.wait_ns),
             (&mut self.unused_ns, next.unused_ns),
         ] {
@@ -60,6 +64,7 @@ impl Tally {
         self.stat = match (self.stat, next.stat) {
             (Some(mut sum), Some(more)) => {
                 sum.elapsed_ns = sum.elapsed_ns.saturating_add(more.elapsed_ns);
+                sum.shared_busy_ns = sum.shared_busy_ns.saturating_add(more.shared_busy_ns);
                 sum.time.busy_ns = sum.time.busy_ns.saturating_add(more.time.busy_ns);
                 sum.time.steal_ns = sum.time.steal_ns.saturating_add(more.time.steal_ns);
                 sum.time.irq_ns = sum.time.irq_ns.saturating_add(more.time.irq_ns);
@@ -92,7 +97,7 @@ impl Tally {
     /// CPUs: `/proc/stat` counts ticks, and those of stolen time as busy.
     pub(super) fn used_milli(&self) -> u64 {
         let busy = self.busy_milli();
-        let online = self.stat.map_or(0, |StatSpan { time, elapsed_ns }| {
+        let online = self.stat.map_or(0, |StatSpan { time, elapsed_ns, .. }| {
             per(time.busy_ns.saturating_add(time.idle_ns), 1000, elapsed_ns)
         });
         let stolen = per(self.steal_milli(), busy.min(online), online);
@@ -111,6 +116,14 @@ impl Tally {
             .stat
             .map_or(0, |span| per(span.time.busy_ns, 1000, span.elapsed_ns));
         self.busy_milli().max(by_stat)
+    }
+
+    /// The same of the CPUs that pods share.
+    pub(super) fn shared_busiest_milli(&self) -> u64 {
+        let by_stat = self
+            .stat
+            .map_or(0, |span| per(span.shared_busy_ns, 1000, span.elapsed_ns));
+        per(self.shared_busy_ns, 1000, self.length_ns()).max(by_stat)
     }
 
     /// d_s, in milli-cores: demand on that many CPUs. What pods with CPUs of their own asked for counts as busy.
@@ -162,6 +175,7 @@ mod tests {
         StatSpan {
             elapsed_ns: elapsed_ms * MS,
             time,
+            shared_busy_ns: time.busy_ns,
         }
     }
 

@@ -140,6 +140,11 @@ fn the_ratio_rises_on_an_idle_node_falls_at_once_under_load_and_recovers() {
     assert_eq!(*after.last().unwrap(), high);
 }
 
+/// The first so many CPUs.
+fn first_cpus(count: u32) -> CpuSet {
+    CpuSet::parse(&format!("0-{}", count - 1)).unwrap()
+}
+
 #[test]
 fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy() {
     let mut decider = decider(Origin::Ebpf);
@@ -153,7 +158,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
             let pods = (quarter % 4 == 0).then(|| used(400));
             let held = Held {
                 uid: "p1".to_owned(),
-                cpus: cpus.into_iter().collect(),
+                cpus: cpus.into_iter().map(first_cpus).collect(),
                 used: Some(Used {
                     elapsed_ns: QUARTER,
                     cpu_ns: QUARTER / 10,
@@ -413,8 +418,10 @@ fn contention_brakes_before_the_frame_ends() {
         let mut sample = sample(quarter, 4000);
         let poll = sample.poll.as_mut().unwrap();
         for window in &mut poll.counts.windows.windows {
+            let busy_ns = u64::from(CPUS) * headroom_agent_ebpf::ring::WINDOW_NS;
             *window = Window {
-                busy_ns: u64::from(CPUS) * headroom_agent_ebpf::ring::WINDOW_NS,
+                busy_ns,
+                shared_busy_ns: busy_ns,
                 wait_ns: 0,
             };
         }
@@ -601,7 +608,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let (mode, _, sentence) = run(&mut decider, shed(Shed::WakeUps));
     assert_eq!(mode, "FULL_SHED");
     assert!(
-        sentence.contains("the CPU brake goes by pressure and use"),
+        sentence.contains("the CPU brake goes by CPU pressure instead"),
         "{sentence}"
     );
     let (mode, ..) = run(&mut decider, shed(Shed::Nothing));

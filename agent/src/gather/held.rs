@@ -1,12 +1,14 @@
-//! Pods that may hold CPUs for themselves alone, and how much CPU time they use meanwhile.
+//! Which CPUs are kept from pods: isolated ones, and those that a pod may hold for itself alone, with what it uses of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{POLL, nanoseconds};
 use crate::sample::{
     SampleError,
-    cgroup::{Confined, Kubepods},
+    cgroup::{Confined, Cpusets, Kubepods},
     clock::Clocks,
+    cpus::{CpuSet, Kept},
+    procfs::Procfs,
 };
 
 /// One such pod at one poll.
@@ -14,9 +16,10 @@ use crate::sample::{
 pub struct Held {
     /// The pod's UID.
     pub uid: String,
-    /// How many CPUs each of its confined containers may run on.
-    pub cpus: Vec<u32>,
-    /// What the pod used since the poll before; `None` at the first.
+    /// The CPUs that each of its confined containers may run on.
+    pub cpus: Vec<CpuSet>,
+    /// What the pod used since the poll before of CPUs that count as capacity; `None` at the first, and where all of its
+    /// CPUs are isolated.
     pub used: Option<Used>,
 }
 
@@ -34,7 +37,8 @@ pub struct Used {
 pub(super) struct Watcher {
     every_ns: u64,
     due_ns: u64,
-    confined: Vec<Confined>,
+    isolated: CpuSet,
+    cpusets: Cpusets,
     /// Monotonic time and CPU time by UID, when it was last read.
     before: BTreeMap<String, (u64, u64)>,
 }
@@ -46,28 +50,44 @@ impl Watcher {
             // A turn may come a little early.
             every_ns: nanoseconds(every.saturating_sub(POLL / 2)),
             due_ns: 0,
-            confined: Vec::new(),
+            isolated: CpuSet::default(),
+            cpusets: Cpusets::default(),
             before: BTreeMap::new(),
         }
     }
 
+    /// What keeps CPUs from pods, as it was last found, when these are held by one pod each.
+    pub(super) fn kept(&self, exclusive: CpuSet) -> Kept {
+        Kept {
+            isolated: self.isolated.clone(),
+            kubepods: self.cpusets.all.clone(),
+            exclusive,
+        }
+    }
+
     /// The pods as they are now. After an error, what was known before stays known.
-    pub(super) fn turn(&mut self, at: Clocks, kubepods: Option<&Kubepods>) -> Result<Vec<Held>, SampleError> {
+    pub(super) fn turn(
+        &mut self,
+        at: Clocks,
+        files: &Procfs,
+        kubepods: Option<&Kubepods>,
+    ) -> Result<Vec<Held>, SampleError> {
+        if at.monotonic_ns >= self.due_ns {
+            (self.isolated, self.cpusets) = look(files, kubepods)?;
+            self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
+        }
         let Some(kubepods) = kubepods else {
-            self.confined.clear();
+            self.cpusets = Cpusets::default();
             self.before.clear();
             return Ok(Vec::new());
         };
-        if at.monotonic_ns >= self.due_ns {
-            self.confined = kubepods.confined()?;
-            self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
-        }
         let mut now = BTreeMap::new();
         let mut held = Vec::new();
-        for Confined { pod, cpus } in &self.confined {
+        for Confined { pod, cpus } in &self.cpusets.confined {
             let Some(cpu_ns) = kubepods.cpu_ns(pod)? else {
                 continue;
             };
+            let counts = cpus.iter().any(|cpus| !cpus.without(&self.isolated).is_empty());
             let used = self.before.get(&pod.uid).map(|(then_ns, then_cpu_ns)| Used {
                 elapsed_ns: at.monotonic_ns.saturating_sub(*then_ns),
                 cpu_ns: cpu_ns.saturating_sub(*then_cpu_ns),
@@ -76,11 +96,35 @@ impl Watcher {
             held.push(Held {
                 uid: pod.uid.clone(),
                 cpus: cpus.clone(),
-                used,
+                used: used.filter(|_| counts),
             });
         }
         self.before = now;
         Ok(held)
+    }
+}
+
+/// Reads which CPUs are isolated and which are for pods. Sets that leave pods none are wrong, or of a moment in which they
+/// were being changed.
+fn look(files: &Procfs, kubepods: Option<&Kubepods>) -> Result<(CpuSet, Cpusets), SampleError> {
+    let (online, isolated) = (files.online()?, files.isolated()?);
+    let counted = online.without(&isolated);
+    if counted.is_empty() {
+        return Err(SampleError::NoCpus {
+            path: files.isolated_path().to_owned(),
+            found: isolated.to_string(),
+        });
+    }
+    let Some(kubepods) = kubepods else {
+        return Ok((isolated, Cpusets::default()));
+    };
+    let cpusets = kubepods.cpusets()?;
+    match &cpusets.all {
+        Some(all) if counted.within(all).is_empty() => Err(SampleError::NoCpus {
+            path: kubepods.cpuset_path().unwrap_or_default(),
+            found: all.to_string(),
+        }),
+        Some(_) | None => Ok((isolated, cpusets)),
     }
 }
 
@@ -105,6 +149,13 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
+    /// A machine with eight CPUs of which some are isolated.
+    fn machine(root: &Path, isolated: &str) -> Procfs {
+        write(root, "devices/system/cpu/online", "0-7\n");
+        write(root, "devices/system/cpu/isolated", isolated);
+        Procfs::at(root, root)
+    }
+
     #[test]
     fn a_pod_is_found_when_it_is_due_and_its_use_read_at_every_poll() {
         let root = tempfile::tempdir().unwrap();
@@ -114,14 +165,15 @@ mod tests {
         write(root.path(), &format!("{pod}/cpu.stat"), "usage_usec 1000000\n");
         let kubepods = Kubepods::find(root.path()).unwrap();
         let mut watcher = Watcher::new(Duration::from_secs(5));
-        let mut turn = |seconds| watcher.turn(at(seconds), Some(&kubepods)).unwrap();
+        let files = machine(root.path(), "\n");
+        let mut turn = |seconds| watcher.turn(at(seconds), &files, Some(&kubepods)).unwrap();
 
         assert_eq!(turn(1), [], "it has no container yet");
         write(root.path(), &format!("{pod}/app/cpuset.cpus.effective"), "2-3\n");
         assert_eq!(turn(2), [], "not due");
         let held = |used| Held {
             uid: "aaaa".to_owned(),
-            cpus: vec![2],
+            cpus: vec![CpuSet::parse("2-3").unwrap()],
             used,
         };
         assert_eq!(turn(6), [held(None)]);
@@ -137,7 +189,70 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_kubepods_holds_nothing() {
-        assert_eq!(Watcher::new(Duration::ZERO).turn(at(1), None).unwrap(), []);
+    fn a_machine_without_kubepods_holds_nothing_and_may_isolate() {
+        let root = tempfile::tempdir().unwrap();
+        let files = machine(root.path(), "6-7\n");
+        let mut watcher = Watcher::new(Duration::ZERO);
+        assert_eq!(watcher.turn(at(1), &files, None).unwrap(), []);
+        let kept = watcher.kept(CpuSet::default());
+        assert_eq!((kept.isolated.to_string().as_str(), kept.kubepods), ("6-7", None));
+    }
+
+    #[test]
+    fn sets_that_cannot_be_read_or_leave_no_cpu_change_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "cgroup.controllers", "cpu cpuset memory\n");
+        write(root.path(), "kubepods/cpuset.cpus.effective", "0-7\n");
+        write(root.path(), "kubepods/cpu.stat", "usage_usec 1\n");
+        let kubepods = Kubepods::find(root.path()).unwrap();
+        let mut watcher = Watcher::new(Duration::ZERO);
+        let mut turn = |isolated: &str, of_pods: &str| {
+            let files = machine(root.path(), isolated);
+            write(root.path(), "kubepods/cpuset.cpus.effective", of_pods);
+            let read = watcher
+                .turn(at(1), &files, Some(&kubepods))
+                .map_err(|error| error.to_string());
+            let Kept {
+                isolated, kubepods, ..
+            } = watcher.kept(CpuSet::default());
+            (read, format!("{isolated} of {}", kubepods.unwrap()))
+        };
+        let good = "6-7 of 2-7".to_owned();
+        assert_eq!(turn("6-7\n", "2-7\n"), (Ok(Vec::new()), good.clone()));
+        for (isolated, of_pods, why) in [
+            ("0-7\n", "2-7\n", "isolated: `0-7` leaves pods no CPU"),
+            (
+                "6-7\n",
+                "6-7\n",
+                "cpuset.cpus.effective: `6-7` leaves pods no CPU",
+            ),
+            ("6-7\n", "64\n", "`64` leaves pods no CPU"),
+            ("6-7\n", "\n", "no `cpu list`"),
+            ("6-7\n", "2-", "no `cpu list`"),
+            ("nohz\n", "2-7\n", "isolated: `cpu list` is \"nohz\""),
+        ] {
+            let (read, kept) = turn(isolated, of_pods);
+            assert!(read.as_ref().unwrap_err().contains(why), "{read:?}");
+            assert_eq!(kept, good, "{isolated}{of_pods}");
+        }
+    }
+
+    #[test]
+    fn what_is_used_of_isolated_cpus_is_not_used_of_what_counts() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "cgroup.controllers", "cpu cpuset memory\n");
+        write(root.path(), "kubepods/cpuset.cpus.effective", "0-7\n");
+        write(root.path(), "kubepods/podaaaa/cpu.stat", "usage_usec 1\n");
+        write(root.path(), "kubepods/podaaaa/app/cpuset.cpus.effective", "6-7\n");
+        let kubepods = Kubepods::find(root.path()).unwrap();
+        let used = |isolated| {
+            let files = machine(root.path(), isolated);
+            let mut watcher = Watcher::new(Duration::ZERO);
+            watcher.turn(at(1), &files, Some(&kubepods)).unwrap();
+            watcher.turn(at(2), &files, Some(&kubepods)).unwrap()[0]
+                .used
+                .is_some()
+        };
+        assert!(used("\n") && used("7\n") && !used("6-7\n"));
     }
 }

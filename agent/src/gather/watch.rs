@@ -101,7 +101,9 @@ mod tests {
         Poll {
             at: Clocks::default(),
             origin: Origin::Ebpf,
+            online: 2,
             cpus: 2,
+            shared_cpus: 2,
             counts: Counts {
                 from_ns: number * SECOND,
                 until_ns: (number + 1) * SECOND,
@@ -116,6 +118,7 @@ mod tests {
                     irq_ns: irq * SECOND / 100,
                     ..CpuTime::default()
                 },
+                shared_busy_ns: 0,
             }),
         }
     }

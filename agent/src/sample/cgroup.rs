@@ -20,7 +20,7 @@ use std::{
 
 use self::layout::{Driver, Name};
 pub use self::{
-    cpuset::Confined,
+    cpuset::{Confined, Cpusets},
     limit::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{SampleError, read_if_present, read_text};
+use super::{SampleError, cpus::CpuSet, read_if_present, read_text};
 
 /// A field that was not found or not a number. The reader adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub struct Fault {
 pub struct Procfs {
     proc: PathBuf,
     online: PathBuf,
+    isolated: PathBuf,
     sched_ext: PathBuf,
     tick_ns: u64,
 }
@@ -39,10 +40,6 @@ pub struct CpuTime {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stat(Vec<(u32, CpuTime)>);
 
-/// Numbers of CPUs, ascending.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CpuSet(Vec<u32>);
-
 impl Default for Procfs {
     fn default() -> Self {
         Self::at(Path::new("/proc"), Path::new("/sys"))
@@ -56,6 +53,7 @@ impl Procfs {
         Self {
             proc: proc.to_owned(),
             online: sys.join("devices/system/cpu/online"),
+            isolated: sys.join("devices/system/cpu/isolated"),
             sched_ext: sys.join("kernel/sched_ext/state"),
             tick_ns: 1_000_000_000 / ticks_per_second,
         }
@@ -76,6 +74,26 @@ impl Procfs {
     pub fn online(&self) -> Result<CpuSet, SampleError> {
         let text = read_text(&self.online)?;
         CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.online, fault))
+    }
+
+    /// Reads the set of CPUs that the scheduler leaves to those who ask for them by number (`isolcpus=`); none on a kernel
+    /// that does not tell.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read or parsed.
+    pub fn isolated(&self) -> Result<CpuSet, SampleError> {
+        let Some(text) = read_if_present(&self.isolated)? else {
+            return Ok(CpuSet::default());
+        };
+        if text.trim().is_empty() {
+            return Ok(CpuSet::default());
+        }
+        CpuSet::parse(&text).map_err(|fault| SampleError::field(&self.isolated, fault))
+    }
+
+    /// Where [`Self::isolated`] reads.
+    pub(crate) fn isolated_path(&self) -> &Path {
+        &self.isolated
     }
 
     /// Does a scheduler of sched_ext run tasks, or may one be on its way in or out? The kernel keeps no books then of how
@@ -203,49 +221,6 @@ impl Stat {
     }
 }
 
-impl CpuSet {
-    /// Parses the kernel's list format, such as `0-3,8`.
-    ///
-    /// # Errors
-    /// When an entry is no number or range, or the list is empty.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let mut cpus = Vec::new();
-        for entry in text.trim().split(',') {
-            let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
-            let (first, last) = (
-                number::<u32>(first, "cpu list")?,
-                number::<u32>(last, "cpu list")?,
-            );
-            // Linux has at most 8192 CPUs; more is not a list of them.
-            if first > last || last >= 8192 {
-                return Err(Fault {
-                    field: "cpu list".to_owned(),
-                    found: entry.to_owned(),
-                });
-            }
-            cpus.extend(first..=last);
-        }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(Self(cpus))
-    }
-
-    /// The CPUs, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().copied()
-    }
-
-    /// Is this CPU one of them?
-    pub fn contains(&self, cpu: u32) -> bool {
-        self.0.binary_search(&cpu).is_ok()
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u32 {
-        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
-    }
-}
-
 /// A number, or a fault that names the field.
 pub(super) fn number<T: std::str::FromStr>(text: &str, field: &str) -> Result<T, Fault> {
     text.parse().map_err(|_invalid| Fault {
@@ -304,7 +279,7 @@ mod tests {
             })
         );
         assert_eq!((delta.cpu(1), delta.cpu(2)), (None, None));
-        assert_eq!(delta.total(&CpuSet(vec![0, 1, 2])).busy_ns, 31);
+        assert_eq!(delta.total(&CpuSet::parse("0-2").unwrap()).busy_ns, 31);
     }
 
     #[test]
@@ -321,17 +296,6 @@ mod tests {
         assert_eq!(Stat::parse("cpux 1 2 3 4 5 6 7 8\n", 1).unwrap_err().found, "x");
         assert_eq!(Stat::parse("", 1).unwrap_err().field, "cpu0");
         assert_eq!(Stat::parse("\u{0}binary", 1).unwrap_err().field, "cpu0");
-    }
-
-    #[test]
-    fn cpu_lists_are_ranges_and_single_numbers() {
-        let cpus = |text| CpuSet::parse(text).map(|set| set.iter().collect::<Vec<_>>());
-        assert_eq!(cpus("0-1\n"), Ok(vec![0, 1]));
-        assert_eq!(cpus("0,2-4,8\n"), Ok(vec![0, 2, 3, 4, 8]));
-        assert_eq!(CpuSet::parse("0-3").unwrap().count(), 4);
-        for bad in ["", "a", "3-1", "0-99999999", "1,,2"] {
-            assert!(cpus(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]
@@ -356,6 +320,7 @@ mod tests {
         assert!(online.count() >= 1);
         assert!(online.iter().all(|cpu| stat.cpu(cpu).is_some()));
         assert_eq!(files.boot_id().unwrap().len(), 36);
+        assert!(files.isolated().unwrap().without(&online).is_empty());
     }
 
     #[test]
@@ -374,5 +339,26 @@ mod tests {
             std::fs::write(&file, state).unwrap();
             assert_eq!(files.has_sched_ext().unwrap(), expected, "{state}");
         }
+    }
+
+    #[test]
+    fn isolated_cpus_are_none_where_the_kernel_names_none() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Procfs::at(root.path(), root.path());
+        assert!(files.isolated().unwrap().is_empty());
+        let file = root.path().join("devices/system/cpu/isolated");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let with = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            files.isolated()
+        };
+        assert!(with("\n").unwrap().is_empty());
+        assert_eq!(with("12-15\n").unwrap().count(), 4);
+        assert!(
+            with("all\n")
+                .unwrap_err()
+                .to_string()
+                .contains("cpu/isolated: `cpu list` is")
+        );
     }
 }

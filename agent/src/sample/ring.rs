@@ -8,14 +8,17 @@
 //! A CPU that is not online does nothing, whatever its ring says: the idle task is its last, but where the kernel did
 //! not tell of that switch, as on a few virtual machines, the ring would say busy until the CPU comes back.
 
+mod sampling;
+
 use headroom_agent_ebpf::{
     Config, CpuRing, RQH_GENERATIONS, Slot,
     histogram::BUCKETS,
     ring::{BUSY, SLOTS, UNKNOWN, W_SHIFT, WINDOW_NS},
-    stamp::{TICK_SHIFT, ticks},
+    stamp::TICK_SHIFT,
 };
 
-use super::{CounterSource, Counts, Origin, SampleError, Tick, Window, Windows, waits::Waits};
+use self::sampling::Sampling;
+use super::{CounterSource, Counts, Origin, SampleError, Tick, Window, Windows, cpus::CpuSet, waits::Waits};
 
 /// Counters of one histogram of one CPU.
 pub type Counters = [u64; BUCKETS];
@@ -52,20 +55,22 @@ pub trait Rings: Send {
 #[derive(Debug)]
 pub struct Source<R> {
     rings: R,
-    config: Config,
-    /// The mask that the next poll puts in force.
-    mask: u32,
-    /// Polls so far, from which salts are made.
-    polls: u32,
-    /// When the present salt came into use, in ticks.
-    salt_since: u64,
+    sampling: Sampling,
     /// First window not reported yet.
     next: u64,
     /// Counters of each possible CPU at the last poll.
     cpus: Vec<Cpu>,
-    /// Sums over all CPUs when each generation was last read.
-    histograms: [Counters; RQH_GENERATIONS as usize],
+    /// Each generation when it was last read.
+    histograms: [Histogram; RQH_GENERATIONS as usize],
     has_unsettled: bool,
+}
+
+/// A histogram summed over the CPUs that pods share.
+#[derive(Clone, Debug)]
+struct Histogram {
+    sums: Counters,
+    /// Those CPUs.
+    cpus: CpuSet,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,35 +110,26 @@ impl<R: Rings> Source<R> {
     /// # Errors
     /// When the programs cannot be told what to sample.
     pub fn new(mut rings: R, sampling_shift: u32, attached_ns: u64) -> Result<Self, SampleError> {
-        let salt_since = ticks(attached_ns);
-        let mask = mask(sampling_shift);
-        let config = Config {
-            salt: 0,
-            mask,
-            hist_idx: 0,
-            former_salt: 0,
-            since: salt_since,
-            trusts_books: 1,
-            pad: 0,
+        let sampling = Sampling::new(sampling_shift, attached_ns);
+        rings.configure(sampling.config())?;
+        let nothing = Histogram {
+            sums: [0; BUCKETS],
+            cpus: CpuSet::default(),
         };
-        rings.configure(config)?;
         Ok(Self {
             rings,
-            config,
-            mask,
-            polls: 0,
-            salt_since,
+            sampling,
             // The window of the attachment was not seen whole.
             next: (attached_ns >> W_SHIFT) + 1,
             cpus: Vec::new(),
-            histograms: [[0; BUCKETS]; RQH_GENERATIONS as usize],
+            histograms: [nothing.clone(), nothing],
             has_unsettled: true,
         })
     }
 
     /// How many tasks each sampled one stands for.
     pub const fn sampling_factor(&self) -> u64 {
-        self.config.mask as u64 + 1
+        self.sampling.factor()
     }
 
     /// Copies of all rings without half-done updates, or `None` if some CPU would not stand still.
@@ -152,37 +148,38 @@ impl<R: Rings> Source<R> {
         Ok(kept.iter().all(CpuRing::is_whole).then_some(kept))
     }
 
-    /// Has the programs fill the other histogram under another salt, and returns what the one they leave has gained.
-    fn turn_over(&mut self, now_ns: u64) -> Result<Waits, SampleError> {
-        let left = self.config.hist_idx;
-        self.polls = self.polls.wrapping_add(1);
-        let config = Config {
-            // Upper bits of multiples of a large odd number: every residue comes up, in no order a load could follow.
-            salt: self.polls.wrapping_mul(0x9e37_79b1) >> 16 & self.mask,
-            mask: self.mask,
-            hist_idx: (left + 1) % RQH_GENERATIONS,
-            former_salt: self.config.salt & self.mask,
-            since: self.salt_since,
-            trusts_books: self.config.trusts_books,
-            pad: 0,
-        };
+    /// Has the programs fill the other histogram, and returns what the one they leave has gained on the CPUs that pods
+    /// share. Where these are others than before, what was counted on those that came is not told from what came now, and
+    /// nothing is said.
+    fn turn_over(&mut self, tick: &Tick<'_>) -> Result<Waits, SampleError> {
+        let left = self.sampling.config().hist_idx;
+        let config = self.sampling.turn_over(tick.now_ns);
         self.rings.configure(config)?;
-        self.config = config;
-        self.salt_since = ticks(now_ns);
 
-        let mut gained = [0_u64; BUCKETS];
-        for counters in self.rings.waits(left)? {
-            for (sum, count) in gained.iter_mut().zip(counters) {
+        let shared = &tick.cpus.shared;
+        let mut sums = [0_u64; BUCKETS];
+        for (_, counters) in (0..)
+            .zip(self.rings.waits(left)?)
+            .filter(|(cpu, _)| shared.contains(*cpu))
+        {
+            for (sum, count) in sums.iter_mut().zip(counters) {
                 *sum = sum.wrapping_add(count);
             }
         }
+        let Some(before) = self.histograms.get_mut(left as usize) else {
+            return Ok(Waits::default());
+        };
         // Counters are never cleared, so that no count is lost between reading and clearing.
-        let read_before = self.histograms.get_mut(left as usize).into_iter().flatten();
-        for (sum, before) in gained.iter_mut().zip(read_before) {
-            let now = *sum;
-            *sum = now.saturating_sub(*before);
-            *before = now;
+        let mut gained = [0_u64; BUCKETS];
+        if before.cpus == *shared || before.cpus.is_empty() {
+            for ((gained, now), then) in gained.iter_mut().zip(&sums).zip(&before.sums) {
+                *gained = now.saturating_sub(*then);
+            }
         }
+        *before = Histogram {
+            sums,
+            cpus: shared.clone(),
+        };
         Ok(Waits::new(gained))
     }
 
@@ -203,22 +200,34 @@ impl<R: Rings> Source<R> {
         self.cpus.resize(rings.len(), Cpu::default());
         self.has_unsettled = false;
         for ((number, ring), cpu) in (0_u32..).zip(rings).zip(&mut self.cpus) {
-            let is_online = tick.online.contains(number);
+            let (is_online, is_counted) = (
+                tick.cpus.online.contains(number),
+                tick.cpus.counted.contains(number),
+            );
+            let is_shared = tick.cpus.shared.contains(number);
             self.has_unsettled |= is_online && ring.state == UNKNOWN;
             let assumed = is_online.then(|| ring.state == UNKNOWN && seems_busy(tick, number));
             let past = Past::read(ring, stretch, assumed);
             let seen: u64 = past.windows.iter().map(|(busy, _)| u64::from(*busy)).sum();
-            counts.busy_ns += match (cpu.busy_ns, past.busy_ns) {
+            let busy_ns = match (cpu.busy_ns, past.busy_ns) {
                 (Some(before), Some(now)) => now.saturating_sub(before),
                 (None, _) | (_, None) => seen + if past.was_busy { lost * WINDOW_NS } else { 0 },
             };
-            for (window, (busy, wait)) in counts.windows.windows.iter_mut().rev().zip(past.windows) {
-                window.busy_ns += u64::from(busy);
-                window.wait_ns += (u64::from(wait) * factor) << TICK_SHIFT;
+            // One that is offline now was counted up to its last transition.
+            if is_counted || !is_online {
+                counts.busy_ns += busy_ns;
+                counts.wait_ns += (ring.wait.saturating_sub(cpu.waited) * factor) << TICK_SHIFT;
+                for (window, (busy, wait)) in counts.windows.windows.iter_mut().rev().zip(past.windows) {
+                    let shared = if is_shared { busy } else { 0 };
+                    window.busy_ns += u64::from(busy);
+                    window.shared_busy_ns += u64::from(shared);
+                    window.wait_ns += (u64::from(wait) * factor) << TICK_SHIFT;
+                }
             }
-            counts.wait_ns += (ring.wait.saturating_sub(cpu.waited) * factor) << TICK_SHIFT;
+            counts.shared_busy_ns += if is_shared { busy_ns } else { 0 };
             let switches = ring.nsw.saturating_sub(cpu.switches);
             counts.switches += switches;
+            counts.shared_switches += if is_shared { switches } else { 0 };
             counts.busiest_switches = counts.busiest_switches.max(switches);
             counts.missed_switches += u64::from(ring.missed.wrapping_sub(cpu.missed));
             *cpu = Cpu {
@@ -256,13 +265,15 @@ impl<R: Rings> CounterSource for Source<R> {
         };
         // What is read now was sampled under the settings up to now.
         let factor = self.sampling_factor();
-        let waits = self.turn_over(tick.now_ns)?;
+        let waits = self.turn_over(tick)?;
         let newest = rings
             .iter()
             .filter_map(|ring| newest_slot(ring, end))
             .fold(end, u64::max);
         let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
         let counts = self.sum_up(&rings, Stretch { first, end, newest }, factor, tick);
+        self.sampling
+            .judge(&counts, tick.cpus.shared.count(), tick.now_ns);
         self.next = end;
         Ok(Counts {
             waits,
@@ -272,12 +283,11 @@ impl<R: Rings> CounterSource for Source<R> {
     }
 
     fn sample_one_in(&mut self, shift: u32) {
-        self.mask = mask(shift);
+        self.sampling.sample_one_in(shift);
     }
 
     fn trust_books(&mut self, are_kept: bool) {
-        // In force with the next poll, as the mask is.
-        self.config.trusts_books = are_kept.into();
+        self.sampling.trust_books(are_kept);
     }
 }
 
@@ -318,11 +328,6 @@ impl Past {
         };
         past
     }
-}
-
-/// Samples one task in 2^`shift`, at most 2^16.
-const fn mask(shift: u32) -> u32 {
-    (1 << if shift > 16 { 16 } else { shift }) - 1
 }
 
 fn slot_of(ring: &CpuRing, window: u64) -> Option<&Slot> {

@@ -113,7 +113,7 @@ fn failed_poll_is_covered_by_the_next() {
     assert_eq!((poll.counts.from_ns, poll.counts.until_ns), (0, 500_000_000));
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
     assert_eq!(poll.counts.busy_ns, 40 * tick_ns);
-    assert_eq!((poll.cpus, poll.origin), (2, Origin::Procfs));
+    assert_eq!((poll.online, poll.cpus, poll.origin), (2, 2, Origin::Procfs));
 }
 
 #[test]

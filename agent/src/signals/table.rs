@@ -115,7 +115,7 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         name: "sigma8",
-        about: "share of 8.39 ms windows in which no CPU was idle, in blocks of 134 ms that were busy to 95 %",
+        about: "share of 8.39 ms windows in which no CPU that pods share was idle, in blocks of 134 ms in which these were busy to 95 %",
         unit: Unit::Ppm,
         missing: "the CPU brake goes by pressure and mean use, and may come late",
         metric: Some(metrics::SIGMA8.metric()),
@@ -139,7 +139,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Micros,
         hooks: WAITS,
         cost: WAITS_COST,
-        missing: "the CPU brake cannot tell full CPUs from contended ones, and may come late",
+        missing: "the CPU brake cannot tell full CPUs from contended ones: it goes by CPU pressure, or takes all waits for long ones",
         metric: Some(metrics::RUNQ_WAIT.metric()),
         value: |readings| of(readings, |measured| measured.runq_p99_us),
         ..KERNEL
@@ -174,7 +174,7 @@ pub static SIGNALS: &[Signal] = &[
         need: Need::CpuPressure,
         kernel: PSI,
         cost: PRESSURE_COST,
-        missing: "without kernel programs there is no CPU brake",
+        missing: "without kernel programs there is no CPU brake, and the ratio ends at 1.00",
         metric: Some(metrics::PRESSURE.metric()),
         value: |readings| of(readings, |measured| u64::from(measured.psi_cpu_some_ppm)),
         ..FILE

@@ -20,6 +20,7 @@ use crate::{
     gather::{Gatherer, Sample},
     metrics,
     publish::Directive,
+    sample::cpus::CpuSet,
     status::Status,
 };
 
@@ -39,17 +40,20 @@ pub(super) struct DecideEnds {
     pub(super) records_tx: Option<watch::Sender<Option<Arc<Record>>>>,
     pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
     pub(super) status_tx: watch::Sender<Status>,
+    /// For who samples: CPUs that one pod each holds.
+    pub(super) exclusive_tx: watch::Sender<CpuSet>,
 }
 
 /// Starts the sampling thread; the future ends when the thread does.
 pub(super) fn sample(
     gatherer: Gatherer,
     samples_tx: mpsc::Sender<Sample>,
+    exclusive: watch::Receiver<CpuSet>,
     stopping: CancellationToken,
 ) -> Result<impl Future<Output = Result<(), Panicked>>, StartError> {
     let (ended_tx, ended) = oneshot::channel();
     let body = move || {
-        gatherer.run(&samples_tx, &stopping);
+        gatherer.run(&samples_tx, exclusive, &stopping);
         // The receiver is dropped only when the process is ending anyway.
         let _is_heard = ended_tx.send(()).is_ok();
     };
@@ -75,11 +79,18 @@ pub(super) async fn decide(
         records_tx,
         reports_tx,
         status_tx,
+        exclusive_tx,
     } = ends;
     loop {
         select! {
             Some(sample) = samples.recv() => {
                 decider.take(sample);
+                let exclusive = decider.exclusive_cpus();
+                exclusive_tx.send_if_modified(|known| {
+                    let is_new = known != exclusive;
+                    known.clone_from(exclusive);
+                    is_new
+                });
                 is_sampling.ready();
             }
             Some(directive) = directives.recv() => decider.direct(directive),

@@ -5,7 +5,7 @@ mod terms;
 use std::time::Duration;
 
 use headroom_domain::{
-    estimate::{Inputs, Reason, Slack, Target, Timing, confidence_ppm, highest, slack, target},
+    estimate::{Inputs, Reason, Slack, Target, Timing, Visibility, confidence_ppm, slack, target},
     hint::{Brake, Calibration, Highs, Progress, ResourceHint, Sight},
     policy::{Bounds, Policy},
     ratio::Cents,
@@ -83,7 +83,7 @@ impl Derivation {
         let theta_ppm = *policy.target_ppm.get(resource);
         let policy_bounds = *policy.bounds.get(resource);
         let bounds = Bounds {
-            max: highest(policy_bounds.max, sees_kernel(sight)),
+            max: visibility(sight, hint).highest(resource, policy_bounds.max),
             ..policy_bounds
         };
         let slack = slack(&Inputs {
@@ -134,11 +134,19 @@ impl Derivation {
     }
 }
 
-/// Are kernel programs counting? Of a blind agent nothing counts either way.
-const fn sees_kernel(sight: Sight) -> bool {
+/// What the agent sees, as far as it bounds the ratio. Of a blind agent nothing counts either way.
+fn visibility(sight: Sight, hint: &ResourceHint) -> Visibility {
     match sight {
-        Sight::Full | Sight::FullShed => true,
-        Sight::Proc | Sight::Blind => false,
+        Sight::Full | Sight::FullShed => Visibility::ALL,
+        Sight::Proc | Sight::Blind => {
+            let code = Reason::NoBrake.code();
+            let has_pressure = hint.reasons.iter().all(|reason| reason != code);
+            Visibility {
+                cpu_pressure: has_pressure,
+                memory_pressure: has_pressure,
+                ..Visibility::PROCFS
+            }
+        }
     }
 }
 

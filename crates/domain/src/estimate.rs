@@ -20,6 +20,7 @@ mod result;
 mod snapshot;
 mod target;
 mod timing;
+mod visibility;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,8 +39,9 @@ pub use self::{
     reason::{Reason, Stage},
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
-    target::{Inputs, Slack, Target, floor_cents, highest, slack, target},
+    target::{Inputs, Slack, Target, floor_cents, slack, target},
     timing::{Profile, Rise, Timing, nearest_rank_p99},
+    visibility::Visibility,
 };
 use crate::{
     hint::{Brake, Progress},
@@ -69,6 +71,8 @@ pub struct Frame {
     pub index: u64,
     /// False if too few samples came in, or time or capacity jumped.
     pub is_valid: bool,
+    /// True if a part of a frame that is not valid was seen: its peak was at least [`Self::peak`].
+    pub is_bound: bool,
     /// F: the node's peak statistic.
     pub peak: PerResource<u64>,
     /// Use per pod UID, of the pods whose cgroup is there.
@@ -113,7 +117,7 @@ pub struct View {
 #[derive(Debug)]
 pub struct Estimator {
     timing: Timing,
-    sees_kernel: bool,
+    visibility: Visibility,
     view: Option<View>,
     /// What demand may not exceed, as last told: C for CPU, A for memory.
     limits: PerResource<Option<u64>>,
@@ -136,7 +140,7 @@ impl Estimator {
     /// An estimator that knows nothing yet.
     pub fn new(timing: Timing) -> Self {
         Self {
-            sees_kernel: true,
+            visibility: Visibility::ALL,
             view: None,
             limits: PerResource::default(),
             pods: Pods::default(),
@@ -159,9 +163,10 @@ impl Estimator {
         self.view.as_ref()
     }
 
-    /// Says whether the kernel programs are counting; without them margin and highest ratio are stricter.
-    pub fn set_sees_kernel(&mut self, sees_kernel: bool) {
-        self.sees_kernel = sees_kernel;
+    /// What is seen of the node from now on: margin, highest ratio and whether it may rise follow from it. Takes effect with
+    /// the next view, frame or brake period, each of which says so again.
+    pub fn set_visibility(&mut self, visibility: Visibility) {
+        self.visibility = visibility;
     }
 
     /// Switches the calibration of the margin on or off, and forgets what it came to.
@@ -203,8 +208,13 @@ impl Estimator {
         }
         for resource in Resource::ALL {
             let peak = *frame.peak.get(resource);
-            self.history.get_mut(resource).push(index, peak, frame.is_valid);
-            let exceeds = |limit: u64| frame.is_valid && peak > limit;
+            let history = self.history.get_mut(resource);
+            if frame.is_bound && !frame.is_valid {
+                history.push_bound(index, peak);
+            } else {
+                history.push(index, peak, frame.is_valid);
+            }
+            let exceeds = |limit: u64| (frame.is_valid || frame.is_bound) && peak > limit;
             let has_exceeded = self.limits.get(resource).is_some_and(exceeds);
             self.outcomes.get_mut(resource).judge(index, has_exceeded);
         }
@@ -225,6 +235,7 @@ impl Estimator {
 
     /// Judges one brake period. `now` is monotonic time.
     pub fn end_brake_period(&mut self, pressure: &Pressure, now: Duration) {
+        self.visibility = pressure.visibility;
         self.brakes.end_period(pressure, now);
         let last = self.history.cpu.last_frame().unwrap_or_default();
         for resource in Resource::ALL {
@@ -238,6 +249,11 @@ impl Estimator {
             self.publication.get_mut(resource).brake(brake, floor);
         }
         self.retarget(false);
+    }
+
+    /// Lets brakes in force stay for as much longer as nobody saw what happened, up to `now` in monotonic time.
+    pub fn prolong_brakes(&mut self, unseen: Duration, now: Duration) {
+        self.brakes.prolong(unseen, now);
     }
 
     /// The result for both resources.
@@ -262,10 +278,10 @@ impl Estimator {
         index.saturating_add(self.timing.ring_frames.into())
     }
 
-    /// m, in ppm: at least twice as large without the kernel programs.
+    /// m, in ppm.
     fn margin_ppm(&self, resource: Resource) -> u32 {
-        let least = if self.sees_kernel { 0 } else { MARGIN_PROC_PPM };
-        self.outcomes.get(resource).margin_ppm().max(least)
+        let least_ppm = self.visibility.least_margin_ppm();
+        self.outcomes.get(resource).margin_ppm().max(least_ppm)
     }
 
     /// The ratio to apply; 1.00 without a view.
@@ -296,16 +312,19 @@ impl Estimator {
             let Bounds { min, max } = *view.bounds.get(resource);
             let bounds = Bounds {
                 min,
-                max: highest(max, self.sees_kernel),
+                max: self.visibility.highest(resource, max),
             };
-            let target = target(
+            let mut target = target(
                 &slack,
                 history.valid_frames(),
                 self.timing.ring_frames,
                 bounds,
                 self.outcomes.get(resource).is_latched(),
             );
-            let is_held = self.brakes.level(resource) >= Brake::Hold;
+            if !self.visibility.can_brake(resource) {
+                target.reasons.push(Reason::NoBrake);
+            }
+            let is_held = self.brakes.level(resource) >= Brake::Hold || !self.visibility.may_rise();
             self.publication.get_mut(resource).step(
                 target.cents,
                 bounds.max,

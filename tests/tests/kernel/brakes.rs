@@ -13,7 +13,7 @@ use std::{path::Path, thread, time::Duration};
 use e2e::{
     agent::{Node, Running},
     cgroup::Limited,
-    cpu_load::spinners,
+    cpu_load::{Crowd, spinners},
     pace::as_long,
     pod_tree::PodTree,
 };
@@ -26,6 +26,7 @@ use headroom_domain::{
     hint::Brake,
     resource::Resource::{self, Cpu, Memory},
 };
+use headroom_testbed::thread::last_cpu;
 use tokio::{
     sync::Mutex,
     time::{Instant, sleep},
@@ -179,10 +180,8 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
-    let _machine = MACHINE.lock().await;
-    let (tree, _pod) = tree("crowd");
+/// Has a load make a node shed and then stop, in time; how it went. Where time was stolen it is tried again.
+async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() -> Crowd) -> String {
     let levels = [
         (Brake::Shed, as_long(SHED_WITHIN)),
         (Brake::Stop, as_long(STOP_WITHIN)),
@@ -190,20 +189,49 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop() {
     let deadline = Instant::now() + as_long(UNDISTURBED_WITHIN);
     loop {
         assert!(Instant::now() < deadline, "much time is stolen all the time");
-        let mut braking = Braking::start(tree.mount()).await;
+        let mut braking = Braking::start(mount).await;
         let began = Instant::now();
-        let crowd = spinners(16 * cpus(), None, braking.node.folder.path());
+        let crowd = load();
         let (reached, stolen_milli) = braking.reach(began, levels).await;
+        let last = braking.look(Cpu).await.map(|(last, _)| last);
         drop(crowd);
-        println!("L2 and L3 after {reached:?}; {stolen_milli} milli-cores stolen at most");
         if !reached.contains(&None) {
-            return;
+            return format!(
+                "{what}: L2 and L3 after {reached:?}; {stolen_milli} milli-cores stolen at most; at last {last:?}"
+            );
         }
         assert!(
             stolen_milli * 100 > MOST_STOLEN * cpus() as u64 * 1000,
-            "L2 and L3 after {reached:?}, to be within {levels:?}"
+            "{what}: L2 and L3 after {reached:?}, to be within {levels:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop_however_long_its_queue() {
+    let _machine = MACHINE.lock().await;
+    let (tree, _pod) = tree("crowd");
+    // Beside those who look on, not before them.
+    let group = Limited::cpu("headroom-crowd", 100 * 1000 * cpus() as u64);
+    for for_each_cpu in [16, 100, 300, 1000] {
+        let crowd = || Crowd::start(for_each_cpu * cpus(), &[group.procs()]);
+        let what = format!("{for_each_cpu} tasks for each CPU");
+        println!("{}", sheds_and_stops(&what, tree.mount(), crowd).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_fill_the_cpus_they_may_use_stop_a_node_that_has_others() {
+    let _machine = MACHINE.lock().await;
+    let (mut tree, pod) = tree("cpuset");
+    let own = last_cpu().expect("a CPU").to_string();
+    let confined = tree.confine(&format!("{pod}/container"), &own);
+    let group = Limited::cpu("headroom-cpuset", 100 * 1000);
+    let crowd = || Crowd::start(16, &[group.procs(), confined.clone()]);
+    println!(
+        "{}",
+        sheds_and_stops("one CPU for all pods", tree.mount(), crowd).await
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,12 +24,12 @@ use e2e::{
 use headroom_agent::{
     gather::{Gatherer, Limits, POLL, Sample, Shed, Standing, Watch},
     probe::{Health, Hook, KernelEvents, Options, Probe, Rare},
-    sample::{Origin, Sampler, clock::Clocks, procfs::Procfs, ring},
+    sample::{Origin, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
 };
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{ping_pong, thread::last_cpu};
 use rustix::io::Errno;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// More tasks than a storm has at a time.
@@ -177,7 +177,8 @@ fn samples_until(gatherer: Gatherer, may_bpf: bool, is_it: impl Fn(&Sample) -> b
         if !may_bpf {
             seccomp::deny(&[Bpf::RawTracepointOpen, Bpf::LinkCreate], Errno::PERM);
         }
-        gatherer.run(&samples_tx, &stopping);
+        let (_nobody_tells, exclusive) = watch::channel(CpuSet::default());
+        gatherer.run(&samples_tx, exclusive, &stopping);
     });
     // A hypervisor that takes the CPU for a moment begins ten seconds of switches anew.
     let deadline = Instant::now() + 6 * happens_within();

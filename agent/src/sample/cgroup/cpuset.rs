@@ -1,32 +1,41 @@
 //! CPUs that the kubelet's static CPU manager gave to containers: their cpusets are narrower than kubepods'.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Kubepods, Name, Pod, Tree, Version, entries, parsed};
-use crate::sample::{SampleError, procfs::CpuSet};
+use crate::sample::{SampleError, cpus::CpuSet, procfs::Fault};
 
 /// A pod with containers that may not run everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confined {
     /// The pod.
     pub pod: Pod,
-    /// How many CPUs each of those containers may run on, without order. Containers that share what the manager has
+    /// The CPUs that each of those containers may run on, without order. Containers that share what the manager has
     /// not given away are among them: theirs are many.
-    pub cpus: Vec<u32>,
+    pub cpus: Vec<CpuSet>,
+}
+
+/// The CPUs of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpusets {
+    /// Those that pods may run on; `None` where no cpuset says.
+    pub all: Option<CpuSet>,
+    /// The pods with containers that may run on fewer.
+    pub confined: Vec<Confined>,
 }
 
 impl Kubepods {
-    /// The Guaranteed pods that have a container with fewer CPUs than kubepods; none without cpusets. Only they are
+    /// The CPUs of kubepods, and the Guaranteed pods that have a container with fewer; none without cpusets. Only they are
     /// ever given CPUs, and they lie outside the two other classes.
     ///
     /// # Errors
     /// When a file or directory is there but cannot be read or parsed.
-    pub fn confined(&self) -> Result<Vec<Confined>, SampleError> {
+    pub fn cpusets(&self) -> Result<Cpusets, SampleError> {
         let Some(tree) = &self.cpuset else {
-            return Ok(Vec::new());
+            return Ok(Cpusets::default());
         };
         let Some(all) = tree.cpus(&tree.path)? else {
-            return Ok(Vec::new());
+            return Ok(Cpusets::default());
         };
         let mut confined = Vec::new();
         for entry in entries(&tree.path)? {
@@ -37,7 +46,7 @@ impl Kubepods {
             let mut cpus = Vec::new();
             for container in entries(&folder)? {
                 let own = tree.cpus(&folder.join(container.name))?;
-                cpus.extend(own.map(|own| own.count()).filter(|own| *own < all.count()));
+                cpus.extend(own.filter(|own| own.count() < all.count()));
             }
             if !cpus.is_empty() {
                 let path = entry.name.into();
@@ -45,22 +54,37 @@ impl Kubepods {
                 confined.push(Confined { pod, cpus });
             }
         }
-        Ok(confined)
+        Ok(Cpusets {
+            all: Some(all),
+            confined,
+        })
+    }
+
+    /// The file with the CPUs of kubepods, for messages.
+    pub fn cpuset_path(&self) -> Option<PathBuf> {
+        self.cpuset.as_ref().map(|tree| tree.path.join(tree.cpus_file()))
     }
 }
 
 impl Tree {
     /// The CPUs that a cgroup may use; `None` if it is gone or has no set of its own.
     fn cpus(&self, folder: &Path) -> Result<Option<CpuSet>, SampleError> {
-        let name = match self.version {
-            Version::V1 => "cpuset.cpus",
-            Version::V2 => "cpuset.cpus.effective",
-        };
-        let set = parsed(&folder.join(name), |text| {
-            // A cgroup of version 1 has none before somebody gives it some.
-            (!text.trim().is_empty()).then(|| CpuSet::parse(text)).transpose()
+        let set = parsed(&folder.join(self.cpus_file()), |text| {
+            match (self.version, text.trim().is_empty()) {
+                (_, false) => CpuSet::parse(text).map(Some),
+                // A cgroup of version 1 has none before somebody gives it some.
+                (Version::V1, true) => Ok(None),
+                (Version::V2, true) => Err(Fault::missing("cpu list")),
+            }
         })?;
         Ok(set.flatten())
+    }
+
+    const fn cpus_file(&self) -> &'static str {
+        match self.version {
+            Version::V1 => "cpuset.cpus",
+            Version::V2 => "cpuset.cpus.effective",
+        }
     }
 }
 

@@ -6,7 +6,10 @@ use headroom_agent_ebpf::{histogram::bucket, stamp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::sample::procfs::{CpuSet, Stat};
+use crate::sample::{
+    cpus::{CpuSet, Cpus, Kept},
+    procfs::Stat,
+};
 
 const MS: u64 = 1_000_000;
 const START: u64 = 1_000 * WINDOW_NS;
@@ -90,14 +93,19 @@ fn poll(source: &mut Source<Fake>, now_ns: u64) -> Counts {
 
 /// The same with these CPUs online.
 fn poll_with(source: &mut Source<Fake>, now_ns: u64, online: &str) -> Counts {
-    let online = CpuSet::parse(online).unwrap();
+    let cpus = all(online);
     source
         .poll(&Tick {
             now_ns,
-            online: &online,
+            cpus: &cpus,
             stat: None,
         })
         .unwrap()
+}
+
+/// These CPUs are online, and nobody keeps any of them.
+fn all(online: &str) -> Cpus {
+    Kept::default().of(CpuSet::parse(online).unwrap())
 }
 
 fn busy(counts: &Counts) -> Vec<u64> {
@@ -140,11 +148,11 @@ fn cpu_that_never_switched_is_what_procfs_says() {
     let fake = Fake::with_cpus(2);
     let mut source = fake.source();
     assert!(source.wants_stat());
-    let online = CpuSet::parse("0-1").unwrap();
+    let cpus = all("0-1");
     let stat = Stat::parse("cpu0 24 0 0 1 0 0 0 0\ncpu1 1 0 0 24 0 0 0 0\n", 10 * MS).unwrap();
     let tick = Tick {
         now_ns: START + 250 * MS,
-        online: &online,
+        cpus: &cpus,
         stat: Some(&stat),
     };
     let counts = source.poll(&tick).unwrap();
@@ -280,7 +288,7 @@ fn every_poll_turns_salt_and_generation_and_keeps_the_former_salt() {
         let config = fake.config();
         assert_ne!(config.hist_idx, before.hist_idx);
         assert_eq!((config.former_salt, config.mask), (before.salt, 7));
-        assert!(stamp::elapsed(config.since, ticks(now)).abs_diff(ticks(250 * MS)) <= 1);
+        assert!(stamp::elapsed(config.since, stamp::ticks(now)).abs_diff(stamp::ticks(250 * MS)) <= 1);
         residues.insert(config.salt & 7);
         before = config;
     }

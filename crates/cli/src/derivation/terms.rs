@@ -194,8 +194,10 @@ impl Derivation {
         let Bounds { min, max } = self.bounds;
         let whose = if self.bounds == self.policy_bounds {
             "of the policy".to_owned()
-        } else {
+        } else if self.bounds.max > Cents::ONE {
             format!("of the policy, and at most {HIGHEST_PROC} on the word of procfs alone")
+        } else {
+            "of the policy, and at most 1.00 where nothing would brake".to_owned()
         };
         let (verdict, allowed_is) = match allowed.cmp(&wanted) {
             Ordering::Equal => ("what is wanted lies within", "what is wanted".to_owned()),

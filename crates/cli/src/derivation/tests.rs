@@ -3,8 +3,8 @@
 
 use headroom_domain::{
     estimate::{
-        CpuPressure, Estimator, Frame, MARGIN_PROC_PPM, MemoryPressure, PodRequest, PodUse, Pressure, Profile,
-        View,
+        CpuPressure, Estimator, Frame, MARGIN_PROC_PPM, MemoryPressure, PodRequest, PodUse, Pressure,
+        Profile, View, Visibility,
     },
     policy::{InForce, Mode, Source},
     resource::PerResource,
@@ -329,10 +329,18 @@ const PROCFS: (u64, bool, u64) = (400, false, u64::MAX);
 const LATCHED: (u64, bool, u64) = (6080, true, 288);
 const LATCHED_ON_PROCFS: (u64, bool, u64) = (6080, false, 288);
 
+const fn visible(sees_kernel: bool) -> Visibility {
+    if sees_kernel {
+        Visibility::ALL
+    } else {
+        Visibility::PROCFS
+    }
+}
+
 /// An estimator of a node with one large pod, in which memory climbs.
 fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimator {
     let mut estimator = Estimator::new(Profile::Production.timing());
-    estimator.set_sees_kernel(sees_kernel);
+    estimator.set_visibility(visible(sees_kernel));
     let node = node();
     let requests = PerResource {
         cpu: 90_000,
@@ -384,10 +392,13 @@ fn reported(estimator: &Estimator, sight: Sight) -> Node {
 /// Whatever state the estimator is in, what its report says leads a reader to its target, term by term.
 #[test]
 fn the_lines_add_up() {
-    let pressure = Pressure {
-        cpu: CpuPressure::Windows {
+    let pressure = |sees_kernel| Pressure {
+        visibility: visible(sees_kernel),
+        cpu: CpuPressure {
             sigma8_ppm: 50_000,
-            runq_p99_us: 0,
+            some_ppm: 100_000,
+            busy_ppm: 850_000,
+            ..CpuPressure::default()
         },
         memory: MemoryPressure::default(),
     };
@@ -395,7 +406,7 @@ fn the_lines_add_up() {
         let (mut estimator, sight) = (estimator(past), if past.1 { Sight::Full } else { Sight::Proc });
         for is_braked in [false, true] {
             if is_braked {
-                estimator.end_brake_period(&pressure, Duration::from_secs(10));
+                estimator.end_brake_period(&pressure(past.1), Duration::from_secs(10));
             }
             let (node, estimates) = (reported(&estimator, sight), estimator.estimates());
             for resource in Resource::ALL {

@@ -2,29 +2,24 @@
 
 use std::time::Duration;
 
-use super::{Reason, Timing};
+use super::{Reason, Timing, Visibility};
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},
 };
 
-/// How contended the CPUs were in one period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CpuPressure {
-    /// From the kernel programs.
-    Windows {
-        /// Share of 8.39 ms windows without an idle CPU, in ppm.
-        sigma8_ppm: u32,
-        /// Run-queue latency, 99th percentile by waiting time, in microseconds.
-        runq_p99_us: u64,
-    },
-    /// From procfs alone.
-    Psi {
-        /// Share of time in which some task waited, in ppm.
-        some_ppm: u32,
-        /// Mean use over capacity, in ppm.
-        busy_ppm: u32,
-    },
+/// How contended the CPUs that pods share were in one period. [`Visibility`] says which of the numbers were measured; the
+/// others are zero, and no rule looks at them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuPressure {
+    /// Share of 8.39 ms windows without an idle CPU, in ppm.
+    pub sigma8_ppm: u32,
+    /// Run-queue latency, 99th percentile by waiting time, in microseconds.
+    pub runq_p99_us: u64,
+    /// Share of time in which some task waited, in ppm; tasks at a quota of theirs count.
+    pub some_ppm: u32,
+    /// Mean use over capacity, in ppm.
+    pub busy_ppm: u32,
 }
 
 /// How scarce memory was in one period. A signal that this machine lacks stays at zero.
@@ -65,6 +60,8 @@ pub fn spare_ppm(available: u64, threshold: u64, raw: u64) -> Option<u32> {
 /// What one brake period showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
+    /// What was seen of it.
+    pub visibility: Visibility,
     /// CPU.
     pub cpu: CpuPressure,
     /// Memory.
@@ -81,7 +78,8 @@ pub struct Brakes {
     release: [Duration; 3],
     release_oom: Duration,
     state: PerResource<State>,
-    /// Periods in a row that called for the CPU's L3.
+    /// Periods in a row that called for the CPU's L2 or more, and for its L3.
+    contended_periods: u32,
     saturated_periods: u32,
     /// The latest end of a period that was judged, in monotonic time.
     judged: Option<Duration>,
@@ -100,6 +98,8 @@ struct State {
 impl Brakes {
     /// Periods in a row before the CPU's L3 counts.
     const STOP_PERIODS: u32 = 3;
+    /// Periods in a row before the CPU's L2 counts where nobody sees whether tasks wait.
+    const BLIND_SHED_PERIODS: u32 = 2;
 
     /// No brake, with the release times of this timing.
     pub fn new(timing: &Timing) -> Self {
@@ -107,6 +107,7 @@ impl Brakes {
             release: timing.brake_release,
             release_oom: timing.brake_release_oom,
             state: PerResource::default(),
+            contended_periods: 0,
             saturated_periods: 0,
             judged: None,
         }
@@ -119,16 +120,7 @@ impl Brakes {
         let latest = self.judged.map_or(now, |judged| judged.max(now));
         self.judged = Some(latest);
         let memory = memory_call(&pressure.memory);
-        let mut cpu = cpu_call(&pressure.cpu);
-        if is_news {
-            self.saturated_periods = match cpu.0 {
-                Brake::Stop => self.saturated_periods.saturating_add(1),
-                Brake::Off | Brake::Hold | Brake::Shed => 0,
-            };
-        }
-        if cpu.0 == Brake::Stop && self.saturated_periods < Self::STOP_PERIODS {
-            cpu.0 = Brake::Shed;
-        }
+        let cpu = self.settled(cpu_call(pressure), is_news);
         let mut release = self.release;
         self.state.cpu.take(cpu, now, latest, &release);
         if pressure.memory.node_ooms > 0 || pressure.memory.limit_ooms > 0 {
@@ -136,6 +128,43 @@ impl Brakes {
             *stop = self.release_oom;
         }
         self.state.memory.take(memory, now, latest, &release);
+    }
+
+    /// Lets what was in force `unseen` before `now` stay for as much longer: nobody saw whether that time was clean.
+    pub fn prolong(&mut self, unseen: Duration, now: Duration) {
+        let before = now.saturating_sub(unseen);
+        let latest = now.saturating_add(self.release_oom);
+        for resource in Resource::ALL {
+            for until in &mut self.state.get_mut(resource).until {
+                if *until > before {
+                    *until = until.saturating_add(unseen).min(latest);
+                }
+            }
+        }
+    }
+
+    /// What the CPU's call comes to: an L3 sheds until enough periods in a row have called for it, and an L2 that rests on
+    /// windows alone holds until then.
+    fn settled(&mut self, call: CpuCall, is_news: bool) -> Call {
+        let CpuCall {
+            call: (brake, reason),
+            shed_periods,
+        } = call;
+        if is_news {
+            let count = |periods: &mut u32, is_called: bool| {
+                *periods = if is_called { periods.saturating_add(1) } else { 0 };
+            };
+            count(&mut self.contended_periods, brake >= Brake::Shed);
+            count(&mut self.saturated_periods, brake >= Brake::Stop);
+        }
+        let most = if self.saturated_periods >= Self::STOP_PERIODS {
+            Brake::Stop
+        } else if self.contended_periods.max(1) >= shed_periods {
+            Brake::Shed
+        } else {
+            Brake::Hold
+        };
+        (brake.min(most), reason)
     }
 
     /// Until when each level of each resource stays, in monotonic time.
@@ -214,25 +243,40 @@ fn strongest(rows: &[(bool, Brake, Reason)]) -> Call {
     called.map_or((Brake::Off, None), |&(_, brake, reason)| (brake, Some(reason)))
 }
 
-fn cpu_call(pressure: &CpuPressure) -> Call {
-    match *pressure {
-        CpuPressure::Windows {
-            sigma8_ppm,
-            runq_p99_us,
-        } => strongest(&[
+/// A call for a brake of the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CpuCall {
+    call: Call,
+    /// Periods in a row before an L2 counts.
+    shed_periods: u32,
+}
+
+/// By windows and waits where both are seen. Where waits are not, pressure says whether somebody waits, in saturated
+/// windows as in those that procfs has seen busy; where that is not seen either, windows alone count, as if all waited long.
+fn cpu_call(pressure: &Pressure) -> CpuCall {
+    let CpuPressure {
+        sigma8_ppm,
+        runq_p99_us,
+        some_ppm,
+        busy_ppm,
+    } = pressure.cpu;
+    let saturation = |is_contended: bool, is_starved: bool| {
+        strongest(&[
             (
-                sigma8_ppm >= 300_000 && runq_p99_us >= 25_000,
+                sigma8_ppm >= 300_000 && is_starved,
                 Brake::Stop,
                 Reason::CpuSaturated,
             ),
             (
-                sigma8_ppm >= 100_000 && runq_p99_us >= 10_000,
+                sigma8_ppm >= 100_000 && is_contended,
                 Brake::Shed,
                 Reason::CpuContended,
             ),
             (sigma8_ppm >= 20_000, Brake::Hold, Reason::CpuNoIdle),
-        ]),
-        CpuPressure::Psi { some_ppm, busy_ppm } => strongest(&[
+        ])
+    };
+    let psi = || {
+        strongest(&[
             (
                 some_ppm >= 500_000 && busy_ppm >= 950_000,
                 Brake::Stop,
@@ -248,8 +292,30 @@ fn cpu_call(pressure: &CpuPressure) -> Call {
                 Brake::Hold,
                 Reason::CpuPsi,
             ),
-        ]),
-    }
+        ])
+    };
+    let Visibility {
+        windows,
+        waits,
+        cpu_pressure,
+        ..
+    } = pressure.visibility;
+    let (call, shed_periods) = match (windows, waits, cpu_pressure) {
+        (true, true, _) => (saturation(runq_p99_us >= 10_000, runq_p99_us >= 25_000), 1),
+        (true, false, true) => (
+            stronger(saturation(some_ppm >= 250_000, some_ppm >= 500_000), psi()),
+            1,
+        ),
+        (true, false, false) => (saturation(true, true), Brakes::BLIND_SHED_PERIODS),
+        (false, _, true) => (psi(), 1),
+        (false, _, false) => ((Brake::Off, None), 1),
+    };
+    CpuCall { call, shed_periods }
+}
+
+/// The stronger of two calls, the first of equal ones.
+fn stronger(one: Call, other: Call) -> Call {
+    if other.0 > one.0 { other } else { one }
 }
 
 fn memory_call(pressure: &MemoryPressure) -> Call {

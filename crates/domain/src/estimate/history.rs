@@ -13,6 +13,9 @@ struct Slot {
     index: u64,
     /// F, if the frame is valid.
     peak: Option<u64>,
+    /// What F was at least, if the frame is not. It is not saved: after a restart such a frame is a missing one.
+    #[serde(skip)]
+    least: Option<u64>,
     /// Dep: low estimates, in this frame, of pods that have left since.
     departed: u64,
 }
@@ -29,7 +32,7 @@ pub(super) struct Newcomer {
 /// The conditioned peak of a history and where it comes from; in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peak {
-    /// max H: the highest conditioned peak.
+    /// max H: the highest conditioned peak, of frames that were seen in part no less than what was seen.
     pub highest: u64,
     /// How many frames before the last one that was; of equal ones the latest.
     pub frames_ago: u64,
@@ -70,6 +73,16 @@ impl History {
 
     /// Takes the peak of frame `index` in; frames that come twice or late are left out.
     pub fn push(&mut self, index: u64, peak: u64, is_valid: bool) {
+        self.append(index, is_valid.then_some(peak), None);
+    }
+
+    /// Takes a frame in of which only a part was seen: its peak was at least that. It is not valid, and what is expected is
+    /// no less for it.
+    pub fn push_bound(&mut self, index: u64, least: u64) {
+        self.append(index, None, Some(least));
+    }
+
+    fn append(&mut self, index: u64, peak: Option<u64>, least: Option<u64>) {
         if self.last_frame().is_some_and(|last| last >= index) {
             return;
         }
@@ -79,7 +92,8 @@ impl History {
         }
         self.slots.push_back(Slot {
             index,
-            peak: is_valid.then_some(peak),
+            peak,
+            least,
             departed: 0,
         });
     }
@@ -113,10 +127,12 @@ impl History {
     /// The conditioned peak; `None` without any valid frame. Memory may climb over `climb` frames. What more use does
     /// to it: [`Peak::expected`].
     pub(super) fn peak(&self, resource: Resource, newcomers: Vec<Newcomer>, climb: u32) -> Option<Peak> {
-        let conditioned = self.conditioned(newcomers);
+        let bounds = self.conditioned(newcomers.clone(), |slot| slot.least);
+        let conditioned = self.conditioned(newcomers, |slot| slot.peak);
         let (newest, last) = conditioned.first().copied()?;
         let (at, highest) = conditioned
             .iter()
+            .chain(&bounds)
             .copied()
             .max_by_key(|&(index, value)| (value, index))
             .unwrap_or((newest, last));
@@ -152,9 +168,13 @@ impl History {
         });
     }
 
-    /// (f, H\[f\]) of the valid frames, newest first: the node's peak without pods that left, with pods that did not
-    /// exist yet.
-    fn conditioned(&self, mut newcomers: Vec<Newcomer>) -> Vec<(u64, u64)> {
+    /// (f, H\[f\]) of the frames that have such a peak, newest first: the node's peak without pods that left, with pods that
+    /// did not exist yet.
+    fn conditioned(
+        &self,
+        mut newcomers: Vec<Newcomer>,
+        peak: impl Fn(&Slot) -> Option<u64>,
+    ) -> Vec<(u64, u64)> {
         newcomers.sort_unstable_by_key(|newcomer| newcomer.birth);
         let (mut unborn, mut added) = (newcomers.into_iter().rev().peekable(), 0_u64);
         let mut conditioned = Vec::with_capacity(self.slots.len());
@@ -162,7 +182,7 @@ impl History {
             while let Some(newcomer) = unborn.next_if(|newcomer| newcomer.birth > slot.index) {
                 added = added.saturating_add(newcomer.peak);
             }
-            if let Some(peak) = slot.peak {
+            if let Some(peak) = peak(slot) {
                 let value = peak.saturating_sub(slot.departed).saturating_add(added);
                 conditioned.push((slot.index, value));
             }
@@ -257,6 +277,36 @@ mod tests {
         peaks.extend([20; 7]);
         peaks.push(100);
         assert_eq!(expected(&history(&peaks), Resource::Memory, &[]), 100 + 80);
+    }
+
+    /// What was seen of a frame that starvation spoiled is a lower bound of its peak.
+    #[test]
+    fn a_frame_that_was_seen_in_part_raises_what_is_expected_and_covers_nothing() {
+        let mut history = history(&[500, 600]);
+        history.push_bound(102, 9000);
+        history.push_bound(103, 10);
+        assert_eq!(history.valid_frames(), 2);
+        let expected = Peak {
+            highest: 9000,
+            frames_ago: 1,
+            last: 600,
+            climb: 100,
+        };
+        assert_eq!(history.peak(Resource::Memory, Vec::new(), 6), Some(expected));
+        let newcomer = Newcomer {
+            birth: 103,
+            peak: 300,
+        };
+        history.depart([(102, 1000)].into_iter());
+        let peak = history.peak(Resource::Cpu, vec![newcomer], 6).unwrap();
+        assert_eq!(peak.highest, 9000 - 1000 + 300);
+        let mut unseen = History::new(3);
+        unseen.push_bound(7, 9000);
+        assert_eq!(
+            unseen.peak(Resource::Cpu, Vec::new(), 6),
+            None,
+            "no frame is valid"
+        );
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum Reason {
     ClampedMax,
     /// The lower bound held the target up.
     ClampedMin,
+    /// Neither kernel programs nor pressure would tell that the node is short.
+    NoBrake,
     /// The published ratio is below the target.
     Rising,
     /// CPU brake: windows without an idle CPU.
@@ -96,7 +98,7 @@ impl Stage {
 
 impl Reason {
     /// All reasons, by stage.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NoDirective,
         Self::CapacityMismatch,
         Self::NoHistory,
@@ -106,6 +108,7 @@ impl Reason {
         Self::NoSlack,
         Self::ClampedMax,
         Self::ClampedMin,
+        Self::NoBrake,
         Self::Rising,
         Self::CpuNoIdle,
         Self::CpuContended,
@@ -136,6 +139,7 @@ impl Reason {
             Self::NoSlack => "no-slack",
             Self::ClampedMax => "clamped-max",
             Self::ClampedMin => "clamped-min",
+            Self::NoBrake => "no-brake",
             Self::Rising => "rising",
             Self::CpuNoIdle => "cpu-no-idle",
             Self::CpuContended => "cpu-contended",
@@ -176,13 +180,16 @@ impl Reason {
             Self::NoSlack => "measured use leaves no room above raw",
             Self::ClampedMax => "the numbers want more than the highest ratio allowed",
             Self::ClampedMin => "the numbers want less than the lowest ratio allowed",
+            Self::NoBrake => {
+                "neither the kernel programs nor pressure (PSI) can be read, so nothing would brake: 1.00 at most"
+            }
             Self::Rising => "published is below the target: it rises by small steps, and under no brake",
             Self::CpuNoIdle => "in 2 % of all 8.39 ms windows or more no CPU was idle (L1)",
             Self::CpuContended => {
-                "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2)"
+                "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2); where waits                  are not measured, tasks waited 25 % of the time, or nobody knows (L1, L2 from the second period on)"
             }
             Self::CpuSaturated => {
-                "in 30 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 25 ms or more (L2, L3 from the third period on)"
+                "in 30 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 25 ms or more (L2, L3 from the                  third period on); where waits are not measured, tasks waited 50 % of the time, or nobody knows (L1, L2, L3)"
             }
             Self::CpuPsi => {
                 "tasks waited for a CPU 10, 25 or 50 % of the time while 85, 90 or 95 % were busy (L1, L2 or L3)"
@@ -216,7 +223,8 @@ impl Reason {
             | Self::Coverage
             | Self::NoSlack
             | Self::ClampedMax
-            | Self::ClampedMin => Stage::Target,
+            | Self::ClampedMin
+            | Self::NoBrake => Stage::Target,
             Self::Rising => Stage::Publication,
             Self::CpuNoIdle
             | Self::CpuContended

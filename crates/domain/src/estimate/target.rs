@@ -1,6 +1,6 @@
 //! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See agent.md, section 2.3.
 
-use super::{HIGHEST_PROC, Reason};
+use super::Reason;
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};
 
 /// What slack is computed from.
@@ -151,11 +151,6 @@ pub fn target(
         scaled,
         reasons,
     }
-}
-
-/// The highest ratio: `max` of the policy, and no more than [`HIGHEST_PROC`] on the word of procfs alone.
-pub fn highest(max: Cents, sees_kernel: bool) -> Cents {
-    if sees_kernel { max } else { max.min(HIGHEST_PROC) }
 }
 
 /// The smallest ratio that covers what pods hold: ceil(held × 100 / A); 2³² - 1 if it would be more. 1.00 where raw is

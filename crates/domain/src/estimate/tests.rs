@@ -148,7 +148,7 @@ fn without_a_view_nothing_is_amplified() {
 #[test]
 fn procfs_alone_gives_a_larger_margin_and_a_lower_ceiling() {
     let mut estimator = Estimator::new(Profile::Demo.timing());
-    estimator.set_sees_kernel(false);
+    estimator.set_visibility(Visibility::PROCFS);
     estimator.set_view(view(&[("a", 60_000, false)]));
     for index in 0..60 {
         let frame = Frame {
@@ -237,9 +237,11 @@ fn an_l3_brake_is_a_bad_outcome_for_the_resource_that_it_stopped() {
     };
     let mut estimator = begun();
     let pressure = Pressure {
-        cpu: CpuPressure::Windows {
+        visibility: Visibility::ALL,
+        cpu: CpuPressure {
             sigma8_ppm: 400_000,
             runq_p99_us: 50_000,
+            ..CpuPressure::default()
         },
         memory: MemoryPressure::default(),
     };
@@ -268,7 +270,7 @@ fn an_l3_brake_is_a_bad_outcome_for_the_resource_that_it_stopped() {
 #[test]
 fn procfs_alone_is_given_at_least_twice_the_margin() {
     let mut estimator = always_amplified();
-    estimator.set_sees_kernel(false);
+    estimator.set_visibility(Visibility::PROCFS);
     assert_eq!(estimator.estimates().cpu.margin_ppm, 200_000);
     overrun(&mut estimator, 0..4 * 288 + 1);
     assert_eq!(estimator.estimates().cpu.margin_ppm, 246_000);
@@ -316,3 +318,43 @@ fn a_hint_can_be_derived_from_saturated_numbers() {
 
 mod invariants;
 mod vectors;
+
+/// A frame of which starvation left a part: what was seen of it counts against the node, and for nothing.
+#[test]
+fn a_frame_that_was_seen_in_part_lowers_and_is_a_bad_outcome_when_it_exceeds() {
+    let after = |is_bound: bool, peak: u64| {
+        let mut estimator = always_amplified();
+        let valid = |index| Frame {
+            index,
+            is_valid: true,
+            ..Frame::default()
+        };
+        (0..300).for_each(|index| estimator.end_frame(&valid(index)));
+        let before = estimator.estimates().cpu;
+        estimator.end_frame(&Frame {
+            index: 300,
+            is_bound,
+            peak: PerResource { cpu: peak, memory: 0 },
+            ..Frame::default()
+        });
+        let spoiled = estimator.estimates().cpu;
+        (301..600).for_each(|index| estimator.end_frame(&valid(index)));
+        let accumulator_ppm = estimator.estimates().cpu.accumulator_ppm;
+        (
+            spoiled.slack.peak > before.slack.peak,
+            spoiled.coverage_ppm <= before.coverage_ppm,
+            accumulator_ppm,
+        )
+    };
+    assert_eq!(after(true, 33_000), (true, true, 99_000));
+    assert_eq!(
+        after(true, 31_000),
+        (true, true, MARGIN_PPM),
+        "it may have been less"
+    );
+    assert_eq!(
+        after(false, 33_000),
+        (false, true, MARGIN_PPM),
+        "nothing of it is believed"
+    );
+}

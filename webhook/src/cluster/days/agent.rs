@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use headroom_domain::{
     estimate::{
         Boot, CpuPressure, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile, Snapshot,
-        Timing, View,
+        Timing, View, Visibility,
     },
     hint::{NodeHint, PodTrust, Sight, Signals},
     resource::PerResource,
@@ -134,11 +134,16 @@ impl Agent {
             Some(Trouble::Oom) => memory.node_ooms = 1,
             None => {}
         }
-        let cpu = CpuPressure::Windows {
-            sigma8_ppm,
-            runq_p99_us,
+        let pressure = Pressure {
+            visibility: Visibility::ALL,
+            cpu: CpuPressure {
+                sigma8_ppm,
+                runq_p99_us,
+                ..CpuPressure::default()
+            },
+            memory,
         };
-        self.estimator.end_brake_period(&Pressure { cpu, memory }, now);
+        self.estimator.end_brake_period(&pressure, now);
     }
 
     /// What it reports now, as it comes out of the wire; nothing before it was told of the node.

@@ -19,12 +19,19 @@ fn tree(files: &[(&str, &str)]) -> TempDir {
 /// Confined pods below `mount`: UID, and CPUs per container in rising order.
 fn confined(mount: &TempDir) -> Vec<(String, Vec<u32>)> {
     let kubepods = Kubepods::find(mount.path()).expect("kubepods");
-    let mut found: Vec<_> = kubepods.confined().unwrap().into_iter().map(sizes).collect();
+    let mut found: Vec<_> = kubepods
+        .cpusets()
+        .unwrap()
+        .confined
+        .into_iter()
+        .map(sizes)
+        .collect();
     found.sort();
     found
 }
 
-fn sizes(Confined { pod, mut cpus }: Confined) -> (String, Vec<u32>) {
+fn sizes(Confined { pod, cpus }: Confined) -> (String, Vec<u32>) {
+    let mut cpus: Vec<_> = cpus.iter().map(CpuSet::count).collect();
     cpus.sort_unstable();
     (pod.uid, cpus)
 }
@@ -106,11 +113,35 @@ fn a_malformed_set_is_named() {
     ]);
     let error = Kubepods::find(mount.path())
         .unwrap()
-        .confined()
+        .cpusets()
         .unwrap_err()
         .to_string();
     assert!(
         error.ends_with("1/cpuset.cpus.effective: `cpu list` is \"two\""),
         "{error}"
     );
+}
+
+#[test]
+fn kubepods_says_which_cpus_pods_may_run_on() {
+    let all = |files: &[(&str, &str)]| Kubepods::find(tree(files).path()).unwrap().cpusets();
+    let unified = |text| {
+        all(&[
+            ("cgroup.controllers", "cpu cpuset memory\n"),
+            ("kubepods/cpuset.cpus.effective", text),
+        ])
+    };
+    let version_1 = |text| {
+        all(&[
+            ("cpuacct/kubepods/cpuacct.usage", "1\n"),
+            ("memory/kubepods/memory.usage_in_bytes", "1\n"),
+            ("cpuset/kubepods/cpuset.cpus", text),
+        ])
+    };
+    let expected = CpuSet::parse("2-7").ok();
+    assert_eq!(unified("2-7\n").unwrap().all, expected);
+    assert_eq!(version_1("2-7\n").unwrap().all, expected);
+    assert_eq!(version_1("\n").unwrap().all, None, "nobody has set it");
+    assert!(unified("\n").is_err(), "version 2 always has some");
+    assert!(unified("2-").is_err());
 }

@@ -7,9 +7,13 @@ use crate::estimate::Profile;
 
 fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
     Pressure {
-        cpu: CpuPressure::Windows {
+        visibility: Visibility::ALL,
+        cpu: CpuPressure {
             sigma8_ppm,
             runq_p99_us,
+            // Of pods at a quota, which no rule may look at while waits are measured.
+            some_ppm: ALL,
+            busy_ppm: ALL,
         },
         memory: MemoryPressure::default(),
     }
@@ -17,8 +21,43 @@ fn windows(sigma8_ppm: u32, runq_p99_us: u64) -> Pressure {
 
 fn psi(some_ppm: u32, busy_ppm: u32) -> Pressure {
     Pressure {
-        cpu: CpuPressure::Psi { some_ppm, busy_ppm },
+        visibility: Visibility::PROCFS,
+        cpu: CpuPressure {
+            some_ppm,
+            busy_ppm,
+            ..CpuPressure::default()
+        },
         memory: MemoryPressure::default(),
+    }
+}
+
+/// From kernel programs that see no waits begin, on a machine that keeps pressure.
+fn without_waits(sigma8_ppm: u32, some_ppm: u32, busy_ppm: u32) -> Pressure {
+    Pressure {
+        visibility: Visibility {
+            waits: false,
+            ..Visibility::ALL
+        },
+        cpu: CpuPressure {
+            sigma8_ppm,
+            some_ppm,
+            busy_ppm,
+            ..CpuPressure::default()
+        },
+        memory: MemoryPressure::default(),
+    }
+}
+
+/// The same on a machine that keeps no pressure.
+fn windows_alone(sigma8_ppm: u32) -> Pressure {
+    let pressure = without_waits(sigma8_ppm, 0, 0);
+    Pressure {
+        visibility: Visibility {
+            cpu_pressure: false,
+            memory_pressure: false,
+            ..pressure.visibility
+        },
+        ..pressure
     }
 }
 
@@ -53,13 +92,97 @@ const ALL: u32 = 1_000_000;
 #[case::psi_stop_while_less_busy(psi(500_000, 949_999), Brake::Shed)]
 #[case::psi_stop(psi(500_000, 950_000), Brake::Stop)]
 #[case::psi_of_throttled_pods(psi(ALL, 849_999), Brake::Off)]
+#[case::no_idle_and_nobody_waits(without_waits(ALL, 249_999, 849_999), Brake::Hold)]
+#[case::some_windows_and_many_wait(without_waits(99_999, ALL, 0), Brake::Hold)]
+#[case::windows_and_some_wait(without_waits(100_000, 250_000, 0), Brake::Shed)]
+#[case::windows_and_most_wait(without_waits(300_000, 500_000, 0), Brake::Stop)]
+#[case::throttled_pods_on_an_idle_node(without_waits(19_999, ALL, 849_999), Brake::Off)]
+#[case::interrupts_that_windows_do_not_see(without_waits(0, 500_000, 950_000), Brake::Stop)]
 fn cpu_rows_call_for_their_levels(#[case] pressure: Pressure, #[case] expected: Brake) {
-    assert_eq!(cpu_call(&pressure.cpu).0, expected);
+    assert_eq!(cpu_call(&pressure).call.0, expected);
     // A single period sheds at most.
     let mut brakes = Brakes::new(&Profile::Production.timing());
     brakes.end_period(&pressure, Duration::from_secs(10));
     assert_eq!(brakes.level(Resource::Cpu), expected.min(Brake::Shed));
     assert_eq!(brakes.level(Resource::Memory), Brake::Off);
+}
+
+#[test]
+fn windows_alone_hold_shed_and_stop_in_the_first_three_periods() {
+    let levels = |periods: &[Pressure]| {
+        let mut brakes = Brakes::new(&Profile::Production.timing());
+        let level = |(period, pressure): (u64, &Pressure)| {
+            brakes.end_period(pressure, Duration::from_secs(10 * period));
+            brakes.level(Resource::Cpu)
+        };
+        (1..).zip(periods).map(level).collect::<Vec<_>>()
+    };
+    let (hold, shed, stop) = (Brake::Hold, Brake::Shed, Brake::Stop);
+    assert_eq!(levels(&[windows_alone(300_000); 4]), [hold, shed, stop, stop]);
+    assert_eq!(levels(&[windows_alone(299_999); 4]), [hold, shed, shed, shed]);
+    assert_eq!(levels(&[windows_alone(99_999); 4]), [hold; 4]);
+    assert_eq!(levels(&[windows_alone(19_999); 4]), [Brake::Off; 4]);
+    let calm = windows_alone(0);
+    let one = windows_alone(ALL);
+    assert_eq!(
+        levels(&[one, calm, one, calm]),
+        [hold; 4],
+        "bursts of ten seconds"
+    );
+}
+
+/// A machine that stood still for an hour: nobody saw whether it was clean.
+#[test]
+fn time_that_nobody_saw_releases_no_brake() {
+    let at = Duration::from_secs;
+    let level_after = |unseen: u64, clean: u64| {
+        let mut brakes = Brakes::new(&Profile::Production.timing());
+        brakes.end_period(&windows(100_000, 10_000), at(10));
+        brakes.prolong(at(unseen), at(10 + unseen));
+        brakes.end_period(&windows(0, 0), at(10 + unseen + clean));
+        brakes.level(Resource::Cpu)
+    };
+    assert_eq!(level_after(3600, 599), Brake::Shed);
+    assert_eq!(level_after(3600, 600), Brake::Off);
+    let mut released = Brakes::new(&Profile::Production.timing());
+    released.end_period(&windows(100_000, 10_000), at(10));
+    released.prolong(at(60), at(1000));
+    released.end_period(&windows(0, 0), at(1001));
+    assert_eq!(
+        released.level(Resource::Cpu),
+        Brake::Off,
+        "it was released before"
+    );
+}
+
+/// A tenant whose tasks switch so fast that waits are given up gains nothing by it, with pressure or without.
+#[rstest]
+#[case::with_pressure(without_waits(ALL, ALL, ALL))]
+#[case::without_pressure(windows_alone(ALL))]
+fn giving_up_waits_in_the_middle_of_a_saturation_stops_as_soon(#[case] later: Pressure) {
+    let mut brakes = Brakes::new(&Profile::Production.timing());
+    let periods = [windows(ALL, 90_000), later, later];
+    let levels = (1..).zip(periods).map(|(period, pressure)| {
+        brakes.end_period(&pressure, Duration::from_secs(10 * period));
+        brakes.level(Resource::Cpu)
+    });
+    assert_eq!(
+        levels.collect::<Vec<_>>(),
+        [Brake::Shed, Brake::Shed, Brake::Stop]
+    );
+}
+
+#[test]
+fn procfs_without_pressure_calls_for_nothing_and_is_not_amplified_for_it() {
+    let blind = Pressure {
+        visibility: Visibility {
+            cpu_pressure: false,
+            ..Visibility::PROCFS
+        },
+        ..psi(ALL, ALL)
+    };
+    assert_eq!(cpu_call(&blind).call, (Brake::Off, None));
+    assert!(!blind.visibility.can_brake(Resource::Cpu));
 }
 
 #[rstest]

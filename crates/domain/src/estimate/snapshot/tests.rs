@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    estimate::{CpuPressure, Frame, MemoryPressure, PodRequest, PodUse, Pressure, Profile, View},
+    estimate::{CpuPressure, Frame, MemoryPressure, PodRequest, PodUse, Pressure, Profile, View, Visibility},
     policy::Bounds,
     ratio::Cents,
 };
@@ -205,9 +205,11 @@ fn what_outcomes_made_of_the_margin_survives() {
 fn brakes_stay_as_long_as_they_would_have() {
     let mut estimator = seasoned();
     let pressure = |node_ooms| Pressure {
-        cpu: CpuPressure::Windows {
+        visibility: Visibility::ALL,
+        cpu: CpuPressure {
             sigma8_ppm: 0,
             runq_p99_us: 0,
+            ..CpuPressure::default()
         },
         memory: MemoryPressure {
             node_ooms,
@@ -243,9 +245,11 @@ fn brakes_stay_as_long_as_they_would_have() {
 fn a_brake_that_was_resumed_says_so() {
     let mut estimator = seasoned();
     let pressure = Pressure {
-        cpu: CpuPressure::Windows {
+        visibility: Visibility::ALL,
+        cpu: CpuPressure {
             sigma8_ppm: 50_000,
             runq_p99_us: 0,
+            ..CpuPressure::default()
         },
         memory: MemoryPressure::default(),
     };

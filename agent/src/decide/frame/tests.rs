@@ -1,0 +1,292 @@
+//! Frames of made-up polls: which of them count, and for what.
+
+use headroom_domain::estimate::{PodUse, Profile};
+
+use super::*;
+use crate::{
+    decide::fake::{POLL, QUARTER, poll},
+    sample::clock::Clocks,
+};
+
+fn frames() -> Frames {
+    Frames::new(Profile::Demo.timing(), POLL)
+}
+
+/// Polls with this many busy milli-cores each, from quarter `first` on; what ended.
+fn run(frames: &mut Frames, first: u64, busy: &[u64]) -> Vec<Frame> {
+    let mut ended = Vec::new();
+    for (quarter, busy) in (first..).zip(busy) {
+        frames.take_memory(1000 + *busy);
+        ended.extend(frames.take(&poll(quarter, *busy)).map(|ended| ended.frame));
+    }
+    ended
+}
+
+#[test]
+fn a_frame_is_the_peak_of_its_seconds() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[100]);
+    let ended = run(&mut frames, 5, &[500, 900, 300, 200]);
+    assert_eq!(
+        (ended[0].index, ended[0].is_valid),
+        (1, false),
+        "its beginning was not seen"
+    );
+    let ended = run(&mut frames, 9, &[500, 900, 300, 200]);
+    assert_eq!(ended.len(), 1);
+    assert_eq!((ended[0].index, ended[0].is_valid), (2, true));
+    assert_eq!(
+        ended[0].peak,
+        PerResource {
+            cpu: 900,
+            memory: 1900
+        }
+    );
+}
+
+#[test]
+fn a_frame_with_too_few_seconds_does_not_count() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 5]);
+    let mut late = poll(12, 100);
+    late.counts.from_ns -= QUARTER;
+    frames.take_memory(1);
+    frames.take(&poll(9, 100));
+    // One poll for three quarters: two seconds in all.
+    let ended = frames.take(&late).unwrap().frame;
+    assert_eq!((ended.index, ended.is_valid), (2, false));
+}
+
+#[test]
+fn a_frame_without_memory_samples_does_not_count() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 5]);
+    let ended = (9..=12)
+        .filter_map(|quarter| frames.take(&poll(quarter, 1)))
+        .last()
+        .unwrap();
+    assert!(!ended.frame.is_valid);
+}
+
+/// Is a production frame valid in which so many memory samples were taken, of 60 that were due?
+fn is_valid_with(memory_samples: u32) -> bool {
+    let mut frames = Frames::new(Profile::Production.timing(), POLL);
+    let mut due = 0;
+    // One poll before the frame, so that its beginning is seen.
+    let ended = (2399..=3600).filter_map(|quarter| {
+        if quarter > 2400 && quarter % 20 == 0 {
+            due += 1;
+            if due <= memory_samples {
+                frames.take_memory(1);
+            }
+        }
+        frames.take(&poll(quarter, 1))
+    });
+    let ended = ended.last().unwrap().frame;
+    assert_eq!((ended.index, due), (2, 60), "of the frame");
+    ended.is_valid
+}
+
+#[test]
+fn a_frame_with_too_few_memory_samples_does_not_count() {
+    assert!(!is_valid_with(47), "235 of 300 seconds");
+    assert!(is_valid_with(48), "240 of 300 seconds");
+}
+
+#[test]
+fn a_demonstration_wants_three_memory_samples_of_four() {
+    let ended = [2, 3].map(|samples| {
+        let mut frames = frames();
+        run(&mut frames, 4, &[1; 5]);
+        let ended = (9..=12).filter_map(|quarter| {
+            if quarter < 9 + samples {
+                frames.take_memory(1);
+            }
+            frames.take(&poll(quarter, 1))
+        });
+        ended.last().map(|ended| ended.frame.is_valid)
+    });
+    assert_eq!(ended, [Some(false), Some(true)]);
+}
+
+#[test]
+fn pods_that_cannot_be_read_have_not_left() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 4]);
+    let pods = PodFrame {
+        used: [("a".to_owned(), PodUse::default())].into(),
+        unmeasured: ["b".to_owned()].into(),
+        ..PodFrame::default()
+    };
+    frames.take_pods(pods);
+    let read = run(&mut frames, 8, &[1]);
+    assert_eq!((read[0].pods.len(), read[0].unmeasured.len()), (1, 1));
+    let unread = run(&mut frames, 9, &[1; 4]);
+    assert_eq!((unread[0].pods.len(), unread[0].unmeasured.len()), (0, 2));
+}
+
+#[test]
+fn a_suspend_voids_only_the_frame_it_is_in() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 6]);
+    let hours = 2 * 3600;
+    let mut awake = |quarter: u64| {
+        let mut poll = poll(quarter, 1);
+        poll.at = Clocks {
+            boottime_ns: poll.at.boottime_ns + hours * 4 * QUARTER,
+            ..poll.at
+        };
+        frames.take_memory(1);
+        frames
+            .take(&poll)
+            .map(|ended| (ended.frame.index, ended.frame.is_valid))
+    };
+    let ended: Vec<_> = (10..=20).filter_map(&mut awake).collect();
+    assert_eq!(
+        ended,
+        [
+            (2, false),
+            (2 + hours, false),
+            (3 + hours, true),
+            (4 + hours, true)
+        ]
+    );
+}
+
+#[test]
+fn a_poll_of_an_earlier_frame_ends_nothing_and_voids_the_frame() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 6]);
+    // Quarter 10 was of frame 2: back to frame 1, and on.
+    let mut early = poll(10, 1);
+    early.at = poll(5, 1).at;
+    frames.take_memory(1);
+    assert!(frames.take(&early).is_none());
+    let ended: Vec<_> = run(&mut frames, 11, &[1; 6])
+        .iter()
+        .map(|frame| (frame.index, frame.is_valid))
+        .collect();
+    assert_eq!(ended, [(2, false), (3, true)], "each once");
+}
+
+#[test]
+fn a_change_of_cpus_voids_the_frame() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 5]);
+    let ended: Vec<_> = (9..=16)
+        .filter_map(|quarter| {
+            let mut poll = poll(quarter, 1);
+            poll.cpus = if quarter >= 10 { 2 } else { 4 };
+            frames.take_memory(1);
+            frames.take(&poll).map(|ended| ended.frame.is_valid)
+        })
+        .collect();
+    assert_eq!(ended, [false, true]);
+}
+
+#[test]
+fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
+    let timing = Profile::Production.timing();
+    let mut frames = Frames::new(timing, POLL);
+    let mut ended = Vec::new();
+    for quarter in 1200..=3600 {
+        let busy = if (2000..2012).contains(&quarter) {
+            3000
+        } else {
+            1000
+        };
+        frames.take_memory(5);
+        ended.extend(frames.take(&poll(quarter, busy)));
+    }
+    let frames: Vec<_> = ended
+        .iter()
+        .map(|ended| (ended.frame.is_valid, ended.frame.peak.cpu))
+        .collect();
+    assert_eq!(frames, [(false, 1000), (true, 1000)]);
+    assert_eq!(ended[1].mean.busy_milli(), 1000);
+}
+
+/// A machine so starved that a poll comes every three seconds: what was seen of the frame is a bound.
+#[test]
+fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
+    let timing = Profile::Production.timing();
+    let mut frames = Frames::new(timing, POLL);
+    let mut last = None;
+    let starved = |quarter: u64, busy: u64| {
+        let mut poll = poll(quarter, busy);
+        poll.counts.from_ns -= 11 * QUARTER;
+        poll.counts.busy_ns *= 12;
+        poll.counts.lost_windows = 300;
+        poll
+    };
+    for quarter in (1200..=3600).step_by(12) {
+        // Four of its stretches were full, as were many before.
+        let busy = if (2412..2460).contains(&quarter) {
+            4000
+        } else {
+            700
+        };
+        frames.take_memory(busy);
+        last = frames.take(&starved(quarter, busy)).or(last);
+    }
+    let frame = last.unwrap().frame;
+    assert!(!frame.is_valid && frame.is_bound);
+    assert_eq!(
+        frame.peak,
+        PerResource {
+            cpu: 4000,
+            memory: 4000
+        }
+    );
+}
+
+#[test]
+fn a_bound_is_of_the_whole_frame() {
+    assert_eq!(
+        least_p99(vec![9, 8, 7, 6, 5], 300),
+        6,
+        "three seconds may be more"
+    );
+    assert_eq!(least_p99(vec![9, 8, 7], 300), 0);
+    assert_eq!(least_p99(vec![9], 4), 9, "the largest of four counts");
+    let all: Vec<u64> = (1..=300).collect();
+    assert_eq!(least_p99(all.clone(), 300), nearest_rank_p99(&all));
+}
+
+/// What a clock that goes back measures is not a bound of anything.
+#[test]
+fn a_frame_in_which_time_went_back_bounds_nothing() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 6]);
+    let mut early = poll(10, 4000);
+    early.at = poll(5, 4000).at;
+    frames.take(&early);
+    let ended = run(&mut frames, 11, &[1; 2]);
+    assert_eq!((ended[0].is_valid, ended[0].is_bound), (false, false));
+}
+
+/// A clock that stands still ends no frame, and the one that follows the pause does not count.
+#[test]
+fn a_machine_that_stood_still_for_a_minute_has_no_valid_frame_of_it() {
+    let mut frames = frames();
+    run(&mut frames, 4, &[1; 6]);
+    for _ in 0..240 {
+        let mut still = poll(9, 0);
+        still.counts.from_ns = still.counts.until_ns;
+        frames.take_memory(1);
+        assert!(frames.take(&still).is_none(), "no time has passed");
+    }
+    // Then it jumps: the stretch is as long as the pause.
+    let mut jump = poll(10 + 240, 1);
+    jump.counts.from_ns = poll(9, 0).counts.until_ns;
+    frames.take_memory(1);
+    let ended = frames.take(&jump).unwrap().frame;
+    assert!(!ended.is_valid);
+    let after = run(&mut frames, 251, &[1; 10]);
+    let valid: Vec<_> = after.iter().map(|frame| frame.is_valid).collect();
+    assert_eq!(
+        valid,
+        [false, true, true],
+        "the frame of the jump, and those after it"
+    );
+}

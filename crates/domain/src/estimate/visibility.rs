@@ -1,0 +1,123 @@
+//! What can be seen of a node: the one value that brakes and estimator ask before they believe a number or raise a ratio.
+
+use super::{HIGHEST_PROC, MARGIN_PROC_PPM};
+use crate::{ratio::Cents, resource::Resource};
+
+/// What can be seen of a node in one brake period. What is not seen counts as its worst, never as its best.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each thing is seen or not, apart from the others"
+)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visibility {
+    /// Windows of 8.39 ms: the kernel programs count.
+    pub windows: bool,
+    /// How long tasks waited for a CPU while all that they may use were busy.
+    pub waits: bool,
+    /// CPU pressure of the machine.
+    pub cpu_pressure: bool,
+    /// Memory pressure of the machine.
+    pub memory_pressure: bool,
+    /// Use per pod, by which pods earn trust.
+    pub pods: bool,
+    /// Which CPUs pods share: isolated ones and those of one pod alone are left out.
+    pub shared_cpus: bool,
+}
+
+impl Visibility {
+    /// Everything is seen.
+    pub const ALL: Self = Self {
+        windows: true,
+        waits: true,
+        cpu_pressure: true,
+        memory_pressure: true,
+        pods: true,
+        shared_cpus: true,
+    };
+
+    /// Everything that procfs and cgroupfs tell.
+    pub const PROCFS: Self = Self {
+        windows: false,
+        waits: false,
+        ..Self::ALL
+    };
+
+    /// Could a brake of this resource tell that the node is short of it? Kernel programs see saturated CPUs and stalls in
+    /// reclaim; without them there is pressure, or nothing.
+    pub const fn can_brake(&self, resource: Resource) -> bool {
+        self.windows
+            || match resource {
+                Resource::Cpu => self.cpu_pressure,
+                Resource::Memory => self.memory_pressure,
+            }
+    }
+
+    /// May a ratio rise? Not on the word of pods or of CPUs that nobody has seen.
+    pub const fn may_rise(&self) -> bool {
+        self.pods && self.shared_cpus
+    }
+
+    /// The highest ratio: `max` of the policy, no more than [`HIGHEST_PROC`] on the word of procfs alone, and 1.00 where
+    /// nothing would brake.
+    pub fn highest(&self, resource: Resource, max: Cents) -> Cents {
+        if self.windows {
+            max
+        } else if self.can_brake(resource) {
+            max.min(HIGHEST_PROC)
+        } else {
+            max.min(Cents::ONE)
+        }
+    }
+
+    /// The least margin on the predicted peak, in ppm.
+    pub const fn least_margin_ppm(&self) -> u32 {
+        if self.windows { 0 } else { MARGIN_PROC_PPM }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_would_brake_is_not_amplified() {
+        let without_cpu = Visibility {
+            cpu_pressure: false,
+            ..Visibility::PROCFS
+        };
+        let highest =
+            |visibility: Visibility| Resource::ALL.map(|resource| visibility.highest(resource, Cents(200)).0);
+        assert_eq!(highest(Visibility::ALL), [200, 200]);
+        assert_eq!(highest(Visibility::PROCFS), [150, 150]);
+        assert_eq!(highest(without_cpu), [100, 150]);
+        let without_any = Visibility {
+            memory_pressure: false,
+            ..without_cpu
+        };
+        assert_eq!(highest(without_any), [100, 100]);
+        let with_windows = Visibility {
+            windows: true,
+            ..without_any
+        };
+        assert_eq!(highest(with_windows), [200, 200], "windows alone can brake");
+        assert_eq!(
+            without_any.highest(Resource::Cpu, Cents(80)),
+            Cents(80),
+            "a policy may want less"
+        );
+    }
+
+    #[test]
+    fn nothing_rises_on_the_word_of_what_is_not_seen() {
+        assert!(Visibility::ALL.may_rise() && Visibility::PROCFS.may_rise());
+        let without_pods = Visibility {
+            pods: false,
+            ..Visibility::ALL
+        };
+        let without_cpus = Visibility {
+            shared_cpus: false,
+            ..Visibility::ALL
+        };
+        assert!(!without_pods.may_rise() && !without_cpus.may_rise());
+    }
+}
