@@ -22,6 +22,16 @@ pub(super) enum Loops {
     Open,
 }
 
+/// Does ours brake?
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Brakes {
+    /// As the agent does.
+    #[default]
+    On,
+    /// Whatever happens.
+    Off,
+}
+
 /// Seeds: `7`, `1,3` or `101-105`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seeds(pub(super) Vec<u64>);

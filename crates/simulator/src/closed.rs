@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::{
     figures::Figures,
-    node::{Node, Pod},
+    node::{Identity, Node, Pod},
     policy::{Policy, Settings},
     source::{Source, Workload},
 };
@@ -75,7 +75,11 @@ impl Run<'_> {
         mut observe: impl FnMut(&Node, u64, &mut P),
     ) {
         let mut backlog = Backlog::new(self.source, node);
-        let mut node = Node::new(self.settings.machine, self.cv, self.frames);
+        let identity = Identity {
+            seed: self.source.seed(),
+            number: node,
+        };
+        let mut node = Node::new(self.settings.machine, self.cv, self.frames, identity);
         for frame in 0..self.frames {
             node.begin(frame);
             let mut allocatable = policy.allocatable(&node);

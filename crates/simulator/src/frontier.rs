@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
-const THETAS_PPM: [u32; 4] = [700_000, 800_000, 900_000, 1_000_000];
+const THETAS_PPM: [u32; 7] = [700_000, 750_000, 800_000, 850_000, 900_000, 950_000, 1_000_000];
 /// More of them for the bare peak rule, which knows no such end: far enough for the capacity of the others, not for use.
 const BEYOND_PPM: [u32; 7] = [
     1_050_000, 1_100_000, 1_200_000, 1_250_000, 1_300_000, 1_400_000, 1_500_000,
@@ -38,6 +38,8 @@ pub(super) struct DominanceRow {
     headroom_excess_pct: Option<f64>,
     /// Does ours violate no more there? Null where no theta gets there.
     headroom_dominates: Option<bool>,
+    /// What it gains of what the bare peak rule gains at the same excess; null where that was not moved that far.
+    share_of_peak_rule_pct: Option<f64>,
     /// What it gains of what the oracle gains at the same excess; null where the oracle was not moved that far.
     share_of_oracle_pct: Option<f64>,
 }
@@ -61,10 +63,27 @@ fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
     Some(from.1 + part * (to.1 - from.1))
 }
 
-/// The settings of each theta.
-pub(super) fn moved(settings: Settings, name: &str) -> impl Iterator<Item = (f64, Settings)> {
-    let beyond = (name == PEAK_RULE).then_some(BEYOND_PPM).into_iter().flatten();
-    THETAS_PPM.into_iter().chain(beyond).map(move |ppm| {
+/// Excess and requests of a curve in ascending order. Excess may be the same or fall a little where requests grow: what is no
+/// riskier is no trade, and the most requests count.
+fn by_risk(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut by_risk: Vec<(f64, f64)> = Vec::new();
+    for &(requests, excess) in curve {
+        while by_risk.last().is_some_and(|&(last, _)| excess <= last) {
+            by_risk.pop();
+        }
+        by_risk.push((excess, requests));
+    }
+    by_risk
+}
+
+/// The settings of each theta: those of `along`, or if there are none those that are built in.
+pub(super) fn moved(settings: Settings, name: &str, along: &[u32]) -> impl Iterator<Item = (f64, Settings)> {
+    let beyond: &[u32] = if name == PEAK_RULE { &BEYOND_PPM } else { &[] };
+    let thetas = match along {
+        [] => [&THETAS_PPM, beyond].concat(),
+        along => along.to_vec(),
+    };
+    thetas.into_iter().map(move |ppm| {
         let settings = Settings {
             theta_ppm: ppm,
             oracle_ppm: ppm,
@@ -77,14 +96,7 @@ pub(super) fn moved(settings: Settings, name: &str) -> impl Iterator<Item = (f64
 /// Each policy beside ours and the oracle.
 pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
     let ours = [OURS, PEAK_RULE].map(|name| (name, curve(frontier, name)));
-    let oracle = curve(frontier, ORACLE);
-    // Excess may fall a little where requests grow: only what is riskier than all before it is a trade.
-    let mut by_risk: Vec<(f64, f64)> = Vec::new();
-    for &(requests, excess) in &oracle {
-        if by_risk.last().is_none_or(|&(last, _)| excess > last) {
-            by_risk.push((excess, requests));
-        }
-    }
+    let [oracle, peak_rule] = [ORACLE, PEAK_RULE].map(|name| by_risk(&curve(frontier, name)));
     let of_raw = rows
         .iter()
         .find(|row| row.name == RAW)
@@ -94,8 +106,12 @@ pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<Dominance
             |(name, curve): &(_, Vec<_>)| Some((*name, interpolated(curve, row.requests_per_allocatable)?));
         let there = ours.iter().find_map(at_its_requests);
         let headroom_excess_pct = there.map(|(_, excess)| rounded(excess));
-        let most = interpolated(&by_risk, row.excess_pct);
-        let share = most.map(|most| 100.0 * (row.requests_per_allocatable - of_raw) / (most - of_raw));
+        let share_of = |by_risk: &[(f64, f64)]| {
+            let most = interpolated(by_risk, row.excess_pct)?;
+            Some(rounded(
+                100.0 * (row.requests_per_allocatable - of_raw) / (most - of_raw),
+            ))
+        };
         DominanceRow {
             source: row.source.clone(),
             resource: row.resource,
@@ -105,7 +121,8 @@ pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<Dominance
             by: there.map(|(name, _)| name),
             headroom_excess_pct,
             headroom_dominates: headroom_excess_pct.map(|ours| ours <= row.excess_pct),
-            share_of_oracle_pct: share.map(rounded),
+            share_of_peak_rule_pct: share_of(&peak_rule),
+            share_of_oracle_pct: share_of(&oracle),
         }
     };
     let others = rows.iter().filter(|row| row.name != RAW && row.name != ORACLE);

@@ -7,11 +7,15 @@
 
 mod args;
 mod closed;
+mod contention;
+#[cfg(test)]
+mod correlated;
 mod figures;
 mod frontier;
 mod node;
 mod open;
 mod page;
+mod paired;
 mod past;
 mod policy;
 mod random;
@@ -33,9 +37,10 @@ use serde::Serialize;
 
 pub use self::past::FROM_S as PAST_FROM_S;
 use self::{
-    args::{Loops, Seeds},
+    args::{Brakes, Loops, Seeds},
     frontier::{DominanceRow, FrontierRow},
     open::OpenRow,
+    paired::PairedRow,
     policy::{Kind, RAW, Settings},
     report::{Parameters, Row, VIOLATION},
     source::Machine,
@@ -82,6 +87,9 @@ pub struct Estimator {
     /// Do outcomes calibrate the margin of ours?
     #[arg(long, value_enum, default_value_t)]
     ocm: Ocm,
+    /// Does ours brake, as the agent does?
+    #[arg(long, value_enum, default_value_t)]
+    brakes: Brakes,
     /// Which loops are run: nodes that refill under each policy, predictions on places that are raw's, or both.
     #[arg(long = "loop", value_enum, default_value_t)]
     loops: Loops,
@@ -91,6 +99,9 @@ pub struct Estimator {
     /// Move ours and the oracle along theta too, and compare all others with them.
     #[arg(long)]
     frontier: bool,
+    /// Values of theta to move them to, as a list (0.80,0.85), in place of those that are built in.
+    #[arg(long, value_name = "THETAS", value_delimiter = ',', value_parser = args::share, requires = "frontier")]
+    along: Vec<f64>,
     /// Write a report with plots to this file, the frontier included.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -111,6 +122,8 @@ pub struct Report {
     frontier: Vec<FrontierRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dominance: Vec<DominanceRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paired: Vec<PairedRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<past::Row>,
 }
@@ -133,6 +146,7 @@ impl Estimator {
             open_loop: Vec::new(),
             frontier: Vec::new(),
             dominance: Vec::new(),
+            paired: Vec::new(),
             past: Vec::new(),
         };
         let mut sections = Vec::new();
@@ -149,6 +163,7 @@ impl Estimator {
             report.open_loop.extend(findings.open_loop);
             report.frontier.extend(findings.frontier);
             report.dominance.extend(findings.dominance);
+            report.paired.extend(findings.paired);
         }
         if let Some(file) = &self.html {
             fs::write(file, page::html(&report.parameters, &sections))
@@ -169,6 +184,7 @@ impl Estimator {
             cv: self.cv,
             theta: self.theta,
             ocm: self.ocm == Ocm::On,
+            brakes: self.brakes == Brakes::On,
             lo_cents: self.lo,
             hi_cents: self.hi,
             violation: VIOLATION,
@@ -185,6 +201,7 @@ impl Estimator {
             settings: self.settings(load.resource()),
             loops: self.loops,
             kinds: self.kinds().collect(),
+            along: self.along.iter().map(|&theta| millionths(theta)).collect(),
             has_frontier: self.frontier || self.html.is_some(),
         }
     }
@@ -226,11 +243,17 @@ impl Estimator {
                 min: Cents(self.lo),
                 max: Cents(self.hi),
             },
-            theta_ppm: u32::try_from(real::whole((self.theta * 1e6).round())).unwrap_or_default(),
+            theta_ppm: millionths(self.theta),
             is_calibrated: self.ocm == Ocm::On,
+            has_brakes: self.brakes == Brakes::On,
             oracle_ppm: 1_000_000,
         }
     }
+}
+
+/// A share in ppm.
+fn millionths(share: f64) -> u32 {
+    u32::try_from(real::whole((share * 1e6).round())).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! A simulated node: its pods, and what they use in each frame, past and to come.
 
+use rand_chacha::ChaCha8Rng;
+
 use super::{
+    random::Stream,
     real::{long, real, whole},
     source::{DAY, Machine},
 };
@@ -31,6 +34,26 @@ struct Demand {
     squares: f64,
 }
 
+/// What all seconds of a frame come to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread {
+    /// Their mean, system included.
+    pub(super) mean: f64,
+    /// Their standard deviation.
+    pub(super) deviation: f64,
+    /// F: their 99th percentile.
+    pub(super) peak: u64,
+}
+
+/// Who a node is: what is drawn for it depends on that alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Identity {
+    /// The seed of the run.
+    pub(super) seed: u64,
+    /// Its number.
+    pub(super) number: u32,
+}
+
 /// A node and its pods.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -40,6 +63,7 @@ pub(super) struct Node {
     pub(super) now: usize,
     /// Changes whenever a pod comes or goes.
     pub(super) generation: u64,
+    identity: Identity,
     pods: Vec<Pod>,
     bound: u64,
     spread: f64,
@@ -63,11 +87,12 @@ impl Pod {
 
 impl Node {
     /// An empty node for a run of that many frames. `cv` is the coefficient of variation of a pod's use within a frame.
-    pub(super) fn new(machine: Machine, cv: f64, frames: usize) -> Self {
+    pub(super) fn new(machine: Machine, cv: f64, frames: usize, identity: Identity) -> Self {
         Self {
             machine,
             now: 0,
             generation: 0,
+            identity,
             pods: Vec::new(),
             bound: 0,
             spread: P99 * cv,
@@ -128,6 +153,23 @@ impl Node {
         self.machine.system + demand.used + whole(self.spread * demand.squares.sqrt())
     }
 
+    /// The seconds of the frame that is running.
+    pub(super) fn spread(&self) -> Spread {
+        let demand = self.demand.get(self.now).copied().unwrap_or_default();
+        Spread {
+            mean: real(self.machine.system + demand.used),
+            deviation: self.cv() * demand.squares.sqrt(),
+            peak: self.peak(self.now),
+        }
+    }
+
+    /// What the seconds of the frame that is running are drawn with.
+    pub(super) fn seconds(&self) -> ChaCha8Rng {
+        let Identity { seed, number } = self.identity;
+        let frame = u32::try_from(self.now).unwrap_or(u32::MAX);
+        Stream::Seconds { node: number, frame }.of(seed)
+    }
+
     /// PO: the highest peak of the pods now on the node over this and the next frames of a day.
     pub(super) fn coming_peak(&self) -> u64 {
         let end = (self.now + DAY).min(self.demand.len());
@@ -155,7 +197,7 @@ pub(super) mod tests {
     /// A node of 32 CPUs with these pods: request, which is the limit too, first frame, use.
     pub(in super::super) fn node(pods: &[(u64, usize, Vec<u64>)]) -> Node {
         let machine = Machine::of(headroom_domain::resource::Resource::Cpu);
-        let mut node = Node::new(machine, 0.5, 1200);
+        let mut node = Node::new(machine, 0.5, 1200, Identity::default());
         for (number, (request, start, usage)) in pods.iter().enumerate() {
             node.bind(Pod {
                 uid: number.to_string(),

@@ -55,6 +55,7 @@ impl Section {
             open_loop,
             frontier,
             dominance,
+            paired,
             ratio_shares,
         } = &self.findings;
         page.section(&self.title);
@@ -63,6 +64,10 @@ impl Section {
         page.figure(
             "Beside ours at equal capacity, beside the oracle at equal risk",
             &by_policy(dominance),
+        );
+        page.figure(
+            "Ours beside the same nodes under these, by theta of these",
+            &by_policy(paired),
         );
         page.figure(
             "Predictions on places that are raw's (open loop)",

@@ -39,6 +39,8 @@ pub(super) struct Settings {
     pub(super) theta_ppm: u32,
     /// Do outcomes calibrate the margin of ours (OCM)?
     pub(super) is_calibrated: bool,
+    /// Does ours brake?
+    pub(super) has_brakes: bool,
     /// What the oracle hands out of capacity, in ppm: all of it, but where it is moved along risk.
     pub(super) oracle_ppm: u32,
 }

@@ -22,6 +22,13 @@ pub(super) enum Stream {
         /// The pod's place in the backlog.
         number: u32,
     },
+    /// The seconds of a frame of a node.
+    Seconds {
+        /// The node.
+        node: u32,
+        /// The frame.
+        frame: u32,
+    },
 }
 
 impl Stream {
@@ -30,6 +37,7 @@ impl Stream {
         let (kind, upper, lower) = match self {
             Self::Class { group, class } => (1 << 63, group, class),
             Self::Pod { node, number } => (0, node, number),
+            Self::Seconds { node, frame } => (1 << 62, node, frame),
         };
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(kind | u64::from(upper) << 32 | u64::from(lower));

@@ -32,6 +32,8 @@ pub(super) struct Parameters {
     pub(super) theta: f64,
     /// Do outcomes calibrate the margin of ours?
     pub(super) ocm: bool,
+    /// Does ours brake?
+    pub(super) brakes: bool,
     /// Least ratio, in cents.
     pub(super) lo_cents: u32,
     /// Highest ratio, in cents.

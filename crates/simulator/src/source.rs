@@ -16,6 +16,9 @@ pub(super) const GROUP: u32 = 8;
 
 /// A load: pods by their place in the backlog of a node. What comes does not depend on when it was asked for.
 pub(super) trait Source: Sync {
+    /// The seed that everything is drawn with.
+    fn seed(&self) -> u64;
+
     /// What the pod asks for.
     fn request(&self, node: u32, number: u32) -> u64;
 

@@ -13,6 +13,7 @@ use super::{
     frontier::{self, DominanceRow, FrontierRow},
     open::{OpenRow, Predictions},
     page::Section,
+    paired::PairedRow,
     past,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
     report::{Outcome, Row},
@@ -53,6 +54,8 @@ pub(super) struct Study<'a> {
     pub(super) loops: Loops,
     /// The policies, raw first.
     pub(super) kinds: Vec<&'static Kind>,
+    /// Values of theta to move them to, in ppm; none for those that are built in.
+    pub(super) along: Vec<u32>,
     /// Are ours and the oracle moved along risk?
     pub(super) has_frontier: bool,
 }
@@ -68,6 +71,8 @@ pub(super) struct Findings {
     pub(super) frontier: Vec<FrontierRow>,
     /// The others beside them.
     pub(super) dominance: Vec<DominanceRow>,
+    /// Ours beside the peak rule and the oracle, by theta of these.
+    pub(super) paired: Vec<PairedRow>,
     /// By policy: the share of frames whose ratio is at most that many cents.
     pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
 }
@@ -146,16 +151,19 @@ impl<'a> Study<'a> {
         let seed = self.seeds.first().copied().unwrap_or_default();
         self.tell(seed, "the past as it would have been scraped");
         let source = self.source(seed)?;
-        let level = Run {
-            cv: 0.0,
-            ..self.run(source.as_ref(), self.settings)
+        // What is scraped tells of no pressure.
+        let settings = Settings {
+            has_brakes: false,
+            ..self.settings
         };
+        let run = self.run(source.as_ref(), settings);
+        let level = Run { cv: 0.0, ..run };
         let cannot = || format!("cannot write {}", file.display());
         let mut writer = BufWriter::new(File::create(file).with_context(cannot)?);
         past::write(&level, &mut writer).with_context(cannot)?;
         let mut rows = past::rows(&level);
         if self.cv > 0.0 {
-            rows.extend(past::rows(&self.run(source.as_ref(), self.settings)));
+            rows.extend(past::rows(&run));
         }
         Ok(rows)
     }
@@ -191,10 +199,14 @@ impl<'a> Study<'a> {
             .collect();
         let resource = self.settings.resource.name();
         let open_row = |(name, sum): (&str, &Predictions)| sum.row(self.load.name(), resource, name);
-        let frontier = if self.has_frontier {
-            self.frontier(raw)?
+        let ours = named().zip(&outcomes).find(|(name, _)| *name == OURS);
+        let ours = ours
+            .map(|(_, outcome)| outcome)
+            .filter(|ours| !ours.seeds.is_empty());
+        let (frontier, paired) = if self.has_frontier {
+            self.frontier(raw, ours)?
         } else {
-            Vec::new()
+            (Vec::new(), Vec::new())
         };
         let dominance = if self.has_frontier {
             frontier::dominance(&policies, &frontier)
@@ -209,6 +221,7 @@ impl<'a> Study<'a> {
             policies,
             frontier,
             dominance,
+            paired,
         })
     }
 
@@ -231,12 +244,12 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Ours and the oracle at each theta.
-    fn frontier(&self, raw: &Outcome) -> Result<Vec<FrontierRow>> {
-        let mut rows = Vec::new();
+    /// Ours and the oracle at each theta, and beside `ours` as it is.
+    fn frontier(&self, raw: &Outcome, ours: Option<&Outcome>) -> Result<(Vec<FrontierRow>, Vec<PairedRow>)> {
+        let (mut rows, mut paired) = (Vec::new(), Vec::new());
         for kind in self.moved_kinds() {
             let name = kind.name;
-            for (theta, settings) in frontier::moved(self.settings, name) {
+            for (theta, settings) in frontier::moved(self.settings, name, &self.along) {
                 let mut outcome = Outcome::default();
                 for &seed in self.seeds {
                     self.tell(seed, &format!("{name} at theta {theta:.2}"));
@@ -244,11 +257,15 @@ impl<'a> Study<'a> {
                     let figures: Vec<Figures> = self.run(source.as_ref(), settings).figures(kind.build)?;
                     outcome.seeds.push(figures);
                 }
+                if let Some(ours) = ours.filter(|_| name != OURS) {
+                    let about = (self.load.name(), self.settings.resource.name(), name);
+                    paired.push(PairedRow::new(about, theta, [ours, &outcome, raw]));
+                }
                 let row = self.row(name, &outcome, raw);
                 rows.push(FrontierRow { theta, row });
             }
         }
-        Ok(rows)
+        Ok((rows, paired))
     }
 
     fn row(&self, name: &str, outcome: &Outcome, raw: &Outcome) -> Row {

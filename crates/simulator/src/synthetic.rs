@@ -93,6 +93,10 @@ impl Synthetic {
 }
 
 impl Source for Synthetic {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn request(&self, node: u32, number: u32) -> u64 {
         Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.of(self.seed)).request
     }

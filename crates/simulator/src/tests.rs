@@ -33,6 +33,7 @@ fn bytes(options: &str) -> [String; 2] {
     for part in ["parameters", "policies", "open_loop", "frontier", "dominance"] {
         assert!(report.contains(&format!("\"{part}\":")), "{part}");
     }
+    assert_eq!(report.contains("\"paired\":"), options.contains("headroom"));
     [report, fs::read_to_string(file).unwrap()]
 }
 
@@ -127,6 +128,9 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
 #[case::unknown("--magic 1", "--magic")]
 #[case::two_loads("--synthetic --trace x", "'--synthetic' cannot be used with '--trace")]
 #[case::set_of_nothing("--set s", "--trace")]
+#[case::along("--frontier --along 0.8,1.2", "'1.2' for '--along")]
+#[case::along_nothing("--along 0.8", "--frontier")]
+#[case::brakes("--brakes maybe", "'maybe' for '--brakes")]
 fn an_option_that_is_wrong_is_named_with_its_value(#[case] options: &str, #[case] expected: &str) {
     let error = bench(options).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");

@@ -168,6 +168,10 @@ impl<'a> Playback<'a> {
 }
 
 impl Source for Playback<'_> {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn request(&self, node: u32, number: u32) -> u64 {
         Nature::draw(self.set.resource, &mut Stream::Pod { node, number }.of(self.seed)).request
     }

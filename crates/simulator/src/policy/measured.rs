@@ -1,15 +1,19 @@
 //! Ours: measured slack, by the very estimator that the agent runs, and the floor that the webhook puts under it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
     estimate::{Estimate, Estimator, Frame, PodRequest, PodUse, Profile, Timing, View, floor_cents},
+    hint::Brake,
     policy::Bounds,
     resource::{PerResource, Resource},
 };
 
 use super::{Kind, Policy, Settings};
-use crate::node::Node;
+use crate::{
+    contention::{self, CALM},
+    node::Node,
+};
 
 pub(super) static KIND: Kind = Kind {
     name: super::OURS,
@@ -24,7 +28,12 @@ pub(in super::super) struct Measured {
     estimator: Estimator,
     /// The generation of pods that the estimator's view is of.
     seen: Option<u64>,
+    /// Was anything scarce in the last period that was judged, or is there a brake?
+    is_pressed: bool,
 }
+
+/// Length of a frame.
+const FRAME: Duration = Duration::from_secs(300);
 
 impl Measured {
     /// An estimator that knows nothing yet.
@@ -40,6 +49,7 @@ impl Measured {
             settings: *settings,
             estimator,
             seen: None,
+            is_pressed: false,
         }
     }
 
@@ -87,6 +97,25 @@ impl Measured {
         }
     }
 
+    /// Judges the brake periods of the node's frame `now`. Calm ones change nothing where there is no brake, and are left out.
+    fn brake(&mut self, node: &Node) {
+        let Settings {
+            resource, machine, ..
+        } = self.settings;
+        let start = FRAME * u32::try_from(node.now).unwrap_or(u32::MAX);
+        let judge = |pressure, at, estimator: &mut Estimator, is_pressed: &mut bool| {
+            if *is_pressed || pressure != CALM {
+                estimator.end_brake_period(&pressure, start + at);
+                *is_pressed = pressure != CALM;
+            }
+        };
+        for (at, pressure) in contention::periods(resource, machine, node.spread(), node.seconds()) {
+            judge(pressure, at, &mut self.estimator, &mut self.is_pressed);
+        }
+        judge(CALM, FRAME, &mut self.estimator, &mut self.is_pressed);
+        self.is_pressed = self.estimate().brake > Brake::Off;
+    }
+
     /// Takes in a frame.
     pub(super) fn end(&mut self, frame: &Frame) {
         self.estimator.end_frame(frame);
@@ -132,6 +161,9 @@ impl Policy for Measured {
     }
 
     fn end_frame(&mut self, node: &Node) {
+        if self.settings.has_brakes {
+            self.brake(node);
+        }
         let frame = self.frame(node);
         self.end(&frame);
     }

@@ -1,6 +1,6 @@
 //! Each policy on a case small enough to be computed by hand.
 
-use headroom_domain::ratio::Cents;
+use headroom_domain::{hint::Brake, ratio::Cents};
 use rstest::rstest;
 
 use super::*;
@@ -19,6 +19,7 @@ fn settings() -> Settings {
         },
         theta_ppm: 900_000,
         is_calibrated: true,
+        has_brakes: true,
         oracle_ppm: 1_000_000,
     }
 }
@@ -196,23 +197,49 @@ fn the_oracle_hands_out_what_will_not_be_used() {
 
 #[test]
 fn ours_is_the_agents_estimator() {
-    // F = 4000 + 1.165 × 4000 + 800 = 9460, P = 10 406; after a day S = 28 800 - 10 406 + 20 000 - 31 500 = 6894, so 1.21,
-    // five cents a frame at most.
+    // F = 4000 + 1.165 × 4000 + 800 = 9460, P = 9933; after a day S = 28 800 - 9933 + 20 000 - 31 500 = 7367, so 1.23, or one
+    // cent less, which the dead band leaves alone.
     let pods = [(20_000, 0, vec![4000; 900])];
     let (allocatable, peak) = after(320, "headroom", &pods);
-    assert_eq!(peak, Some(10_406));
-    assert!((117..=121).any(|cents| allocatable == 315 * cents));
-    assert_eq!(after(24, "headroom", &pods), (31_500, Some(30_406)));
+    assert_eq!(peak, Some(9933));
+    assert!((122..=123).any(|cents| allocatable == 315 * cents));
+    assert_eq!(after(24, "headroom", &pods), (31_500, Some(29_933)));
 }
 
 #[test]
 fn ours_adds_a_newcomer_at_its_own_peak_and_charges_what_it_does_not_trust() {
-    // Before the newcomer F was 9460, and 2000 would have come on top: P = 1.1 × 11 460. 196 of 264 parts of its request
+    // Before the newcomer F was 9460, and 2000 would have come on top: P = 1.05 × 11 460. 196 of 264 parts of its request
     // are trusted after 220 frames.
     let mut old = vec![4000; 100];
     old.resize(900, 1000);
     let pods = [(20_000, 0, old), (2000, 100, vec![2000; 800])];
-    assert_eq!(after(320, "headroom", &pods).1, Some(12_606 + 2000 - 1484));
+    assert_eq!(after(320, "headroom", &pods).1, Some(12_033 + 2000 - 1484));
+}
+
+#[test]
+fn ours_brakes_where_cpus_are_saturated_and_lets_go_half_an_hour_later() {
+    let mut usage = vec![33_000];
+    usage.resize(900, 100);
+    let brakes = |has_brakes| -> Vec<Brake> {
+        let mut node = node(&[(20_000, 0, usage.clone())]);
+        let mut ours = Measured::new(&Settings {
+            has_brakes,
+            ..settings()
+        });
+        let frame = |frame| {
+            node.begin(frame);
+            ours.allocatable(&node);
+            ours.end_frame(&node);
+            ours.estimate().brake
+        };
+        (0..9).map(frame).collect()
+    };
+    let braked = brakes(true);
+    assert_eq!(
+        (braked[0], braked[5], braked[8]),
+        (Brake::Stop, Brake::Stop, Brake::Off)
+    );
+    assert_eq!(brakes(false), [Brake::Off; 9]);
 }
 
 #[test]
@@ -223,31 +250,32 @@ fn the_peak_rule_gives_all_that_the_peak_leaves() {
 }
 
 #[rstest]
-#[case("headroom", 39_375)]
-// 28 800 + 20 000 - 1.1 × (800 + 2.165 × 6000) = 33 631.
-#[case("headroom-week", 33_631)]
-#[case("headroom-7d-ring", 31_500)]
+#[case("headroom", 40_950)]
+// 28 800 + 20 000 - 1.05 × (800 + 2.165 × 6000) = 34 321.
+#[case("headroom-week", 34_321)]
+// The same, of which 800 of 2016 frames count: 31 500 + 2820 × 800 / 2016.
+#[case("headroom-7d-ring", 32_619)]
 fn a_week_is_remembered_by_what_keeps_a_week(#[case] name: &str, #[case] most: u64) {
     let mut usage = vec![6000; 100];
     usage.resize(900, 3000);
     let (allocatable, _) = after(800, name, &[(20_000, 0, usage)]);
     assert!(allocatable <= most, "{allocatable}");
-    assert!(name != "headroom" || allocatable > 33_631, "{allocatable}");
+    assert!(name != "headroom" || allocatable > 34_321, "{allocatable}");
 }
 
 #[test]
 fn the_least_of_five_minutes_takes_less_off() {
-    // Taken off for the pod that left: 3000, or less by 1.163 × 0.5 / 7.746 of that, which P makes 10 % more of.
+    // Taken off for the pod that left: 3000, or less by 1.163 × 0.5 / 7.746 of that, which P makes 5 % more of.
     let pods = [(10_000, 0, vec![3000; 100]), (10_000, 0, vec![3000; 800])];
     let peak = |name| after(320, name, &pods).1.unwrap();
     let (ours, least) = (peak("headroom"), peak("headroom-min-of-5"));
-    assert!((240..=250).contains(&(least - ours)), "{ours} {least}");
+    assert!((232..=242).contains(&(least - ours)), "{ours} {least}");
 }
 
 #[test]
 fn a_short_ramp_trusts_after_four_hours() {
     let pods = [(20_000, 0, vec![4000; 900])];
-    let untrusted = |name| after(100, name, &pods).1.unwrap() - 10_406;
+    let untrusted = |name| after(100, name, &pods).1.unwrap() - 9933;
     assert_eq!(
         (untrusted("headroom-4h-ramp"), untrusted("headroom") > 10_000),
         (0, true)

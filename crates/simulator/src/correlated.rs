@@ -1,0 +1,144 @@
+//! The bound on bad outcomes where incidents are correlated: all pods of a node surge together, for hours, with brakes.
+
+use headroom_domain::{estimate::MARGIN_PPM, policy::Bounds, ratio::Cents, resource::Resource};
+use rand::Rng as _;
+use rstest::rstest;
+
+use super::{
+    closed::Run,
+    contention::{self, Period},
+    node::Node,
+    policy::{Measured, Settings},
+    random::Stream,
+    source::{DAY, HOUR, Machine, Source, Workload},
+};
+
+const FRAMES: usize = 60 * DAY;
+/// Incidents more than one in fifty outcomes.
+const SLACK: u64 = 20;
+
+/// Pods of two CPUs that use a third of them, and all of it while a surge lasts that all of them share.
+struct Storms {
+    seed: u64,
+    /// By frame: is there a surge?
+    surges: Vec<bool>,
+}
+
+impl Storms {
+    /// Surges of five minutes to three hours, some `apart` hours from each other.
+    fn new(seed: u64, apart: f64) -> Self {
+        let mut random = Stream::Class { group: 0, class: 0 }.of(seed);
+        let mut surges = vec![false; FRAMES];
+        let mut at = 4 * DAY;
+        while at < FRAMES {
+            let length = random.random_range(1..=3 * HOUR);
+            surges
+                .iter_mut()
+                .skip(at)
+                .take(length)
+                .for_each(|surge| *surge = true);
+            let hours = random.random_range(0.2 * apart..1.8 * apart);
+            at += length + usize::try_from(crate::real::whole(hours * 12.0)).unwrap();
+        }
+        Self { seed, surges }
+    }
+}
+
+impl Source for Storms {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn request(&self, _node: u32, _number: u32) -> u64 {
+        2000
+    }
+
+    fn workload(&self, _node: u32, number: u32, start: usize) -> Workload {
+        let life = 3 * DAY + usize::try_from(number % 7).unwrap() * DAY;
+        let lived = self.surges.iter().skip(start).take(life);
+        Workload {
+            limit: 2000,
+            usage: lived.map(|&surge| if surge { 2000 } else { 660 }).collect(),
+        }
+    }
+}
+
+/// What a run of one node showed.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Frames above capacity or with a call for L3, those less than an hour apart as one, and a long one anew when the decisions
+    /// that it overlapped are a day old.
+    incidents: u64,
+    began: Option<usize>,
+    last: Option<usize>,
+    /// Times that M rose.
+    bad: u64,
+    hours_in_use: u64,
+    accumulated: u32,
+}
+
+impl Seen {
+    fn incident(&mut self, frame: usize) {
+        let is_within = |since: Option<usize>, span| since.is_some_and(|since| frame - since < span);
+        if !is_within(self.last, HOUR) || !is_within(self.began, DAY - HOUR) {
+            self.incidents += 1;
+            self.began = Some(frame);
+        }
+        self.last = Some(frame);
+    }
+}
+
+/// Are the CPUs saturated for three periods in a row?
+fn calls_for_a_stop(node: &Node) -> bool {
+    let is_saturated =
+        |(_, pressure): &Period| pressure.cpu.sigma8_ppm >= 300_000 && pressure.cpu.runq_p99_us >= 25_000;
+    let periods = contention::periods(Resource::Cpu, node.machine, node.spread(), node.seconds());
+    periods.windows(3).any(|three| three.iter().all(is_saturated))
+}
+
+#[rstest]
+#[case::twice_a_day(1, 12.0)]
+#[case::each_day(2, 24.0)]
+#[case::each_week(3, 168.0)]
+fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u64, #[case] apart: f64) {
+    let resource = Resource::Cpu;
+    let source = Storms::new(seed, apart);
+    let run = Run {
+        source: &source,
+        nodes: 1,
+        frames: FRAMES,
+        cv: 0.5,
+        settings: Settings {
+            resource,
+            machine: Machine::of(resource),
+            bounds: Bounds {
+                min: Cents(100),
+                max: Cents(200),
+            },
+            theta_ppm: 900_000,
+            is_calibrated: true,
+            has_brakes: true,
+            oracle_ppm: 1_000_000,
+        },
+    };
+    let mut seen = Seen {
+        accumulated: MARGIN_PPM,
+        ..Seen::default()
+    };
+    run.play(0, &mut Measured::new(&run.settings), |node, _, policy| {
+        let accumulated = policy.estimate().accumulator_ppm;
+        seen.bad += u64::from(accumulated > seen.accumulated);
+        seen.accumulated = accumulated;
+        if node.peak(node.now) > node.machine.capacity || calls_for_a_stop(node) {
+            seen.incident(node.now);
+        }
+        let is_in_use = node.bound() > node.machine.raw;
+        seen.hours_in_use += u64::from(is_in_use && node.now.is_multiple_of(HOUR));
+    });
+    assert!(
+        seen.bad > 0 && seen.hours_in_use > 100,
+        "nothing is tried: {seen:?}"
+    );
+    assert!(seen.bad <= seen.incidents, "{seen:?}");
+    assert!(seen.bad * 50 <= seen.hours_in_use + SLACK * 50, "{seen:?}");
+}

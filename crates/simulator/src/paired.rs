@@ -1,0 +1,50 @@
+//! Ours beside the peak rule and the oracle on the same nodes: what it gains of what they gain, and by how much more it violates.
+
+use serde::Serialize;
+
+use super::report::{Outcome, rounded};
+
+/// Ours beside another policy at one theta.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct PairedRow {
+    source: String,
+    resource: &'static str,
+    /// The other policy.
+    name: &'static str,
+    /// Its theta; ours is at its own.
+    theta: f64,
+    /// What the other one gains over raw, in percent.
+    its_requests_gained_pct: f64,
+    /// What ours gains of that.
+    share_of_gain_pct: f64,
+    /// Violations of ours less those of the other one.
+    excess_difference_pct: f64,
+    /// Half the 95 % interval of that, over groups of nodes and seeds; null if there is but one.
+    excess_difference_interval_pct: Option<f64>,
+    /// The upper end of that interval.
+    excess_difference_most_pct: Option<f64>,
+}
+
+impl PairedRow {
+    /// `ours` beside `other` at a theta, both over `raw` and of the same seeds.
+    pub(super) fn new(
+        (source, resource, name): (&str, &'static str, &'static str),
+        theta: f64,
+        [ours, other, raw]: [&Outcome; 3],
+    ) -> Self {
+        let requests = |outcome: &Outcome| outcome.total().requests_per_allocatable();
+        let gained = |outcome: &Outcome| 100.0 * (requests(outcome) / requests(raw) - 1.0);
+        let (difference, interval) = ours.excess(other);
+        Self {
+            source: source.to_owned(),
+            resource,
+            name,
+            theta,
+            its_requests_gained_pct: rounded(gained(other)),
+            share_of_gain_pct: rounded(100.0 * gained(ours) / gained(other)),
+            excess_difference_pct: rounded(difference),
+            excess_difference_interval_pct: interval.map(rounded),
+            excess_difference_most_pct: interval.map(|half| rounded(difference + half)),
+        }
+    }
+}
