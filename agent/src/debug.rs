@@ -70,7 +70,7 @@ impl AgentDebug for Debug {
     type WatchStatusStream = BoxStream<'static, Result<AgentStatus, Refusal>>;
 
     async fn get_status(&self, _asked: Request<GetStatusRequest>) -> Result<Response<AgentStatus>, Refusal> {
-        Ok(Response::new(wire::status(self.board.clone().now())))
+        Ok(Response::new(self.board.clone().now().into()))
     }
 
     async fn watch_status(
@@ -115,7 +115,7 @@ fn statuses(board: Board) -> impl Stream<Item = AgentStatus> + Send {
                 return None;
             }
         }
-        let status = wire::status(board.now());
+        let status = board.now().into();
         Some((status, (board, Some(Instant::now() + WATCH_EVERY))))
     })
 }
@@ -137,6 +137,11 @@ fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    };
+
     use tokio::sync::watch;
 
     use super::*;
@@ -144,18 +149,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_tells_the_newest_at_most_once_a_second() {
-        let (status_tx, status) = watch::channel(Status::default());
+        let seq = Arc::new(AtomicU64::new(0));
+        let (changes_tx, changes) = watch::channel(());
         let (_streams_tx, streams) = watch::channel(Vec::new());
-        let answers = statuses(Board { status, streams });
+        let (made, shown) = (Arc::new(AtomicU64::new(0)), Arc::clone(&seq));
+        let counted = Arc::clone(&made);
+        let status = move || {
+            counted.fetch_add(1, Relaxed);
+            Status {
+                seq: shown.load(Relaxed),
+                ..Status::default()
+            }
+        };
+        let answers = statuses(Board::new(status, changes, streams));
         tokio::pin!(answers);
         assert_eq!(answers.next().await.unwrap().seq, 0);
         let began = Instant::now();
-        for seq in 1..=4 {
-            status_tx.send_modify(|status| status.seq = seq);
+        for number in 1..=4 {
+            seq.store(number, Relaxed);
+            changes_tx.send_replace(());
         }
         assert_eq!(answers.next().await.unwrap().seq, 4);
         assert_eq!(began.elapsed(), WATCH_EVERY);
-        drop(status_tx);
+        assert_eq!(made.load(Relaxed), 2, "made for who asks, not as it changes");
+        drop(changes_tx);
         assert!(answers.next().await.is_none());
     }
 }

@@ -312,7 +312,7 @@ pub static METRICS: &[&Metric] = &[
     ACKS.metric(),
 ];
 
-/// Sets the gauges to what `/status` says.
+/// Sets the gauges to what `/status` says; for when metrics are asked for.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; 53 bits are more than is measured"

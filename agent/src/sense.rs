@@ -14,7 +14,7 @@ use crate::{
         procfs::Procfs,
         procstat, ring,
     },
-    status::ProgramStatus,
+    status::{self, ProgramStatus},
 };
 
 /// `/proc/stat` is read at every fourth poll: once a second.
@@ -124,7 +124,7 @@ fn tell(verdicts: &[Verdict]) {
             flavour,
             reason,
             ..
-        } = ProgramStatus::of(verdict);
+        } = status::program(verdict);
         if verdict.health == Health::Ok {
             info!(hook, flavour, reason, "kernel program attached");
         } else {

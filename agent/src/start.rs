@@ -10,7 +10,12 @@ mod error;
 mod reload;
 mod tasks;
 
-use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use headroom_domain::{
     estimate::Profile,
@@ -34,7 +39,7 @@ pub use self::error::StartError;
 use self::{
     access::access,
     reload::Changeable,
-    tasks::{DecideEnds, decide, sample},
+    tasks::{DecideEnds, decide, lock, sample},
 };
 use crate::{
     args::Args,
@@ -48,7 +53,7 @@ use crate::{
     publish::{self, Access, Directive, Publisher},
     sample::{clock::Clocks, cpus::CpuSet, procfs::Procfs},
     sense::{self, Opened},
-    status::{self, Board, Status, StreamStatus},
+    status::{self, Board, StreamStatus},
 };
 
 /// Samples that may wait to be taken: two seconds.
@@ -190,9 +195,15 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         directives_tx,
         pods_tx,
         reports,
-        status,
-    } = measure(&mut supervisor, gatherer, (decider, store), settings, is_sampling)?;
-    let board = Board { status, streams };
+        board,
+    } = measure(
+        &mut supervisor,
+        gatherer,
+        (decider, store),
+        settings,
+        streams,
+        is_sampling,
+    )?;
     let heard = Heard {
         reports,
         directives_tx,
@@ -227,7 +238,7 @@ struct Measuring {
     directives_tx: mpsc::Sender<Directive>,
     pods_tx: mpsc::Sender<PodsAsked>,
     reports: watch::Receiver<Option<Arc<NodeHint>>>,
-    status: watch::Receiver<Status>,
+    board: Board,
 }
 
 /// Samples, and decides what the samples come to.
@@ -236,13 +247,17 @@ fn measure(
     gatherer: Gatherer,
     (decider, store): (Decider, Option<Store>),
     settings: watch::Receiver<Settings>,
+    streams: watch::Receiver<Vec<StreamStatus>>,
     is_sampling: admin::Handle,
 ) -> Result<Measuring, StartError> {
     let (samples_tx, samples) = mpsc::channel(SAMPLES);
     let (directives_tx, directives) = mpsc::channel(DIRECTIVES);
     let (pods_tx, pods) = mpsc::channel(QUESTIONS);
     let (reports_tx, reports) = watch::channel(None);
-    let (status_tx, status) = watch::channel(decider.status());
+    let (changes_tx, changes) = watch::channel(());
+    let decider = Arc::new(Mutex::new(decider));
+    let shown = Arc::clone(&decider);
+    let board = Board::new(move || lock(&shown).status(), changes, streams);
     let (exclusive_tx, exclusive) = watch::channel(CpuSet::default());
     let records_tx = store.map(|store| {
         let (records_tx, records) = watch::channel(None);
@@ -256,7 +271,7 @@ fn measure(
         settings,
         records_tx,
         reports_tx,
-        status_tx,
+        changes_tx,
         exclusive_tx,
     };
     let shutdown = supervisor.shutdown();
@@ -267,7 +282,7 @@ fn measure(
         directives_tx,
         pods_tx,
         reports,
-        status,
+        board,
     })
 }
 
@@ -347,7 +362,9 @@ fn show(supervisor: &mut Supervisor, shown: Shown) {
         };
         supervisor.spawn("debug", debug.serve(socket));
     }
-    let page = move || board.clone().now();
-    let admin = Admin::new("agent", exporter, readiness).local_json(status::PATH, page);
+    let counted = board.clone();
+    let admin = Admin::new("agent", exporter, readiness)
+        .before_metrics(move || metrics::show(&counted.clone().now()))
+        .local_json(status::PATH, move || board.clone().now());
     supervisor.spawn("admin", admin.serve(listener, shutdown));
 }

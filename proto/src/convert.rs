@@ -4,6 +4,7 @@ mod directive;
 mod report;
 mod resource;
 mod rule;
+mod status;
 mod words;
 
 pub use directive::{NodeView, agent_policy};

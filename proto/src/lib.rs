@@ -3,6 +3,7 @@
 
 mod codec;
 mod convert;
+pub mod status;
 
 pub use convert::{NodeView, WireError, agent_policy};
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{Brake, NodeHint, ResourceHint, Sight, Signals},
+    hint::{Brake, NodeHint, ResourceHint, Sight},
     names,
     ratio::Cents,
     resource::PerResource,
@@ -50,7 +50,9 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
             memory: part(100),
         },
         trust: Vec::new(),
-        signals: Signals::default(),
+        steal_ppm: 0,
+        signals: Vec::new(),
+        past: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::{Estimate, Profile, Timing},
-    hint::{Brake, NodeHint, PodTrust, Sight, Signals},
+    hint::{Brake, NodeHint, PodTrust, ResourceHint, Sight, Signal},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -13,7 +13,9 @@ use crate::{
     metrics,
     probe::{Hook, Verdict},
     sample::{Origin, clock::Clocks},
-    status::{Measured, PodsStatus, ProgramStatus, ResourceStatus, Status},
+    status::{
+        self, HistoryStatus, Measured, PodsStatus, ProgramStatus, ResourceStatus, SignalStatus, Status,
+    },
 };
 
 /// Decides when to report, and numbers the reports.
@@ -125,38 +127,40 @@ impl Decider {
             sight,
             timing: self.timing(),
             is_draining: false,
-            resources: estimates.map(|resource, estimate| estimate.hint(*usage.get(resource))),
+            resources: estimates
+                .map(|resource, estimate| self.resource_hint(resource, estimate, *usage.get(resource))),
             trust: trust.collect(),
+            steal_ppm: ppm(self.seen.last.steal_milli(), u64::from(self.machine.cpus) * 1000).min(1_000_000),
             signals: self.signals(),
+            past: Some(self.began.past(self.seen.at)),
         })
     }
 
-    fn signals(&self) -> Signals {
-        let Seen {
-            last,
-            judged,
-            oom_kills,
-            ..
-        } = &self.seen;
-        let memory = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
-        let capacity = u64::from(self.machine.cpus) * 1000;
-        Signals {
-            sigma8_ppm: judged.map_or(0, |judged| judged.pressure.cpu.sigma8_ppm),
-            runq_p50_us: judged.map_or(0, |judged| judged.runq_p50_us),
-            runq_p99_us: judged.map_or(0, |judged| judged.pressure.cpu.runq_p99_us),
-            burst_ppm: judged.map_or(0, |judged| judged.burst_ppm),
-            steal_ppm: ppm(last.steal_milli(), capacity).min(1_000_000),
-            direct_reclaim_ms: memory.direct_reclaim_ms,
-            psi_mem_some_ppm: memory.some_ppm,
-            psi_mem_full_ppm: memory.full_ppm,
-            oom_kills: oom_kills.map_or(0, |(first, now)| now.saturating_sub(first)),
-            prog_runs: self.runs(Hook::SchedSwitch).0,
-            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.pressure.cpu.some_ppm),
-            mem_spare_bytes: self.spare_bytes(),
-            refault_mb_per_s: memory.refault_mb_s,
-            swap_out_mb_per_s: memory.swap_out_mb_s,
-            limit_hits: memory.limit_hits,
+    /// The Node counts isolated CPUs in; what pods may use of it does not.
+    fn resource_hint(&self, resource: Resource, estimate: &Estimate, usage: u64) -> ResourceHint {
+        let hint = estimate.hint(usage);
+        let isolated = match resource {
+            Resource::Cpu => u64::from(self.machine.online.saturating_sub(self.machine.cpus)) * 1000,
+            Resource::Memory => 0,
+        };
+        ResourceHint {
+            capacity: hint.capacity.saturating_add(isolated),
+            isolated,
+            ..hint
         }
+    }
+
+    /// Every signal that has a value now.
+    fn signals(&self) -> Vec<Signal> {
+        let shown = self.signal_status(self.measured()).into_iter();
+        let measured = shown.filter_map(|status| {
+            let SignalStatus {
+                name, unit, value, ..
+            } = status;
+            let value = value?;
+            Some(Signal { name, unit, value })
+        });
+        measured.collect()
     }
 
     /// Runs of the program of a hook and nanoseconds spent in them, as far as the kernel was asked to count.
@@ -187,6 +191,7 @@ impl Decider {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             mode: sight.name().to_owned(),
             mode_sentence,
+            history: HistoryStatus::of(self.began.past(self.seen.at)),
             timing: self.timing().name().to_owned(),
             source: match self.senses.origin {
                 Origin::Ebpf => "ebpf",
@@ -221,13 +226,14 @@ impl Decider {
             judged,
             memory_bytes,
             noted,
+            oom_kills,
             ..
         } = &self.seen;
         if last.length_ns() == 0 {
             return None;
         }
-        let signals = self.signals();
         let pressure = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
+        let cpu = judged.map_or_else(Default::default, |judged| judged.pressure.cpu);
         Some(Measured {
             from_ns: last.from_ns,
             until_ns: last.until_ns,
@@ -247,14 +253,14 @@ impl Decider {
             refault_mb_s: pressure.refault_mb_s,
             swap_out_mb_s: pressure.swap_out_mb_s,
             limit_hits: pressure.limit_hits,
-            oom_kills: signals.oom_kills,
-            sigma8_ppm: signals.sigma8_ppm,
-            runq_p50_us: signals.runq_p50_us,
-            runq_p99_us: signals.runq_p99_us,
-            burst_ppm: signals.burst_ppm,
-            psi_cpu_some_ppm: judged.map_or(0, |judged| judged.pressure.cpu.some_ppm),
-            psi_mem_some_ppm: signals.psi_mem_some_ppm,
-            psi_mem_full_ppm: signals.psi_mem_full_ppm,
+            oom_kills: oom_kills.map_or(0, |(first, now)| now.saturating_sub(first)),
+            sigma8_ppm: cpu.sigma8_ppm,
+            runq_p50_us: judged.map_or(0, |judged| judged.runq_p50_us),
+            runq_p99_us: cpu.runq_p99_us,
+            burst_ppm: judged.map_or(0, |judged| judged.burst_ppm),
+            psi_cpu_some_ppm: cpu.some_ppm,
+            psi_mem_some_ppm: pressure.some_ppm,
+            psi_mem_full_ppm: pressure.full_ppm,
         })
     }
 
@@ -263,7 +269,7 @@ impl Decider {
         ProgramStatus {
             runs,
             run_time_ns,
-            ..ProgramStatus::of(verdict)
+            ..status::program(verdict)
         }
     }
 }

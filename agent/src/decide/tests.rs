@@ -15,13 +15,15 @@ use super::{
 };
 use crate::{
     checkpoint::Record,
-    gather::{Shed, Standing, Used},
+    gather::{Reading, Shed, Standing, Used},
     sample::{
         Origin, Window,
         memory::{Kills, MemoryCounters, Vmstat},
     },
     status::Status,
 };
+
+mod isolated;
 
 const GIB: u64 = 1 << 30;
 const SECOND: u64 = 4 * QUARTER;
@@ -433,22 +435,49 @@ fn contention_brakes_before_the_frame_ends() {
     let hint = decider.report().unwrap();
     assert_eq!(hint.resources.cpu.brake, Brake::Hold);
     assert_eq!(hint.resources.cpu.reasons[0], "cpu-no-idle");
-    assert!(hint.signals.sigma8_ppm > 900_000, "{:?}", hint.signals);
+    assert!(signal(&hint, "sigma8") > 900_000, "{:?}", hint.signals);
+}
+
+/// The value of a signal that is reported.
+fn signal(hint: &NodeHint, name: &str) -> u64 {
+    let found = hint.signals.iter().find(|signal| signal.name == name);
+    found.unwrap().value
+}
+
+#[test]
+fn a_report_has_every_signal_of_the_table_that_has_a_value() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let shown = decider.status().signals.into_iter();
+    let shown: Vec<_> = shown
+        .filter_map(|signal| Some((signal.name, signal.unit, signal.value?)))
+        .collect();
+    let hint = decider.farewell().unwrap();
+    let reported = hint.signals.into_iter();
+    let reported: Vec<_> = reported
+        .map(|signal| (signal.name, signal.unit, signal.value))
+        .collect();
+    assert_eq!(reported, shown);
+    assert!(reported.len() > 15, "{reported:?}");
+}
+
+/// Counters after an OOM kill of the machine's own.
+fn node_oom() -> MemoryCounters {
+    MemoryCounters {
+        vm: Vmstat {
+            oom_kills: 1,
+            ..Vmstat::default()
+        },
+        kills: Kills { node: 1, limit: 0 },
+        ..MemoryCounters::default()
+    }
 }
 
 #[test]
 fn an_oom_kill_stops_the_node_at_the_next_sample() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);
-    let vm = Vmstat {
-        oom_kills: 1,
-        ..Vmstat::default()
-    };
-    let memory_pressure = Some(MemoryCounters {
-        vm,
-        kills: Kills { node: 1, limit: 0 },
-        ..MemoryCounters::default()
-    });
+    let memory_pressure = Some(node_oom());
     decider.take(Sample {
         memory_pressure,
         ..sample(201, 400)
@@ -456,7 +485,7 @@ fn an_oom_kill_stops_the_node_at_the_next_sample() {
     let hint = decider.report().unwrap();
     assert_eq!(hint.resources.memory.brake, Brake::Stop);
     assert_eq!(
-        (hint.resources.cpu.brake, hint.signals.oom_kills),
+        (hint.resources.cpu.brake, signal(&hint, "oom-kills")),
         (Brake::Hold, 1)
     );
 }
@@ -745,15 +774,7 @@ fn a_brake_is_worth_saving_at_once() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);
     decider.has_more_to_save();
-    let vm = Vmstat {
-        oom_kills: 1,
-        ..Vmstat::default()
-    };
-    let memory_pressure = Some(MemoryCounters {
-        vm,
-        kills: Kills { node: 1, limit: 0 },
-        ..MemoryCounters::default()
-    });
+    let memory_pressure = Some(node_oom());
     decider.take(sample(201, 400));
     assert!(!decider.has_more_to_save());
     decider.take(Sample {
@@ -761,4 +782,115 @@ fn a_brake_is_worth_saving_at_once() {
         ..sample(202, 400)
     });
     assert!(decider.has_more_to_save());
+}
+
+/// A Node of as many CPUs as are online is about this machine, though pods may use fewer.
+#[test]
+fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
+    let mut decider = told();
+    for quarter in 41..=80 {
+        let mut sample = Sample {
+            pods: (quarter % 4 == 0).then(|| used(400)),
+            ..sample(quarter, 400)
+        };
+        let poll = sample.poll.as_mut().unwrap();
+        (poll.cpus, poll.shared_cpus) = (3, 3);
+        decider.take(sample);
+    }
+    let hint = decider.report().unwrap();
+    assert_eq!(hint.sight, Sight::Full);
+    let cpu = hint.resources.cpu;
+    assert_eq!((cpu.capacity, cpu.isolated), (4000, 1000));
+    let estimate = decider.estimates().cpu;
+    assert_eq!((estimate.capacity, estimate.slack.safe), (3000, 2700));
+}
+
+#[test]
+fn procfs_without_pressure_is_not_amplified() {
+    let ratio = |from: u64, has_pressure: bool| {
+        let mut decider = decider(Origin::Procfs);
+        decider.direct(pods(1));
+        for quarter in 41..=200 {
+            let mut sample = Sample {
+                pods: (quarter % 4 == 0).then(|| used(400)),
+                ..sample(quarter, 400)
+            };
+            sample.poll.as_mut().unwrap().origin = Origin::Procfs;
+            if quarter >= from && !has_pressure {
+                sample.cpu_pressure = None;
+            }
+            decider.take(sample);
+        }
+        let cpu = decider.report().unwrap().resources.cpu;
+        (cpu.published.0, cpu.reasons.contains(&"no-brake".to_owned()))
+    };
+    assert_eq!(ratio(0, true), (150, false));
+    assert_eq!(ratio(0, false), (100, true), "a kernel with psi=0");
+    assert_eq!(ratio(195, false), (100, true), "it was there until a moment ago");
+}
+
+#[test]
+fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
+    let risen = |reading: Option<Reading>| {
+        let mut decider = told();
+        run(&mut decider, 10..22, 400);
+        let before = decider.estimates().cpu.published;
+        for quarter in 89..=200 {
+            decider.take(Sample {
+                pods: (quarter % 4 == 0).then(|| used(400)),
+                failing: reading.into_iter().collect(),
+                ..sample(quarter, 400)
+            });
+        }
+        decider.estimates().cpu.published > before
+    };
+    assert!(risen(None) && risen(Some(Reading::CpuPressure)));
+    assert!(!risen(Some(Reading::Pods)) && !risen(Some(Reading::Cpusets)));
+}
+
+/// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.
+#[test]
+fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
+    let mut decider = told();
+    run(&mut decider, 10..30, 400);
+    let mut levels = Vec::new();
+    for quarter in 121..=136 {
+        let sample = Sample {
+            standing: Some(Standing::counting(Shed::WakeUps)),
+            cpu_pressure: None,
+            ..sample(quarter, 4000)
+        };
+        decider.take(sample);
+        // A period ends with the first quarter of each second.
+        if quarter % 4 == 1 && quarter > 121 {
+            levels.push(decider.estimates().cpu.brake);
+        }
+    }
+    assert_eq!(levels, [Brake::Hold, Brake::Shed, Brake::Stop]);
+}
+
+/// A paused machine: monotonic time jumps by a minute between two samples, and nobody saw what happened meanwhile.
+#[test]
+fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing() {
+    let mut decider = told();
+    run(&mut decider, 10..50, 400);
+    let before = decider.estimates().cpu.published;
+    for quarter in 201..=205 {
+        decider.take(Sample {
+            cpu_pressure: None,
+            ..sample(quarter, 4000)
+        });
+    }
+    assert_eq!(decider.estimates().cpu.brake, Brake::Hold);
+    // The demo lets go of a hold after two seconds.
+    let resumed = 205 + 240;
+    decider.take(sample(resumed, 400));
+    decider.take(sample(resumed + 1, 400));
+    let cpu = decider.estimates().cpu;
+    assert_eq!(cpu.brake, Brake::Hold);
+    assert!(cpu.published <= before);
+    for quarter in 2..=16 {
+        decider.take(sample(resumed + quarter, 400));
+    }
+    assert_eq!(decider.estimates().cpu.brake, Brake::Off, "clean for its time");
 }

@@ -294,7 +294,7 @@ mod tests {
     use futures::StreamExt as _;
     use headroom_domain::{
         estimate::Profile,
-        hint::{ResourceHint, Sight, Signals},
+        hint::{ResourceHint, Sight},
         resource::PerResource,
     };
 
@@ -313,7 +313,9 @@ mod tests {
             is_draining: false,
             resources: PerResource::from_fn(|_| ResourceHint::default()),
             trust: Vec::new(),
-            signals: Signals::default(),
+            steal_ppm: 0,
+            signals: Vec::new(),
+            past: None,
         })
     }
 

@@ -1,6 +1,9 @@
 //! The tasks that measure and decide: a thread that samples, and who turns samples into reports.
 
-use std::{sync::Arc, thread};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use headroom_domain::hint::NodeHint;
 use headroom_kit::admin;
@@ -18,10 +21,8 @@ use crate::{
     debug::PodsAsked,
     decide::Decider,
     gather::{Gatherer, Sample},
-    metrics,
     publish::Directive,
     sample::cpus::CpuSet,
-    status::Status,
 };
 
 /// The sampling thread is gone.
@@ -39,7 +40,8 @@ pub(super) struct DecideEnds {
     /// For what is to be saved; `None` if nothing is.
     pub(super) records_tx: Option<watch::Sender<Option<Arc<Record>>>>,
     pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
-    pub(super) status_tx: watch::Sender<Status>,
+    /// Told each time that there may be something else to show.
+    pub(super) changes_tx: watch::Sender<()>,
     /// For who samples: CPUs that one pod each holds.
     pub(super) exclusive_tx: watch::Sender<CpuSet>,
 }
@@ -64,9 +66,14 @@ pub(super) fn sample(
     Ok(async { ended.await.map_err(|_dropped| Panicked) })
 }
 
+/// Who decides and who shows are tasks of one thread, and neither keeps the lock while it waits: it is always free.
+pub(super) fn lock(decider: &Mutex<Decider>) -> MutexGuard<'_, Decider> {
+    decider.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Decides until the end; the last report says that it is the last.
 pub(super) async fn decide(
-    mut decider: Decider,
+    decider: Arc<Mutex<Decider>>,
     ends: DecideEnds,
     is_sampling: admin::Handle,
     stopping: CancellationToken,
@@ -78,12 +85,13 @@ pub(super) async fn decide(
         mut settings,
         records_tx,
         reports_tx,
-        status_tx,
+        changes_tx,
         exclusive_tx,
     } = ends;
     loop {
         select! {
             Some(sample) = samples.recv() => {
+                let mut decider = lock(&decider);
                 decider.take(sample);
                 let exclusive = decider.exclusive_cpus();
                 exclusive_tx.send_if_modified(|known| {
@@ -93,15 +101,16 @@ pub(super) async fn decide(
                 });
                 is_sampling.ready();
             }
-            Some(directive) = directives.recv() => decider.direct(directive),
+            Some(directive) = directives.recv() => lock(&decider).direct(directive),
             Some(asked) = pods.recv() => {
                 // Whoever asked may have gone.
-                let _is_heard = asked.send(decider.pods()).is_ok();
+                let _is_heard = asked.send(lock(&decider).pods()).is_ok();
                 continue;
             }
-            Ok(()) = settings.changed() => decider.adopt(&settings.borrow_and_update()),
+            Ok(()) = settings.changed() => lock(&decider).adopt(&settings.borrow_and_update()),
             () = stopping.cancelled() => break,
         }
+        let mut decider = lock(&decider);
         if let Some(report) = decider.report() {
             reports_tx.send_replace(Some(Arc::new(report)));
         }
@@ -110,10 +119,9 @@ pub(super) async fn decide(
         {
             records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
         }
-        let status = decider.status();
-        metrics::show(&status);
-        status_tx.send_replace(status);
+        changes_tx.send_replace(());
     }
+    let mut decider = lock(&decider);
     if let Some(records_tx) = &records_tx {
         records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
     }

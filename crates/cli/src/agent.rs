@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use headroom_proto::v1alpha1::{
-    AgentHistogram, AgentPod, AgentStatus, GetHistogramsRequest, GetStatusRequest, ListPodsRequest,
-    agent_debug_client::AgentDebugClient,
+use headroom_proto::{
+    status,
+    v1alpha1::{
+        AgentHistogram, AgentPod, AgentStatus, GetHistogramsRequest, GetStatusRequest, ListPodsRequest,
+        agent_debug_client::AgentDebugClient,
+    },
 };
 use tonic::{
     Request, Status, Streaming,
@@ -53,10 +56,10 @@ impl Agent {
     /// What the agent sees, decides and does.
     ///
     /// # Errors
-    /// The agent does not answer.
-    pub async fn status(&mut self) -> Result<AgentStatus, Error> {
+    /// The agent does not answer, or not as this version understands.
+    pub async fn status(&mut self) -> Result<status::Status, Error> {
         let answer = self.client.get_status(timely(GetStatusRequest {})).await;
-        Ok(answer.map_err(|status| refused(&status))?.into_inner())
+        read(answer.map_err(|status| refused(&status))?.into_inner())
     }
 
     /// The pods that it knows of.
@@ -92,11 +95,15 @@ impl Watch {
     /// The next status.
     ///
     /// # Errors
-    /// The agent ended, or broke off.
-    pub async fn next(&mut self) -> Result<AgentStatus, Error> {
+    /// The agent ended, broke off, or answers not as this version understands.
+    pub async fn next(&mut self) -> Result<status::Status, Error> {
         let next = self.updates.message().await.map_err(|status| refused(&status))?;
-        next.ok_or(Error::AgentEnded)
+        read(next.ok_or(Error::AgentEnded)?)
     }
+}
+
+fn read(status: AgentStatus) -> Result<status::Status, Error> {
+    status.try_into().map_err(Error::AgentAnswer)
 }
 
 fn timely<T>(message: T) -> Request<T> {

@@ -64,6 +64,18 @@ pub fn age(age: Duration) -> String {
     }
 }
 
+/// A signal's value with its unit, as the agent's table names units.
+pub fn with_unit(value: u64, unit: &str) -> String {
+    match unit {
+        "milli" => short(Resource::Cpu, i128::from(value)),
+        "bytes" => short(Resource::Memory, i128::from(value)),
+        "ppm" => percent(u32::try_from(value).unwrap_or(u32::MAX)),
+        "per s" => format!("{value}/s"),
+        "count" => value.to_string(),
+        unit => format!("{value}{unit}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,7 +88,7 @@ impl Derivation {
         };
         let slack = slack(&Inputs {
             resource,
-            capacity: hint.capacity,
+            capacity: hint.capacity.saturating_sub(hint.isolated),
             raw,
             target_ppm: theta_ppm,
             peak: hint.peak,
@@ -107,7 +107,7 @@ impl Derivation {
             resource,
             sight,
             timing,
-            capacity: hint.capacity,
+            capacity: hint.capacity.saturating_sub(hint.isolated),
             theta_ppm,
             margin_ppm: hint.margin_ppm,
             calibration: hint.calibration,

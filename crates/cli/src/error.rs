@@ -76,6 +76,9 @@ pub enum Error {
         #[source]
         source: WireError,
     },
+    /// The answer cannot be read: the agent is of another version.
+    #[error("cannot read the agent's answer; use the kubectl-headroom of its version")]
+    AgentAnswer(#[source] WireError),
     /// The webhook knows no such node.
     #[error("node {name:?} is not known to the webhook")]
     UnknownNode {

@@ -87,8 +87,10 @@ impl Brake {
 /// One resource of a hint. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceHint {
-    /// C: physical capacity.
+    /// Physical capacity, as the Node object has it.
     pub capacity: u64,
+    /// Of that, isolated CPUs: C is capacity without them. 0 from agents that do not say so, and for memory.
+    pub isolated: u64,
     /// Measured use, mean over the last frame; for CPU without time stolen by the hypervisor.
     pub usage: u64,
     /// P0: the highest conditioned peak, before the margin.
@@ -161,40 +163,15 @@ pub struct PodTrust {
     pub exclusive_cpus_milli: u64,
 }
 
-/// Measured signals behind a hint, for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Signals {
-    /// Share of 8.39 ms windows without an idle CPU, in ppm.
-    pub sigma8_ppm: u32,
-    /// Run-queue latency, median, in microseconds.
-    pub runq_p50_us: u64,
-    /// Run-queue latency, 99th percentile by waiting time, in microseconds.
-    pub runq_p99_us: u64,
-    /// 134 ms peak over 1 s mean, in ppm.
-    pub burst_ppm: u32,
-    /// Share of capacity stolen by the hypervisor, in ppm.
-    pub steal_ppm: u32,
-    /// Time in global direct reclaim since the last report, in milliseconds.
-    pub direct_reclaim_ms: u64,
-    /// Memory pressure, some, in ppm.
-    pub psi_mem_some_ppm: u32,
-    /// Memory pressure, full, in ppm.
-    pub psi_mem_full_ppm: u32,
-    /// OOM kills since the agent started.
-    pub oom_kills: u64,
-    /// The kernel's own count of runs of the `sched_switch` program; 0 when it is not asked for.
-    pub prog_runs: u64,
-    /// CPU pressure, some, in ppm. Waits under quotas count, too.
-    pub psi_cpu_some_ppm: u32,
-    /// Memory available above the kubelet's hard eviction threshold when it was least, in bytes; absent where that is not
-    /// known.
-    pub mem_spare_bytes: Option<u64>,
-    /// Pages that came back after reclaim, in MB/s.
-    pub refault_mb_per_s: u64,
-    /// Pages swapped out, in MB/s.
-    pub swap_out_mb_per_s: u64,
-    /// Times kubepods met its own memory limit.
-    pub limit_hits: u64,
+/// One measured signal behind a hint, for people: no rule knows any of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// As the agent's table of signals calls it.
+    pub name: String,
+    /// What one unit of the value is.
+    pub unit: String,
+    /// The last measurement.
+    pub value: u64,
 }
 
 /// One report of an agent: everything the webhook learns about a node.
@@ -222,8 +199,12 @@ pub struct NodeHint {
     pub resources: PerResource<ResourceHint>,
     /// Trust per pod.
     pub trust: Vec<PodTrust>,
-    /// Measured signals.
-    pub signals: Signals,
+    /// Share of capacity stolen by the hypervisor in the last second, in ppm: a kubelet counts it as use.
+    pub steal_ppm: u32,
+    /// The signals that were measured.
+    pub signals: Vec<Signal>,
+    /// Since when the history counts; absent from agents that do not say so. For people.
+    pub past: Option<Past>,
 }
 
 #[cfg(test)]
@@ -257,7 +238,9 @@ pub(crate) mod tests {
             is_draining: false,
             resources: PerResource { cpu, memory },
             trust: Vec::new(),
-            signals: Signals::default(),
+            steal_ppm: 0,
+            signals: Vec::new(),
+            past: None,
         }
     }
 

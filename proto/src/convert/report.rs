@@ -1,7 +1,7 @@
 //! Reports of agents: [`wire::HintReport`] ↔ [`NodeHint`].
 
 use headroom_domain::{
-    hint::{NodeHint, PodTrust, ResourceHint, Signals},
+    hint::{Beginning, NodeHint, Past, PodTrust, ResourceHint, Signal},
     resource::{PerResource, Resource},
 };
 
@@ -10,6 +10,11 @@ use super::{
     resource::{resource_hint, resource_of},
 };
 use crate::v1alpha1 as wire;
+
+/// Most signals of a report: some ten times what an agent has.
+const MOST_SIGNALS: usize = 256;
+/// The longest unit, in bytes.
+const LONGEST_UNIT: usize = 32;
 
 impl TryFrom<wire::HintReport> for NodeHint {
     type Error = WireError;
@@ -27,12 +32,20 @@ impl TryFrom<wire::HintReport> for NodeHint {
             draining,
             resources,
             trust,
+            past,
+            steal_ppm,
             signals,
         } = report;
         if trust.len() > MOST_PODS {
             return Err(WireError::new(
                 "trust",
                 format!("{} pods are above {MOST_PODS}", trust.len()),
+            ));
+        }
+        if signals.len() > MOST_SIGNALS {
+            return Err(WireError::new(
+                "signals",
+                format!("{} are above {MOST_SIGNALS}", signals.len()),
             ));
         }
         Ok(Self {
@@ -50,47 +63,34 @@ impl TryFrom<wire::HintReport> for NodeHint {
                 .into_iter()
                 .map(PodTrust::try_from)
                 .collect::<Result<_, _>>()?,
-            signals: measured(signals.unwrap_or_default())?,
+            past: past.map(Past::from),
+            steal_ppm: ppm("steal_ppm", steal_ppm, 1_000_000)?,
+            signals: signals
+                .into_iter()
+                .map(Signal::try_from)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
 
-/// Signals as sent; shares are at most one.
-fn measured(signals: wire::Signals) -> Result<Signals, WireError> {
-    let wire::Signals {
-        sigma8_ppm,
-        runq_p50_us,
-        runq_p99_us,
-        burst_ppm,
-        steal_ppm,
-        direct_reclaim_ms,
-        psi_mem_some_ppm,
-        psi_mem_full_ppm,
-        oom_kills,
-        prog_runs,
-        psi_cpu_some_ppm,
-        mem_spare_bytes,
-        refault_mb_per_s,
-        swap_out_mb_per_s,
-        limit_hits,
-    } = signals;
-    Ok(Signals {
-        sigma8_ppm: ppm("signals.sigma8_ppm", sigma8_ppm, 1_000_000)?,
-        runq_p50_us,
-        runq_p99_us,
-        burst_ppm,
-        steal_ppm: ppm("signals.steal_ppm", steal_ppm, 1_000_000)?,
-        direct_reclaim_ms,
-        psi_mem_some_ppm: ppm("signals.psi_mem_some_ppm", psi_mem_some_ppm, 1_000_000)?,
-        psi_mem_full_ppm: ppm("signals.psi_mem_full_ppm", psi_mem_full_ppm, 1_000_000)?,
-        oom_kills,
-        prog_runs,
-        psi_cpu_some_ppm: ppm("signals.psi_cpu_some_ppm", psi_cpu_some_ppm, 1_000_000)?,
-        mem_spare_bytes,
-        refault_mb_per_s,
-        swap_out_mb_per_s,
-        limit_hits,
-    })
+impl TryFrom<wire::Signal> for Signal {
+    type Error = WireError;
+
+    fn try_from(signal: wire::Signal) -> Result<Self, WireError> {
+        let wire::Signal {
+            name: signal,
+            unit,
+            value,
+        } = signal;
+        if unit.len() > LONGEST_UNIT || unit.chars().any(char::is_control) {
+            return Err(WireError::new("signals.unit", "is no unit"));
+        }
+        Ok(Self {
+            name: name("signals.name", signal)?,
+            unit,
+            value,
+        })
+    }
 }
 
 /// Exactly one entry for each resource.
@@ -163,6 +163,8 @@ impl wire::HintReport {
             is_draining,
             resources,
             trust: _,
+            past,
+            steal_ppm,
             signals,
         } = hint;
         Self {
@@ -180,7 +182,29 @@ impl wire::HintReport {
                 .map(|part| resource_of(part, resources.get(part)))
                 .collect(),
             trust: Vec::new(),
-            signals: Some(signals.into()),
+            past: past.map(wire::Past::from),
+            steal_ppm: *steal_ppm,
+            signals: signals.iter().map(wire::Signal::from).collect(),
+        }
+    }
+}
+
+impl From<wire::Past> for Past {
+    fn from(past: wire::Past) -> Self {
+        let wire::Past { age_s, beginning } = past;
+        Self {
+            age_s,
+            beginning: Beginning::from_name(&beginning),
+        }
+    }
+}
+
+impl From<Past> for wire::Past {
+    fn from(past: Past) -> Self {
+        let Past { age_s, beginning } = past;
+        Self {
+            age_s,
+            beginning: beginning.map_or_else(String::new, |beginning| beginning.name().to_owned()),
         }
     }
 }
@@ -202,41 +226,13 @@ impl From<&PodTrust> for wire::Trust {
     }
 }
 
-impl From<&Signals> for wire::Signals {
-    fn from(signals: &Signals) -> Self {
-        let Signals {
-            sigma8_ppm,
-            runq_p50_us,
-            runq_p99_us,
-            burst_ppm,
-            steal_ppm,
-            direct_reclaim_ms,
-            psi_mem_some_ppm,
-            psi_mem_full_ppm,
-            oom_kills,
-            prog_runs,
-            psi_cpu_some_ppm,
-            mem_spare_bytes,
-            refault_mb_per_s,
-            swap_out_mb_per_s,
-            limit_hits,
-        } = *signals;
+impl From<&Signal> for wire::Signal {
+    fn from(signal: &Signal) -> Self {
+        let Signal { name, unit, value } = signal;
         Self {
-            sigma8_ppm,
-            runq_p50_us,
-            runq_p99_us,
-            burst_ppm,
-            steal_ppm,
-            direct_reclaim_ms,
-            psi_mem_some_ppm,
-            psi_mem_full_ppm,
-            oom_kills,
-            prog_runs,
-            psi_cpu_some_ppm,
-            mem_spare_bytes,
-            refault_mb_per_s,
-            swap_out_mb_per_s,
-            limit_hits,
+            name: name.clone(),
+            unit: unit.clone(),
+            value: *value,
         }
     }
 }

@@ -106,10 +106,12 @@ pub(super) fn resource_hint(resource: Resource, part: wire::Resource) -> Result<
         highs,
         calibration,
         progress,
+        isolated,
     } = part;
     let read = Reader(resource);
     Ok(ResourceHint {
         capacity: read.amount("capacity", capacity)?,
+        isolated: read.amount("isolated", isolated)?,
         usage: read.amount("usage", usage)?,
         peak: read.amount("peak_p0", peak_p0)?,
         peak_age_frames,
@@ -133,6 +135,7 @@ pub(super) fn resource_hint(resource: Resource, part: wire::Resource) -> Result<
 pub(super) fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Resource {
     let ResourceHint {
         capacity,
+        isolated,
         usage,
         peak,
         peak_age_frames,
@@ -165,6 +168,7 @@ pub(super) fn resource_of(resource: Resource, hint: &ResourceHint) -> wire::Reso
         highs: highs.map(wire::Highs::from),
         calibration: calibration.map(wire::Calibration::from),
         progress: progress.map(wire::Progress::from),
+        isolated: *isolated,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{Calibration, Highs, NodeHint, PodTrust, Progress, ResourceHint, Sight, Signals},
+    hint::{Beginning, Calibration, Highs, NodeHint, Past, PodTrust, Progress, ResourceHint, Sight, Signal},
     policy::{Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
 };
@@ -52,16 +52,16 @@ fn hint() -> NodeHint {
             memory_ppm: 1,
             exclusive_cpus_milli: 0,
         }],
-        signals: Signals {
-            sigma8_ppm: 3,
-            prog_runs: 7,
-            psi_cpu_some_ppm: 11,
-            mem_spare_bytes: Some(12),
-            refault_mb_per_s: 13,
-            swap_out_mb_per_s: 14,
-            limit_hits: 15,
-            ..Signals::default()
-        },
+        steal_ppm: 17,
+        signals: vec![Signal {
+            name: "switches".to_owned(),
+            unit: "per s".to_owned(),
+            value: u64::MAX,
+        }],
+        past: Some(Past {
+            age_s: 16,
+            beginning: Some(Beginning::NothingSaved),
+        }),
     }
 }
 
@@ -80,6 +80,7 @@ fn a_report_survives_the_wire() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a line or two for each field")]
 fn a_bad_report_is_refused_by_field() {
     assert_eq!(refused(|report| report.node.clear()), "node");
     assert_eq!(refused(|report| report.node = "a b".to_owned()), "node");
@@ -134,9 +135,18 @@ fn a_bad_report_is_refused_by_field() {
         refused(|report| report.trust[0].cpu_ppm = 1_000_001),
         "trust.cpu_ppm"
     );
+    assert_eq!(refused(|report| report.steal_ppm = 2_000_000), "steal_ppm");
     assert_eq!(
-        refused(|report| report.signals.as_mut().unwrap().sigma8_ppm = 2_000_000),
-        "signals.sigma8_ppm"
+        refused(|report| report.signals[0].name = "two words".to_owned()),
+        "signals.name"
+    );
+    assert_eq!(
+        refused(|report| report.signals[0].unit = "\n".to_owned()),
+        "signals.unit"
+    );
+    assert_eq!(
+        refused(|report| report.signals = vec![report.signals[0].clone(); 257]),
+        "signals"
     );
 }
 

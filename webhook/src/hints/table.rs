@@ -129,7 +129,7 @@ impl Hints {
 pub(crate) mod tests {
     use headroom_domain::{
         estimate::Profile,
-        hint::{ResourceHint, Sight, Signals},
+        hint::{ResourceHint, Sight},
         ratio::Cents,
         resource::PerResource,
     };
@@ -158,7 +158,9 @@ pub(crate) mod tests {
                 memory: resource(100),
             },
             trust: Vec::new(),
-            signals: Signals::default(),
+            steal_ppm: 0,
+            signals: Vec::new(),
+            past: None,
         }
     }
 

@@ -15,7 +15,7 @@ use headroom_agent::{
 };
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
-    hint::{NodeHint, Note, ResourceHint, Sight, Signals},
+    hint::{NodeHint, Note, ResourceHint, Sight},
     policy::{Bounds, Policy},
     ratio::Cents,
     resource::PerResource,
@@ -144,7 +144,9 @@ impl Remembered {
             is_draining: false,
             resources,
             trust: Vec::new(),
-            signals: Signals::default(),
+            steal_ppm: 0,
+            signals: Vec::new(),
+            past: None,
         };
         Ok(Note::of(&hint).to_string())
     }

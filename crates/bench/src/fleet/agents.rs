@@ -272,7 +272,9 @@ fn report(node: usize, pods: impl Iterator<Item = usize>, brake: u8, state: &Age
             resource("memory", MEMORY, 100, 0),
         ],
         trust: pods.map(trust).collect(),
-        signals: Some(proto::Signals::default()),
+        steal_ppm: 0,
+        signals: Vec::new(),
+        past: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use headroom_proto::v1alpha1::AgentStatus;
-use serde_json::Value;
+use headroom_proto::status::Status;
+use serde_json::{Value, json};
 use tokio::signal;
 
 use crate::{
@@ -23,11 +23,11 @@ pub(crate) async fn agent<W: Write>(
     let mut agent = agent::open(&socket).await?;
     let text = match (question, format) {
         (AgentQuestion::Status, Format::Table) => output::status(&agent.status().await?),
-        (AgentQuestion::Status, Format::Json) => pretty(&output::status_json(&agent.status().await?)),
+        (AgentQuestion::Status, Format::Json) => pretty(&json!(agent.status().await?)),
         (AgentQuestion::Signals, Format::Table) => output::signals(&agent.status().await?.signals),
         (AgentQuestion::Signals, Format::Json) => {
             let signals = agent.status().await?.signals;
-            pretty(&signals.iter().map(output::signal_json).collect())
+            pretty(&json!(signals))
         }
         (AgentQuestion::Pods, Format::Table) => output::pods(&agent.pods().await?),
         (AgentQuestion::Pods, Format::Json) => {
@@ -56,13 +56,13 @@ async fn watch<W: Write>(mut agent: Agent, format: Format, screen: &mut Screen<W
     }
 }
 
-fn show<W: Write>(status: &AgentStatus, format: Format, screen: &mut Screen<W>) -> Result<(), Error> {
+fn show<W: Write>(status: &Status, format: Format, screen: &mut Screen<W>) -> Result<(), Error> {
     match format {
         Format::Table if screen.is_terminal() => {
             screen.redraw(&(output::status(status) + "\n" + &output::signals(&status.signals)))
         }
         Format::Table => screen.print(&output::line(status)),
-        Format::Json => screen.print(&format!("{}\n", output::status_json(status))),
+        Format::Json => screen.print(&format!("{}\n", json!(status))),
     }
 }
 

@@ -3,15 +3,15 @@
 mod json;
 mod refusals;
 
+use std::time::Duration;
+
 use headroom_domain::{ratio::Cents, resource::Resource};
-use headroom_proto::v1alpha1::{
-    AgentBucket, AgentHistogram, AgentPod, AgentPodCounts, AgentProgram, AgentResource, AgentSignal,
-    AgentStatus, AgentStream, Amounts,
+use headroom_proto::{
+    status::{HistoryStatus, PodsStatus, ProgramStatus, ResourceStatus, SignalStatus, Status, StreamStatus},
+    v1alpha1::{AgentBucket, AgentHistogram, AgentPod, Amounts},
 };
 
-pub use self::json::{
-    histogram as histogram_json, pod as pod_json, signal as signal_json, status as status_json,
-};
+pub use self::json::{histogram as histogram_json, pod as pod_json};
 use super::{
     reasons,
     table::{
@@ -19,12 +19,12 @@ use super::{
         table,
     },
 };
-use crate::amount::{duration, percent, short};
+use crate::amount::{age, duration, percent, short, with_unit};
 
 /// Width of the longest bar of a histogram.
 const BAR: u64 = 30;
 
-const RESOURCES: [Column; 14] = [
+const RESOURCES: [Column; 15] = [
     Text("RESOURCE"),
     Number("CAPACITY"),
     Number("RAW"),
@@ -37,6 +37,7 @@ const RESOURCES: [Column; 14] = [
     Number("TARGET"),
     Number("PUBLISHED"),
     Number("COVERAGE"),
+    Number("MARGIN"),
     Number("BRAKE"),
     Text("REASONS"),
 ];
@@ -82,8 +83,8 @@ const BUCKETS: [Column; 5] = [
 ];
 
 /// Mode, derivation, programs and streams of an agent.
-pub fn status(status: &AgentStatus) -> String {
-    let AgentStatus {
+pub fn status(status: &Status) -> String {
+    let Status {
         node,
         node_uid,
         boot_id,
@@ -98,13 +99,21 @@ pub fn status(status: &AgentStatus) -> String {
         seq,
         generation,
         streams,
+        // With a table of their own.
         signals: _,
+        // The signals say the same.
+        measured: _,
+        history: HistoryStatus {
+            age_s,
+            beginning: _,
+            why,
+        },
     } = status;
-    let AgentPodCounts {
+    let PodsStatus {
         tracked,
         untracked,
         unreadable,
-    } = pods.unwrap_or_default();
+    } = pods;
     let uid = if node_uid.is_empty() {
         "not told yet"
     } else {
@@ -114,8 +123,10 @@ pub fn status(status: &AgentStatus) -> String {
         "agent {version} of node {node}, uid {uid}\n\
          {mode} ({source}), {timing} timing: {mode_sentence}\n\
          report {seq} of boot {boot_id}, pods of generation {generation}\n\
+         history counts since {} ago: {why}\n\
          pods by cgroup: {tracked} tracked, {untracked} untracked, {unreadable} unreadable\n\n\
          {}\n{}\n{}",
+        age(Duration::from_secs(*age_s)),
         table(&RESOURCES, resources.iter().map(resource)),
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
@@ -131,9 +142,9 @@ pub fn status(status: &AgentStatus) -> String {
 }
 
 /// Every signal with its health.
-pub fn signals(signals: &[AgentSignal]) -> String {
+pub fn signals(signals: &[SignalStatus]) -> String {
     let rows = signals.iter().map(|signal| {
-        let AgentSignal {
+        let SignalStatus {
             name,
             source,
             health,
@@ -146,7 +157,7 @@ pub fn signals(signals: &[AgentSignal]) -> String {
             value(signal),
             health.clone(),
             source.clone(),
-            or_dash(missing),
+            missing.clone().unwrap_or_else(dash),
         ]
     });
     table(&SIGNALS, rows)
@@ -229,7 +240,7 @@ fn histogram(histogram: &AgentHistogram) -> String {
 }
 
 /// One line, as `key=value`: for logs and pipes.
-pub fn line(status: &AgentStatus) -> String {
+pub fn line(status: &Status) -> String {
     let of_node = [
         ("node", status.node.clone()),
         ("mode", status.mode.clone()),
@@ -253,8 +264,8 @@ pub fn line(status: &AgentStatus) -> String {
     pairs.join(" ") + "\n"
 }
 
-fn resource(resource: &AgentResource) -> [String; 14] {
-    let AgentResource {
+fn resource(resource: &ResourceStatus) -> [String; 15] {
+    let ResourceStatus {
         name,
         capacity,
         raw,
@@ -267,15 +278,16 @@ fn resource(resource: &AgentResource) -> [String; 14] {
         target_cents,
         published_cents,
         coverage_ppm,
-        margin_ppm: _,
+        margin_ppm,
         brake,
         reasons: codes,
+        unit: _,
+        // `explain` has these, and the JSON.
+        history: _,
+        confidence_ppm: _,
+        calibration: _,
     } = resource;
-    let of = if name == Resource::Memory.name() {
-        Resource::Memory
-    } else {
-        Resource::Cpu
-    };
+    let of = Resource::from_name(name).unwrap_or(Resource::Cpu);
     let amount = |amount: u64| short(of, i128::from(amount));
     [
         name.clone(),
@@ -290,13 +302,14 @@ fn resource(resource: &AgentResource) -> [String; 14] {
         Cents(*target_cents).to_string(),
         Cents(*published_cents).to_string(),
         percent(*coverage_ppm),
+        percent(*margin_ppm),
         brake.to_string(),
         reasons(codes),
     ]
 }
 
-fn program(program: &AgentProgram) -> [String; 6] {
-    let AgentProgram {
+fn program(program: &ProgramStatus) -> [String; 6] {
+    let ProgramStatus {
         hook,
         health,
         flavour,
@@ -309,18 +322,18 @@ fn program(program: &AgentProgram) -> [String; 6] {
     [
         hook.clone(),
         health.clone(),
-        or_dash(flavour),
+        flavour.clone().unwrap_or_else(dash),
         if *runs == 0 { dash() } else { runs.to_string() },
         mean.map_or_else(dash, |mean| mean.to_string()),
-        or_dash(reason),
+        reason.clone().unwrap_or_else(dash),
     ]
 }
 
-fn stream(stream: &AgentStream) -> [String; 6] {
-    let AgentStream {
+fn stream(stream: &StreamStatus) -> [String; 6] {
+    let StreamStatus {
         peer,
         state,
-        primary,
+        is_primary,
         last_ack,
         last_problem,
     } = stream;
@@ -332,28 +345,20 @@ fn stream(stream: &AgentStream) -> [String; 6] {
         }
     });
     [
-        peer.clone(),
-        state.clone(),
-        if *primary { "yes" } else { "-" }.to_owned(),
+        peer.to_string(),
+        state.name().to_owned(),
+        if *is_primary { "yes" } else { "-" }.to_owned(),
         last_ack.as_ref().map_or_else(dash, |ack| ack.seq.to_string()),
         verdict.unwrap_or_else(dash),
-        or_dash(last_problem),
+        last_problem.clone().unwrap_or_else(dash),
     ]
 }
 
 /// A signal's value with its unit.
-fn value(signal: &AgentSignal) -> String {
-    let Some(value) = signal.value else {
-        return dash();
-    };
-    match signal.unit.as_str() {
-        "milli" => short(Resource::Cpu, i128::from(value)),
-        "bytes" => short(Resource::Memory, i128::from(value)),
-        "ppm" => percent(u32::try_from(value).unwrap_or(u32::MAX)),
-        "per s" => format!("{value}/s"),
-        "count" => value.to_string(),
-        unit => format!("{value}{unit}"),
-    }
+fn value(signal: &SignalStatus) -> String {
+    signal
+        .value
+        .map_or_else(dash, |value| with_unit(value, &signal.unit))
 }
 
 fn bound(unit: &str, upper: u64) -> String {
@@ -372,10 +377,6 @@ fn share(count: u64, total: u64) -> String {
 fn part(part: u64, whole: u64, of: u64) -> u64 {
     let product = u128::from(part) * u128::from(of);
     u64::try_from(product.checked_div(u128::from(whole)).unwrap_or(0)).unwrap_or(u64::MAX)
-}
-
-fn or_dash(text: &str) -> String {
-    if text.is_empty() { dash() } else { text.to_owned() }
 }
 
 fn dash() -> String {

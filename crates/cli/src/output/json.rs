@@ -1,7 +1,7 @@
 //! JSON: flat objects of integers, with the unit in the key; `null` where something is not known.
 
 use headroom_domain::{
-    hint::{NodeHint, ResourceHint, Signals},
+    hint::{Beginning, NodeHint, ResourceHint, Signal},
     policy::{Bounds, InForce, Mode, Policy},
     resource::{PerResource, Resource},
 };
@@ -41,6 +41,7 @@ pub(super) fn members(node: &Node) -> Map<String, Value> {
         rules: _,
     } = node;
     let hint = hint.as_ref();
+    let past = hint.and_then(|hint| hint.report.past);
     let of_node = [
         ("node", json!(name)),
         ("uid", json!(uid)),
@@ -50,6 +51,11 @@ pub(super) fn members(node: &Node) -> Map<String, Value> {
         ("sight", json!(hint.map(|hint| hint.report.sight.name()))),
         ("timing", json!(hint.map(|hint| hint.report.timing.name()))),
         ("hint_age_ms", json!(hint.map(age_ms))),
+        ("history_age_s", json!(past.map(|past| past.age_s))),
+        (
+            "history_beginning",
+            json!(past.and_then(|past| past.beginning).map(Beginning::name)),
+        ),
         ("hint_standing", json!(hint.map(|hint| standing(hint.standing)))),
     ];
     let of_node = of_node.map(|(key, value)| (key.to_owned(), value));
@@ -166,6 +172,8 @@ pub fn report(hint: &Hint) -> Value {
         resources,
         // Lists leave it out; the agent's own service shows it.
         trust: _,
+        past,
+        steal_ppm,
         signals,
     } = &hint.report;
     json!({
@@ -177,11 +185,14 @@ pub fn report(hint: &Hint) -> Value {
         "pods_generation": pods_generation,
         "sight": sight.name(),
         "timing": timing.name(),
+        "history_age_s": past.map(|past| past.age_s),
+        "history_beginning": past.and_then(|past| past.beginning).map(Beginning::name),
         "draining": is_draining,
         "age_ms": age_ms(hint),
         "standing": standing(hint.standing),
         "cpu": resource_hint(Resource::Cpu, &resources.cpu),
         "memory": resource_hint(Resource::Memory, &resources.memory),
+        "steal_ppm": steal_ppm,
         "signals": measured(signals),
     })
 }
@@ -189,6 +200,7 @@ pub fn report(hint: &Hint) -> Value {
 fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     let ResourceHint {
         capacity,
+        isolated,
         usage,
         peak,
         predicted_peak,
@@ -208,6 +220,7 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     let mut members = Map::new();
     for (term, value) in [
         ("capacity", capacity),
+        ("isolated", isolated),
         ("usage", usage),
         ("peak_p0", peak),
         ("predicted_peak", predicted_peak),
@@ -232,40 +245,11 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
     Value::Object(members)
 }
 
-/// What was measured in the last brake period.
-pub(super) fn measured(signals: &Signals) -> Value {
-    let Signals {
-        sigma8_ppm,
-        runq_p50_us,
-        runq_p99_us,
-        burst_ppm,
-        steal_ppm,
-        direct_reclaim_ms,
-        psi_mem_some_ppm,
-        psi_mem_full_ppm,
-        oom_kills,
-        prog_runs,
-        psi_cpu_some_ppm,
-        mem_spare_bytes,
-        refault_mb_per_s,
-        swap_out_mb_per_s,
-        limit_hits,
-    } = signals;
-    json!({
-        "sigma8_ppm": sigma8_ppm,
-        "runq_p50_us": runq_p50_us,
-        "runq_p99_us": runq_p99_us,
-        "burst_ppm": burst_ppm,
-        "steal_ppm": steal_ppm,
-        "direct_reclaim_ms": direct_reclaim_ms,
-        "psi_mem_some_ppm": psi_mem_some_ppm,
-        "psi_mem_full_ppm": psi_mem_full_ppm,
-        "oom_kills": oom_kills,
-        "prog_runs": prog_runs,
-        "psi_cpu_some_ppm": psi_cpu_some_ppm,
-        "mem_spare_bytes": mem_spare_bytes,
-        "refault_mb_per_s": refault_mb_per_s,
-        "swap_out_mb_per_s": swap_out_mb_per_s,
-        "limit_hits": limit_hits,
-    })
+/// What was measured last, in the order of the agent's table.
+pub(super) fn measured(signals: &[Signal]) -> Value {
+    let signal = |signal: &Signal| {
+        let Signal { name, unit, value } = signal;
+        json!({"name": name, "unit": unit, "value": value})
+    };
+    signals.iter().map(signal).collect()
 }

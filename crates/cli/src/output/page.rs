@@ -1,16 +1,16 @@
 //! Everything about one node on one page.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use headroom_domain::{
-    hint::{NodeHint, Signals},
+    hint::{Beginning, NodeHint, Past, Signal},
     policy::{Bounds, InForce, Policy, Source},
     resource::Resource,
 };
 
 use super::{reasons, table::hint_age};
 use crate::{
-    amount::{percent, short},
+    amount::{age, percent, short, with_unit},
     derivation::{Derivation, SYMBOL},
     view::{Hint, Node, source},
 };
@@ -146,6 +146,7 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
         sight,
         timing,
         is_draining,
+        past,
         ..
     } = &hint.report;
     writeln!(
@@ -159,52 +160,25 @@ fn head(f: &mut fmt::Formatter<'_>, hint: &Hint) -> fmt::Result {
         "another replica nudges"
     };
     let draining = if *is_draining { ", the agent is ending" } else { "" };
-    writeln!(f, "agent sees {sight} ({}), {primary}{draining}", source(*sight))
+    writeln!(f, "agent sees {sight} ({}), {primary}{draining}", source(*sight))?;
+    past.map_or(Ok(()), |past| writeln!(f, "{}", history(past)))
 }
 
-/// What was measured in the last brake period.
-pub(super) fn signals(f: &mut fmt::Formatter<'_>, signals: &Signals) -> fmt::Result {
-    let Signals {
-        sigma8_ppm,
-        runq_p50_us,
-        runq_p99_us,
-        burst_ppm,
-        steal_ppm,
-        direct_reclaim_ms,
-        psi_mem_some_ppm,
-        psi_mem_full_ppm,
-        oom_kills,
-        prog_runs,
-        psi_cpu_some_ppm,
-        mem_spare_bytes,
-        refault_mb_per_s,
-        swap_out_mb_per_s,
-        limit_hits,
-    } = *signals;
-    let spare = mem_spare_bytes.map_or_else(
-        || "unknown".to_owned(),
-        |spare| short(Resource::Memory, i128::from(spare)),
-    );
-    let lines = [
-        ("windows without an idle CPU", percent(sigma8_ppm)),
-        ("run-queue latency p50", format!("{runq_p50_us}us")),
-        ("run-queue latency p99", format!("{runq_p99_us}us")),
-        ("134 ms peak over 1 s mean", percent(burst_ppm)),
-        ("CPU pressure, some", percent(psi_cpu_some_ppm)),
-        ("stolen by the hypervisor", percent(steal_ppm)),
-        ("memory above eviction threshold", spare),
-        ("direct reclaim", format!("{direct_reclaim_ms}ms")),
-        ("memory pressure, some", percent(psi_mem_some_ppm)),
-        ("memory pressure, full", percent(psi_mem_full_ppm)),
-        ("pages back after reclaim", format!("{refault_mb_per_s}MB/s")),
-        ("swapped out", format!("{swap_out_mb_per_s}MB/s")),
-        ("hits of the pods' memory limit", limit_hits.to_string()),
-        ("OOM kills", oom_kills.to_string()),
-        ("runs of the sched_switch program", prog_runs.to_string()),
-    ];
+/// Since when the agent's history counts, and why it began then.
+fn history(past: Past) -> String {
+    let Past { age_s, beginning } = past;
+    let why = beginning.map_or("for a reason that only a newer version knows", Beginning::about);
+    format!(
+        "history counts since {} ago: {why}",
+        age(Duration::from_secs(age_s))
+    )
+}
+
+/// What was measured last, in the order of the agent's table.
+pub(super) fn signals(f: &mut fmt::Formatter<'_>, signals: &[Signal]) -> fmt::Result {
     writeln!(f, "\nsignals")?;
-    for (name, value) in lines {
-        writeln!(f, "  {name:<34}{value:>14}")?;
+    for Signal { name, unit, value } in signals {
+        writeln!(f, "  {name:<20}{:>14}", with_unit(*value, unit))?;
     }
     Ok(())
 }

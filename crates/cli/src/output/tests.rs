@@ -79,6 +79,7 @@ fn cpu() -> wire::Resource {
     wire::Resource {
         name: "cpu".to_owned(),
         capacity: 32_000,
+        isolated: 0,
         usage: 11_240,
         peak_p0: 13_900,
         predicted_peak: 15_290,
@@ -104,6 +105,7 @@ fn memory() -> wire::Resource {
     wire::Resource {
         name: "memory".to_owned(),
         capacity: 128_614 << 20,
+        isolated: 0,
         usage: 66_000 << 20,
         peak_p0: 73_728 << 20,
         predicted_peak: (73_728_u64 << 20) * 11 / 10 + 1,
@@ -143,13 +145,22 @@ fn report(node: &str) -> wire::HintReport {
             memory_ppm: 500_000,
             exclusive_cpus_milli: 0,
         }],
-        signals: Some(wire::Signals {
-            sigma8_ppm: 12_000,
-            runq_p99_us: 850,
-            prog_runs: 123_456,
-            mem_spare_bytes: Some(6 << 30),
-            refault_mb_per_s: 120,
-            ..wire::Signals::default()
+        steal_ppm: 0,
+        signals: [
+            ("sigma8", "ppm", 12_000),
+            ("run-queue-p99", "us", 850),
+            ("refaults", "MB/s", 120),
+            ("memory-spare", "bytes", 6 << 30),
+        ]
+        .map(|(name, unit, value)| wire::Signal {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            value,
+        })
+        .to_vec(),
+        past: Some(wire::Past {
+            age_s: 12_345,
+            beginning: "nothing-saved".to_owned(),
         }),
     }
 }
@@ -213,6 +224,7 @@ fn the_page_derives_the_ratio_term_by_term() {
       memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
     report 7 of boot b1, 3s old, production timing, pods of generation 4711
     agent sees FULL (ebpf), this replica nudges
+    history counts since 3h ago: the agent found no checkpoint: the node is new, or the folder does not outlive the pod
 
     cpu: ratio 1.28, allocatable 31.5 -> 40.3, bound 30.0, free 10.3
       C               32000m  physical capacity
@@ -269,21 +281,10 @@ fn the_page_derives_the_ratio_term_by_term() {
       webhook     hint,clamped-max
 
     signals
-      windows without an idle CPU                 1.2%
-      run-queue latency p50                        0us
-      run-queue latency p99                      850us
-      134 ms peak over 1 s mean                   0.0%
-      CPU pressure, some                          0.0%
-      stolen by the hypervisor                    0.0%
-      memory above eviction threshold           6.0GiB
-      direct reclaim                               0ms
-      memory pressure, some                       0.0%
-      memory pressure, full                       0.0%
-      pages back after reclaim                 120MB/s
-      swapped out                                0MB/s
-      hits of the pods' memory limit                 0
-      OOM kills                                      0
-      runs of the sched_switch program          123456
+      sigma8                        1.2%
+      run-queue-p99                850us
+      refaults                   120MB/s
+      memory-spare                6.0GiB
     "#);
 }
 
@@ -334,6 +335,8 @@ fn the_json_row_has_units_in_its_keys() {
       "free_mem_bytes": 15032385536,
       "hint_age_ms": 3000,
       "hint_standing": "fresh",
+      "history_age_s": 12345,
+      "history_beginning": "nothing-saved",
       "mem_peak_bytes": 85040352461,
       "mem_used_bytes": 69206016000,
       "mode": "auto",
@@ -370,7 +373,8 @@ fn the_json_of_a_node_has_the_derivation_and_the_report() {
     let value = node_json(&node(status("worker-1")));
     assert_eq!(value["cpu"]["slack_milli"], 9100);
     assert_eq!(value["memory"]["safe_bytes"], (118_u64 << 30) * 9 / 10);
-    assert_eq!(value["hint"]["signals"]["runq_p99_us"], 850);
+    let expected = json!({"name": "run-queue-p99", "unit": "us", "value": 850});
+    assert_eq!(value["hint"]["signals"][1], expected);
     assert_eq!(value["policy_refused"], serde_json::Value::Null);
     let of_resource = |max: u32| json!({"min_cents": 100, "max_cents": max, "target_ppm": 900_000, "static_max_cents": 500});
     let policy = json!({
@@ -471,6 +475,7 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
       memory  bounds 1.00..1.00, target 90.0%, annotation up to 5.00
     report 7 of boot b1, 3s old, production timing, pods of generation 4711
     agent sees FULL (ebpf), this replica nudges
+    history counts since 3h ago: the agent found no checkpoint: the node is new, or the folder does not outlive the pod
 
     cpu
       C               32000m  physical capacity
@@ -548,21 +553,10 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
                 stored as it is to be
 
     signals
-      windows without an idle CPU                 1.2%
-      run-queue latency p50                        0us
-      run-queue latency p99                      850us
-      134 ms peak over 1 s mean                   0.0%
-      CPU pressure, some                          0.0%
-      stolen by the hypervisor                    0.0%
-      memory above eviction threshold           6.0GiB
-      direct reclaim                               0ms
-      memory pressure, some                       0.0%
-      memory pressure, full                       0.0%
-      pages back after reclaim                 120MB/s
-      swapped out                                0MB/s
-      hits of the pods' memory limit                 0
-      OOM kills                                      0
-      runs of the sched_switch program          123456
+      sigma8                        1.2%
+      run-queue-p99                850us
+      refaults                   120MB/s
+      memory-spare                6.0GiB
     "#);
     assert_snapshot!(format!("{:#}", explanation_json(&node)["rules_mem"][1]), @r#"
     {

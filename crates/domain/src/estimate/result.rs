@@ -61,6 +61,7 @@ impl Estimate {
         } = self;
         ResourceHint {
             capacity: *capacity,
+            isolated: 0,
             usage,
             peak: slack.peak,
             peak_age_frames: peak.map_or(0, |peak| peak.frames_ago),

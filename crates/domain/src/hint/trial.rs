@@ -141,7 +141,7 @@ impl Trial {
             return;
         }
         // Kubelets may count as used what a hypervisor took.
-        let steal = u128::from(hint.resources.cpu.capacity) * u128::from(hint.signals.steal_ppm) / 1_000_000;
+        let steal = u128::from(hint.resources.cpu.capacity) * u128::from(hint.steal_ppm) / 1_000_000;
         let steal = u64::try_from(steal).unwrap_or(u64::MAX);
         let said = PerResource {
             cpu: hint.resources.cpu.usage.saturating_add(steal),

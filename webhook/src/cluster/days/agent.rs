@@ -7,7 +7,7 @@ use headroom_domain::{
         Boot, CpuPressure, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile, Snapshot,
         Timing, View, Visibility,
     },
-    hint::{NodeHint, PodTrust, Sight, Signals},
+    hint::{NodeHint, PodTrust, Sight},
     resource::PerResource,
 };
 use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
@@ -172,7 +172,9 @@ impl Agent {
             is_draining: false,
             resources: self.estimator.estimates().map(|_, estimate| estimate.hint(0)),
             trust: trust.collect(),
-            signals: Signals::default(),
+            steal_ppm: 0,
+            signals: Vec::new(),
+            past: None,
         };
         Some(wire::HintReport::from(&hint).try_into().expect("a hint"))
     }

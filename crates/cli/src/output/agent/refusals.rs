@@ -1,15 +1,18 @@
 //! What the kernel's verifier said of the programs that it refused: a sentence and the end of its log.
 
-use headroom_proto::v1alpha1::AgentProgram;
+use headroom_proto::status::ProgramStatus;
 
 /// Lines of a log that a table has room for; the verdict is among the last.
 const LINES: usize = 8;
 
 /// A part for each program that was refused; programs of which the same was said share one. Empty if none was.
-pub(super) fn told(programs: &[AgentProgram]) -> String {
+pub(super) fn told(programs: &[ProgramStatus]) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
-    for program in programs.iter().filter(|program| !program.verifier_log.is_empty()) {
-        let (log, hook) = (program.verifier_log.as_str(), program.hook.as_str());
+    for program in programs {
+        let Some(log) = program.verifier_log.as_deref() else {
+            continue;
+        };
+        let hook = program.hook.as_str();
         match parts.iter_mut().find(|(known, _)| *known == log) {
             Some((_, hooks)) => hooks.push(hook),
             None => parts.push((log, vec![hook])),

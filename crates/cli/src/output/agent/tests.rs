@@ -1,14 +1,17 @@
 //! What people get to see of an agent on a small node.
 
-use headroom_proto::v1alpha1::{AgentAck, AgentPodUse};
+use headroom_proto::{
+    status::{AckStatus, StreamState},
+    v1alpha1::AgentPodUse,
+};
 use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
 
 #[expect(clippy::too_many_lines, reason = "a whole agent, field by field")]
-fn agent() -> AgentStatus {
-    let resource = |name: &str, capacity, slack| AgentResource {
+fn agent() -> Status {
+    let resource = |name: &str, capacity, slack| ResourceStatus {
         name: name.to_owned(),
         capacity,
         raw: capacity,
@@ -24,8 +27,9 @@ fn agent() -> AgentStatus {
         margin_ppm: 100_000,
         brake: 0,
         reasons: vec!["slack".to_owned()],
+        ..ResourceStatus::default()
     };
-    AgentStatus {
+    Status {
         node: "worker-1".to_owned(),
         node_uid: "u1".to_owned(),
         boot_id: "b1".to_owned(),
@@ -34,6 +38,12 @@ fn agent() -> AgentStatus {
         mode_sentence: "kernel programs count every context switch".to_owned(),
         timing: "production".to_owned(),
         source: "ebpf".to_owned(),
+        history: HistoryStatus {
+            age_s: 12_345,
+            beginning: "nothing-saved".to_owned(),
+            why: "the agent found no checkpoint".to_owned(),
+        },
+        measured: None,
         programs: vec![
             program(
                 "sched_wakeup_new",
@@ -46,20 +56,23 @@ fn agent() -> AgentStatus {
         ],
         resources: vec![
             resource("cpu", 4_000, 1_120),
-            resource("memory", 8 << 30, -(1 << 30)),
+            ResourceStatus {
+                unit: "bytes".to_owned(),
+                ..resource("memory", 8 << 30, -(1 << 30))
+            },
         ],
-        pods: Some(AgentPodCounts {
+        pods: PodsStatus {
             tracked: 31,
             untracked: 0,
             unreadable: 1,
-        }),
+        },
         seq: 7,
         generation: 4711,
         streams: vec![
-            stream("10.0.0.1:9444", "open", true, ""),
+            stream("10.0.0.1:9444", StreamState::Open, true, ""),
             stream(
                 "10.0.0.2:9444",
-                "waiting",
+                StreamState::Waiting,
                 false,
                 "cannot connect: connection refused",
             ),
@@ -76,41 +89,45 @@ fn agent() -> AgentStatus {
     }
 }
 
-fn program(hook: &str, health: &str, flavour: &str, reason: &str, runs: u64) -> AgentProgram {
-    AgentProgram {
+fn program(hook: &str, health: &str, flavour: &str, reason: &str, runs: u64) -> ProgramStatus {
+    ProgramStatus {
         hook: hook.to_owned(),
         health: health.to_owned(),
-        flavour: flavour.to_owned(),
-        reason: reason.to_owned(),
+        flavour: known(flavour),
+        reason: known(reason),
         runs,
         run_time_ns: runs * 120,
-        verifier_log: String::new(),
+        verifier_log: None,
     }
 }
 
-fn stream(peer: &str, state: &str, primary: bool, problem: &str) -> AgentStream {
-    AgentStream {
-        peer: peer.to_owned(),
-        state: state.to_owned(),
-        primary,
-        last_ack: primary.then(|| AgentAck {
+fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn stream(peer: &str, state: StreamState, is_primary: bool, problem: &str) -> StreamStatus {
+    StreamStatus {
+        peer: peer.parse().unwrap(),
+        state,
+        is_primary,
+        last_ack: is_primary.then(|| AckStatus {
             seq: 6,
             verdict: "accepted".to_owned(),
             reason: String::new(),
         }),
-        last_problem: problem.to_owned(),
+        last_problem: known(problem),
     }
 }
 
-fn signal(name: &str, unit: &str, value: Option<u64>, missing: &str) -> AgentSignal {
+fn signal(name: &str, unit: &str, value: Option<u64>, missing: &str) -> SignalStatus {
     let health = if missing.is_empty() { "ok" } else { "unsupported" };
-    AgentSignal {
+    SignalStatus {
         name: name.to_owned(),
         source: "sched_switch".to_owned(),
         health: health.to_owned(),
         unit: unit.to_owned(),
         value,
-        missing: missing.to_owned(),
+        missing: known(missing),
     }
 }
 
@@ -152,11 +169,12 @@ fn the_status_of_an_agent() {
     agent 0.1.0 of node worker-1, uid u1
     FULL (ebpf), production timing: kernel programs count every context switch
     report 7 of boot b1, pods of generation 4711
+    history counts since 3h ago: the agent found no checkpoint
     pods by cgroup: 31 tracked, 0 untracked, 1 unreadable
 
-    RESOURCE  CAPACITY     RAW    SAFE      P0       P      RW   BOUND    SLACK  TARGET  PUBLISHED  COVERAGE  BRAKE  REASONS
-    cpu          4000m   4000m   3600m   1000m   1333m   2000m   2000m    1120m    1.28       1.25    100.0%      0  slack
-    memory      8.0GiB  8.0GiB  7.2GiB  2.0GiB  2.7GiB  4.0GiB  4.0GiB  -1.0GiB    1.28       1.25    100.0%      0  slack
+    RESOURCE  CAPACITY     RAW    SAFE      P0       P      RW   BOUND    SLACK  TARGET  PUBLISHED  COVERAGE  MARGIN  BRAKE  REASONS
+    cpu          4000m   4000m   3600m   1000m   1333m   2000m   2000m    1120m    1.28       1.25    100.0%   10.0%      0  slack
+    memory      8.0GiB  8.0GiB  7.2GiB  2.0GiB  2.7GiB  4.0GiB  4.0GiB  -1.0GiB    1.28       1.25    100.0%   10.0%      0  slack
 
     HOOK              HEALTH       FLAVOUR  RUNS  NS/RUN  REASON
     sched_wakeup_new  unsupported  -           -       -  this kernel has no such tracepoint
@@ -171,11 +189,11 @@ fn the_status_of_an_agent() {
 #[test]
 fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
     let log: Vec<String> = (1..=20).map(|line| format!("line {line}")).collect();
-    let refused = |hook: &str| AgentProgram {
-        verifier_log: log.join("\n"),
+    let refused = |hook: &str| ProgramStatus {
+        verifier_log: Some(log.join("\n")),
         ..program(hook, "failed", "", "load: refused by the verifier", 0)
     };
-    let agent = AgentStatus {
+    let agent = Status {
         programs: vec![
             refused("sched_wakeup"),
             refused("sched_switch"),
@@ -191,14 +209,14 @@ fn what_the_verifier_said_is_told_by_its_end_and_in_full_as_json() {
         text.contains("  line 20\n\nSERVER") && !text.contains("line 12\n"),
         "{text}"
     );
-    let programs = &status_json(&agent)["programs"];
+    let programs = &json!(agent)["programs"];
     assert_eq!(programs[0]["verifier_log"], log.join("\n"));
     assert_eq!(programs[2]["verifier_log"], json!(null));
 }
 
 #[test]
 fn an_agent_that_has_no_programs_and_no_server() {
-    let alone = AgentStatus {
+    let alone = Status {
         node_uid: String::new(),
         programs: Vec::new(),
         streams: Vec::new(),
@@ -275,7 +293,7 @@ fn json_has_null_for_what_is_not_known() {
             "deleting": true,
         })
     );
-    let status = status_json(&agent());
+    let status = json!(agent());
     assert_eq!(status["streams"][1]["last_ack"], json!(null));
     assert_eq!(status["resources"][1]["unit"], "bytes");
     assert_eq!(status["signals"][2]["value"], json!(null));

@@ -192,7 +192,7 @@ fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
     for minute in 0..20 {
         let mut report = report();
         report.resources.cpu.usage = 10_000;
-        report.signals.steal_ppm = 300_000;
+        report.steal_ppm = 300_000;
         let used = PerResource {
             cpu: 20_000,
             memory: 0,
@@ -209,7 +209,7 @@ fn what_a_hypervisor_takes_explains_no_more_than_that() {
         let mut trial = Trial::default();
         let mut report = report();
         report.resources.cpu.usage = 10_000;
-        report.signals.steal_ppm = 100_000;
+        report.steal_ppm = 100_000;
         for minute in 0..20 {
             let used = PerResource { cpu: used, memory: 0 };
             trial.compare(&report, used, at(60 * minute));

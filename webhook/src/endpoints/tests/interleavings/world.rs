@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use headroom_domain::{
     capacity::{Annotations, State, amount},
     estimate::Profile,
-    hint::{NodeHint, PodTrust, ResourceHint, Sight, Signals},
+    hint::{NodeHint, PodTrust, ResourceHint, Sight},
     names,
     policy::{Floor, Mode, Policy},
     quantity::{Format, Quantity},
@@ -1109,7 +1109,9 @@ pub(super) fn hint(uid: &str, seq: u64, says: Says) -> NodeHint {
             }
         }),
         trust: Vec::new(),
-        signals: Signals::default(),
+        steal_ppm: 0,
+        signals: Vec::new(),
+        past: None,
     }
 }
 

@@ -65,7 +65,7 @@ pub struct PeakStatus {
 /// How far outcomes have moved the margin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationStatus {
-    /// M: up to 2,225,000; at most a million of it is applied.
+    /// M: up to 1,048,999; at most a million of it is applied.
     pub accumulator_ppm: u32,
     /// True while the node is not amplified because of it.
     pub is_latched: bool,
