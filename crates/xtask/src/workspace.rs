@@ -54,19 +54,20 @@ fn cleaned(mut cargo: Command) -> Command {
 /// What ends the name of a commit whose files were changed since.
 pub const DIRTY: &str = "-dirty";
 
-/// The last commit that changed any file but `aside`, abbreviated; it ends in [`DIRTY`] where files besides that were changed
-/// since.
+/// The last commit that changed any file in these folders but `aside`, abbreviated; it ends in [`DIRTY`] where one of them was
+/// changed since.
 ///
 /// # Errors
 /// If git is not there or this is no clone.
-pub fn commit(aside: &str) -> Result<String> {
-    let rest = ["--", ".", &format!(":!{aside}")];
-    let commit = output(
-        Command::new("git")
-            .args(["rev-list", "-1", "--abbrev-commit", "HEAD"])
-            .args(rest),
-    )?;
-    let changed = output(Command::new("git").args(["status", "--porcelain"]).args(rest))?;
+pub fn commit(folders: &[&str], aside: &str) -> Result<String> {
+    let aside = format!(":!{aside}");
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(root()).args(arguments).arg("--");
+        output(git.args(folders).arg(&aside))
+    };
+    let commit = git(&["rev-list", "-1", "--abbrev-commit", "HEAD"])?;
+    let changed = git(&["status", "--porcelain"])?;
     Ok(if changed.is_empty() {
         commit
     } else {

@@ -68,10 +68,10 @@ fn stretch(meter: &mut Meter, cpu: u32) -> (u64, u64, Vec<Stretch>) {
 fn busy_time_is_within_half_a_percent_of_the_kernels_own_account() {
     let _machine = MACHINE.blocking_lock();
     let cpu = last_cpu().unwrap();
-    if charged(cpu).is_none() {
-        println!("no account of single CPUs: this machine has no cpuacct hierarchy (cgroup v1)");
-        return;
-    }
+    assert!(
+        charged(cpu).is_some(),
+        "no account of single CPUs: this machine has no cpuacct hierarchy (cgroup v1); cargo xtask test leaves this test out"
+    );
     let _alone = Alone::on(cpu);
     let stretches_wanted = env::var_os("HEADROOM_SOAK").map_or(STRETCHES, |_set| SOAK_STRETCHES);
     for share in [10, 50, 90] {

@@ -54,23 +54,23 @@ const WANTED_MIB: usize = 96;
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
 /// An agent as it is installed, but for the cgroups that it looks at.
-struct Braking {
+pub(super) struct Braking {
     agent: Running,
     node: Node,
 }
 
 /// What an agent showed for a while.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// Each second.
     seconds: Vec<Measured>,
     /// The strongest brake.
-    brake: u8,
+    pub(super) brake: u8,
 }
 
 impl Braking {
     /// Starts it and waits until it has measured a second.
-    async fn start(cgroup_root: &Path) -> Self {
+    pub(super) async fn start(cgroup_root: &Path) -> Self {
         let node = Node::start().await;
         let mut agent = node
             .agent_with(|options| {
@@ -94,7 +94,7 @@ impl Braking {
     }
 
     /// What it shows in the time in which a whole period begins and ends, or until a brake is as strong as that.
-    async fn observe(&mut self, resource: Resource, until: Brake) -> Seen {
+    pub(super) async fn observe(&mut self, resource: Resource, until: Brake) -> Seen {
         let mut seen = Seen::default();
         let end = Instant::now() + TWO_PERIODS;
         while Instant::now() < end && seen.brake < until.level() {
@@ -132,17 +132,17 @@ impl Braking {
 }
 
 impl Seen {
-    fn most(&self, of: impl Fn(&Measured) -> u64) -> u64 {
+    pub(super) fn most(&self, of: impl Fn(&Measured) -> u64) -> u64 {
         self.seconds.iter().map(of).max().unwrap_or(0)
     }
 }
 
-fn cpus() -> usize {
+pub(super) fn cpus() -> usize {
     thread::available_parallelism().unwrap().get()
 }
 
 /// A tree with a container of a pod, and nothing in it.
-fn tree(name: &str) -> (PodTree, String) {
+pub(super) fn tree(name: &str) -> (PodTree, String) {
     let tree = PodTree::create(name);
     let pod = format!("kubepods/burstable/pod{UID}");
     tree.add(&format!("{pod}/container"));
@@ -181,7 +181,7 @@ async fn tasks_at_their_quota_do_not_make_the_node_shed() {
 }
 
 /// Has a load make a node shed and then stop, in time; how it went. Where time was stolen it is tried again.
-async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() -> Crowd) -> String {
+pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() -> Crowd) -> String {
     let levels = [
         (Brake::Shed, as_long(SHED_WITHIN)),
         (Brake::Stop, as_long(STOP_WITHIN)),

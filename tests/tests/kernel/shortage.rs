@@ -130,8 +130,9 @@ async fn a_pod_that_crash_loops_at_its_limit_for_three_minutes_brakes_nothing() 
         highest = highest.max(memory.brake);
         assert!(
             highest < Brake::Stop.level(),
-            "{memory:?} after {kills} kills: {:?}",
-            scene.agent.status().await
+            "{memory:?} after {kills} kills: {:?}; {}",
+            scene.agent.status().await,
+            scene.agent.log()
         );
     }
     drop(scanning);

@@ -1,15 +1,17 @@
 //! Debian packages: which are missing, and getting them where that is possible.
 
+mod lists;
+
 use std::{
     collections::BTreeSet,
     fs,
-    path::Path,
     process::Command,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::{Context as _, Result, bail};
 
+pub use self::lists::Lists;
 use super::step;
 use crate::{terminal::say, workspace};
 
@@ -58,8 +60,9 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     for Package { name, why } in missing {
         say(format!("  {name}: {why}"));
     }
-    update_alone()?;
-    let unknown = without_candidate(&names)?;
+    let lists = Lists::own();
+    lists.update_alone()?;
+    let unknown = lists.without_candidate(&names)?;
     if !unknown.is_empty() {
         bail!("{} has no package {}", release(), unknown.join(" "));
     }
@@ -71,63 +74,8 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     )
 }
 
-/// Gets the package lists anew.
-///
-/// # Errors
-/// If apt fails.
-pub fn update() -> Result<()> {
-    let _apt = alone();
-    update_alone()
-}
-
-fn update_alone() -> Result<()> {
-    step::run("apt-update", apt().arg("update"))
-}
-
 fn alone() -> MutexGuard<'static, ()> {
     APT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Names in the package lists at hand that begin so, some of packages that cannot be had.
-///
-/// # Errors
-/// If apt cannot be asked.
-pub fn names(start: &str) -> Result<Vec<String>> {
-    let output = Command::new("apt-cache").args(["pkgnames", start]).output();
-    let output = output.context("ask apt which packages it knows")?;
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect())
-}
-
-/// Downloads a package and unpacks it into the folder, where its file is left; installs nothing.
-///
-/// # Errors
-/// If apt or dpkg fails.
-pub fn unpack(name: &str, folder: &Path) -> Result<()> {
-    let _apt = alone();
-    let mut download = apt();
-    download.args(["download", name]).current_dir(folder);
-    step::run(&format!("download-{name}"), &mut download)?;
-    let mut entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
-    let package = entries
-        .find_map(|entry| {
-            Some(entry.ok()?.path()).filter(|path| path.extension().is_some_and(|end| end == "deb"))
-        })
-        .with_context(|| format!("apt-get download {name} left no package"))?;
-    let mut unpack = Command::new("dpkg-deb");
-    unpack.arg("--extract").arg(package).arg(folder);
-    step::run(&format!("unpack-{name}"), &mut unpack)
-}
-
-/// True if the package lists at hand name an installable version; they may be old or empty.
-///
-/// # Errors
-/// If apt cannot be asked.
-pub fn is_known(name: &str) -> Result<bool> {
-    let _apt = alone();
-    Ok(workspace::on_path("apt-cache").is_some() && without_candidate(&[name])?.is_empty())
 }
 
 fn apt() -> Command {
@@ -155,38 +103,6 @@ fn parse_installed(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn without_candidate(names: &[&str]) -> Result<Vec<String>> {
-    let output = Command::new("apt-cache")
-        .env("LC_ALL", "C")
-        .arg("policy")
-        .args(names)
-        .output();
-    let output = output.context("ask apt which packages it knows")?;
-    Ok(parse_policy(&String::from_utf8_lossy(&output.stdout), names))
-}
-
-/// The names that `apt-cache policy` does not mention or has no candidate for.
-fn parse_policy(text: &str, names: &[&str]) -> Vec<String> {
-    let mut known = BTreeSet::new();
-    let mut current = "";
-    for line in text.lines() {
-        if let Some(name) = line.strip_suffix(':').filter(|line| !line.starts_with(' ')) {
-            current = name;
-        } else if line
-            .trim()
-            .strip_prefix("Candidate: ")
-            .is_some_and(|version| version != "(none)")
-        {
-            known.insert(current);
-        }
-    }
-    names
-        .iter()
-        .filter(|name| !known.contains(*name))
-        .map(|&name| name.to_owned())
-        .collect()
-}
-
 fn release() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
@@ -201,15 +117,5 @@ mod tests {
     fn only_installed_packages_count_as_installed() {
         let text = "installed gcc\nconfig-files vim\nnot-installed llvm-22-dev\n";
         assert_eq!(parse_installed(text), BTreeSet::from(["gcc".to_owned()]));
-    }
-
-    #[test]
-    fn packages_without_a_candidate_are_unknown() {
-        let text = "gcc:\n  Installed: (none)\n  Candidate: 4:12.2.0-3\n  Version table:\n     4:12.2.0-3 500\n\
-                    llvm-22-dev:\n  Installed: (none)\n  Candidate: (none)\n";
-        assert_eq!(
-            parse_policy(text, &["gcc", "llvm-22-dev", "never-heard"]),
-            ["llvm-22-dev", "never-heard"]
-        );
     }
 }

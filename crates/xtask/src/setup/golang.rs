@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    debian::{self, Package},
+    debian::{self, Lists, Package},
     step,
 };
 use crate::{terminal::say, workspace};
@@ -111,12 +111,12 @@ impl Go {
     }
 
     fn install() -> Result<Self> {
-        if !debian::is_known(DEBIAN.name)?
-            && let Err(error) = debian::update()
+        if !Lists::own().is_known(DEBIAN.name)?
+            && let Err(error) = Lists::own().update()
         {
             say(format!("The package lists are as they were: {error:#}"));
         }
-        if debian::is_known(DEBIAN.name)? && debian::ensure(&[DEBIAN]).is_ok() {
+        if Lists::own().is_known(DEBIAN.name)? && debian::ensure(&[DEBIAN]).is_ok() {
             return Ok(Self {
                 program: DEBIAN_PROGRAM.into(),
                 toolchain: None,

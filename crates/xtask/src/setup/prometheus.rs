@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::debian;
+use super::debian::Lists;
 use crate::workspace;
 
 /// The package that has both. Installed it would start a server on this machine.
@@ -38,10 +38,10 @@ pub fn find() -> Option<Prometheus> {
 pub fn ensure() -> Result<()> {
     let folder = folder();
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    if !debian::is_known(PACKAGE)? {
-        debian::update()?;
+    if !Lists::own().is_known(PACKAGE)? {
+        Lists::own().update()?;
     }
-    debian::unpack(PACKAGE, &folder)
+    Lists::own().unpack(PACKAGE, &folder)
 }
 
 fn folder() -> PathBuf {

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-pub(super) use self::part::NAMES;
+pub(super) use self::part::names;
 use self::part::{PARTS, Part};
 use super::tally::{Row, Tally};
 use crate::{terminal::say, workspace};
@@ -34,12 +34,12 @@ struct Last {
 /// # Errors
 /// If git does not say which commit this is, or a result cannot be written.
 pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
-    let commit = workspace::commit(journal::PAGE)?;
     let mut rows = Vec::new();
     for part in PARTS
         .iter()
         .filter(|part| names.is_empty() || names.iter().any(|name| name == part.name))
     {
+        let commit = workspace::commit(part.of, journal::PAGE)?;
         let last = Last::read(part).filter(|last| last.is_of(&commit) && !again);
         let last = if let Some(last) = last {
             say(format!("\n== {}: passed on {commit} before", part.name));
@@ -68,7 +68,7 @@ fn result(part: &Part) -> Tally {
         failed: 1,
         ..Tally::default()
     };
-    match (part.run)() {
+    match part.run() {
         Ok(tally) if tally.passed == 0 && tally.failed == 0 => {
             say(format!("{}: no test ran: counted as one failure", part.name));
             failed

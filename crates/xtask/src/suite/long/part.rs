@@ -3,8 +3,15 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
+use clap::builder::PossibleValuesParser;
 
-use super::super::{Kind, plan::Plan, run, tally::Tally, vm};
+use super::super::{
+    Kind,
+    plan::Plan,
+    run,
+    tally::Tally,
+    vm::{self, Boot},
+};
 use crate::{
     launch,
     mutants::{self, Counts},
@@ -22,65 +29,126 @@ pub(super) struct Part {
     pub(super) about: &'static str,
     /// About how long it takes on two CPUs.
     pub(super) lasts: &'static str,
-    pub(super) run: fn() -> Result<Tally>,
+    /// What its result depends on: folders of the workspace. As long as no commit touches them it stays.
+    pub(super) of: &'static [&'static str],
+    work: Work,
 }
 
-/// All parts, the shortest first.
-pub(super) static PARTS: [Part; 7] = [
-    Part {
-        name: "interleavings",
-        about: "a million random interleavings of writers of one node",
-        lasts: "a quarter of an hour",
-        run: || model("interleavings", ("HEADROOM_INTERLEAVINGS", "1000000")),
-    },
-    Part {
-        name: "days",
-        about: "fifty thousand random days of a node",
-        lasts: "a quarter of an hour",
-        run: || model("days", ("HEADROOM_DAYS", "50000")),
-    },
-    Part {
-        name: "measurements",
-        about: "tests that measure for minutes: accuracy, and reactions in production timing",
-        lasts: "a quarter of an hour",
-        run: measurements,
-    },
-    Part {
-        name: "soaks",
-        about: "tests on a real API server in their long form",
-        lasts: "three quarters of an hour",
-        run: soaks,
-    },
-    Part {
-        name: "kernel-6.1",
-        about: "the kernel tests on Debian's 6.1, emulated",
-        lasts: "a quarter of an hour",
-        run: || machine("6.1"),
-    },
-    Part {
-        name: "kernel-6.12",
-        about: "the kernel tests on Debian's 6.12, emulated",
-        lasts: "a quarter of an hour",
-        run: || machine("6.12"),
-    },
-    Part {
-        name: "mutants",
-        about: "mutants of the rules that decide what a node publishes",
-        lasts: "hours",
-        run: mutants,
-    },
+/// What a part does.
+#[derive(Debug)]
+enum Work {
+    /// Something on this machine.
+    Here(fn() -> Result<Tally>),
+    /// Boots a kernel of this series in an emulated machine and runs its tests there.
+    Boot(&'static str, Boot),
+}
+
+impl Part {
+    const fn here(
+        name: &'static str,
+        about: &'static str,
+        lasts: &'static str,
+        work: fn() -> Result<Tally>,
+    ) -> Self {
+        Self {
+            name,
+            about,
+            lasts,
+            of: &["."],
+            work: Work::Here(work),
+        }
+    }
+
+    const fn boot(name: &'static str, series: &'static str, boot: Boot) -> Self {
+        let (about, lasts) = match boot {
+            Boot::Plain => (
+                "the kernel tests on Debian's kernel, emulated",
+                "a quarter of an hour",
+            ),
+            Boot::LockedDown => ("the same kernel locked down", "some minutes"),
+            Boot::Short => ("the same kernel short of memory", "ten minutes"),
+            Boot::NoPressure => ("the same kernel with `psi=0`", "some minutes"),
+            Boot::Isolated => ("the same kernel with `isolcpus=1`", "some minutes"),
+            Boot::FourCpus => ("quotas on the same kernel with four CPUs", "some minutes"),
+        };
+        Self {
+            name,
+            about,
+            lasts,
+            of: &["agent", "agent-ebpf"],
+            work: Work::Boot(series, boot),
+        }
+    }
+
+    /// Does it, and counts its tests.
+    ///
+    /// # Errors
+    /// If it cannot be done; failed tests are none.
+    pub(super) fn run(&self) -> Result<Tally> {
+        match self.work {
+            Work::Here(run) => run(),
+            Work::Boot(series, boot) => {
+                let rows = vm::run(&[series], &[boot], None)?;
+                Ok(rows.iter().fold(Tally::default(), |mut sum, row| {
+                    sum += row.tally();
+                    sum
+                }))
+            }
+        }
+    }
+}
+
+/// All parts.
+pub(super) const PARTS: [Part; 18] = [
+    Part::here(
+        "interleavings",
+        "a million random interleavings of writers of one node",
+        "a quarter of an hour",
+        || model("interleavings", ("HEADROOM_INTERLEAVINGS", "1000000")),
+    ),
+    Part::here(
+        "days",
+        "fifty thousand random days of a node",
+        "a quarter of an hour",
+        || model("days", ("HEADROOM_DAYS", "50000")),
+    ),
+    Part::here(
+        "measurements",
+        "tests that measure for minutes: accuracy, and reactions in production timing",
+        "a quarter of an hour",
+        measurements,
+    ),
+    Part::here(
+        "soaks",
+        "tests on a real API server in their long form",
+        "three quarters of an hour",
+        soaks,
+    ),
+    Part::boot("kernel-5.10", "5.10", Boot::Plain),
+    Part::boot("kernel-5.10-no-pressure", "5.10", Boot::NoPressure),
+    Part::boot("kernel-6.1", "6.1", Boot::Plain),
+    Part::boot("kernel-6.1-locked-down", "6.1", Boot::LockedDown),
+    Part::boot("kernel-6.1-short-of-memory", "6.1", Boot::Short),
+    Part::boot("kernel-6.1-no-pressure", "6.1", Boot::NoPressure),
+    Part::boot("kernel-6.1-isolated-cpu", "6.1", Boot::Isolated),
+    Part::boot("kernel-6.12", "6.12", Boot::Plain),
+    Part::boot("kernel-6.12-locked-down", "6.12", Boot::LockedDown),
+    Part::boot("kernel-6.12-short-of-memory", "6.12", Boot::Short),
+    Part::boot("kernel-6.12-no-pressure", "6.12", Boot::NoPressure),
+    Part::boot("kernel-6.12-isolated-cpu", "6.12", Boot::Isolated),
+    Part::boot("kernel-6.12-four-cpus", "6.12", Boot::FourCpus),
+    Part::here(
+        "mutants",
+        "mutants of the rules that decide what a node publishes",
+        "hours",
+        mutants,
+    ),
 ];
 
-/// The names of all parts.
-pub(in crate::suite) const NAMES: [&str; 7] = [
-    "interleavings",
-    "days",
-    "measurements",
-    "soaks",
-    "kernel-6.1",
-    "kernel-6.12",
-    "mutants",
-];
+/// What a part may be asked for by.
+pub(in crate::suite) fn names() -> PossibleValuesParser {
+    PARTS.iter().map(|part| part.name).into()
+}
 
 /// A model test of the webhook with so many runs of a new series, optimised. A failure tells the series.
 fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
@@ -151,14 +219,6 @@ fn tests() -> Result<Plan> {
     Ok(plan)
 }
 
-fn machine(series: &str) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for row in vm::run(&[series], None)? {
-        tally += row.tally();
-    }
-    Ok(tally)
-}
-
 /// A mutant that no test catches is a failed test.
 fn mutants() -> Result<Tally> {
     setup::run(&[Item::CargoMutants])?.check_all()?;
@@ -179,8 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_can_be_named() {
-        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
-        assert_eq!(names, NAMES);
+    fn boots_are_named_by_kernel_and_reason() {
+        for part in &PARTS {
+            let Work::Boot(series, boot) = part.work else {
+                continue;
+            };
+            let reason = format!("-{}", boot.name());
+            let suffix = if boot == Boot::Plain { "" } else { &reason };
+            assert_eq!(part.name, format!("kernel-{series}{suffix}"));
+        }
     }
 }

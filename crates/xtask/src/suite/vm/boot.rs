@@ -1,6 +1,8 @@
 //! What the emulated machine is booted for: which tests run there, and how its kernel and they are told what it is.
 
-use super::super::SLOWER;
+use clap::ValueEnum;
+
+use super::super::{SLOWER, accounts::MEASURED_BY};
 
 /// How many times fewer instructions the machine runs in its second than those that the tests are written for.
 const TIMES_SLOWER: u32 = 10;
@@ -9,12 +11,18 @@ const TIMES_SLOWER: u32 = 10;
 const LOCKED_DOWN: &str = "lockdown::";
 /// How names of tests begin that use up the memory of the machine, which no other test would survive: marked alike.
 const SHORT: &str = "shortage::";
+/// How names of tests begin that need a kernel that keeps no account of pressure: marked alike.
+const NO_PRESSURE: &str = "no_pressure::";
+/// How names of tests begin that need a CPU that the scheduler leaves alone: marked alike.
+const ISOLATED: &str = "isolated::";
+/// Tests of quotas, which say something else for each number of CPUs.
+const QUOTAS: [&str; 2] = [
+    "tasks_at_their_quota_do_not_make_the_node_shed",
+    "quotas_are_no_saturation_and_crowds_are",
+];
 /// Tests that cannot be meant for an emulated machine, and why.
 const NOT_EMULATED: [(&str, &str); 2] = [
-    (
-        "busy_time_is_within_half_a_percent_of_the_kernels_own_account",
-        "cgroup version 2 keeps no account of single CPUs that is exact to half a percent",
-    ),
+    MEASURED_BY,
     (
         "what_was_shed_comes_back_when_the_node_calms_down",
         "an emulated CPU does not switch 70,000 times a second, which is what the real agent goes by",
@@ -22,52 +30,78 @@ const NOT_EMULATED: [(&str, &str); 2] = [
 ];
 
 /// One reason to boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Boot {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::suite) enum Boot {
     /// All tests but those of the other boots.
     Plain,
     /// The kernel keeps its memory from everybody, root included.
     LockedDown,
     /// The machine runs out of memory.
+    #[value(name = "short-of-memory")]
     Short,
+    /// The kernel keeps no account of pressure.
+    NoPressure,
+    /// The scheduler leaves one of the CPUs alone.
+    #[value(name = "isolated-cpu")]
+    Isolated,
+    /// Twice as many CPUs.
+    FourCpus,
 }
 
 impl Boot {
-    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::LockedDown, Self::Short];
-
-    /// What it is called behind the kernel's release.
-    pub(super) const fn suffix(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::LockedDown => ", locked down",
-            Self::Short => ", short of memory",
-        }
+    /// The name by which it is asked for.
+    pub(in crate::suite) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Tests of its files that it leaves out, and why.
     pub(super) const fn left_out(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Plain => &NOT_EMULATED,
-            Self::LockedDown | Self::Short => &[],
+            Self::LockedDown | Self::Short | Self::NoPressure | Self::Isolated | Self::FourCpus => &[],
+        }
+    }
+
+    /// How many CPUs the machine has.
+    pub(super) const fn cpus(self) -> u32 {
+        match self {
+            Self::FourCpus => 4,
+            Self::Plain | Self::LockedDown | Self::Short | Self::NoPressure | Self::Isolated => 2,
         }
     }
 
     /// What the kernel is told. What it does not know itself becomes the environment of the tests.
     pub(super) fn kernel_arguments(self) -> String {
-        let slower = format!("{SLOWER}={TIMES_SLOWER}");
-        match self {
-            Self::Plain | Self::Short => slower,
-            Self::LockedDown => format!("lockdown=confidentiality {slower}"),
-        }
+        let own = match self {
+            Self::Plain | Self::Short | Self::FourCpus => "psi=1",
+            Self::LockedDown => "psi=1 lockdown=confidentiality",
+            Self::NoPressure => "psi=0",
+            Self::Isolated => "psi=1 isolcpus=1",
+        };
+        format!("{own} {SLOWER}={TIMES_SLOWER}")
     }
 
     /// What each test program is told.
     pub(super) fn test_arguments(self, filter: Option<&str>) -> Vec<&str> {
         let skipped = self.left_out().iter().flat_map(|(test, _)| ["--skip", test]);
         let own: &[&str] = match self {
-            Self::Plain => &["--skip", LOCKED_DOWN, "--skip", SHORT],
+            // Tests of the other boots are marked as ignored; here they would only be counted once more.
+            Self::Plain => &[
+                "--skip",
+                LOCKED_DOWN,
+                "--skip",
+                SHORT,
+                "--skip",
+                NO_PRESSURE,
+                "--skip",
+                ISOLATED,
+            ],
             Self::LockedDown => &[LOCKED_DOWN, "--ignored"],
             Self::Short => &[SHORT, "--ignored"],
+            Self::NoPressure => &[NO_PRESSURE, "--ignored"],
+            Self::Isolated => &[ISOLATED, "--ignored"],
+            Self::FourCpus => &QUOTAS,
         };
         // What they print, as what they have measured, belongs into the console.
         filter
@@ -89,7 +123,7 @@ mod tests {
         let plain = Boot::Plain.test_arguments(Some("busy"));
         assert_eq!(plain.first(), Some(&"busy"));
         let left_out = plain.iter().filter(|argument| **argument == "--skip");
-        assert_eq!(left_out.count(), Boot::Plain.left_out().len() + 2);
+        assert_eq!(left_out.count(), Boot::Plain.left_out().len() + 4);
         let locked_down = ["--nocapture", LOCKED_DOWN, "--ignored"];
         let short = ["--nocapture", SHORT, "--ignored"];
         // Nothing else can run there, whatever was asked for.
@@ -97,8 +131,9 @@ mod tests {
             assert_eq!(Boot::LockedDown.test_arguments(filter), locked_down);
             assert_eq!(Boot::Short.test_arguments(filter), short);
         }
-        for boot in Boot::ALL {
+        for &boot in Boot::value_variants() {
             assert!(boot.kernel_arguments().contains(SLOWER), "{boot:?}");
+            assert!(!boot.name().is_empty(), "{boot:?}");
         }
     }
 }

@@ -25,7 +25,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60 * 60);
 /// How often its console is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How the kernel boots.
-const BOOT: &str = "console=ttyS0 loglevel=1 panic=-1 root=/dev/nvme0n1 rw init=/init maxcpus=1 psi=1";
+const BOOT: &str = "console=ttyS0 loglevel=1 panic=-1 root=/dev/nvme0n1 rw init=/init maxcpus=1";
 /// What init says last, before the status of the tests.
 const END: &str = "guest: tests ended with ";
 
@@ -39,7 +39,7 @@ pub(super) struct Guest<'a> {
 impl Guest<'_> {
     /// What it is called in the summary.
     pub(super) fn name(&self) -> String {
-        format!("{}{}", self.kernel.release, self.boot.suffix())
+        format!("{}, {}", self.kernel.release, self.boot.name())
     }
 
     /// Boots the kernel and runs the tests on the disk. A guest that does not come to its end is one failed test more.
@@ -107,7 +107,8 @@ impl Guest<'_> {
             .args(["-nodefaults", "-no-user-config", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio"])
             .args(["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=on"])
-            .args(["-cpu", "max", "-smp", "2", "-m", "2G"])
+            .args(["-cpu", "max", "-m", "2G"])
+            .args(["-smp", &self.boot.cpus().to_string()])
             .arg("-drive")
             .arg(format!("file={},format=raw,if=none,id=disk", disk.display()))
             .args(["-device", "nvme,drive=disk,serial=disk"])
@@ -159,6 +160,8 @@ impl Console {
 mod tests {
     use std::io::Write as _;
 
+    use clap::ValueEnum as _;
+
     use super::*;
 
     #[test]
@@ -194,7 +197,7 @@ mod tests {
             release: "6.1".to_owned(),
             image: "kernel".into(),
         };
-        for boot in Boot::ALL {
+        for &boot in Boot::value_variants() {
             let guest = Guest {
                 kernel: &kernel,
                 boot,

@@ -8,13 +8,20 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::folder;
-use crate::{setup::debian, terminal::say};
+use crate::{setup::debian::Lists, terminal::say};
 
 /// The series that are tried, oldest first.
-pub(in crate::suite) const SERIES: [&str; 2] = ["6.1", "6.12"];
+pub(in crate::suite) const SERIES: [&str; 3] = ["5.10", "6.1", "6.12"];
+/// The series that this release of Debian does not have, and the code name of the one that does.
+const OF_ANOTHER_RELEASE: (&str, &str) = ("5.10", "bullseye");
 
 /// Debian's smaller build: what a virtual machine needs is in the kernel itself, its disk and file system included.
 const FLAVOUR: &str = "-cloud-amd64";
+/// True if it is no error that no kernel of the series can be had: mirrors drop releases that are no longer kept.
+pub(super) fn may_be_gone(series: &str) -> bool {
+    series == OF_ANOTHER_RELEASE.0
+}
+
 /// What its packages and files are called before the release.
 const PACKAGE: &str = "linux-image-";
 const FILE: &str = "vmlinuz-";
@@ -43,9 +50,10 @@ impl Kernel {
         say(format!(
             "missing  Linux {series}: the kernel tests run on it, too"
         ));
-        let package = in_debian(series)?;
+        let lists = lists(series, &folder)?;
+        let package = in_debian(series, &lists)?;
         let unpacked = tempfile::tempdir_in(&folder).context("make a folder for a kernel")?;
-        debian::unpack(&package, unpacked.path())?;
+        lists.unpack(&package, unpacked.path())?;
         let boot = unpacked.path().join("boot");
         let kernel = Self::find(series, &boot)?.with_context(|| format!("{package} has no kernel in it"))?;
         let image = folder.join(format!("{FILE}{}", kernel.release));
@@ -65,22 +73,32 @@ impl Kernel {
     }
 }
 
+/// Where the kernels of the series are listed.
+fn lists(series: &str, folder: &Path) -> Result<Lists> {
+    let (elsewhere, codename) = OF_ANOTHER_RELEASE;
+    if series == elsewhere {
+        Lists::of_release(codename, folder)
+    } else {
+        Ok(Lists::own())
+    }
+}
+
 /// The package of the newest kernel of the series that can be had.
-fn in_debian(series: &str) -> Result<String> {
+fn in_debian(series: &str, lists: &Lists) -> Result<String> {
     let start = format!("{PACKAGE}{series}.");
-    let mut names = debian::names(&start)?;
+    let mut names = lists.names(&start)?;
     if names.is_empty() {
-        debian::update()?;
-        names = debian::names(&start)?;
+        lists.update()?;
+        names = lists.names(&start)?;
     }
     for release in releases(series, PACKAGE, names.into_iter()).iter().rev() {
         let package = format!("{PACKAGE}{release}");
         // Lists also name what is only mentioned by others.
-        if debian::is_known(&package)? {
+        if lists.is_known(&package)? {
             return Ok(package);
         }
     }
-    bail!("this release of Debian has no package {start}*{FLAVOUR}")
+    bail!("Debian has no package {start}*{FLAVOUR} any more")
 }
 
 /// Releases of the series among names that begin with `before`, oldest first.

@@ -1,0 +1,53 @@
+//! A machine of two CPUs, one of which the scheduler leaves alone (`isolcpus=1`): what fills a node of which pods get half.
+//!
+//! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
+#![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{fs, time::Duration};
+
+use e2e::{
+    cgroup::Limited,
+    cpu_load::{Crowd, Loop},
+};
+use headroom_domain::{hint::Brake, resource::Resource::Cpu};
+
+use super::brakes::{Braking, cpus, sheds_and_stops, tree};
+
+/// The CPU that is left alone.
+const ISOLATED: u32 = 1;
+
+fn is_told_to_isolate() {
+    let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap();
+    assert_eq!(isolated.trim(), ISOLATED.to_string(), "of {} CPUs", cpus());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a kernel with isolated CPUs: cargo xtask test --vm"]
+async fn a_crowd_on_the_cpus_that_are_not_isolated_stops_the_node() {
+    is_told_to_isolate();
+    let (tree, _pod) = tree("isolated");
+    let group = Limited::cpu("headroom-isolated", 100 * 1000);
+    // The scheduler puts none of them on the isolated CPU.
+    let crowd = || Crowd::start(16, &[group.procs()]);
+    println!(
+        "{}",
+        sheds_and_stops("16 tasks beside an idle isolated CPU", tree.mount(), crowd).await
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a kernel with isolated CPUs: cargo xtask test --vm"]
+async fn a_task_that_fills_the_isolated_cpu_alone_does_not_brake() {
+    is_told_to_isolate();
+    let (tree, _pod) = tree("alone");
+    let mut braking = Braking::start(tree.mount()).await;
+    let _busy = Loop::start(ISOLATED, Duration::from_secs(1), Duration::ZERO);
+    let seen = braking.observe(Cpu, Brake::Hold).await;
+    let busy = seen.most(|second| second.cpu_busy_milli);
+    println!(
+        "an isolated CPU filled: L{}, {busy} milli-cores at most",
+        seen.brake
+    );
+    assert!(busy >= 900, "the task ran: {seen:#?}");
+    assert_eq!(seen.brake, 0, "{seen:#?}");
+}

@@ -1,0 +1,46 @@
+//! A kernel that keeps no account of pressure (`psi=0`): what brakes there, and what holds the node where nothing could.
+//!
+//! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
+
+use std::path::Path;
+
+use e2e::{agent::Node, cgroup::Limited, cpu_load::Crowd};
+use headroom_domain::resource::Resource;
+
+use super::brakes::{cpus, sheds_and_stops, tree};
+
+fn is_told_no_pressure() {
+    assert!(
+        !Path::new("/proc/pressure/cpu").exists(),
+        "this kernel keeps an account of pressure"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
+async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
+    is_told_no_pressure();
+    let (tree, _pod) = tree("no-pressure");
+    let group = Limited::cpu("headroom-no-pressure", 100 * 1000 * cpus() as u64);
+    let crowd = || Crowd::start(16 * cpus(), &[group.procs()]);
+    println!(
+        "{}",
+        sheds_and_stops("16 tasks for each CPU, psi=0", tree.mount(), crowd).await
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
+async fn without_the_programs_nothing_would_brake_and_the_node_stays_at_its_raw_value() {
+    is_told_no_pressure();
+    let node = Node::start().await;
+    let mut agent = node.agent("procfs").await;
+    let status = agent
+        .status_until("it says why", |status| {
+            let cpu = status.resource(Resource::Cpu);
+            cpu.is_some_and(|cpu| cpu.reasons.iter().any(|reason| reason == "no-brake"))
+        })
+        .await;
+    let cpu = status.resource(Resource::Cpu).expect("CPU");
+    assert_eq!(cpu.published_cents, 100, "{cpu:?}");
+}
