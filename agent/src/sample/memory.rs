@@ -196,7 +196,9 @@ impl MemoryCounters {
     /// What happened since an earlier reading, `elapsed` ago.
     ///
     /// Pressure of kubepods counts while it meets its limit: otherwise it is the machine's, which has it too, or that of
-    /// pods at limits of their own. So is reclaim: kswapd's is a shortage only if what it took is wanted again.
+    /// pods at limits of their own. So is reclaim: kswapd's is a shortage only if what it took is wanted again, and that of
+    /// tasks only if it took them a hundredth of the time, where the programs measure that: the least pressure that brakes
+    /// is as much, and what is not spent in such reclaim is pods' own waiting.
     pub fn since(&self, earlier: &Self, elapsed: Duration) -> MemoryPressure {
         let Self {
             vm,
@@ -223,18 +225,21 @@ impl MemoryCounters {
         let grown = |now: u64, then: u64| now.saturating_sub(then);
         let refault_mb_s = megabytes_per_second(grown(vm.refaulted, earlier.vm.refaulted), elapsed);
         let swap_out_mb_s = megabytes_per_second(grown(vm.swapped_out, earlier.vm.swapped_out), elapsed);
+        let reclaim_ns = grown(*direct_reclaim_ns, earlier.direct_reclaim_ns);
+        let is_short = reclaim_ns == 0 || u128::from(reclaim_ns) * 100 >= elapsed.as_nanos();
+        let is_stalled = vm.stalls > earlier.vm.stalls && is_short;
         let is_missed = vm.scanned > earlier.vm.scanned && (refault_mb_s > 0 || swap_out_mb_s > 0);
         MemoryPressure {
             some_ppm: node_some.max(pods_some),
             full_ppm: node_full.max(pods_full),
             // Rounded up: any at all is a reason to hold.
-            direct_reclaim_ms: grown(*direct_reclaim_ns, earlier.direct_reclaim_ns).div_ceil(1_000_000),
+            direct_reclaim_ms: reclaim_ns.div_ceil(1_000_000),
             refault_mb_s,
             swap_out_mb_s,
             limit_hits: limit.hits,
             limit_ooms: grown(kills.limit, earlier.kills.limit),
             node_ooms: grown(kills.node, earlier.kills.node),
-            has_global_reclaim: vm.stalls > earlier.vm.stalls || is_missed,
+            has_global_reclaim: is_stalled || is_missed,
             ..MemoryPressure::default()
         }
     }

@@ -194,6 +194,30 @@ fn kswapd_tells_of_a_shortage_only_where_what_it_took_is_wanted_again() {
 }
 
 #[test]
+fn tasks_that_reclaimed_for_less_time_than_any_pressure_brakes_tell_of_no_shortage() {
+    let before = MemoryCounters::default();
+    let after = |direct_reclaim_ns| MemoryCounters {
+        vm: Vmstat {
+            stalls: 1,
+            ..Vmstat::default()
+        },
+        node: psi(900_000, 900_000),
+        direct_reclaim_ns,
+        ..before
+    };
+    let pressure = |reclaim_ns| after(reclaim_ns).since(&before, PERIOD);
+    let hundredth = u64::try_from(PERIOD.as_nanos()).unwrap() / 100;
+    assert!(pressure(hundredth).has_global_reclaim);
+    let little = pressure(hundredth - 1);
+    assert!(!little.has_global_reclaim, "the rest is pods at their own limits");
+    assert!(little.direct_reclaim_ms > 0, "a row of its own");
+    assert!(
+        pressure(0).has_global_reclaim,
+        "without the programs any is believed"
+    );
+}
+
+#[test]
 fn rates_are_megabytes_per_second() {
     let before = MemoryCounters::default();
     let pages = 2_000_000_000 / page_bytes();
