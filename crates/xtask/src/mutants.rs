@@ -38,6 +38,10 @@ pub struct Mutants {
     /// Only lists the mutants.
     #[arg(long)]
     list: bool,
+    /// Only each Nth mutant, from the Kth on, counted from 0: all N parts together are all mutants, and one of them is a
+    /// sample that nobody chose.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<String>,
 }
 
 impl Mutants {
@@ -56,7 +60,7 @@ impl Mutants {
         }
         setup::run(&[Item::CargoMutants])?.check_all()?;
         if self.list {
-            let status = cargo_mutants(&self.paths)
+            let status = cargo_mutants(&self.paths, self.shard.as_deref())
                 .arg("--list")
                 .status()
                 .context("start cargo mutants")?;
@@ -67,7 +71,7 @@ impl Mutants {
             caught,
             missed,
             unviable,
-        } = count(&self.paths)?;
+        } = count(&self.paths, self.shard.as_deref())?;
         let all = caught + missed;
         ensure!(all > 0, "there is nothing to mutate in {}", self.paths.join(", "));
         for survivor in lines("missed.txt") {
@@ -100,15 +104,15 @@ pub struct Counts {
 /// # Errors
 /// As [`count`].
 pub fn count_of_rules() -> Result<Counts> {
-    count(&RULES.map(str::to_owned))
+    count(&RULES.map(str::to_owned), None)
 }
 
-/// Runs the mutants of these paths with the tests of their packages.
+/// Runs the mutants of these paths, or of a part of them, with the tests of their packages.
 ///
 /// # Errors
 /// If cargo-mutants cannot be started, or breaks off, as it does where a test fails without any mutant.
-pub fn count(paths: &[String]) -> Result<Counts> {
-    let mut cargo = cargo_mutants(paths);
+pub fn count(paths: &[String], shard: Option<&str>) -> Result<Counts> {
+    let mut cargo = cargo_mutants(paths, shard);
     cargo
         .arg("--output")
         .arg(workspace::target().join("mutants"))
@@ -135,7 +139,7 @@ pub fn count(paths: &[String]) -> Result<Counts> {
 
 /// cargo-mutants for the source files of these paths. It works in a copy of the workspace, one mutant after another, and
 /// builds only the package that the mutant is in.
-fn cargo_mutants(paths: &[String]) -> Command {
+fn cargo_mutants(paths: &[String], shard: Option<&str>) -> Command {
     let mut cargo = workspace::cargo();
     cargo
         .args([
@@ -154,6 +158,9 @@ fn cargo_mutants(paths: &[String]) -> Command {
         .env("CARGO_PROFILE_DEV_DEBUG", "false");
     for pattern in paths.iter().flat_map(|path| patterns(path)) {
         cargo.arg("--file").arg(pattern);
+    }
+    if let Some(shard) = shard {
+        cargo.args(["--sharding", "round-robin", "--shard", shard]);
     }
     cargo
 }
@@ -190,6 +197,7 @@ mod tests {
         let mutants = Mutants {
             paths: vec!["crates/nowhere.rs".to_owned()],
             list: false,
+            shard: None,
         };
         let error = mutants.run().expect_err("no path").to_string();
         assert!(error.starts_with("there is no crates/nowhere.rs in "), "{error}");

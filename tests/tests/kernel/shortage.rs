@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
-    fs, thread,
+    fs,
+    process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -68,9 +70,9 @@ impl Scene {
     }
 
     /// A process in no pod that fills the page cache with files that nobody reads again: kswapd is at work for it.
-    fn scanner(&self) -> Tenant {
+    fn scanner(&self, name: &str) -> Tenant {
         self.tree.add("system");
-        let folder = self.node.folder.path().join("cache");
+        let folder = self.node.folder.path().join(name);
         fs::create_dir(&folder).unwrap();
         // Files of holes: their pages are the cache's like all others, and nothing waits for a disk.
         let script = format!(
@@ -99,6 +101,22 @@ fn mib(bytes: u64) -> usize {
     usize::try_from(bytes >> 20).unwrap()
 }
 
+/// Has kswapd work only while nobody else wants its CPU: tasks that need memory then have to reclaim it themselves.
+fn hamper_kswapd() {
+    let mut processes = fs::read_dir("/proc").unwrap().map(Result::unwrap);
+    let kswapd = processes
+        .find(|process| {
+            let name = fs::read_to_string(process.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == "kswapd0")
+        })
+        .unwrap();
+    let status = Command::new("chrt")
+        .args(["--idle", "--pid", "0"])
+        .arg(kswapd.file_name())
+        .status();
+    assert!(status.unwrap().success(), "{kswapd:?}");
+}
+
 /// Touches so much memory that so much is left.
 fn fill(tree: &PodTree, cgroup: &str, left: u64) -> Tenant {
     let mut hog = tree.hog(cgroup, mib(available().available.saturating_sub(left)));
@@ -111,7 +129,7 @@ fn fill(tree: &PodTree, cgroup: &str, left: u64) -> Tenant {
 async fn a_pod_that_crash_loops_at_its_limit_for_three_minutes_brakes_nothing() {
     let mut scene = Scene::start("crash").await;
     scene.tree.limit_memory(&container(), 24);
-    let scanning = scene.scanner();
+    let scanning = scene.scanner("cache");
     let deadline = Instant::now() + happens_within();
     let before = vmstat();
     while vmstat().scanned == before.scanned {
@@ -179,7 +197,9 @@ async fn tasks_that_must_reclaim_for_the_machine_themselves_brake_within_a_perio
     let mut scene = Scene::start("stall").await;
     let stalls = vmstat().stalls;
     let holding = fill(&scene.tree, &container(), 256 << 20);
-    let scanning = scene.scanner();
+    hamper_kswapd();
+    // One for each CPU, so that nothing is left to kswapd.
+    let scanning = ["cache", "more-cache"].map(|name| scene.scanner(name));
     let deadline = Instant::now() + happens_within();
     while vmstat().stalls == stalls {
         assert!(Instant::now() < deadline, "nobody reclaims: {:?}", available());

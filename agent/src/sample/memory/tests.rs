@@ -201,7 +201,6 @@ fn tasks_that_reclaimed_for_less_time_than_any_pressure_brakes_tell_of_no_shorta
             stalls: 1,
             ..Vmstat::default()
         },
-        node: psi(900_000, 900_000),
         direct_reclaim_ns,
         ..before
     };
