@@ -13,6 +13,7 @@
 
 mod floor;
 mod forge;
+mod node;
 mod oracle;
 mod pods;
 mod replica;

@@ -8,7 +8,7 @@ use headroom_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use super::world::{heartbeat_of, state, uid_of};
+use super::node::{heartbeat_of, state, uid_of};
 use crate::manifest::policies::floor::INTERVAL;
 
 const HEARTBEAT: &str = "lastHeartbeatTime";

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     Forgery,
-    world::{
-        Checked, Says, World, allocatable, amount_in, hint, marker_of, put, raw_of_annotation, text, uid_of,
-    },
+    node::{allocatable, amount_in, marker_of, put, raw_of_annotation, text, uid_of},
+    world::{Checked, Says, World, hint},
 };
 
 /// What a forged hint promises, in cents, and how far it is ahead.

@@ -1,15 +1,15 @@
 //! The API server, the kubelet and all others who write a Node, and the replicas between them.
 
-use std::{collections::BTreeMap, time::Duration};
+mod quiet;
+mod says;
+mod writers;
+mod written;
+
+use std::time::Duration;
 
 use headroom_domain::{
-    capacity::{Annotations, State, amount},
-    estimate::Profile,
-    hint::{NodeHint, PodTrust, ResourceHint, Sight},
+    hint::NodeHint,
     names,
-    policy::{Floor, Mode, Policy},
-    quantity::{Format, Quantity},
-    ratio::Cents,
     resource::{PerResource, Resource},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -19,9 +19,12 @@ use tokio::{
     time,
 };
 
+pub(super) use self::says::{Says, hint};
+use self::says::{hint_of, trust};
 use super::{
-    Annotation, Others, Quiet, Step, floor,
-    oracle::{self, Oracle, beside, covering, times},
+    Step, floor,
+    node::{allocatable, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
+    oracle::Oracle,
     pods::{Change, Pods},
     replica::Replica,
 };
@@ -77,15 +80,6 @@ const STILL: usize = 6;
 
 pub(super) type Checked = Result<(), String>;
 
-/// What an agent says.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Says {
-    cents: u32,
-    /// In milli-cores.
-    exclusive: u64,
-    is_lie: bool,
-}
-
 /// Everything.
 pub(super) struct World {
     /// Time stands still in it, but for [`Self::wait`].
@@ -111,78 +105,6 @@ pub(super) struct World {
     pub(super) oracle: Oracle,
     /// The truths when the last write was done: a write that tells another is no matter of pods.
     told_before: PerResource<Vec<u64>>,
-}
-
-/// The UID of a Node.
-pub(super) fn uid_of(node: &Value) -> &str {
-    node["metadata"]["uid"].as_str().expect("a UID")
-}
-
-/// The Ready heartbeat of a Node.
-pub(super) fn heartbeat_of(node: &Value) -> Timestamp {
-    ready_of(node).parse().expect("a time")
-}
-
-fn ready_of(node: &Value) -> &str {
-    let conditions = node["status"]["conditions"].as_array().expect("conditions");
-    let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
-    ready.expect("Ready")["lastHeartbeatTime"]
-        .as_str()
-        .expect("a time")
-}
-
-/// What the capacity rules read of a Node.
-pub(super) fn state(node: &Value) -> State {
-    let quantities = |list: &str| {
-        PerResource::from_fn(|resource| node["status"][list][resource.name()].as_str()?.parse().ok())
-    };
-    let annotation = |key: &str| Some(node["metadata"]["annotations"].get(key)?.as_str()?.into());
-    State {
-        allocatable: quantities("allocatable"),
-        capacity: quantities("capacity"),
-        ready_heartbeat: Some(ready_of(node).to_owned()),
-        annotations: Annotations {
-            marker: annotation(names::MARKER),
-            ..Annotations::default()
-        },
-    }
-}
-
-pub(super) fn text(resource: Resource, amount: u64) -> String {
-    match resource {
-        Resource::Cpu => Quantity::from_milli(amount),
-        Resource::Memory => Quantity::from_units(amount, Format::BinarySi),
-    }
-    .to_string()
-}
-
-/// Allocatable of a Node in milli-cores or bytes.
-pub(super) fn allocatable(node: &Value, resource: Resource) -> u64 {
-    amount_in(node, "allocatable", resource)
-}
-
-/// An amount in one of the lists of a Node, in milli-cores or bytes.
-pub(super) fn amount_in(node: &Value, list: &str, resource: Resource) -> u64 {
-    let text = node["status"][list][resource.name()].as_str();
-    amount(resource, &text.expect("a value").parse().expect("a quantity")).expect("an amount")
-}
-
-/// Sets or removes a member.
-pub(super) fn put(object: &mut Value, key: &str, value: Option<Value>) {
-    let members = object.as_object_mut().expect("an object");
-    match value {
-        Some(value) => drop(members.insert(key.to_owned(), value)),
-        None => drop(members.remove(key)),
-    }
-}
-
-/// Puts a condition in the place of the one of its type.
-fn put_condition(node: &mut Value, condition: Value) {
-    let conditions = node["status"]["conditions"].as_array_mut().expect("conditions");
-    match conditions.iter_mut().find(|is| is["type"] == condition["type"]) {
-        Some(is) => *is = condition,
-        None => conditions.push(condition),
-    }
 }
 
 fn pick<T: Copy>(all: &[T], index: usize) -> T {
@@ -393,19 +315,6 @@ impl World {
         }
     }
 
-    fn annotate(&mut self, annotation: Annotation) -> Checked {
-        let mut node = self.stored().clone();
-        let (key, value) = match annotation {
-            Annotation::Ratio(ratio) => (names::RATIO, ratio.map(|ratio| self.ratio(ratio))),
-            Annotation::Mode(mode) => (
-                names::MODE,
-                mode.map(|mode| pick(&Mode::ALL, mode).name().to_owned()),
-            ),
-        };
-        put(&mut node["metadata"]["annotations"], key, value.map(Value::from));
-        self.store(node)
-    }
-
     fn change(&mut self, change: Change) {
         self.version += 1;
         let stored = PerResource::from_fn(|resource| allocatable(self.stored(), resource));
@@ -417,160 +326,7 @@ impl World {
         }
     }
 
-    /// The text of a ratio annotation for both resources.
-    fn ratio(&mut self, ratio: usize) -> String {
-        let (cpu, memory) = (pick(&ANNOTATED, ratio), pick(&ANNOTATED, ratio + 1));
-        self.oracle.annotated(cpu);
-        self.oracle.annotated(memory);
-        let decimal = |cents: u32| format!("{}.{:02}", cents / 100, cents % 100);
-        format!(r#"{{"cpu":{},"memory":{}}}"#, decimal(cpu), decimal(memory))
-    }
-
     // Who writes the Node.
-
-    /// A Node as a kubelet makes it.
-    fn register(&mut self) {
-        self.lives += 1;
-        self.version += 1;
-        let amounts = |amounts: &PerResource<u64>| {
-            let texts =
-                Resource::ALL.map(|resource| (resource.name(), text(resource, *amounts.get(resource))));
-            json!(BTreeMap::from(texts))
-        };
-        let beat = self.time();
-        let condition =
-            |kind: &str, status: &str| json!({"type": kind, "status": status, "lastHeartbeatTime": beat});
-        self.revisions = vec![json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {
-                "name": NAME, "uid": format!("u{}", self.lives), "annotations": {},
-                "resourceVersion": self.version.to_string(),
-            },
-            "status": {
-                "capacity": amounts(&self.capacity), "allocatable": amounts(&self.raw),
-                "conditions": [condition("DiskPressure", "False"), condition("Ready", "True")],
-            },
-        })];
-        for resource in Resource::ALL {
-            self.oracle.told(resource, *self.raw.get(resource));
-        }
-    }
-
-    fn recreate(&mut self, is_copy: bool) -> Checked {
-        if is_copy {
-            self.lives += 1;
-            let mut node = self.stored().clone();
-            node["metadata"]["uid"] = format!("u{}", self.lives).into();
-            for resource in Resource::ALL {
-                self.claim(&node, resource, allocatable(&node, resource));
-            }
-            return self.store(node);
-        }
-        self.oracle.forget();
-        self.register();
-        let raw = self.raw;
-        self.check(&raw)
-    }
-
-    /// The kubelet's sync: what differs between what it finds and the copy that it sees.
-    fn sync(&mut self, lag: usize, is_report: bool) -> Checked {
-        self.wait(SYNC);
-        let seen = self.seen(lag).clone();
-        let mut node = self.stored().clone();
-        let mut has_news = is_report;
-        for (list, amounts) in [("capacity", self.capacity), ("allocatable", self.raw)] {
-            for resource in Resource::ALL {
-                let found = text(resource, *amounts.get(resource));
-                if seen["status"][list][resource.name()] != found.as_str() {
-                    has_news = true;
-                    node["status"][list][resource.name()] = found.into();
-                    if list == "allocatable" {
-                        self.claim(&node, resource, *amounts.get(resource));
-                    }
-                }
-            }
-        }
-        if !has_news {
-            return Ok(());
-        }
-        for resource in Resource::ALL {
-            let raw = *self.raw.get(resource);
-            let is_said = node["status"]["capacity"] != self.stored()["status"]["capacity"];
-            // It says nothing because the copy already has it, and so has the Node, whoever put it there.
-            if is_said && allocatable(&node, resource) == raw {
-                self.claim(&node, resource, raw);
-            }
-        }
-        for kind in ["DiskPressure", "Ready"] {
-            let status = if kind == "Ready" { "True" } else { "False" };
-            let beat = self.time();
-            put_condition(
-                &mut node,
-                json!({"type": kind, "status": status, "lastHeartbeatTime": beat}),
-            );
-        }
-        self.write(KUBELET, node)
-    }
-
-    fn write_of_others(&mut self, what: Others) -> Checked {
-        if matches!(what, Others::Edit(_) | Others::Revert { .. }) && self.is_mistakable() {
-            return Ok(());
-        }
-        let mut node = self.stored().clone();
-        let user = match what {
-            Others::Problem => {
-                let beat = self.time();
-                put_condition(
-                    &mut node,
-                    json!({"type": "KernelDeadlock", "status": "False", "lastHeartbeatTime": beat}),
-                );
-                PROBLEM_DETECTOR
-            }
-            Others::Device => {
-                self.has_device = !self.has_device;
-                let count = self.has_device.then(|| json!("1"));
-                put(
-                    &mut node["status"]["capacity"],
-                    "example.com/device",
-                    count.clone(),
-                );
-                put(&mut node["status"]["allocatable"], "example.com/device", count);
-                KUBELET
-            }
-            Others::Address(last) => {
-                node["status"]["addresses"] =
-                    json!([{"type": "InternalIP", "address": format!("10.0.0.{last}")}]);
-                CLOUD
-            }
-            Others::Edit(edit) => {
-                self.edit(&mut node, pick(&EDITS, edit));
-                HUMAN
-            }
-            Others::Revert { lag } => {
-                let before = allocatable(self.seen(lag), Resource::Cpu);
-                self.edit(&mut node, before);
-                HUMAN
-            }
-        };
-        self.write(user, node)
-    }
-
-    /// Somebody says that allocatable is `value`. Even a kubelet can seem to claim more than its capacity: where its copy
-    /// is old, it sends one of the two and leaves the other out.
-    fn claim(&mut self, node: &Value, resource: Resource, value: u64) {
-        if value > amount_in(node, "capacity", resource) {
-            self.oracle.shown(resource, value);
-        } else {
-            self.oracle.told(resource, value);
-        }
-    }
-
-    fn edit(&mut self, node: &mut Value, cpu_milli: u64) {
-        if allocatable(node, Resource::Cpu) != cpu_milli {
-            self.claim(node, Resource::Cpu, cpu_milli);
-            node["status"]["allocatable"]["cpu"] = text(Resource::Cpu, cpu_milli).into();
-        }
-    }
 
     /// A nudge, if one is due and the replica is there: true if it was.
     fn nudge(&mut self, replica: usize) -> Result<bool, String> {
@@ -654,38 +410,6 @@ impl World {
         if is_told { Ok(()) } else { self.check_covered(&old) }
     }
 
-    fn truths(&self) -> PerResource<Vec<u64>> {
-        PerResource::from_fn(|resource| self.oracle.truths(resource).iter().copied().collect())
-    }
-
-    /// Whatever is decided, a pod that the kubelet has let in is not left uncovered by whoever knows of it.
-    fn check_covered(&self, old: &Value) -> Checked {
-        let replica = &self.replicas[self.route];
-        let Some(policy) = replica.policy().filter(|_| replica.is_up && replica.knows_pods()) else {
-            return Ok(());
-        };
-        // A node that nothing of ours is on is not ours to hold.
-        let marker = old["metadata"]["annotations"][names::MARKER].as_str();
-        let is_ours = marker.is_some_and(|marker| marker.contains(&format!("\"uid\":\"{}\"", uid_of(old))));
-        if policy.floor == Floor::None || !is_ours {
-            return Ok(());
-        }
-        let admitted = self.pods.admitted();
-        for resource in Resource::ALL {
-            let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
-            let admitted = *admitted.get(resource);
-            // What was let in under a forged raw value may be more than the node's maximum.
-            let is_forged = self.oracle.believes(resource);
-            if was >= admitted && is < admitted && !is_forged {
-                return Err(format!(
-                    "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
-                    self.stored()
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Stores what differs from what is stored.
     pub(super) fn store(&mut self, mut node: Value) -> Checked {
         if node == *self.stored() {
@@ -704,316 +428,6 @@ impl World {
         }
         self.check(&before)
     }
-
-    /// Fails if what is stored may not be.
-    fn check(&mut self, before: &PerResource<u64>) -> Checked {
-        let (admitted, fit) = (self.pods.admitted(), self.pods.fit(before));
-        let replica = &self.replicas[self.route];
-        let are_known = !replica.is_up || replica.knows_pods();
-        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
-        let is_unheard =
-            !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
-        let is_news = self.truths() != self.told_before;
-        for resource in Resource::ALL {
-            let value = allocatable(self.stored(), resource);
-            let before = *before.get(resource);
-            // A forged marker can keep what is stored, or make it any less, and its ratio outlives it where nobody knows the
-            // policy. What counts is that it raises nothing, and that all is well in the end.
-            let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
-            let is_low = self.oracle.was_forged(resource) && value <= before.max(truth);
-            if is_low || (!is_news && value == before) {
-                continue;
-            }
-            let pods = oracle::Pods {
-                admitted: *admitted.get(resource),
-                fit: *fit.get(resource),
-                stored: before,
-                are_known,
-                is_unheard,
-            };
-            if !self.oracle.allows(resource, value) && !self.oracle.holds(resource, value, pods) {
-                return Err(format!(
-                    "{resource} is {value}, neither raw {:?} nor that times a ratio, nor what pods hold ({pods:?}); stored is {:#}",
-                    self.oracle.truths(resource),
-                    self.stored()
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    // The end of a run.
-
-    /// Nothing changes any more: both replicas are there and follow the same policy, and get the same reports again and
-    /// again. Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
-    pub(super) fn be_quiet(&mut self, quiet: Quiet) -> Checked {
-        let handle = self.runtime.handle().clone();
-        let _entered = handle.enter();
-        let policy = self.policies[0];
-        for replica in 0..2 {
-            self.replicas[replica].is_up = true;
-            if self.replicas[replica].policy().is_none() {
-                self.start(replica);
-            }
-        }
-        self.configure(policy, None);
-        while self.pods.are_waiting() {
-            self.change(Change::Admit);
-        }
-        match quiet.streams {
-            0 => self.wait(FORGOTTEN),
-            1 => self.replicas[1].leave(NAME),
-            _ => {}
-        }
-        if quiet.are_lies {
-            for _ in 0..LIES {
-                self.repeat(quiet);
-                self.wait(LIE);
-            }
-        }
-        self.settle(quiet)?;
-        if self.is_forged() {
-            // The kubelet's next word is taken for ours, and the one after it is not.
-            self.sync(0, false)?;
-            self.settle(quiet)?;
-        }
-        self.sync(0, self.has_missed_news())?;
-        self.settle(quiet)?;
-        self.expect(policy, quiet)?;
-        self.have_said_all(quiet)?;
-        self.stay()
-    }
-
-    /// Whichever replica is asked, nothing changes.
-    fn stay(&mut self) -> Checked {
-        let (before, version) = (self.stored().clone(), self.version);
-        for route in [0, 1, 0, 1] {
-            self.route = route;
-            self.sync(0, false)?;
-            if let Some(replica) = (0..2).find(|&replica| self.is_due(replica)) {
-                return Err(format!(
-                    "replica {replica} still finds something to do: {:#}",
-                    self.stored()
-                ));
-            }
-        }
-        // Heartbeats may be due once.
-        let written = self.version - version;
-        if written > 1 {
-            return Err(format!(
-                "{written} writes although nothing happened: {before:#} became {:#}",
-                self.stored()
-            ));
-        }
-        for resource in Resource::ALL {
-            let (was, is) = (
-                allocatable(&before, resource),
-                allocatable(self.stored(), resource),
-            );
-            if was != is {
-                return Err(format!(
-                    "{resource} went from {was} to {is} although nothing happened"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// True if a kubelet told of another capacity while nobody answered. What it told of raw can then be the very value
-    /// that was made of the one before, and only its next write, at the latest its report, tells the two apart.
-    fn has_missed_news(&self) -> bool {
-        marker_of(self.stored()).is_some_and(|marker| {
-            marker["from"]["cpu"]["capacity"] != self.stored()["status"]["capacity"]["cpu"]
-        })
-    }
-
-    /// True if the marker says another raw value than the kubelet does.
-    fn is_forged(&self) -> bool {
-        let is_other = |resource| {
-            raw_of_marker(self.stored(), resource).is_some_and(|raw| raw != *self.raw.get(resource))
-        };
-        Resource::ALL.into_iter().any(is_other)
-    }
-
-    /// Syncs by way of both replicas until neither has more to say: in `guard` a hint may still rise beyond what is
-    /// applied, a step at a time.
-    fn have_said_all(&mut self, quiet: Quiet) -> Checked {
-        let mut still = 0;
-        for round in 0..ROUNDS {
-            self.route = round % 2;
-            self.repeat(quiet);
-            let version = self.version;
-            self.sync(0, false)?;
-            self.replicas
-                .iter()
-                .for_each(|replica| replica.hear(self.stored()));
-            still = if self.version == version { still + 1 } else { 0 };
-            if still == STILL {
-                return Ok(());
-            }
-        }
-        Err(format!("every sync is written: {:#}", self.stored()))
-    }
-
-    /// The agent reports the same again.
-    fn repeat(&mut self, quiet: Quiet) {
-        if quiet.streams > 0 {
-            self.report(Says::when(quiet), (quiet.streams == 1).then_some(0), false);
-        }
-    }
-
-    fn is_due(&self, replica: usize) -> bool {
-        let replica = &self.replicas[replica];
-        replica.hear(self.stored());
-        replica.sweep(NAME).is_some()
-    }
-
-    /// Reports, nudges by the primary and sweeps until nothing is due.
-    fn settle(&mut self, quiet: Quiet) -> Checked {
-        let mut still = 0;
-        for round in 0..ROUNDS {
-            self.wait(ROUND);
-            self.repeat(quiet);
-            // A write goes to either replica, and only one of them may know what there is to do.
-            self.route = round % 2;
-            self.replicas[0].hear(self.stored());
-            let mut is_done = quiet.streams == 0 || !self.nudge(0)?;
-            for replica in 0..2 {
-                self.replicas[replica].hear(self.stored());
-                is_done &= !self.sweep(replica)?;
-            }
-            still = if is_done { still + 1 } else { 0 };
-            if still == STILL {
-                return Ok(());
-            }
-        }
-        Err(format!(
-            "after {ROUNDS} rounds something is still due: {:#}",
-            self.stored()
-        ))
-    }
-
-    /// What pods hold for themselves: without reports what the Node says of that goes on counting, while a pod is there that
-    /// may.
-    fn apart(&self, quiet: Quiet) -> u64 {
-        if quiet.streams > 0 {
-            return self.exclusive(Says::when(quiet));
-        }
-        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
-        let hint: Option<Value> = hint.and_then(|hint| serde_json::from_str(hint).ok());
-        let recorded = hint.and_then(|hint| hint["excl"].as_u64());
-        self.pods.guaranteed().and(recorded).unwrap_or_default()
-    }
-
-    /// Fails if more is published than is there, where nothing that the agent says is believed.
-    fn expect_quarantine(&self, resource: Resource) -> Checked {
-        let raw = *self.raw.get(resource);
-        let most = covering(*self.pods.admitted().get(resource), raw).max(raw);
-        let is = allocatable(self.stored(), resource);
-        if is > most {
-            return Err(format!("{resource} is {is} in quarantine, {most} is the most"));
-        }
-        Ok(())
-    }
-
-    /// Fails if allocatable is not what the rules say of the kubelet's raw values.
-    fn expect(&self, policy: usize, quiet: Quiet) -> Checked {
-        let annotations = &self.stored()["metadata"]["annotations"];
-        let hinted = (quiet.streams > 0).then_some(pick(&HINTED, quiet.cents));
-        let apart = self.apart(quiet);
-        let is_quarantined = quiet.streams > 0 && quiet.are_lies;
-        let configured = self.replicas[0].policy().expect("a policy");
-        let mode = annotations[names::MODE]
-            .as_str()
-            .and_then(|mode| mode.parse().ok());
-        let policy_in_force = Policy {
-            mode: mode.unwrap_or(configured.mode),
-            ..configured
-        };
-        let own = annotations[names::STATIC_RATIO]
-            .as_str()
-            .or(annotations[names::RATIO].as_str());
-        let own: BTreeMap<String, f64> = own
-            .and_then(|own| serde_json::from_str(own).ok())
-            .unwrap_or_default();
-        for resource in Resource::ALL {
-            let raw = *self.raw.get(resource);
-            let own = own.get(resource.name()).map(|ratio| cents_of(*ratio));
-            let Some(cents) = wanted(&policy_in_force, resource, own, hinted) else {
-                continue;
-            };
-            let follows_hint = matches!(policy_in_force.mode, Mode::Guard | Mode::Auto);
-            if is_quarantined && follows_hint {
-                self.expect_quarantine(resource)?;
-                continue;
-            }
-            let is = allocatable(self.stored(), resource);
-            let is_apart = resource == Resource::Cpu && policy_in_force.mode != Mode::Off;
-            let decided = beside(if is_apart { apart } else { 0 }, raw, cents);
-            let admitted = covering(*self.pods.admitted().get(resource), raw);
-            let highest = times(raw, highest(&policy_in_force, resource, own));
-            let expected = if policy_in_force.floor == Floor::None {
-                decided
-            } else if admitted > highest {
-                // How much of it is covered depends on what was before.
-                is.clamp(decided.max(highest), decided.max(admitted))
-            } else if is == admitted {
-                // Beneath what pods hold a ratio climbs by a step with each heartbeat that is written: nothing is to be nudged.
-                is.max(times(raw, 100))
-            } else {
-                decided.max(admitted)
-            };
-            if is != expected {
-                return Err(format!(
-                    "{resource} is {is} in place of {expected} ({raw} times {cents} cents) under policy {}; stored is {:#}",
-                    policy_of(policy),
-                    self.stored()
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The ratio that the rules ask for, in cents; `None` where it depends on what was before.
-fn wanted(policy: &Policy, resource: Resource, own: Option<u32>, hinted: Option<u32>) -> Option<u32> {
-    let own = own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0);
-    let hinted = hinted.map(|cents| hint_of(resource, cents));
-    let hinted = hinted.map(|cents| policy.bounds.get(resource).clamp(Cents(cents)).0);
-    match policy.mode {
-        Mode::Off => Some(100),
-        Mode::Static => Some(own),
-        Mode::Guard => hinted.map(|hinted| own.min(hinted)),
-        Mode::Auto => hinted,
-    }
-}
-
-/// The highest ratio of a mode, in cents: up to there pods hold whatever they have.
-fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
-    match policy.mode {
-        Mode::Off => 100,
-        Mode::Static => own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0),
-        Mode::Guard | Mode::Auto => policy.bounds.get(resource).max.0.max(100),
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
-fn cents_of(ratio: f64) -> u32 {
-    (ratio * 100.0).round() as u32
-}
-
-/// What a report of `cents` says of a resource.
-fn hint_of(resource: Resource, cents: u32) -> u32 {
-    match resource {
-        Resource::Cpu => cents,
-        Resource::Memory => {
-            HINTED[(HINTED.iter().position(|is| *is == cents).expect("a hint") + 1) % HINTED.len()]
-        }
-    }
 }
 
 fn policy_of(policy: usize) -> Value {
@@ -1027,92 +441,6 @@ fn ours() -> String {
         names::NAMESPACE,
         names::WEBHOOK_SERVICE_ACCOUNT
     )
-}
-
-impl Says {
-    /// What an agent says of its machine.
-    pub(super) fn the_truth(cents: usize, exclusive: usize) -> Self {
-        Self {
-            cents: pick(&HINTED, cents),
-            exclusive: pick(&EXCLUSIVE, exclusive),
-            is_lie: false,
-        }
-    }
-
-    /// What it says when all is quiet.
-    fn when(quiet: Quiet) -> Self {
-        Self {
-            is_lie: quiet.are_lies,
-            ..Self::the_truth(quiet.cents, quiet.exclusive)
-        }
-    }
-}
-
-/// What an agent says of a pod that holds CPUs for itself.
-fn trust(pod: &str, exclusive: u64) -> PodTrust {
-    PodTrust {
-        uid: pod.to_owned(),
-        cpu_ppm: 0,
-        memory_ppm: 0,
-        exclusive_cpus_milli: exclusive,
-    }
-}
-
-/// The marker of a Node, if it can be read.
-pub(super) fn marker_of(node: &Value) -> Option<Value> {
-    let marker = node["metadata"]["annotations"][names::MARKER].as_str()?;
-    serde_json::from_str(marker).ok()
-}
-
-/// What was written as the marker says, in milli-cores or bytes.
-fn written_by_marker(node: &Value, resource: Resource) -> Option<u64> {
-    let written = marker_of(node)?[resource.name()].as_str()?.parse().ok()?;
-    amount(resource, &written)
-}
-
-/// The raw value that the marker says, in milli-cores or bytes.
-fn raw_of_marker(node: &Value, resource: Resource) -> Option<u64> {
-    let raw = marker_of(node)?["from"][resource.name()]["raw"]
-        .as_str()?
-        .parse()
-        .ok()?;
-    amount(resource, &raw)
-}
-
-/// The raw value that the raw annotation says, which counts where there is no marker.
-pub(super) fn raw_of_annotation(node: &Value, resource: Resource) -> Option<u64> {
-    let raw = node["metadata"]["annotations"][names::RAW_ALLOCATABLE].as_str()?;
-    let raw: Value = serde_json::from_str(raw).ok()?;
-    amount(resource, &raw[resource.name()].as_str()?.parse().ok()?)
-}
-
-pub(super) fn hint(uid: &str, seq: u64, says: Says) -> NodeHint {
-    NodeHint {
-        node: NAME.to_owned(),
-        node_uid: uid.to_owned(),
-        boot_id: "b1".to_owned(),
-        seq,
-        is_primary: true,
-        pods_generation: 1,
-        sight: Sight::Full,
-        // Its frame, after which a ratio may rise another step, is a second.
-        timing: Profile::Demo,
-        is_draining: false,
-        resources: PerResource::from_fn(|resource| {
-            let cents = Cents(hint_of(resource, says.cents));
-            let is_lie = says.is_lie && resource == Resource::Cpu;
-            ResourceHint {
-                capacity: if is_lie { OTHER_MACHINE } else { 0 },
-                published: cents,
-                target: cents,
-                ..ResourceHint::default()
-            }
-        }),
-        trust: Vec::new(),
-        steal_ppm: 0,
-        signals: Vec::new(),
-        past: None,
-    }
 }
 
 fn review(user: &str, object: &Value, old_object: &Value) -> Value {
