@@ -36,7 +36,7 @@ use headroom_domain::{
 };
 use headroom_proto::NodeView;
 
-pub use self::mode::{Blindness, Senses};
+pub use self::mode::{Blindness, CALM, Senses};
 use self::{
     frame::{Ended, Frames},
     memory::{Began, Saved},
@@ -168,7 +168,7 @@ impl Decider {
 
     /// Takes a sample.
     pub fn take(&mut self, sample: Sample) {
-        let judged = self.period.take(&sample, self.senses.sees_waits());
+        let judged = self.period.take(&sample, self.senses.hearing());
         self.seen.noted.take(&sample);
         let Sample {
             at,

@@ -5,6 +5,7 @@ mod kernel;
 mod pods;
 mod reading;
 mod shed;
+mod wake_ups;
 mod watch;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
@@ -15,7 +16,6 @@ use tokio::sync::{mpsc, watch::Receiver};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::kernel::Keeper;
 pub use self::{
     held::{Held, Used},
     kernel::Standing,
@@ -24,6 +24,7 @@ pub use self::{
     shed::{Limits, Shed},
     watch::Watch,
 };
+use self::{kernel::Keeper, wake_ups::WakeUps};
 use crate::{
     metrics::SAMPLE_ERRORS,
     probe::{Probe, Rare, Runs},
@@ -136,7 +137,7 @@ impl Gatherer {
         let keeper = self
             .probe
             .take()
-            .map(|probe| Keeper::new(probe, watch, self.limits));
+            .map(|probe| Keeper::new(probe, watch, self.limits, WakeUps::new(self.limits.rest_after)));
         let pods = pods::Reader::new(&self.timing);
         let held = held::Watcher::new(self.timing.memory_sample);
         let complaints = Complaints::default();

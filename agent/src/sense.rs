@@ -87,6 +87,7 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
         verdicts,
         obstacle: None,
         shed: Shed::Nothing,
+        is_calm: false,
     };
     Ok(Opened {
         sampler,
@@ -103,6 +104,7 @@ fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
         verdicts,
         obstacle: Some(reason),
         shed: Shed::Nothing,
+        is_calm: false,
     };
     Ok(Opened {
         sampler,

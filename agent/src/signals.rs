@@ -10,7 +10,7 @@ use headroom_kit::metric::Metric;
 
 pub use self::table::SIGNALS;
 use crate::{
-    decide::Senses,
+    decide::{CALM, Senses},
     gather::{Limits, Reading, Shed},
     probe::{Health, Hook},
     sample::Origin,
@@ -158,7 +158,9 @@ impl Signal {
                 Some(format!("{}; the reason: {why}", part.missing)),
             ))
         });
+        let is_resting = self.files.is_empty() && readings.senses.rests(self.hooks);
         let (source, missing) = match (health, why) {
+            (Health::Ok, None) if is_resting => (source, Some(CALM.to_owned())),
             (Health::Ok, _) => without_part.unwrap_or((source, None)),
             (_, Some(why)) => (source, Some(format!("{}; the reason: {why}", self.missing))),
             (_, None) => (source, Some(self.missing.to_owned())),
@@ -168,7 +170,7 @@ impl Signal {
             source,
             health: health.name().to_owned(),
             unit: self.unit.name().to_owned(),
-            value: (self.value)(readings).filter(|_| health == Health::Ok),
+            value: (self.value)(readings).filter(|_| health == Health::Ok && !is_resting),
             missing,
         }
     }

@@ -6,6 +6,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
+use super::wait_sight::Hearing;
 use crate::{
     gather::{Limits, Shed, Standing},
     probe::{Health, Hook, Verdict},
@@ -14,6 +15,10 @@ use crate::{
 
 /// A larger difference than this between the machine and its Node object makes the agent blind, in percent.
 const CAPACITY_TOLERANCE: u64 = 2;
+
+/// What is said of programs that are not attached on a calm node, and of what they would measure.
+pub const CALM: &str =
+    "not listened to while no CPU is nearly full: nothing goes by how long tasks wait then";
 
 /// Parts per million in a percent.
 const PERCENT: u32 = 10_000;
@@ -29,6 +34,8 @@ pub struct Senses {
     pub obstacle: Option<String>,
     /// How much of their sampling is given up.
     pub shed: Shed,
+    /// True while wake-ups are not listened to because no CPU is nearly full.
+    pub is_calm: bool,
 }
 
 /// Why nothing can be said about the node.
@@ -104,10 +111,12 @@ impl Senses {
         match standing {
             Standing::Counting {
                 shed,
+                is_calm,
                 relinked: _,
                 verdicts,
             } => {
                 self.shed = *shed;
+                self.is_calm = *is_calm;
                 if let Some(verdicts) = verdicts {
                     self.verdicts = verdicts.to_vec();
                 }
@@ -121,12 +130,27 @@ impl Senses {
                 self.origin = Origin::Procfs;
                 self.obstacle = Some(reason.as_ref().to_owned());
                 self.shed = Shed::Nothing;
+                self.is_calm = false;
             }
         }
     }
 
-    /// Is the start of every kind of wait seen?
-    pub(super) fn sees_waits(&self) -> bool {
+    /// What is seen of how waits begin.
+    pub(super) fn hearing(&self) -> Hearing {
+        match self.could_hear() {
+            true if self.is_calm => Hearing::Calm,
+            true => Hearing::Every,
+            false => Hearing::Deaf,
+        }
+    }
+
+    /// Is one of these hooks not attached because no CPU is nearly full?
+    pub fn rests(&self, hooks: &[Hook]) -> bool {
+        self.hearing() == Hearing::Calm && hooks.iter().any(|hook| Hook::WAKE_UPS.contains(hook))
+    }
+
+    /// Is the start of every kind of wait seen, or will it be once CPUs fill up?
+    fn could_hear(&self) -> bool {
         let is_attached = |hook| {
             let verdict = self.verdicts.iter().find(|verdict| verdict.hook == hook);
             verdict.is_none_or(|verdict| verdict.health == Health::Ok)
@@ -242,6 +266,7 @@ mod tests {
             verdicts: Vec::new(),
             obstacle: Some("--source procfs".to_owned()),
             shed: Shed::Nothing,
+            is_calm: false,
         };
         let (sight, sentence) = senses.mode(None);
         assert_eq!(sight, Sight::Proc);
@@ -263,6 +288,7 @@ mod tests {
                 verdicts: Vec::new(),
                 obstacle: None,
                 shed,
+                is_calm: false,
             };
             senses.mode(None)
         };
@@ -309,6 +335,7 @@ mod tests {
             ],
             obstacle: None,
             shed: Shed::Nothing,
+            is_calm: false,
         };
         let said = |senses: &Senses| -> Vec<_> {
             let verdicts = senses.verdicts.iter();
@@ -321,10 +348,15 @@ mod tests {
         one_lost[1] = one_lost[1].lost("refused");
         senses.take(&Standing::Counting {
             shed: Shed::Nothing,
+            is_calm: false,
             relinked: 1,
             verdicts: Some(one_lost.into()),
         });
-        assert!(!senses.sees_waits(), "the brake goes by something else then");
+        assert_eq!(
+            senses.hearing(),
+            Hearing::Deaf,
+            "the brake goes by something else then"
+        );
         let (sight, sentence) = senses.mode(None);
         assert_eq!(sight, Sight::Full);
         assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
@@ -354,6 +386,7 @@ mod tests {
             ],
             obstacle: None,
             shed: Shed::Nothing,
+            is_calm: false,
         };
         let (sight, sentence) = senses.mode(None);
         assert_eq!(sight, Sight::Full);
@@ -361,10 +394,14 @@ mod tests {
             sentence.contains("mark_victim (victims of the OOM killer by pid"),
             "{sentence}"
         );
-        assert!(senses.sees_waits());
+        assert_eq!(senses.hearing(), Hearing::Every);
         senses
             .verdicts
             .push(verdict(Hook::SchedWakeupNew, Health::Failed));
-        assert!(!senses.sees_waits(), "a brake must not go by half of the waits");
+        assert_eq!(
+            senses.hearing(),
+            Hearing::Deaf,
+            "a brake must not go by half of the waits"
+        );
     }
 }

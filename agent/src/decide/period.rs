@@ -7,7 +7,7 @@ use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure, Visibilit
 use super::{
     saturation::{Saturation, Shown},
     tally::Tally,
-    wait_sight::WaitSight,
+    wait_sight::{Hearing, WaitSight},
 };
 use crate::{
     gather::{Sample, nanoseconds},
@@ -68,7 +68,7 @@ impl Period {
 
     /// Takes a sample in, of a source that sees waits begin or does not; what the period showed, if the sample ends it.
     /// An OOM kill ends it at once.
-    pub(super) fn take(&mut self, sample: &Sample, sees_waits: bool) -> Option<Judged> {
+    pub(super) fn take(&mut self, sample: &Sample, hearing: Hearing) -> Option<Judged> {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
@@ -77,8 +77,8 @@ impl Period {
             let full = self
                 .saturation
                 .take(&poll.counts.windows, poll.cpus, poll.shared_cpus);
-            self.wait_sight
-                .take(&poll.counts, full, sees_waits && self.sees_windows);
+            let hearing = if self.sees_windows { hearing } else { Hearing::Deaf };
+            self.wait_sight.take(&poll.counts, full, hearing);
         }
         if let Some(memory) = &sample.memory {
             let available = memory.node.available_to_pods();
@@ -200,7 +200,7 @@ mod tests {
     fn a_period_ends_with_the_sample_that_completes_it() {
         let mut period = period();
         let ended: Vec<_> = (4..=12)
-            .filter(|quarter| period.take(&sample(*quarter, 100), true).is_some())
+            .filter(|quarter| period.take(&sample(*quarter, 100), Hearing::Every).is_some())
             .collect();
         assert_eq!(ended, [8, 12]);
     }
@@ -208,33 +208,41 @@ mod tests {
     #[test]
     fn an_oom_kill_is_judged_at_once() {
         let mut period = period();
-        assert_eq!(period.take(&with_oom(4, 3), true), None, "kills of before");
-        assert_eq!(period.take(&with_oom(5, 3), true), None);
+        assert_eq!(
+            period.take(&with_oom(4, 3), Hearing::Every),
+            None,
+            "kills of before"
+        );
+        assert_eq!(period.take(&with_oom(5, 3), Hearing::Every), None);
         assert_eq!(
             period
-                .take(&with_oom(6, 4), true)
+                .take(&with_oom(6, 4), Hearing::Every)
                 .unwrap()
                 .pressure
                 .memory
                 .node_ooms,
             1
         );
-        assert_eq!(period.take(&with_oom(7, 4), true), None, "it counts once");
+        assert_eq!(
+            period.take(&with_oom(7, 4), Hearing::Every),
+            None,
+            "it counts once"
+        );
     }
 
     #[test]
     fn what_could_not_be_read_is_made_up_for_later() {
         let mut period = period();
-        period.take(&with_oom(4, 3), true);
+        period.take(&with_oom(4, 3), Hearing::Every);
         let blind = |quarter| Sample {
             memory_pressure: None,
             ..sample(quarter, 100)
         };
-        let judged = period.take(&blind(8), true).unwrap();
+        let judged = period.take(&blind(8), Hearing::Every).unwrap();
         assert_eq!(judged.pressure.memory, MemoryPressure::default());
         assert_eq!(
             period
-                .take(&with_oom(9, 4), true)
+                .take(&with_oom(9, 4), Hearing::Every)
                 .unwrap()
                 .pressure
                 .memory
@@ -256,7 +264,7 @@ mod tests {
             sample
         };
         let judged = (4..=8)
-            .find_map(|quarter| period.take(&procfs(quarter), true))
+            .find_map(|quarter| period.take(&procfs(quarter), Hearing::Every))
             .unwrap();
         assert_eq!(
             (judged.pressure.cpu.some_ppm, judged.pressure.cpu.busy_ppm),
@@ -283,8 +291,8 @@ mod tests {
             (poll.counts.waits, poll.counts.wait_factor) = (Waits::new(counts), wait_factor);
             sample
         };
-        period.take(&with(4, 100_000, 1000, 8), true);
-        let judged = period.take(&with(8, 900_000, 1, 512), true).unwrap();
+        period.take(&with(4, 100_000, 1000, 8), Hearing::Every);
+        let judged = period.take(&with(8, 900_000, 1, 512), Hearing::Every).unwrap();
         assert!(
             (800..=1000).contains(&judged.pressure.cpu.runq_p99_us),
             "{judged:?}"
@@ -296,7 +304,7 @@ mod tests {
     fn the_kernels_windows_are_judged_by_saturation() {
         let mut period = period();
         let judged = (4..=8)
-            .find_map(|quarter| period.take(&sample(quarter, 4000), true))
+            .find_map(|quarter| period.take(&sample(quarter, 4000), Hearing::Every))
             .unwrap();
         let cpu = judged.pressure.cpu;
         assert!(judged.pressure.visibility.waits, "{judged:?}");
@@ -311,7 +319,14 @@ mod tests {
             let mut period = period();
             let busy = |quarter| if saturated.contains(&quarter) { 4000 } else { 400 };
             let judged = (4..=8)
-                .find_map(|quarter| period.take(&sample(quarter, busy(quarter)), quarter < blind_from))
+                .find_map(|quarter| {
+                    let hearing = if quarter < blind_from {
+                        Hearing::Every
+                    } else {
+                        Hearing::Deaf
+                    };
+                    period.take(&sample(quarter, busy(quarter)), hearing)
+                })
                 .unwrap();
             judged.pressure.visibility.waits
         };
@@ -332,8 +347,9 @@ mod tests {
                     ..sample(quarter, 4000)
                 }
             };
-            period.take(&with(4, totals[0]), true);
-            let Pressure { visibility, cpu, .. } = period.take(&with(8, totals[1]), true).unwrap().pressure;
+            period.take(&with(4, totals[0]), Hearing::Every);
+            let Pressure { visibility, cpu, .. } =
+                period.take(&with(8, totals[1]), Hearing::Every).unwrap().pressure;
             (visibility.cpu_pressure, cpu.some_ppm)
         };
         assert_eq!(judged([Some(100), Some(500_100)]), (true, 500_000));

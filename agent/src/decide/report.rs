@@ -7,7 +7,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::{Decider, Seen, period::ppm};
+use super::{CALM, Decider, Seen, period::ppm};
 use crate::{
     gather::{PodFrame, nanoseconds},
     metrics,
@@ -266,10 +266,13 @@ impl Decider {
 
     fn program(&self, verdict: &Verdict) -> ProgramStatus {
         let (runs, run_time_ns) = self.runs(verdict.hook);
+        let program = status::program(verdict);
+        let resting = self.senses.rests(&[verdict.hook]).then(|| CALM.to_owned());
         ProgramStatus {
             runs,
             run_time_ns,
-            ..status::program(verdict)
+            reason: program.reason.or(resting),
+            ..program
         }
     }
 }

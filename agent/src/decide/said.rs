@@ -87,6 +87,7 @@ mod tests {
             verdicts: Vec::new(),
             obstacle: Some("so it is".to_owned()),
             shed,
+            is_calm: false,
         }
     }
 

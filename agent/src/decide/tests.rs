@@ -38,6 +38,7 @@ fn decider(origin: Origin) -> Decider {
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
+        is_calm: false,
     };
     Decider::new(identity, senses, Profile::Demo.timing(), POLL)
 }
@@ -254,6 +255,7 @@ fn production_reports_at_the_interval() {
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
+        is_calm: false,
     };
     let mut decider = Decider::new(identity, senses, Profile::Production.timing(), POLL);
     decider.direct(pods(1));
@@ -687,6 +689,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
     let counting = |shed, relinked| {
         coverage(Standing::Counting {
             shed,
+            is_calm: false,
             relinked,
             verdicts: None,
         })

@@ -6,6 +6,17 @@ use crate::sample::Counts;
 /// Waits are sampled if so many were; fewer say nothing of the others.
 const LEAST_SAMPLES: u64 = 100;
 
+/// What is seen of how waits begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// The start of every kind of wait.
+    Every,
+    /// Not that of waits that begin with a wake-up, as no CPU is nearly full; it is seen as soon as one is.
+    Calm,
+    /// Not that of every kind, whatever the CPUs do.
+    Deaf,
+}
+
 /// How much was seen of the waits under saturation in the period that is under way.
 #[derive(Debug, Default)]
 pub(super) struct WaitSight {
@@ -13,8 +24,8 @@ pub(super) struct WaitSight {
     full: u64,
     /// Of those, windows of polls that saw waits begin.
     seen: u64,
-    /// Did the last poll see waits begin?
-    is_last_seen: bool,
+    /// Did the last poll see waits begin, or would it have if there had been something to see?
+    is_last_able: bool,
     /// Switches in polls of which all windows were full: each of them ended a wait.
     switches: u64,
     /// What the sampled waits that ended in them stand for.
@@ -26,11 +37,11 @@ pub(super) struct WaitSight {
 
 impl WaitSight {
     /// Takes the counts of a poll in which so many windows were full, and which saw waits begin or did not.
-    pub(super) fn take(&mut self, counts: &Counts, full: u64, is_seen: bool) {
+    pub(super) fn take(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
         let windows = u64::try_from(counts.windows.windows.len()).unwrap_or(u64::MAX);
-        self.is_last_seen = is_seen;
+        self.is_last_able = hearing != Hearing::Deaf;
         self.full += full;
-        if !is_seen {
+        if hearing != Hearing::Every {
             return;
         }
         self.seen += full;
@@ -58,14 +69,14 @@ impl WaitSight {
         let Self {
             full,
             seen,
-            is_last_seen,
+            is_last_able,
             switches,
             measured,
             sampled_switches,
             samples,
         } = std::mem::take(self);
         if full == 0 {
-            return is_last_seen;
+            return is_last_able;
         }
         let are_enough = samples >= LEAST_SAMPLES || sampled_switches <= switches / 4;
         let are_measured = are_enough && u128::from(measured) * 4 >= u128::from(switches) * 3;
@@ -100,7 +111,7 @@ mod tests {
     fn says(polls: &[(Counts, u64)]) -> bool {
         let mut sight = WaitSight::default();
         for (counts, full) in polls {
-            sight.take(counts, *full, true);
+            sight.take(counts, *full, Hearing::Every);
         }
         sight.end_period()
     }
@@ -134,11 +145,31 @@ mod tests {
     }
 
     #[test]
+    fn a_calm_node_is_no_blind_one_and_what_fills_it_is_seen_after_one_poll() {
+        let says = |polls: &[(u64, Hearing)]| {
+            let mut sight = WaitSight::default();
+            for &(full, hearing) in polls {
+                sight.take(&counts(100, 100, 1), full, hearing);
+            }
+            sight.end_period()
+        };
+        assert!(says(&[(0, Hearing::Calm)]), "nothing is saturated");
+        assert!(!says(&[(0, Hearing::Deaf)]));
+        assert!(!says(&[(30, Hearing::Calm)]), "what filled it was not seen");
+        assert!(says(&[(30, Hearing::Calm), (30, Hearing::Every)]));
+        assert!(!says(&[
+            (30, Hearing::Deaf),
+            (30, Hearing::Deaf),
+            (30, Hearing::Every)
+        ]));
+    }
+
+    #[test]
     fn a_period_begins_anew() {
         let mut sight = WaitSight::default();
-        sight.take(&counts(100, 0, 1), 30, true);
+        sight.take(&counts(100, 0, 1), 30, Hearing::Every);
         assert!(!sight.end_period());
-        sight.take(&counts(100, 100, 1), 30, true);
+        sight.take(&counts(100, 100, 1), 30, Hearing::Every);
         assert!(sight.end_period());
     }
 }

@@ -1,12 +1,13 @@
-//! Keeps the kernel programs at work: sheds when switches come too fast, links them anew when a link is gone or they stop
-//! counting, and gives them up for procfs when that does not help.
+//! Keeps the kernel programs at work: sheds when switches come too fast, listens to wake-ups while waits matter, links the
+//! programs anew when a link is gone or they stop counting, and gives them up for procfs when that does not help.
 
 use std::sync::Arc;
 
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{
     shed::{Limits, Shed, Shedder},
+    wake_ups::WakeUps,
     watch::Watch,
 };
 use crate::{
@@ -25,6 +26,9 @@ pub enum Standing {
     Counting {
         /// So much of their sampling is given up.
         shed: Shed,
+        /// True while wake-ups are not listened to because no CPU is nearly full: waits are not measured then, and nothing
+        /// goes by them.
+        is_calm: bool,
         /// How often they were linked anew: what happened just before went uncounted.
         relinked: u32,
         /// What has become of each hook, once one could not be attached again; `None` while it is as at the start.
@@ -41,6 +45,9 @@ pub(super) struct Keeper {
     events: Option<KernelEvents>,
     log: Option<LogDrain>,
     shedder: Shedder,
+    wake_ups: WakeUps,
+    /// Were they not listened to in the last poll?
+    was_calm: bool,
     watch: Watch,
     relinked: u32,
     /// When they were last linked anew.
@@ -54,6 +61,7 @@ impl Standing {
     pub const fn counting(shed: Shed) -> Self {
         Self::Counting {
             shed,
+            is_calm: false,
             relinked: 0,
             verdicts: None,
         }
@@ -69,12 +77,14 @@ impl Standing {
 }
 
 impl Keeper {
-    pub(super) fn new(mut probe: Probe, watch: Watch, limits: Limits) -> Self {
+    pub(super) fn new(mut probe: Probe, watch: Watch, limits: Limits, wake_ups: WakeUps) -> Self {
         Self {
             events: probe.take_events(),
             log: probe.take_log(),
             probe,
             shedder: Shedder::new(limits),
+            wake_ups,
+            was_calm: false,
             watch,
             relinked: 0,
             relinked_ns: None,
@@ -108,6 +118,10 @@ impl Keeper {
             sampler.replace_source(Box::new(procstat::Source::new(Clocks::read().monotonic_ns)));
             return Some(reason.into());
         }
+        self.was_calm = !self.wake_ups.are_needed();
+        if self.wake_ups.take(poll) {
+            self.turn_to_wake_ups();
+        }
         let length_ns = counts.until_ns.saturating_sub(counts.from_ns);
         if length_ns > 0 {
             let per_s = u128::from(counts.busiest_switches) * 1_000_000_000 / u128::from(length_ns);
@@ -119,10 +133,11 @@ impl Keeper {
         None
     }
 
-    /// How the programs stand now.
+    /// How the programs stood in the last poll.
     pub(super) fn standing(&self) -> Standing {
         Standing::Counting {
             shed: self.shedder.level(),
+            is_calm: self.was_calm,
             relinked: self.relinked,
             verdicts: self.verdicts.clone(),
         }
@@ -137,10 +152,36 @@ impl Keeper {
         attached
     }
 
+    /// Are wake-ups to be listened to? Not while they come too fast, and not while nothing goes by waits.
+    fn listens(&self) -> bool {
+        self.shedder.level() != Shed::WakeUps && self.wake_ups.are_needed()
+    }
+
+    /// Attaches the programs for wake-ups, or detaches them.
+    fn arrange(&mut self) -> Result<(), Refused> {
+        if self.listens() {
+            return self.attach();
+        }
+        self.probe.detach_from(&Hook::WAKE_UPS);
+        Ok(())
+    }
+
+    /// Waits begin to matter, or matter no more.
+    fn turn_to_wake_ups(&mut self) {
+        let are_needed = self.wake_ups.are_needed();
+        match self.arrange() {
+            // The verdicts tell it as well, and that waits are not seen.
+            Err(refused) => warn!(error = %refused, "CPUs fill up, and wake-ups cannot be listened to"),
+            Ok(()) if are_needed => info!("CPUs fill up: wake-ups are listened to"),
+            Ok(()) => info!(
+                calm_for = ?self.wake_ups.calm_for(),
+                "no CPU is nearly full: wake-ups are not listened to until one is"
+            ),
+        }
+    }
+
     fn shed(&mut self, level: Shed, sampler: &mut Sampler) {
-        if level == Shed::WakeUps {
-            self.probe.detach_from(&Hook::WAKE_UPS);
-        } else if let Err(refused) = self.attach() {
+        if let Err(refused) = self.arrange() {
             warn!(error = %refused, "wake-ups cannot be listened to again yet");
             self.shedder.stay(Shed::WakeUps);
             return;
@@ -161,7 +202,7 @@ impl Keeper {
         self.watch.begin_anew();
         self.probe.detach();
         let attached = self.attach();
-        if self.shedder.level() == Shed::WakeUps {
+        if !self.listens() {
             self.probe.detach_from(&Hook::WAKE_UPS);
         }
         let Err(refused) = attached else {

@@ -1,5 +1,4 @@
 //! Self-limiting: where switches come too fast, fewer waits are sampled, and in the end none that begin with a wake-up.
-//! See agent.md, section 1.8.
 
 use std::time::Duration;
 
@@ -19,6 +18,8 @@ pub struct Limits {
     pub hot_for: Duration,
     /// All are calm for so long before less is shed.
     pub calm_for: Duration,
+    /// No CPU is nearly full for so long before wake-ups are not listened to.
+    pub rest_after: Duration,
 }
 
 /// How much of the sampling is given up.
@@ -73,13 +74,16 @@ impl Limits {
         format!("{thousands},{rest:03}")
     }
 
-    /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production.
+    /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production. After sixty without a full CPU,
+    /// ten minutes, wake-ups are left alone: as long as a brake that sheds lasts, so that nothing is attached and detached
+    /// again and again.
     pub const fn of(timing: &Timing) -> Self {
         Self {
             hot_switches: Self::HOT_SWITCHES,
             calm_percent: 70,
             hot_for: timing.brake_period,
             calm_for: timing.brake_period.saturating_mul(6),
+            rest_after: timing.brake_period.saturating_mul(60),
         }
     }
 }
@@ -119,6 +123,7 @@ impl Shedder {
             calm_percent,
             hot_for,
             calm_for,
+            rest_after: _,
         } = self.limits;
         let is_hot = switches_per_s > hot_switches;
         let is_calm = switches_per_s.saturating_mul(100) < hot_switches.saturating_mul(calm_percent);

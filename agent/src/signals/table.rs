@@ -16,7 +16,7 @@ const WAITS: &[Hook] = &[Hook::SchedSwitch, Hook::SchedWakeup, Hook::SchedWakeup
 const NO_HOOK: &[Hook] = &[];
 
 const SWITCH_COST: &str = "22 to 49 ns a context switch, shared by all signals of this hook";
-const WAITS_COST: &str = "7 to 21 ns a wake-up, besides the switch";
+const WAITS_COST: &str = "7 to 21 ns a wake-up while CPUs are nearly full, nothing ten minutes later";
 const STAT_COST: &str = "17 us, once a second";
 const VMSTAT_COST: &str = "34 us, four times a second";
 const PRESSURE_COST: &str = "10 us, four times a second";

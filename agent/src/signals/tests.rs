@@ -9,6 +9,7 @@ fn senses(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> Sen
         verdicts,
         obstacle: obstacle.map(ToOwned::to_owned),
         shed: Shed::Nothing,
+        is_calm: false,
     }
 }
 

@@ -16,6 +16,7 @@ use std::{
 
 use e2e::{
     cgroup::Limited,
+    cpu_load::Loop,
     kernel::attach,
     kernel_types::KernelTypes,
     pace::{as_many, happens_within},
@@ -227,6 +228,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
     let samples = thread::spawn(body).join().unwrap();
     let again = Standing::Counting {
         shed: Shed::Nothing,
+        is_calm: false,
         relinked: 1,
         verdicts: None,
     };
@@ -313,6 +315,52 @@ fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
     let back = way.iter().rev().skip(1);
     let expected: Vec<_> = way.iter().chain(back).map(|shed| counting(*shed)).collect();
     assert_eq!(steps, expected);
+}
+
+#[test]
+fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
+    let _machine = machine();
+    let mut gatherer = gatherer(attach(&Options::default()));
+    gatherer.limits.rest_after = Duration::from_secs(2);
+    // A CPU for each that never rests, once the programs are at rest.
+    let crowd = Mutex::new(Vec::new());
+    let resting = Some(Standing::Counting {
+        shed: Shed::Nothing,
+        is_calm: true,
+        relinked: 0,
+        verdicts: None,
+    });
+    let is_woken = |sample: &Sample| {
+        let mut crowd = crowd.lock().unwrap();
+        if sample.standing != resting {
+            return !crowd.is_empty()
+                && sample
+                    .poll
+                    .as_ref()
+                    .is_some_and(|poll| poll.counts.waits.count() > 0);
+        }
+        if crowd.is_empty() {
+            let cpus = (0..=last_cpu().unwrap()).cycle().take(4);
+            crowd.extend(cpus.map(|cpu| Loop::start(cpu, 100 * MS, Duration::from_micros(1))));
+        }
+        false
+    };
+    let samples = samples_until(gatherer, true, is_woken);
+    drop(crowd);
+    let first = samples
+        .iter()
+        .position(|sample| sample.standing == resting)
+        .unwrap();
+    let rested = samples[first..]
+        .iter()
+        .filter(|sample| sample.standing == resting);
+    println!("at rest for {} polls before the CPUs were full", rested.count());
+    assert!(
+        samples
+            .iter()
+            .all(|sample| matches!(sample.standing, Some(Standing::Counting { relinked: 0, .. }))),
+        "nothing was lost"
+    );
 }
 
 #[test]

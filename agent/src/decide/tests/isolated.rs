@@ -115,6 +115,7 @@ fn production() -> Decider {
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
+        is_calm: false,
     };
     Decider::new(identity, senses, Profile::Production.timing(), POLL)
 }
