@@ -231,6 +231,21 @@ mod tests {
     }
 
     #[test]
+    fn a_kill_at_the_limit_of_all_pods_is_judged_at_once() {
+        let mut period = period();
+        let with_kill = |quarter, limit| Sample {
+            memory_pressure: Some(MemoryCounters {
+                kills: Kills { node: 0, limit },
+                ..MemoryCounters::default()
+            }),
+            ..sample(quarter, 100)
+        };
+        assert_eq!(period.take(&with_kill(4, 3), Hearing::Every), None);
+        let judged = period.take(&with_kill(5, 4), Hearing::Every).unwrap();
+        assert_eq!(judged.pressure.memory.limit_ooms, 1);
+    }
+
+    #[test]
     fn what_could_not_be_read_is_made_up_for_later() {
         let mut period = period();
         period.take(&with_oom(4, 3), Hearing::Every);

@@ -23,6 +23,7 @@ use crate::{
     status::Status,
 };
 
+mod figures;
 mod isolated;
 
 const GIB: u64 = 1 << 30;

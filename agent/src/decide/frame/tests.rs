@@ -58,6 +58,24 @@ fn a_frame_with_too_few_seconds_does_not_count() {
 }
 
 #[test]
+fn a_frame_that_lost_more_than_a_few_windows_does_not_count() {
+    // A second has 119 windows that were seen; a fifth of all may be lost.
+    let is_valid_with = |lost: u64| {
+        let mut frames = frames();
+        run(&mut frames, 4, &[1; 5]);
+        let ended = (9..=12).filter_map(|quarter| {
+            let mut poll = poll(quarter, 100);
+            poll.counts.lost_windows = if quarter == 10 { lost } else { 0 };
+            frames.take_memory(1);
+            frames.take(&poll)
+        });
+        ended.last().unwrap().frame.is_valid
+    };
+    assert!(is_valid_with(0) && is_valid_with(28));
+    assert!(!is_valid_with(32) && !is_valid_with(1000));
+}
+
+#[test]
 fn a_frame_without_memory_samples_does_not_count() {
     let mut frames = frames();
     run(&mut frames, 4, &[1; 5]);
