@@ -73,7 +73,10 @@ impl Period {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
             self.tally.add(&Tally::of(poll));
-            self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
+            // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
+            if hearing != Hearing::Calm {
+                self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
+            }
             let full = self
                 .saturation
                 .take(&poll.counts.windows, poll.cpus, poll.shared_cpus);
@@ -307,6 +310,8 @@ mod tests {
             sample
         };
         period.take(&with(4, 100_000, 1000, 8), Hearing::Every);
+        // Those of a poll that heard no wake-ups do not count at all.
+        period.take(&with(5, 900_000, 1_000_000, 8), Hearing::Calm);
         let judged = period.take(&with(8, 900_000, 1, 512), Hearing::Every).unwrap();
         assert!(
             (800..=1000).contains(&judged.pressure.cpu.runq_p99_us),
