@@ -49,8 +49,10 @@ const CALM: Duration = Duration::from_secs(40);
 const HUNG: Duration = Duration::from_secs(20);
 /// An agent that reports more often than every 50 ms is not listened to.
 const REPORT_EVERY: Duration = Duration::from_millis(60);
-/// Brakes in each mode.
-const BRAKES: u32 = 100;
+/// Brakes of a turn; a node rises by at most as many hundredths at a time.
+const BRAKES: u32 = 50;
+/// Turns of each mode. The modes take turns, so that what disturbs this machine for a while disturbs both.
+const TURNS: usize = 3;
 
 /// What the API server stores of the write of n1's kubelet.
 async fn written(stand: &Stand, status: &Value) -> Node {
@@ -394,17 +396,13 @@ impl Driver {
         Quantity::from_milli(u64::from(cents) * 40).to_string()
     }
 
-    /// Raises n1 as far as it goes, then fires brakes one after the other; returns how long each took to be seen in a
-    /// watch, in order.
+    /// Raises n1, then fires brakes one after the other; returns how long each took to be seen in a watch.
     async fn brakes(&mut self, stand: &Stand) -> Vec<Duration> {
         let highest = 100 + BRAKES;
-        // A node rises by steps.
-        for cents in [100 + BRAKES / 2, highest] {
-            let raised = self.report(cents, Brake::Off).await;
-            stand
-                .node_until("n1", "raised", |node| allocatable(node, "cpu") == raised)
-                .await;
-        }
+        let raised = self.report(highest, Brake::Off).await;
+        stand
+            .node_until("n1", "raised", |node| allocatable(node, "cpu") == raised)
+            .await;
         let (following, mut seen) = followed(stand).await;
         let mut took = Vec::new();
         let mut reports = interval(REPORT_EVERY);
@@ -424,7 +422,6 @@ impl Driver {
             took.push(at - fired);
         }
         following.abort();
-        took.sort();
         took
     }
 }
@@ -437,19 +434,24 @@ async fn a_brake_is_as_quick_without_the_heartbeats() {
     stand.register(&webhook).await;
     stand.cluster.start_node(kubelet("n1")).await.expect("node");
     let mut driver = driver(&stand, &webhook).await;
-    let called = driver.brakes(&stand).await;
-    stand.register_skipping(&webhook).await;
-    let skipped = driver.brakes(&stand).await;
-    let [middle, last] = [BRAKES / 2, BRAKES * 99 / 100].map(|rank| usize::try_from(rank).expect("a rank"));
-    for (what, took) in [("called", &called), ("skipped", &skipped)] {
+    let (mut called, mut skipped) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        stand.register(&webhook).await;
+        called.extend(driver.brakes(&stand).await);
+        stand.register_skipping(&webhook).await;
+        skipped.extend(driver.brakes(&stand).await);
+    }
+    let [called, skipped] = [("called", called), ("skipped", skipped)].map(|(what, mut took)| {
+        took.sort();
+        let [quick, middle, last] = [25, 50, 99].map(|percent| took[took.len() * percent / 100]);
         println!(
-            "{what}: p50 {:?}, p99 {:?}, n {}",
-            took[middle],
-            took[last],
+            "{what}: p25 {quick:?}, p50 {middle:?}, p99 {last:?}, n {}",
             took.len()
         );
-    }
-    assert!(skipped[middle] < 2 * called[middle], "{skipped:?} {called:?}");
+        quick
+    });
+    // Others on this machine only ever add time, so the quick quarter says most about the modes.
+    assert!(skipped < 2 * called, "{skipped:?} {called:?}");
 
     // A brake that fires while the webhook hangs is applied when it goes on, whatever the kubelet wrote meanwhile.
     driver.report(150, Brake::Off).await;
