@@ -9,6 +9,7 @@
 mod calibration;
 mod frame;
 mod held;
+mod machine;
 mod memory;
 mod mode;
 mod noted;
@@ -39,6 +40,7 @@ use headroom_proto::NodeView;
 pub use self::mode::{Blindness, CALM, Senses};
 use self::{
     frame::{Ended, Frames},
+    machine::Machine,
     memory::{Began, Saved},
     noted::Noted,
     period::{Judged, Period},
@@ -54,7 +56,7 @@ use crate::{
     metrics,
     probe::{Rare, Runs},
     publish::Directive,
-    sample::{Poll, clock::Clocks, cpus::CpuSet, memory::Meminfo},
+    sample::{Poll, clock::Clocks, cpus::CpuSet},
 };
 
 /// A stretch of at least this is shown in `/status`: a second, less half a poll that may come early.
@@ -94,16 +96,6 @@ pub struct Decider {
     began: Began,
     saved: Saved,
     seen: Seen,
-}
-
-/// What the machine has.
-#[derive(Debug, Default)]
-struct Machine {
-    /// CPUs that are online, those of them that are not isolated, and those of these that pods share.
-    online: u32,
-    cpus: u32,
-    shared_cpus: u32,
-    memory: Option<Meminfo>,
 }
 
 /// The last measurements.
@@ -177,6 +169,7 @@ impl Decider {
             rare,
             cpu_pressure: _,
             memory_pressure,
+            meminfo,
             memory,
             pods,
             held,
@@ -190,23 +183,16 @@ impl Decider {
             self.take_standing(&standing);
         }
         if let Some(rare) = rare {
-            // A CPU may have gone and come back between two polls.
-            if self
-                .seen
-                .rare
-                .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
-            {
-                self.frames.void();
-            }
-            self.seen.rare = Some(rare);
+            self.take_rare(rare);
         }
         if let Some(counters) = memory_pressure {
-            let now = counters.vm.oom_kills;
-            let (first, _) = self.seen.oom_kills.unwrap_or((now, now));
-            self.seen.oom_kills = Some((first, now));
+            self.take_oom_kills(counters.vm.oom_kills);
         }
         if let Some(runs) = runs {
             self.seen.runs = runs.to_vec();
+        }
+        if let Some(meminfo) = meminfo {
+            self.is_view_stale |= self.machine.has_other_memory(meminfo);
         }
         if let Some(memory) = memory {
             self.take_memory(memory);
@@ -261,11 +247,25 @@ impl Decider {
         (self.seen.at != Clocks::default()).then_some(pods.view.generation)
     }
 
+    /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
+    fn take_rare(&mut self, rare: Rare) {
+        if self
+            .seen
+            .rare
+            .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
+        {
+            self.frames.void();
+        }
+        self.seen.rare = Some(rare);
+    }
+
+    fn take_oom_kills(&mut self, now: u64) {
+        let (first, _) = self.seen.oom_kills.unwrap_or((now, now));
+        self.seen.oom_kills = Some((first, now));
+    }
+
     fn take_memory(&mut self, memory: MemoryUse) {
         let MemoryUse { node, working_set } = memory;
-        let known = self.machine.memory.replace(node);
-        self.is_view_stale |=
-            known.map(|known| (known.total, known.capacity())) != Some((node.total, node.capacity()));
         // Without a directive nothing is known to be reserved, and all use counts.
         let raw = self
             .told
@@ -281,6 +281,10 @@ impl Decider {
         let Some(pods) = &self.told.pods else { return };
         let listed = &pods.view.pods;
         let holdings = held::holdings(found, listed);
+        // While the kernel does not add up what the holders use, seconds seem to ask for less than they do.
+        if held::longest_ns(found, &holdings) > frame::LONGEST_POLL_NS {
+            self.frames.void();
+        }
         self.frames.take_unused(held::unused_ns(found, &holdings, listed));
         self.exclusive = held::exclusive_cpus(found, &holdings, listed);
         self.is_view_stale |= holdings != self.holdings;

@@ -1,5 +1,9 @@
-//! The sampling thread: reads all signals four times a second and hands them on; nothing else runs on it.
+//! The sampling thread: reads what brakes go by four times a second, and hands it on with what the second thread has read of
+//! pods by then; nothing else runs on it.
 
+mod accounts;
+mod complaints;
+mod every;
 mod held;
 mod kernel;
 mod pods;
@@ -11,11 +15,17 @@ mod watch;
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use headroom_domain::estimate::Timing;
-use headroom_kit::log::chain;
 use tokio::sync::{mpsc, watch::Receiver};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
+use self::{
+    accounts::{Accounts, Answer, Gone, Question},
+    complaints::Complaints,
+    every::Every,
+    kernel::Keeper,
+    wake_ups::WakeUps,
+};
 pub use self::{
     held::{Held, Used},
     kernel::Standing,
@@ -24,12 +34,10 @@ pub use self::{
     shed::{Limits, Shed},
     watch::Watch,
 };
-use self::{kernel::Keeper, wake_ups::WakeUps};
 use crate::{
-    metrics::SAMPLE_ERRORS,
     probe::{Probe, Rare, Runs},
     sample::{
-        Poll, SampleError, Sampler,
+        Poll, Sampler,
         cgroup::{Kubepods, PodOoms},
         clock::Clocks,
         cpus::CpuSet,
@@ -57,9 +65,12 @@ pub struct Sample {
     pub cpu_pressure: Option<Psi>,
     /// Counters that memory brakes are made of.
     pub memory_pressure: Option<MemoryCounters>,
-    /// Memory in use; every [`Timing::memory_sample`].
+    /// Memory of the machine, for brakes; every [`Timing::memory_sample`].
+    pub meminfo: Option<Meminfo>,
+    /// Memory in use, of the machine and of pods, for estimates; as often, when the kernel has added it up.
     pub memory: Option<MemoryUse>,
-    /// What the pods used, once a frame, after its end; not of a frame in which nobody could look who was there.
+    /// What the pods used, once a frame, by its end; not of a frame in which nobody could look who was there, or in which the
+    /// kernel did not add it up in time.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
     pub held: Option<Vec<Held>>,
@@ -109,24 +120,22 @@ struct Loop {
     /// Why the kernel programs were given up.
     lost: Option<Arc<str>>,
     rare: Option<Rare>,
-    pods: pods::Reader,
-    held: held::Watcher,
+    accounts: Accounts,
+    /// The frame that the turn before lay in.
+    frame: u64,
+    frame_ns: u64,
     /// CPUs that one pod each holds, as those who know what pods ask for have found.
     exclusive: Receiver<CpuSet>,
     kubepods: Option<Kubepods>,
     kills: KillJudge,
-    memory_due_ns: u64,
+    memory: Every,
     has_sched_ext: bool,
     complaints: Complaints,
 }
 
-/// Signals that fail at the moment: told when they begin to, not at every poll.
-#[derive(Debug, Default)]
-struct Complaints(BTreeSet<Reading>);
-
 impl Gatherer {
-    /// Reads and hands on until `stop` is cancelled. Blocks; a receiver that is busy loses samples, the thread never
-    /// waits for it. CPUs that are told to be held by one pod each do not count for brakes.
+    /// Reads and hands on until `stop` is cancelled, or until the second thread is gone. Blocks; a receiver that is busy
+    /// loses samples, the thread never waits for it. CPUs that are told to be held by one pod each do not count for brakes.
     pub fn run(
         mut self,
         samples: &mpsc::Sender<Sample>,
@@ -138,27 +147,36 @@ impl Gatherer {
             .probe
             .take()
             .map(|probe| Keeper::new(probe, watch, self.limits, WakeUps::new(self.limits.rest_after)));
-        let pods = pods::Reader::new(&self.timing);
-        let held = held::Watcher::new(self.timing.memory_sample);
-        let complaints = Complaints::default();
+        let timing = self.timing;
+        let accounts = match Accounts::start(self.files.clone(), &timing) {
+            Ok(accounts) => accounts,
+            Err(error) => {
+                error!(%error, "no thread can be had to read what pods use");
+                return;
+            }
+        };
         let mut turns = Loop {
             gatherer: self,
             keeper,
             lost: None,
             rare: None,
-            pods,
-            held,
+            accounts,
+            frame: 0,
+            frame_ns: nanoseconds(timing.frame()).max(1),
             exclusive,
             kubepods: None,
             kills: KillJudge::default(),
-            memory_due_ns: 0,
+            memory: Every::new(timing.memory_sample),
             has_sched_ext: false,
-            complaints,
+            complaints: Complaints::default(),
         };
         let mut owed = None;
         while !stop.is_cancelled() {
             std::thread::sleep(until_next(Clocks::read().boottime_ns));
-            let mut sample = turns.turn(Clocks::read());
+            let Ok(mut sample) = turns.turn(Clocks::read()) else {
+                error!("the thread that reads what pods use is gone");
+                return;
+            };
             sample.pods = sample.pods.or(owed.take());
             if let Err(mpsc::error::TrySendError::Full(lost)) = samples.try_send(sample) {
                 debug!("a sample was lost: nobody took the ones before it");
@@ -170,47 +188,54 @@ impl Gatherer {
 }
 
 impl Loop {
-    fn turn(&mut self, at: Clocks) -> Sample {
+    fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
         let poll = self.complaints.note(self.gatherer.sampler.poll(at), Reading::Cpu);
         let standing = self.keep(poll.as_ref());
         let rare = self.rare();
-        let is_frame_end = self.pods.ends_frame(at.boottime_ns);
-        if is_frame_end || self.kubepods.is_none() {
+        let frame = at.boottime_ns / self.frame_ns;
+        let before = std::mem::replace(&mut self.frame, frame);
+        if frame != before || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
         let memory_pressure = self.memory_pressure(at, rare);
-        let memory = self.memory(at);
-        if memory.is_some() {
+        let meminfo = self.meminfo(at);
+        if meminfo.is_some() {
             self.watch_scheduler();
         }
-        let cgroup_changes = rare.map(|rare| rare.cgroup_changes);
-        let (pods, read) = self.pods.turn(at, self.kubepods.as_ref(), cgroup_changes);
-        // Until it could be looked again who is there, that it could not still stands.
-        if read.is_err() || self.pods.is_scanned() {
-            self.complaints.note(read, Reading::Pods);
-        }
-        let files = &self.gatherer.files;
-        let held = self.held.turn(at, files, self.kubepods.as_ref());
-        let held = self.complaints.note(held, Reading::Cpusets);
-        let kept = self.held.kept(self.exclusive.borrow().clone());
+        let question = Question {
+            kubepods: self.kubepods.clone(),
+            cgroup_changes: rare.map(|rare| rare.cgroup_changes),
+        };
+        let answer = self.accounts.turn(at, question)?;
+        let (pods, memory, held) = answer.map_or((None, None, None), |answer| {
+            let Answer {
+                pods, memory, held, ..
+            } = answer;
+            (pods, memory, held)
+        });
+        // What comes after its frame has ended is nobody's.
+        let pods = pods.and_then(|(frame, pods)| (frame == before).then_some(pods));
+        let kept = self.accounts.kept(self.exclusive.borrow().clone());
         self.gatherer.sampler.keep(kept);
         let runs = self.runs();
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
         let cpu_pressure = self.complaints.note(cpu_pressure, Reading::CpuPressure).flatten();
-        Sample {
+        let failing = self.complaints.failing().iter().copied();
+        Ok(Sample {
             at,
             poll,
             standing,
             rare,
             cpu_pressure,
             memory_pressure,
+            meminfo,
             memory,
             pods,
             held,
             runs,
-            failing: self.complaints.0.clone(),
+            failing: failing.chain(self.accounts.failing()).collect(),
             has_kubepods: self.kubepods.is_some(),
-        }
+        })
     }
 
     /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
@@ -271,30 +296,14 @@ impl Loop {
                 .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
         };
         let (kills, read) = self.kills.take(counted, pods);
-        if read.is_err() {
-            self.complaints.note(read, Reading::Pods);
-        }
+        self.complaints.note(read, Reading::Pods);
         Some(MemoryCounters { kills, ..counters })
     }
 
-    fn memory(&mut self, at: Clocks) -> Option<MemoryUse> {
-        if at.monotonic_ns < self.memory_due_ns {
-            return None;
-        }
-        // A turn may come a little early; half a poll makes sure that it is not taken for the one before.
-        let every = self.gatherer.timing.memory_sample.saturating_sub(POLL / 2);
-        self.memory_due_ns = at.monotonic_ns.saturating_add(nanoseconds(every));
-        let read = || {
-            let node = self.gatherer.files.meminfo()?;
-            let working_set = self
-                .kubepods
-                .as_ref()
-                .map(Kubepods::working_set)
-                .transpose()?
-                .flatten();
-            Ok(MemoryUse { node, working_set })
-        };
-        self.complaints.note(read(), Reading::Memory)
+    /// Memory of the machine, when it is due. The second thread reads the same file and says what is wrong with it.
+    fn meminfo(&mut self, at: Clocks) -> Option<Meminfo> {
+        let is_due = self.memory.is_due(at.monotonic_ns);
+        is_due.then(|| self.gatherer.files.meminfo().ok()).flatten()
     }
 
     /// Says to the source of counters, and once in the log, that a scheduler of sched_ext keeps no books of run time. What
@@ -315,25 +324,6 @@ impl Loop {
     fn runs(&self) -> Option<Arc<[Runs]>> {
         let keeper = self.keeper.as_ref().filter(|_| self.gatherer.has_program_stats)?;
         keeper.runs().map(Arc::from)
-    }
-}
-
-impl Complaints {
-    /// Counts a failure, and logs it when it is the first in a row.
-    fn note<T>(&mut self, result: Result<T, SampleError>, reading: Reading) -> Option<T> {
-        match result {
-            Ok(value) => {
-                self.0.remove(&reading);
-                Some(value)
-            }
-            Err(error) => {
-                SAMPLE_ERRORS.with([reading.name()]).increment(1);
-                if self.0.insert(reading) {
-                    warn!(signal = reading.name(), error = %chain(&error), "a signal cannot be read; sampling goes on");
-                }
-                None
-            }
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Puts the agent together, runs it and ends it in order.
 //!
 //! ```text
-//! thread "sample": Gatherer -> samples -> task "decide" -> newest report -> task "publish" -> hint servers
-//!                                              ^-- directives ------------------'
+//! thread "accounts" -> thread "sample": Gatherer -> samples -> task "decide" -> newest report -> task "publish" -> hint servers
+//!                                                                   ^-- directives ------------------'
 //! ```
 
 mod access;

@@ -70,6 +70,7 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         rare: None,
         cpu_pressure: Some(Psi::default()),
         memory_pressure: Some(MemoryCounters::default()),
+        meminfo: Some(node),
         memory: Some(MemoryUse {
             node,
             working_set: Some(0),

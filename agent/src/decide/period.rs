@@ -83,8 +83,8 @@ impl Period {
             let hearing = if self.sees_windows { hearing } else { Hearing::Deaf };
             self.wait_sight.take(&poll.counts, full, hearing);
         }
-        if let Some(memory) = &sample.memory {
-            let available = memory.node.available_to_pods();
+        if let Some(meminfo) = &sample.meminfo {
+            let available = meminfo.available_to_pods();
             self.least_available = Some(
                 self.least_available
                     .map_or(available, |least| least.min(available)),

@@ -190,6 +190,37 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
 }
 
 #[test]
+fn a_frame_in_which_it_was_not_added_up_what_holders_use_does_not_count() {
+    for (elapsed_ns, share_ppm) in [
+        (frame::LONGEST_POLL_NS, 1_000_000),
+        (frame::LONGEST_POLL_NS + 1, 0),
+    ] {
+        let mut decider = decider(Origin::Ebpf);
+        let Directive::Pods(mut directive) = pods(1) else {
+            panic!("pods are told of");
+        };
+        directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
+        decider.direct(Directive::Pods(directive));
+        for quarter in 10 * 4 + 1..=100 * 4 {
+            let held = Held {
+                uid: "p1".to_owned(),
+                cpus: vec![first_cpus(1)],
+                used: Some(Used {
+                    elapsed_ns: if quarter % 4 == 2 { elapsed_ns } else { QUARTER },
+                    cpu_ns: QUARTER / 10,
+                }),
+            };
+            decider.take(Sample {
+                held: Some(vec![held]),
+                ..sample(quarter, 400)
+            });
+        }
+        let coverage_ppm = decider.estimator.coverage_ppm(Resource::Cpu);
+        assert_eq!(coverage_ppm, share_ppm, "read over {elapsed_ns} ns");
+    }
+}
+
+#[test]
 fn a_report_carries_what_was_measured_and_decided() {
     let mut decider = told();
     run(&mut decider, 10..50, 400);
@@ -498,7 +529,7 @@ fn period_with(decider: &mut Decider, available: u64) {
     for quarter in 201..=205 {
         let mut sample = sample(quarter, 400);
         if quarter == 203 {
-            sample.memory.as_mut().unwrap().node.available = available;
+            sample.meminfo.as_mut().unwrap().available = available;
         }
         decider.take(sample);
     }

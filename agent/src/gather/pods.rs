@@ -77,9 +77,9 @@ impl Reader {
         }
     }
 
-    /// Does a turn at this time begin a new frame?
-    pub(super) const fn ends_frame(&self, boottime_ns: u64) -> bool {
-        boottime_ns / self.frame_ns != self.frame
+    /// The number of the frame that is being read.
+    pub(super) const fn frame(&self) -> u64 {
+        self.frame
     }
 
     /// Could it be looked who is there, in the frame that is being read?
@@ -101,7 +101,7 @@ impl Reader {
         changes: Option<u64>,
     ) -> (Option<PodFrame>, Result<(), SampleError>) {
         let (mut ended, mut rest) = (None, Ok(()));
-        let is_first = self.ends_frame(at.boottime_ns);
+        let is_first = at.boottime_ns / self.frame_ns != self.frame;
         if is_first {
             // Pods that the frame had no turn left for; a frame may end early when turns were missed.
             rest = self.read(usize::MAX, at, kubepods);

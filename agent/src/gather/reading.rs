@@ -1,4 +1,4 @@
-//! What the sampling thread reads, one thing after the other: each fails and recovers by itself.
+//! What the two threads that measure read, one thing after the other: each fails and recovers by itself.
 
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -25,10 +25,10 @@ use crate::{
     sample::cpus::CpuSet,
 };
 
-/// The sampling thread is gone.
+/// A thread that measures has ended, though nobody asked it to; the log says what it died of.
 #[derive(Debug, thiserror::Error)]
-#[error("the sampling thread panicked")]
-pub(super) struct Panicked;
+#[error("a thread that measures has ended")]
+pub(super) struct Ended;
 
 /// The ends of the channels of who decides.
 pub(super) struct DecideEnds {
@@ -46,24 +46,26 @@ pub(super) struct DecideEnds {
     pub(super) exclusive_tx: watch::Sender<CpuSet>,
 }
 
-/// Starts the sampling thread; the future ends when the thread does.
+/// Starts the sampling thread; the future ends when the thread does, with an error if it was not to.
 pub(super) fn sample(
     gatherer: Gatherer,
     samples_tx: mpsc::Sender<Sample>,
     exclusive: watch::Receiver<CpuSet>,
     stopping: CancellationToken,
-) -> Result<impl Future<Output = Result<(), Panicked>>, StartError> {
+) -> Result<impl Future<Output = Result<(), Ended>>, StartError> {
     let (ended_tx, ended) = oneshot::channel();
     let body = move || {
         gatherer.run(&samples_tx, exclusive, &stopping);
-        // The receiver is dropped only when the process is ending anyway.
-        let _is_heard = ended_tx.send(()).is_ok();
+        // Dropped instead, which is an error to who waits, where the thread that reads for it is gone.
+        if stopping.is_cancelled() {
+            let _is_heard = ended_tx.send(()).is_ok();
+        }
     };
     thread::Builder::new()
         .name("sample".to_owned())
         .spawn(body)
         .map_err(StartError::Runtime)?;
-    Ok(async { ended.await.map_err(|_dropped| Panicked) })
+    Ok(async { ended.await.map_err(|_dropped| Ended) })
 }
 
 /// Who decides and who shows are tasks of one thread, and neither keeps the lock while it waits: it is always free.

@@ -8,7 +8,7 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use std::{path::Path, thread, time::Duration};
+use std::{fs, path::Path, thread, time::Duration};
 
 use e2e::{
     agent::{Node, Running},
@@ -27,6 +27,7 @@ use headroom_domain::{
     resource::Resource::{self, Cpu, Memory},
 };
 use headroom_testbed::thread::last_cpu;
+use rustix::fs::{Mode, OFlags, mkfifoat, openat};
 use tokio::{
     sync::Mutex,
     time::{Instant, sleep},
@@ -218,6 +219,26 @@ async fn a_crowd_that_never_rests_makes_the_node_shed_and_then_stop_however_long
         let what = format!("{for_each_cpu} tasks for each CPU");
         println!("{}", sheds_and_stops(&what, tree.mount(), crowd).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_of_what_a_pod_uses_that_does_not_end_keeps_no_node_from_stopping() {
+    let _machine = MACHINE.lock().await;
+    let mount = tempfile::tempdir().unwrap();
+    let pod = mount.path().join(format!("kubepods/pod{UID}"));
+    fs::create_dir_all(&pod).unwrap();
+    fs::write(mount.path().join("cgroup.controllers"), "cpu memory\n").unwrap();
+    // Who opens a pipe to read waits for one who writes, as who reads an account waits for the kernel.
+    let pipe = pod.join("cpu.stat");
+    mkfifoat(rustix::fs::CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+    let group = Limited::cpu("headroom-stuck", 100 * 1000 * cpus() as u64);
+    let crowd = || Crowd::start(16 * cpus(), &[group.procs()]);
+    println!("{}", sheds_and_stops("a stuck read", mount.path(), crowd).await);
+    // It can only be opened so while somebody waits for it.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let mut braking = Braking::start(mount.path()).await;
+    assert!(braking.look(Cpu).await.is_some());
+    openat(rustix::fs::CWD, &pipe, flags, Mode::empty()).expect("a thread of the agent is stuck in its read");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,211 @@
+//! The second thread: reads the accounts of pods, which the kernel may take long to add up. The sampling thread asks it and
+//! takes what is there at its next turn; it never waits, so that no brake does.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use headroom_domain::estimate::Timing;
+use tracing::{info, warn};
+
+use super::{
+    Held, MemoryUse, POLL, PodFrame, Reading, complaints::Complaints, every::Every, held, nanoseconds, pods,
+};
+use crate::sample::{
+    SampleError,
+    cgroup::Kubepods,
+    clock::Clocks,
+    cpus::{CpuSet, Kept},
+    procfs::Procfs,
+};
+
+/// An answer that takes longer is told of.
+const LATE: Duration = Duration::from_secs(5);
+/// What pods used in a frame is read this part of it before its end, so that it is there at the end.
+const LEAD_PART: u32 = 60;
+/// It is read no later than this before the end.
+const LEAST_LEAD: Duration = POLL.saturating_mul(2);
+
+/// The thread that reads is gone.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+/// What is asked: where pods are, and how many cgroups have come and gone, if that is known.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) kubepods: Option<Kubepods>,
+    pub(super) cgroup_changes: Option<u64>,
+}
+
+/// What was read. What could not be read is `None`; so is what is not due.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// What the pods used in a frame, and the frame's number.
+    pub(super) pods: Option<(u64, PodFrame)>,
+    pub(super) memory: Option<MemoryUse>,
+    pub(super) held: Option<Vec<Held>>,
+    /// CPUs that are kept from pods, but for those that one pod each holds.
+    kept: Kept,
+    failing: BTreeSet<Reading>,
+}
+
+/// The sampling thread's end.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    questions: SyncSender<Question>,
+    answers: Receiver<Answer>,
+    /// When the question was asked that has no answer yet.
+    asked_ns: Option<u64>,
+    is_late: bool,
+    /// As of the last answer.
+    kept: Kept,
+    failing: BTreeSet<Reading>,
+}
+
+/// The other end.
+#[derive(Debug)]
+struct Reader {
+    files: Procfs,
+    lead: Duration,
+    pods: pods::Reader,
+    held: held::Watcher,
+    memory: Every,
+    complaints: Complaints,
+}
+
+impl Accounts {
+    /// Starts the thread; it ends with what is returned here, or with the read that it is at then.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(super) fn start(files: Procfs, timing: &Timing) -> io::Result<Self> {
+        // One question at a time: neither end ever waits for room.
+        let (questions_tx, questions) = sync_channel(1);
+        let (answers_tx, answers) = sync_channel(1);
+        let mut reader = Reader::new(files, timing);
+        let body = move || {
+            for question in questions {
+                if answers_tx.send(reader.answer(Clocks::read(), &question)).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new().name("accounts".to_owned()).spawn(body)?;
+        Ok(Self {
+            questions: questions_tx,
+            answers,
+            asked_ns: None,
+            is_late: false,
+            kept: Kept::default(),
+            failing: BTreeSet::new(),
+        })
+    }
+
+    /// Takes the answer to the question before, if there is one by now, and asks the next once there is.
+    pub(super) fn turn(&mut self, at: Clocks, question: Question) -> Result<Option<Answer>, Gone> {
+        let answer = match self.answers.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => return Err(Gone),
+        };
+        if let Some(Answer { kept, failing, .. }) = &answer {
+            self.kept.clone_from(kept);
+            self.failing.clone_from(failing);
+            self.asked_ns = None;
+        }
+        if self.asked_ns.is_none() {
+            self.questions.try_send(question).map_err(|_gone| Gone)?;
+        }
+        let asked_ns = *self.asked_ns.get_or_insert(at.monotonic_ns);
+        self.tell(at.monotonic_ns.saturating_sub(asked_ns) >= nanoseconds(LATE));
+        Ok(answer)
+    }
+
+    /// What keeps CPUs from pods, as it was last found, when these are held by one pod each.
+    pub(super) fn kept(&self, exclusive: CpuSet) -> Kept {
+        Kept {
+            exclusive,
+            ..self.kept.clone()
+        }
+    }
+
+    /// What fails at the moment. Pods do while they are being read for too long.
+    pub(super) fn failing(&self) -> impl Iterator<Item = Reading> {
+        let late = self.is_late.then_some(Reading::Pods);
+        self.failing.iter().copied().chain(late)
+    }
+
+    fn tell(&mut self, is_late: bool) {
+        if std::mem::replace(&mut self.is_late, is_late) == is_late {
+            return;
+        }
+        if is_late {
+            warn!(
+                after = ?LATE,
+                "the kernel does not finish adding up what pods use; brakes go on, new frames know no pod until it does"
+            );
+        } else {
+            info!("what pods use is read again");
+        }
+    }
+}
+
+impl Reader {
+    fn new(files: Procfs, timing: &Timing) -> Self {
+        Self {
+            files,
+            lead: LEAST_LEAD.max(timing.frame() / LEAD_PART),
+            pods: pods::Reader::new(timing),
+            held: held::Watcher::new(timing.memory_sample),
+            memory: Every::new(timing.memory_sample),
+            complaints: Complaints::default(),
+        }
+    }
+
+    fn answer(&mut self, at: Clocks, question: &Question) -> Answer {
+        let Question {
+            kubepods,
+            cgroup_changes,
+        } = question;
+        let kubepods = kubepods.as_ref();
+        let memory = self.memory(at, kubepods);
+        let soon = Clocks {
+            boottime_ns: at.boottime_ns.saturating_add(nanoseconds(self.lead)),
+            ..at
+        };
+        let frame = self.pods.frame();
+        let (pods, read) = self.pods.turn(soon, kubepods, *cgroup_changes);
+        // Until it could be looked again who is there, that it could not still stands.
+        if read.is_err() || self.pods.is_scanned() {
+            self.complaints.note(read, Reading::Pods);
+        }
+        let held = self.held.turn(at, &self.files, kubepods);
+        Answer {
+            pods: pods.map(|pods| (frame, pods)),
+            memory,
+            held: self.complaints.note(held, Reading::Cpusets),
+            kept: self.held.kept(CpuSet::default()),
+            failing: self.complaints.failing().clone(),
+        }
+    }
+
+    fn memory(&mut self, at: Clocks, kubepods: Option<&Kubepods>) -> Option<MemoryUse> {
+        if !self.memory.is_due(at.monotonic_ns) {
+            return None;
+        }
+        let read = || -> Result<_, SampleError> {
+            let node = self.files.meminfo()?;
+            let working_set = kubepods.map(Kubepods::working_set).transpose()?.flatten();
+            Ok(MemoryUse { node, working_set })
+        };
+        let read = read();
+        self.complaints.note(read, Reading::Memory)
+    }
+}
+
+#[cfg(test)]
+mod tests;

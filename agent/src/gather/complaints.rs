@@ -1,0 +1,37 @@
+//! Signals that fail at the moment: told when they begin to, not each time that they are read.
+
+use std::collections::BTreeSet;
+
+use headroom_kit::log::chain;
+use tracing::warn;
+
+use super::Reading;
+use crate::{metrics::SAMPLE_ERRORS, sample::SampleError};
+
+/// What could not be read when it was last tried.
+#[derive(Debug, Default)]
+pub(super) struct Complaints(BTreeSet<Reading>);
+
+impl Complaints {
+    /// Counts a failure, and logs it when it is the first in a row.
+    pub(super) fn note<T>(&mut self, result: Result<T, SampleError>, reading: Reading) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.0.remove(&reading);
+                Some(value)
+            }
+            Err(error) => {
+                SAMPLE_ERRORS.with([reading.name()]).increment(1);
+                if self.0.insert(reading) {
+                    warn!(signal = reading.name(), error = %chain(&error), "a signal cannot be read; sampling goes on");
+                }
+                None
+            }
+        }
+    }
+
+    /// What fails at the moment.
+    pub(super) const fn failing(&self) -> &BTreeSet<Reading> {
+        &self.0
+    }
+}
