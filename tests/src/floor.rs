@@ -2,7 +2,7 @@
 
 use headroom_domain::names;
 use headroom_testbed::policies;
-use headroom_webhook::manifest::policies as generated;
+use headroom_webhook::install::manifest::policies as generated;
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
 use kube::{
     Api, ResourceExt as _,

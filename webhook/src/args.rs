@@ -9,7 +9,11 @@ use headroom_kit::{
     gate::{GateError, GateSet},
 };
 
-use crate::{endpoints, floor::Without, manifest::Address, node::Rates};
+use crate::{
+    admission::endpoints,
+    control::{floor::Without, pace::Rates},
+    install::manifest::Address,
+};
 
 /// How far the stored heartbeat of an amplified node may stay behind, unless a flag says otherwise.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);

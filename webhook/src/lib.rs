@@ -1,39 +1,20 @@
 //! The admission webhook and hint service.
 //!
 //! ```text
-//! admission:  router -> endpoint -> steps ---reads---> cluster (nodes, pods, hints, policies)
+//! admission:  router -> endpoint -> steps ---reads---> store (nodes, pods, policies) and hints
 //!                                                        ^        |
-//! informers:  API server -> nodes, pods -----------------+        | changes
+//! store:      API server -> informers -> nodes, pods ----+        | changes
 //! hints:      agents -> session -> table ----------------+        v
-//!                          directives <---- session      nudger -> PATCH nodes/status -> admission
+//!                          directives <---- session      control: nudger -> PATCH nodes/status -> admission
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod args;
-pub mod changes;
-pub mod clock;
-pub mod cluster;
-pub mod config;
-pub mod draft;
-pub mod endpoint;
-pub mod endpoints;
-pub mod error;
-pub mod floor;
+pub mod control;
 pub mod hints;
-pub mod informer;
-pub mod lease;
-pub mod manifest;
-pub mod metrics;
-pub mod node;
-pub mod patch;
-pub mod pods;
-pub mod policies;
-pub mod registration;
-pub mod review;
-pub mod router;
-pub mod selfcall;
-pub mod slices;
+pub mod install;
 pub mod start;
+pub mod store;
 
-use headroom_kit::pace;
 pub use start::access;

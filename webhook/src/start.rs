@@ -31,25 +31,24 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::{
+    admission::{endpoint::Access, endpoints, metrics as admission_metrics},
     args::Args,
-    clock::Clock,
-    cluster::{Cluster, Settings},
-    config,
-    endpoint::Access,
-    endpoints, floor,
+    control::{
+        conflicts, floor,
+        lease::Contender,
+        metrics as control_metrics,
+        nudge::{self, Nudger, Restorer, Toucher},
+        registration::{self, Registration},
+        sweep::Sweeper,
+    },
     hints::{
         auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
     },
-    lease::Contender,
-    metrics,
-    node::{
-        conflicts, metrics as node_metrics,
-        nudge::{self, Nudger, Restorer, Toucher},
-        sweep::Sweeper,
-        usage, watch as node_watch,
+    store::{
+        clock::Clock,
+        cluster::{Cluster, Settings},
+        configuration, metrics as store_metrics, nodes, pods, policies, usage,
     },
-    pods, policies,
-    registration::{self, Registration},
 };
 
 /// How long tasks may take to end, requests in flight included.
@@ -103,7 +102,7 @@ impl StartError {
 /// # Errors
 /// It cannot start, or one of its tasks ended.
 pub async fn run(args: Args) -> Result<(), StartError> {
-    let written = config::load(args.config.as_deref())?;
+    let written = configuration::load(args.config.as_deref())?;
     args.log.init()?;
     let files = files::raise_limit();
     tls::install_provider();
@@ -160,7 +159,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
 /// API access that the process needs besides what admission steps read.
 pub fn access() -> Vec<Access> {
     [
-        node_watch::ACCESS,
+        nodes::ACCESS,
         pods::ACCESS,
         policies::ACCESS,
         review::ACCESS,
@@ -177,10 +176,10 @@ pub fn access() -> Vec<Access> {
 /// Two declarations contradict each other.
 pub fn catalogue() -> Result<Catalogue, MetricError> {
     Catalogue::new(&[
-        metrics::ADMISSION,
+        admission_metrics::METRICS,
         hint_metrics::METRICS,
-        node_metrics::METRICS,
-        policies::metrics::METRICS,
+        control_metrics::METRICS,
+        store_metrics::METRICS,
     ])
 }
 

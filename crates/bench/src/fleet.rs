@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::{Args, FromArgMatches as _};
-use headroom_webhook::node::Rates;
+use headroom_webhook::control::pace::Rates;
 use serde::Serialize;
 use xtask::terminal::{say, span};
 

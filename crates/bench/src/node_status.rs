@@ -21,13 +21,17 @@ use headroom_domain::{
 use headroom_kit::gate::GateSet;
 use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
+    admission::{
+        draft::Tree,
+        endpoint::{Deadline, Nodes},
+        endpoints::{self, ENDPOINTS},
+        router::{Limits, Options, Router},
+    },
     args::LOG_SAMPLE,
-    draft::Tree,
-    endpoint::{Deadline, Nodes},
-    endpoints::{self, ENDPOINTS},
-    node::{Labels, Node},
-    policies::strategies::Strategies,
-    router::{Limits, Options, Router},
+    store::{
+        node::{Labels, Node},
+        policies::strategies::Strategies,
+    },
 };
 use serde::{Serialize, de::IgnoredAny};
 use tokio::runtime::Runtime;

@@ -9,8 +9,8 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_kit::config;
-use headroom_webhook::{
-    changes::Changes, config::Amplification, informer::Store as _, node::Labels, policies::Policies,
+use headroom_webhook::store::{
+    changes::Changes, configuration::Amplification, informer::Store as _, node::Labels, policies::Policies,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 

@@ -8,16 +8,19 @@ use std::{
 use headroom_domain::{hint::Note, names, quantity::Quantity};
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
-    clock::Clock,
-    cluster::{Cluster, Settings},
-    endpoint::Deadline,
-    endpoints,
-    error::Outcome,
-    floor::Without,
-    informer::Store as _,
-    node::watch,
-    pods,
-    router::{Limits, Options, Router},
+    admission::{
+        endpoint::Deadline,
+        endpoints,
+        error::Outcome,
+        router::{Limits, Options, Router},
+    },
+    control::floor::Without,
+    store::{
+        clock::Clock,
+        cluster::{Cluster, Settings},
+        informer::Store as _,
+        nodes, pods,
+    },
 };
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
@@ -157,9 +160,9 @@ fn router(node: &Value) -> Router {
     };
     let cluster = Cluster::new(settings, Arc::new(Clock::new()));
     cluster.policies.replace(None);
-    let mut nodes = watch::Listing::default();
+    let mut nodes = nodes::Listing::default();
     if let Ok(node) = serde_json::from_value(node.clone()) {
-        watch::Nodes::list(&mut nodes, node);
+        nodes::Nodes::list(&mut nodes, node);
     }
     cluster.nodes.replace(nodes);
     cluster.pods.replace(pods::Listing::default());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headroom_webhook::{
+use headroom_webhook::admission::{
     draft::{Draft, Fields as _, Tree},
     patch,
     review::{self, Review},

@@ -4,8 +4,8 @@ use anyhow::Result;
 use headroom_domain::names;
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
-    endpoints::{self, ENDPOINTS},
-    manifest::{
+    admission::endpoints::{self, ENDPOINTS},
+    install::manifest::{
         self, Address, Client,
         policies::{
             self, Bound,

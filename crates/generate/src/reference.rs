@@ -12,7 +12,7 @@ use headroom_domain::{
     names,
 };
 use headroom_kit::{gate, metric::Catalogue};
-use headroom_webhook::{
+use headroom_webhook::admission::{
     endpoint::{Access, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
     endpoints::{self, ENDPOINTS},
 };

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use headroom_domain::names;
-use headroom_webhook::{endpoints, manifest};
+use headroom_webhook::{admission::endpoints, install::manifest};
 use k8s_openapi::{
     api::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},

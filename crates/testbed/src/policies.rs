@@ -1,7 +1,7 @@
 //! The policies that the API server evaluates by itself: installed as generated.
 
 use anyhow::Result;
-use headroom_webhook::manifest::policies::{
+use headroom_webhook::install::manifest::policies::{
     self, Bound,
     checks::{self, Checks},
 };

@@ -11,8 +11,8 @@ use std::{
 use anyhow::{Context as _, Result};
 use headroom_kit::{gate::GateSet, tls::self_signed};
 use headroom_webhook::{
-    endpoints,
-    manifest::{self, Address, steady_state},
+    admission::endpoints,
+    install::manifest::{self, Address, steady_state},
 };
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,

@@ -16,7 +16,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_testbed::webhook::Webhook;
-use headroom_webhook::manifest::policies::{self, floor::INTERVAL};
+use headroom_webhook::install::manifest::policies::{self, floor::INTERVAL};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api,

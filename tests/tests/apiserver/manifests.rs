@@ -22,13 +22,15 @@ use headroom_kit::{
 };
 use headroom_testbed::cluster::{Cluster, Options};
 use headroom_webhook::{
-    endpoints,
-    floor::{self, State},
-    manifest::{
+    admission::endpoints,
+    control::{
+        floor::{self, State},
+        registration::Registration,
+    },
+    install::manifest::{
         Address,
         policies::checks::{Checks, checks},
     },
-    registration::Registration,
 };
 use k8s_openapi::{
     api::{
@@ -393,7 +395,7 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
 #[test]
 fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is() {
     let mut installation = Installation::render();
-    let generated = headroom_webhook::manifest::policies::all();
+    let generated = headroom_webhook::install::manifest::policies::all();
     let mut policies = installation.all::<MutatingAdmissionPolicy>();
     let mut bindings = installation.all::<MutatingAdmissionPolicyBinding>();
     // Kustomize adds its labels.
@@ -481,7 +483,7 @@ fn the_component_that_skips_the_webhook_adds_its_condition_and_nothing_else() {
     let mut installation = Installation::render();
     let mut objects = installation.objects.clone();
     let [mut skipping] = <[MutatingWebhookConfiguration; 1]>::try_from(installation.all()).expect("one");
-    headroom_webhook::manifest::steady_state::skip(&mut skipping);
+    headroom_webhook::install::manifest::steady_state::skip(&mut skipping);
     let conditions = skipping
         .webhooks
         .iter()

@@ -13,7 +13,7 @@ use e2e::{
 use headroom_domain::resource::Resource::Cpu;
 use headroom_kit::admin::READYZ;
 use headroom_testbed::{accounts, programs::get, webhook::Webhook};
-use headroom_webhook::informer::UNKNOWN_AFTER;
+use headroom_webhook::store::informer::UNKNOWN_AFTER;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use serde_json::json;

@@ -18,7 +18,10 @@ use tonic::{Request, Response, Status};
 use tracing::info;
 
 use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog, service::Shared};
-use crate::{node::Node, pods::Bound, policies::Refused, slices::Slices};
+use crate::{
+    control::slices::Slices,
+    store::{node::Node, pods::Bound, policies::Refused},
+};
 
 /// Least time between two answers of a watch.
 const WATCH_EVERY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1 as wire;
 
-use crate::{cluster::Cluster, node::Node};
+use crate::store::{cluster::Cluster, node::Node};
 
 /// The policy in force for a node; `None` while it or the Node is not known.
 pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wire::Policy> {

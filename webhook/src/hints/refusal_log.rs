@@ -5,9 +5,8 @@ use std::{
     time::Duration,
 };
 
+use headroom_kit::pace::Pace;
 use tokio::time::Instant;
-
-use crate::pace::Pace;
 
 /// Steady rate of lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use kube::{Api, Client, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
-use crate::endpoint::Access;
+use crate::admission::endpoint::Access;
 
 /// API access that reviews need.
 pub static ACCESS: &[Access] = &[

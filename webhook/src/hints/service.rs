@@ -19,7 +19,7 @@ use super::{
     session::{Outgoing, Session},
     streams::Streams,
 };
-use crate::{cluster::Cluster, node::nudge::Nudger};
+use crate::{control::nudge::Nudger, store::cluster::Cluster};
 
 /// Directives that wait to be read by one agent.
 const QUEUE: usize = 16;

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{Stream, StreamExt as _};
 use headroom_domain::hint::{NodeHint, Verdict};
-use headroom_kit::log::chain;
+use headroom_kit::{log::chain, pace::Pace};
 use headroom_proto::v1alpha1::{self as wire, directive::Kind};
 use prost::Message as _;
 use tokio::{
@@ -27,10 +27,7 @@ use super::{
     service::Shared,
     streams::Place,
 };
-use crate::{
-    changes::{Ticks, Urgency},
-    pace::Pace,
-};
+use crate::store::changes::{Ticks, Urgency};
 
 /// Least time between two looks at what the agent is to be told, unless something was taken away.
 const COALESCE: Duration = Duration::from_millis(100);

@@ -12,11 +12,13 @@ use tracing::info;
 
 use super::{StartError, threads::Threads};
 use crate::{
+    admission::{
+        endpoint, endpoints,
+        router::{self, Router},
+        self_call,
+    },
     args::Args,
-    cluster::Cluster,
-    endpoint, endpoints,
-    router::{self, Router},
-    selfcall,
+    store::cluster::Cluster,
 };
 
 /// What part of the files that may be open the connections of the port may be, as a divisor.
@@ -63,7 +65,7 @@ pub(super) async fn serve(
             info!("clients need a certificate that we do not have: taken as ready without calling ourselves");
             ready.ready();
         } else {
-            selfcall::repeat(address, &ready, shutdown.stopping()).await;
+            self_call::repeat(address, &ready, shutdown.stopping()).await;
         }
         shutdown.stopping().cancelled().await;
     });

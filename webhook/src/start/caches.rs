@@ -9,7 +9,7 @@ use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::{
+use crate::store::{
     cluster::Cluster,
     informer::{self, Store, UNKNOWN_AFTER},
 };

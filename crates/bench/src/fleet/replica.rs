@@ -18,21 +18,26 @@ use headroom_kit::{
     tls::{self, CertStore, ClientAuth, MinVersion, client::client_config, self_signed, server_config},
 };
 use headroom_webhook::{
+    admission::{
+        endpoints::{self, ENDPOINTS},
+        router::{self, Router},
+    },
     args,
-    clock::Clock,
-    cluster::{Cluster, Settings},
-    config::Amplification,
-    endpoints::{self, ENDPOINTS},
-    floor::Without,
-    hints::{auth::Authenticator, review, server, service::Shared, streams::Streams},
-    informer::{self, Store},
-    node::{
-        Rates, conflicts,
+    control::{
+        conflicts,
+        floor::Without,
         nudge::{self, Nudger},
+        pace::Rates,
         sweep::Sweeper,
     },
-    router::{self, Router},
+    hints::{auth::Authenticator, review, server, service::Shared, streams::Streams},
     start::{self, threads::Threads},
+    store::{
+        clock::Clock,
+        cluster::{Cluster, Settings},
+        configuration::Amplification,
+        informer::{self, Store},
+    },
 };
 use kube::Api;
 use rustls::ClientConfig;

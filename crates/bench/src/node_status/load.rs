@@ -20,7 +20,7 @@ use headroom_kit::{
         self_signed, server_config,
     },
 };
-use headroom_webhook::router::Router;
+use headroom_webhook::admission::router::Router;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{

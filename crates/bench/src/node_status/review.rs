@@ -4,7 +4,7 @@ use headroom_domain::{
     capacity::{Annotations, State},
     names,
 };
-use headroom_webhook::node::{Labels, Node};
+use headroom_webhook::store::node::{Labels, Node};
 use serde_json::{Map, Value, json};
 
 /// The hint annotation of the node.

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
-use headroom_webhook::router::Router;
+use headroom_webhook::admission::router::Router;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Bytes, client::conn::http1::SendRequest};

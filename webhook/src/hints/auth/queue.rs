@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use headroom_kit::serve::source;
+use headroom_kit::{pace::Pace, serve::source};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
 };
 
-use crate::{hints::CONNECTIONS, pace::Pace};
+use crate::hints::CONNECTIONS;
 
 /// How long a caller waits for its turn.
 const WAIT: Duration = Duration::from_secs(2);

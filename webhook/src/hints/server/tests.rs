@@ -24,9 +24,9 @@ use tonic::{
 
 use super::*;
 use crate::{
-    cluster::{
-        Cluster,
-        tests::{amplified, cluster, pod, published},
+    control::{
+        nudge::{Nudge, NudgeError, Nudger, StatusWriter},
+        pace::Rates,
     },
     hints::{
         auth::{
@@ -35,10 +35,12 @@ use crate::{
         },
         streams::Streams,
     },
-    informer::Store as _,
-    node::{
-        Rates,
-        nudge::{Nudge, NudgeError, Nudger, StatusWriter},
+    store::{
+        cluster::{
+            Cluster,
+            tests::{amplified, cluster, pod, published},
+        },
+        informer::Store as _,
     },
 };
 

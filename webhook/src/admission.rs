@@ -1,0 +1,17 @@
+//! Admission: from an AdmissionReview to its answer. Nothing here waits for the network.
+//!
+//! ```text
+//! router -> review -> endpoint -> steps over a draft -> patch -> review
+//!                                    └── read `store::cluster`
+//! ```
+
+pub mod draft;
+pub mod endpoint;
+pub mod endpoints;
+pub mod error;
+pub mod metrics;
+pub mod patch;
+pub mod review;
+pub mod router;
+pub mod self_call;
+pub mod writers;

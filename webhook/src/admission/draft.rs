@@ -1,0 +1,447 @@
+//! What a request would store, and what the steps want changed about it.
+//!
+//! The object stays the bytes that came in. A step reads by path, which parses only what lies on that path, and
+//! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into operations.
+//! Paths are member names from the outside in; arrays are values like any other and are written whole.
+
+mod equal;
+mod scan;
+mod stored;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+#[cfg(test)]
+pub(crate) use self::scan::take_passed;
+pub use self::{
+    scan::{MAX_DEPTH, MAX_OPENED, ScanError},
+    stored::PutBackError,
+    tree::Tree,
+};
+
+/// Reading by path, from an object as it came or with writes on top.
+pub trait Fields {
+    /// The value at `path`; `None` if absent or `null`.
+    ///
+    /// # Errors
+    /// If the value has another shape than `T`, or holds a number that no float can represent or an escape that stands
+    /// for no character.
+    fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error>;
+
+    /// The names of the members of the object at `path`; nothing for other values.
+    fn names(&self, path: &[&str]) -> Vec<&str>;
+
+    /// Looks at the elements of the array at `path`; at nothing for other values.
+    fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R;
+}
+
+/// An object under admission: as the request carries it, as it is stored, and the writes of the steps so far.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    object: Tree<'a>,
+    old: Option<Tree<'a>>,
+    writes: Writes,
+}
+
+/// What steps did to a draft.
+#[derive(Debug, Clone, Default)]
+pub struct Writes {
+    edits: Edits,
+    notes: Notes,
+    changes: usize,
+    only_renews: bool,
+}
+
+/// What an answer says besides the patch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Shown to the client that made the request.
+    pub warnings: Vec<String>,
+    /// Kept in the API server's audit log, under our entry's name and this key.
+    pub audit: BTreeMap<&'static str, String>,
+}
+
+/// Recorded writes to the members of one object.
+pub(crate) type Edits = BTreeMap<String, Edit>;
+
+/// A recorded write to one member.
+#[derive(Debug, Clone)]
+pub(crate) enum Edit {
+    /// The member has this value now, whatever it had before.
+    Set(Value),
+    /// The member, present before, is gone.
+    Remove,
+    /// The member was an object before and has writes inside.
+    Inside(Edits),
+}
+
+/// A write into something that has no members.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path} lies inside a value that is not an object")]
+pub struct WriteError {
+    path: String,
+}
+
+/// What is found at a path.
+enum Found<'d, 'a> {
+    Nothing,
+    Written(&'d Value),
+    Stored(&'d Tree<'a>),
+    /// An object with writes inside.
+    Edited(&'d Tree<'a>, &'d Edits),
+}
+
+impl<'a> Draft<'a> {
+    /// A draft of `object`, replacing `old` if there is a stored one.
+    pub fn new(object: Tree<'a>, old: Option<Tree<'a>>) -> Self {
+        Self {
+            object,
+            old,
+            writes: Writes::default(),
+        }
+    }
+
+    /// The stored object that the request would replace; `None` on CREATE.
+    pub fn old(&self) -> Option<&Tree<'a>> {
+        self.old.as_ref()
+    }
+
+    /// Writes `value` at `path` and creates the objects on the way. Writing what is already there records nothing.
+    ///
+    /// # Errors
+    /// If something on the way is neither an object nor absent nor `null`.
+    pub fn set(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), WriteError> {
+        let value = value.into();
+        if self.holds(path, &value) {
+            return Ok(());
+        }
+        self.write(path, value)
+    }
+
+    /// Records a write without a look at what is there.
+    fn write(&mut self, path: &[&str], value: Value) -> Result<(), WriteError> {
+        place(&mut self.writes.edits, &self.object, path, value)
+            .ok_or_else(|| WriteError { path: path.join(".") })?;
+        self.writes.changes += 1;
+        Ok(())
+    }
+
+    /// Removes the member at `path`; nothing happens if there is none.
+    pub fn remove(&mut self, path: &[&str]) {
+        if !matches!(self.find(path), Found::Nothing) {
+            take(&mut self.writes.edits, &self.object, path);
+            self.writes.changes += 1;
+        }
+    }
+
+    /// Adds a warning for the client.
+    pub fn warn(&mut self, text: impl Into<String>) {
+        self.writes.notes.warnings.push(text.into());
+        self.writes.changes += 1;
+    }
+
+    /// Adds an annotation to the API server's audit event.
+    pub fn audit(&mut self, key: &'static str, text: impl Into<String>) {
+        self.writes.notes.audit.insert(key, text.into());
+    }
+
+    /// The object as it came, the recorded writes and what the answer says besides.
+    pub(crate) fn into_parts(self) -> (Tree<'a>, Edits, Notes) {
+        let Writes { edits, notes, .. } = self.writes;
+        (self.object, edits, notes)
+    }
+
+    /// What the answer says besides the patch.
+    pub fn notes(&self) -> &Notes {
+        &self.writes.notes
+    }
+
+    /// Notes that what would be stored differs from what is stored in nothing but heartbeats.
+    pub fn only_renews(&mut self) {
+        self.writes.only_renews = true;
+    }
+
+    /// True if what would be stored is known to differ in nothing but heartbeats.
+    pub fn is_renewal(&self) -> bool {
+        self.writes.only_renews
+    }
+
+    /// Number of writes and warnings so far: a step that moves it has acted.
+    pub fn changes(&self) -> usize {
+        self.writes.changes
+    }
+
+    /// What steps did so far, to go back to.
+    pub(crate) fn checkpoint(&self) -> Writes {
+        self.writes.clone()
+    }
+
+    /// Drops what was done since a checkpoint.
+    pub(crate) fn roll_back(&mut self, checkpoint: Writes) {
+        self.writes = checkpoint;
+    }
+
+    /// The object as it came.
+    pub(crate) fn object(&self) -> &Tree<'a> {
+        &self.object
+    }
+
+    /// Where a step looked into something of the object, or of the stored one, that is too wide to be opened or read;
+    /// it saw nothing there, so what it made of that must not count.
+    pub(crate) fn too_wide(&self) -> Option<String> {
+        let stored = || Some(format!("the stored {}", self.old.as_ref()?.too_wide()?));
+        self.object.too_wide().or_else(stored)
+    }
+
+    /// The recorded writes.
+    pub(crate) fn edits(&self) -> &Edits {
+        &self.writes.edits
+    }
+
+    fn holds(&self, path: &[&str], value: &Value) -> bool {
+        match self.find(path) {
+            Found::Nothing => false,
+            Found::Written(there) => there == value,
+            Found::Stored(tree) => tree.is_value(value),
+            Found::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
+        }
+    }
+
+    fn find(&self, path: &[&str]) -> Found<'_, 'a> {
+        let (mut tree, mut edits, mut path) = (&self.object, &self.writes.edits, path);
+        while let Some((name, rest)) = path.split_first() {
+            let below = tree.get(&[name]);
+            match (edits.get(*name), below) {
+                (Some(Edit::Set(value)), _) => {
+                    let value = rest.iter().try_fold(value, |value, name| value.get(name));
+                    return value.map_or(Found::Nothing, Found::Written);
+                }
+                (Some(Edit::Inside(inside)), Some(below)) => (tree, edits, path) = (below, inside, rest),
+                (None, Some(below)) => return below.get(rest).map_or(Found::Nothing, Found::Stored),
+                (Some(Edit::Remove) | None, _) | (Some(Edit::Inside(_)), None) => return Found::Nothing,
+            }
+        }
+        if edits.is_empty() {
+            Found::Stored(tree)
+        } else {
+            Found::Edited(tree, edits)
+        }
+    }
+}
+
+impl Fields for Draft<'_> {
+    fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
+        match self.find(path) {
+            Found::Nothing => Ok(None),
+            Found::Written(value) => Deserialize::deserialize(value),
+            Found::Stored(tree) => tree.read(&[]),
+            Found::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
+        }
+    }
+
+    fn names(&self, path: &[&str]) -> Vec<&str> {
+        match self.find(path) {
+            Found::Nothing => Vec::new(),
+            Found::Written(value) => value
+                .as_object()
+                .into_iter()
+                .flat_map(Map::keys)
+                .map(String::as_str)
+                .collect(),
+            Found::Stored(tree) => tree.names(&[]),
+            Found::Edited(tree, edits) => {
+                let kept = tree
+                    .names(&[])
+                    .into_iter()
+                    .filter(|name| !matches!(edits.get(*name), Some(Edit::Remove)));
+                let added = edits
+                    .iter()
+                    .filter(|(name, edit)| matches!(edit, Edit::Set(_)) && tree.get(&[name]).is_none());
+                kept.chain(added.map(|(name, _)| name.as_str())).collect()
+            }
+        }
+    }
+
+    fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {
+        match self.find(path) {
+            Found::Written(value) => {
+                let text = value.to_string();
+                let tree = Tree::parse(&text, 0).ok();
+                look(tree.as_ref().map(Tree::elements).unwrap_or_default())
+            }
+            Found::Stored(tree) => look(tree.elements()),
+            Found::Nothing | Found::Edited(..) => look(&[]),
+        }
+    }
+}
+
+/// Records that `path` below `tree` becomes `value`; `None` if something on the way has no members.
+fn place(edits: &mut Edits, tree: &Tree<'_>, path: &[&str], value: Value) -> Option<()> {
+    let (name, rest) = path.split_first()?;
+    if rest.is_empty() {
+        edits.insert((*name).to_owned(), Edit::Set(value));
+        return Some(());
+    }
+    let below = tree.get(&[name]);
+    match (edits.get_mut(*name), below) {
+        (Some(Edit::Set(there)), _) => place_in(there, rest, value),
+        (Some(Edit::Inside(inside)), Some(below)) => place(inside, below, rest, value),
+        (None, Some(below)) if below.is_object() => {
+            let mut inside = Edits::new();
+            place(&mut inside, below, rest, value)?;
+            edits.insert((*name).to_owned(), Edit::Inside(inside));
+            Some(())
+        }
+        (None, Some(below)) if !below.is_null() => None,
+        (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {
+            let mut created = Value::Null;
+            place_in(&mut created, rest, value)?;
+            edits.insert((*name).to_owned(), Edit::Set(created));
+            Some(())
+        }
+    }
+}
+
+/// Writes into a value that is ours already.
+fn place_in(there: &mut Value, path: &[&str], value: Value) -> Option<()> {
+    let Some((name, rest)) = path.split_first() else {
+        *there = value;
+        return Some(());
+    };
+    if there.is_null() {
+        *there = Value::Object(Map::new());
+    }
+    place_in(
+        there.as_object_mut()?.entry(*name).or_insert(Value::Null),
+        rest,
+        value,
+    )
+}
+
+/// Records that the member at `path` below `tree`, which is there, goes.
+fn take(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
+    let Some((name, rest)) = path.split_first() else {
+        return;
+    };
+    let below = tree.get(&[name]);
+    match (edits.get_mut(*name), below) {
+        (_, Some(_)) if rest.is_empty() => drop(edits.insert((*name).to_owned(), Edit::Remove)),
+        (_, None) if rest.is_empty() => drop(edits.remove(*name)),
+        (Some(Edit::Set(there)), _) => {
+            let (last, parents) = rest.split_last().unwrap_or((name, &[]));
+            let parent = parents.iter().try_fold(there, |value, name| value.get_mut(name));
+            if let Some(members) = parent.and_then(Value::as_object_mut) {
+                members.remove(*last);
+            }
+        }
+        (Some(Edit::Inside(inside)), Some(below)) => take(inside, below, rest),
+        (None, Some(below)) => {
+            let mut inside = Edits::new();
+            take(&mut inside, below, rest);
+            edits.insert((*name).to_owned(), Edit::Inside(inside));
+        }
+        (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {}
+    }
+}
+
+/// An object with the writes inside it applied.
+fn edited(tree: &Tree<'_>, edits: &Edits) -> Result<Value, serde_json::Error> {
+    let mut value = tree.to_value()?;
+    apply(&mut value, edits);
+    Ok(value)
+}
+
+fn apply(value: &mut Value, edits: &Edits) {
+    let Some(members) = value.as_object_mut() else {
+        return;
+    };
+    for (name, edit) in edits {
+        match edit {
+            Edit::Set(new) => drop(members.insert(name.clone(), new.clone())),
+            Edit::Remove => drop(members.remove(name)),
+            Edit::Inside(inside) => {
+                if let Some(member) = members.get_mut(name) {
+                    apply(member, inside);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NODE: &str =
+        r#"{"metadata":{"name":"n1","labels":null},"status":{"allocatable":{"cpu":"4","pods":"110"}}}"#;
+
+    fn draft() -> Draft<'static> {
+        Draft::new(Tree::parse(NODE, 2).unwrap(), None)
+    }
+
+    #[test]
+    fn a_step_reads_what_an_earlier_step_wrote() {
+        let mut draft = draft();
+        draft.set(&["metadata", "annotations", "a"], "1").unwrap();
+        draft.set(&["status", "allocatable", "cpu"], "6").unwrap();
+        assert_eq!(
+            draft.read(&["metadata", "annotations", "a"]).unwrap(),
+            Some("1".to_owned())
+        );
+        assert_eq!(
+            draft.read(&["status", "allocatable"]).unwrap(),
+            Some(json!({"cpu": "6", "pods": "110"}))
+        );
+        draft.remove(&["status", "allocatable", "pods"]);
+        draft.set(&["status", "allocatable", "memory"], "8Gi").unwrap();
+        assert_eq!(draft.names(&["status", "allocatable"]), ["cpu", "memory"]);
+        assert_eq!(
+            draft.read::<Value>(&["status", "allocatable", "pods"]).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn absent_and_null_read_the_same_and_can_be_written_into() {
+        let mut draft = draft();
+        assert_eq!(draft.read::<Value>(&["metadata", "labels"]).unwrap(), None);
+        assert_eq!(
+            draft
+                .read::<Value>(&["metadata", "annotations", "x", "y"])
+                .unwrap(),
+            None
+        );
+        draft.set(&["metadata", "labels", "zone"], "a").unwrap();
+        assert_eq!(
+            draft.read(&["metadata", "labels"]).unwrap(),
+            Some(json!({"zone": "a"}))
+        );
+    }
+
+    #[test]
+    fn a_write_into_a_string_is_refused_with_its_path() {
+        let error = draft().set(&["metadata", "name", "x"], 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "metadata.name.x lies inside a value that is not an object"
+        );
+        assert!(draft().set(&[], 1).is_err());
+    }
+
+    #[test]
+    fn only_real_changes_count() {
+        let mut draft = draft();
+        draft.set(&["status", "allocatable", "cpu"], "4").unwrap();
+        draft.remove(&["metadata", "annotations", "absent"]);
+        assert_eq!(draft.changes(), 0);
+        draft.set(&["status", "allocatable", "cpu"], "5").unwrap();
+        draft.set(&["status", "allocatable", "cpu"], "5").unwrap();
+        draft.warn("ratio above the hint");
+        assert_eq!(draft.changes(), 2);
+    }
+}

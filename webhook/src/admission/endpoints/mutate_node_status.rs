@@ -1,0 +1,47 @@
+//! `/mutate-node-status`: the only place that sets a Node's `status.allocatable`.
+//!
+//! A status write is a node's heartbeat and is never refused because of us. Doubtful input is decided by the
+//! capacity rules, which keep raw or last-good values. A step that breaks is passed over: what the others wrote
+//! still goes out, the answer is "allowed", and the request counts and is logged as failed. Only requests that
+//! never reach a step (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
+
+mod amplify;
+mod conditions;
+mod quiet;
+mod restore;
+
+use std::time::Duration;
+
+use headroom_kit::gate::Gate;
+
+use crate::admission::{
+    endpoint::{BrokenStep, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
+    review::Operation,
+};
+
+const GATE: Gate = Gate::beta(
+    "NodeMutatingWebhook",
+    "Sets the allocatable resources of nodes from ratio and hint.",
+);
+
+static STEPS: &[&Step] = &[&restore::STEP, &amplify::STEP, &quiet::STEP];
+
+pub(super) static ENDPOINT: Endpoint = Endpoint {
+    name: "mnode-status.koordinator.sh",
+    path: "/mutate-node-status",
+    about: "Amplifies a node's allocatable resources within bounds.",
+    // Called again, it would have to tell its own values from the kubelet's; it can, but nothing is gained.
+    kind: Kind::Mutating(Reinvocation::Never),
+    rules: &[Rule {
+        operations: &[Operation::Create, Operation::Update],
+        group: "",
+        version: "v1",
+        resource: "nodes",
+        sub_resource: "status",
+    }],
+    failure_policy: FailurePolicy::Ignore,
+    timeout: Duration::from_secs(1),
+    namespaces: Namespaces::All,
+    broken_step: BrokenStep::IsSkipped,
+    steps: STEPS,
+};

@@ -1,0 +1,146 @@
+//! Sets allocatable as [`capacity::decide`] says.
+
+use headroom_domain::{
+    capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
+    hint::{Asked, Found, Origin},
+    names,
+    resource::Resource,
+};
+
+use super::conditions::{self, Grounds};
+use crate::admission::{
+    draft::Draft,
+    endpoint::{Access, Ctx, Step, Stop},
+    endpoints::node,
+    error::StepError,
+    metrics,
+    review::Operation,
+};
+
+pub(super) static STEP: Step = Step {
+    name: "amplify",
+    gate: super::GATE,
+    about: "Sets allocatable to raw times the ratio that mode, annotation and hint allow.",
+    reads: &[Access::watch("", "nodes"), Access::watch("", "pods")],
+    run: amplify,
+};
+
+fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
+        return Ok(());
+    };
+    let name = ctx.request.name.as_str();
+    let (version, is_told) = (node::version(old), node::tells_allocated(old));
+    // What the watch brought is parsed, and mostly what this write is based on.
+    let (stored, none) = (ctx.nodes.stored(name), Annotations::default());
+    let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
+    let old = node::state(old, known);
+    let (new, uid) = (node::state(draft, &old.annotations), node::uid(draft));
+    let writer = match names::node_of_user(&ctx.request.user.name) {
+        Some(own) if own == name => Writer::Kubelet,
+        Some(_) | None => Writer::Other,
+    };
+    let write = Write {
+        uid: &uid,
+        writer,
+        old: &old,
+        new: &new,
+    };
+    let Some((policy, mode_error)) = node::policy(ctx, draft) else {
+        return Ok(apply(&capacity::keep(&write), draft)?);
+    };
+    let nudged = new.annotations.hint.as_ref();
+    let hint = ctx.nodes.hint(&Asked {
+        node: name,
+        uid: &uid,
+        version,
+        stored: old.annotations.hint.as_ref(),
+        written: capacity::written_ratios(&old.annotations, &uid),
+        nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
+        machine: node::machine(draft, &new),
+    });
+    let basis = Basis {
+        policy: &policy,
+        hint: hint.as_ref(),
+        held: ctx.nodes.held(name, old.amounts(), is_told),
+    };
+    let decision = capacity::decide(&write, &basis);
+    if let Some(error) = mode_error {
+        let field = node::annotation_field(names::MODE);
+        draft.warn(format!("{field}: {error}; {} applies", policy.mode));
+    }
+    warn_of_ratio(&decision, draft);
+    apply(&decision, draft)?;
+    if has_conditions(hint.as_ref(), &old.annotations) {
+        let grounds = Grounds {
+            decision: &decision,
+            mode: policy.mode,
+            hint: hint.as_ref(),
+            is_contested: ctx.nodes.is_contested(name),
+            heartbeat: new.ready_heartbeat.as_deref(),
+        };
+        conditions::write(draft, &grounds)?;
+    }
+    Ok(())
+}
+
+/// False where no hint was or is applied, and there is nothing to read conditions for; and where one cannot be read: whoever
+/// wrote that has said what it means.
+fn has_conditions(hint: Option<&Found>, stored: &Annotations) -> bool {
+    hint.map_or(stored.hint.is_some(), |found| found.origin != Origin::Marker)
+}
+
+/// Tells whoever writes that the ratio annotation is of no use.
+fn warn_of_ratio(decision: &Decision, draft: &mut Draft<'_>) {
+    let is_bad = |resource| decision.outcomes.get(resource).why.contains(&Why::BadAnnotation);
+    if Resource::ALL.into_iter().any(is_bad) {
+        let field = node::annotation_field(names::RATIO);
+        draft.warn(format!("{field}: cannot be used and counts as 1.00"));
+    }
+}
+
+fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {
+    let Decision {
+        allocatable,
+        annotations,
+        outcomes,
+    } = decision;
+    let before = draft.changes();
+    for resource in Resource::ALL {
+        for why in &outcomes.get(resource).why {
+            metrics::DECISION_REASONS
+                .with([resource.name(), why.code()])
+                .increment(1);
+        }
+        if let Some(quantity) = allocatable.get(resource) {
+            draft.set(&["status", "allocatable", resource.name()], quantity.to_string())?;
+        }
+    }
+    for (key, value) in annotations {
+        let path = node::annotation_path(key);
+        match value {
+            Some(text) => draft.set(&path, text.as_str())?,
+            None => draft.remove(&path),
+        }
+    }
+    if draft.changes() > before {
+        draft.audit("allocatable", summary(decision));
+    }
+    Ok(())
+}
+
+/// The decision in one line, for the audit log, as in `cpu 4000 -> 6000 (hint); memory 1024 -> 1024 (hint)`.
+fn summary(decision: &Decision) -> String {
+    let shown = |amount: Option<u64>| amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string());
+    let parts = Resource::ALL.map(|resource| {
+        let Outcome { raw, result, why, .. } = decision.outcomes.get(resource);
+        let why: Vec<&str> = why.iter().map(|why| why.code()).collect();
+        format!(
+            "{resource} {} -> {} ({})",
+            shown(*raw),
+            shown(*result),
+            why.join(", ")
+        )
+    });
+    parts.join("; ")
+}

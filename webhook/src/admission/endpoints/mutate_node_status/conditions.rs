@@ -1,0 +1,331 @@
+//! Says on the Node why less is handed out than its hint or its administrator asks for: the conditions
+//! [`names::BRAKED`], [`names::CLAMPED`] and [`names::RATIO_OWNER_CONFLICT`].
+//!
+//! They go with the write that is being decided and change only with what it applies, so they cost no write of their
+//! own. Their time is the heartbeat of that write: all replicas say the same.
+
+use headroom_domain::{
+    capacity::{Decision, Outcome, Why},
+    hint::{Brake, Contradiction, Found, Note, Origin},
+    names,
+    policy::Mode,
+    resource::Resource,
+};
+use serde_json::{Map, Value};
+
+use crate::admission::{
+    draft::{Draft, Fields as _, Tree},
+    endpoints::node::CONDITIONS,
+    error::StepError,
+};
+
+/// A condition of a Node; members that are not ours to know are kept.
+type Condition = Map<String, Value>;
+
+const OURS: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
+
+/// What a condition is to say; nothing to complain about where there is no reason.
+struct Said {
+    kind: &'static str,
+    /// A reason, and what people read.
+    complaint: Option<(String, String)>,
+    /// The reason where there is nothing to complain about.
+    fine: &'static str,
+}
+
+/// What conditions are made of.
+pub(super) struct Grounds<'a> {
+    /// What was decided.
+    pub(super) decision: &'a Decision,
+    /// The mode in force.
+    pub(super) mode: Mode,
+    /// The hint that counts.
+    pub(super) hint: Option<&'a Found>,
+    /// Does somebody else keep writing our ratio?
+    pub(super) is_contested: Option<bool>,
+    /// The Ready heartbeat of the write.
+    pub(super) heartbeat: Option<&'a str>,
+}
+
+/// Brings the conditions up to date in the write that is being decided, in a mode that asks hints; elsewhere they go.
+pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), StepError> {
+    let Grounds {
+        decision,
+        mode,
+        hint,
+        is_contested,
+        heartbeat,
+    } = *grounds;
+    let mut said = Vec::new();
+    let asks_hints = matches!(mode, Mode::Guard | Mode::Auto);
+    if asks_hints {
+        said.push(braked(decision, hint.map(|found| &found.note)));
+        // An annotation holds what was applied, within bounds: whether more was asked for, only the agent's own replica
+        // knows. What that one said stays, or the replicas would take it from each other.
+        if hint.is_some_and(|found| found.origin == Origin::Stream) {
+            said.push(clamped(decision));
+        }
+        if let Some(is_contested) = is_contested {
+            said.push(contested(is_contested && mode == Mode::Auto));
+        }
+    }
+    // Of most nodes there is nothing to complain about, and never was.
+    if said.iter().all(|said| said.complaint.is_none()) && !may_have_ours(draft) {
+        return Ok(());
+    }
+    let stored = draft
+        .read::<Vec<Condition>>(&CONDITIONS)
+        .map_err(|source| StepError::Read {
+            field: CONDITIONS.join("."),
+            source,
+        })?;
+    let before = stored.unwrap_or_default();
+    let mut after = before.clone();
+    if !asks_hints {
+        after.retain(|condition| !OURS.contains(&kind(condition)));
+    }
+    for said in said {
+        say(&mut after, said, heartbeat);
+    }
+    if after != before {
+        draft.set(&CONDITIONS, Value::from_iter(after))?;
+    }
+    Ok(())
+}
+
+/// True if the object has a condition of ours, or none, or one that does not say what it is.
+fn may_have_ours(draft: &Draft<'_>) -> bool {
+    let is_others = |condition: &Tree<'_>| {
+        let kind = condition.read::<String>(&["type"]).ok().flatten();
+        kind.is_some_and(|kind| !OURS.contains(&kind.as_str()))
+    };
+    draft.with_elements(&CONDITIONS, |conditions| {
+        conditions.is_empty() || !conditions.iter().all(is_others)
+    })
+}
+
+/// Of each resource that is braked or that nobody can see, what that means.
+fn braked(decision: &Decision, note: Option<&Note>) -> Said {
+    let complaints = Resource::ALL.into_iter().filter_map(|resource| {
+        let Outcome { why, .. } = decision.outcomes.get(resource);
+        let brake = note.map(|note| note.resources().get(resource).brake());
+        let quarantine = why.iter().find_map(|why| why.contradiction());
+        let (word, means) = match brake {
+            _ if quarantine.is_some() => ("Quarantined", quarantined(quarantine?)),
+            Some(Brake::Hold) => ("Hold", "is not raised"),
+            Some(Brake::Shed) => ("Shed", "is lowered step by step"),
+            Some(Brake::Stop) => ("Stop", "is not amplified"),
+            Some(Brake::Off) | None if why.contains(&Why::Blind) && is_held(why) => {
+                ("Blind", "is not amplified, for its agent sees nothing")
+            }
+            Some(Brake::Off) | None => return None,
+        };
+        let kept = if is_held(why) {
+            "; what its pods hold stays covered"
+        } else {
+            ""
+        };
+        Some((
+            format!("{}{word}", title(resource)),
+            format!("{resource} {means}{kept}"),
+        ))
+    });
+    Said {
+        kind: names::BRAKED,
+        complaint: joined(complaints),
+        fine: "NotBraked",
+    }
+}
+
+/// True if pods hold the value up.
+fn is_held(why: &[Why]) -> bool {
+    why.iter()
+        .any(|why| matches!(why, Why::FloorAdmitted | Why::FloorFit))
+}
+
+const fn quarantined(contradiction: Contradiction) -> &'static str {
+    match contradiction {
+        Contradiction::Capacity => {
+            "is not amplified, for its agent speaks of another machine than its kubelet"
+        }
+        Contradiction::MemoryPressure => {
+            "is not amplified, for its agent finds memory to spare and its kubelet is short of it"
+        }
+        Contradiction::Use => {
+            "is not amplified, for its agent says that far less is used than its kubelet says"
+        }
+        Contradiction::EarlierBoot => "is not amplified, for its agent reported from a boot that had ended",
+    }
+}
+
+/// Of each resource that a bound holds, which one.
+fn clamped(decision: &Decision) -> Said {
+    let complaints = Resource::ALL.into_iter().filter_map(|resource| {
+        let Outcome { why, .. } = decision.outcomes.get(resource);
+        let (word, means) = if why.contains(&Why::ClampedMax) {
+            ("AboveMax", "would be raised further, but for its upper bound")
+        } else if why.contains(&Why::ClampedMin) {
+            ("BelowMin", "would be lowered further, but for its lower bound")
+        } else {
+            return None;
+        };
+        Some((
+            format!("{}{word}", title(resource)),
+            format!("{resource} {means}"),
+        ))
+    });
+    Said {
+        kind: names::CLAMPED,
+        complaint: joined(complaints),
+        fine: "WithinBounds",
+    }
+}
+
+/// That another controller keeps writing the ratio, and what to do about it.
+fn contested(is_contested: bool) -> Said {
+    let complaint = (
+        "RatioRewritten".to_owned(),
+        format!(
+            "another controller keeps writing {}; turn it off there, as docs/compatibility.md says, or leave mode auto",
+            names::RATIO
+        ),
+    );
+    Said {
+        kind: names::RATIO_OWNER_CONFLICT,
+        complaint: is_contested.then_some(complaint),
+        fine: "RatioIsOurs",
+    }
+}
+
+/// The reason is the first one's: reasons are one word.
+fn joined(complaints: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
+    complaints.reduce(|(reason, before), (_, after)| (reason, format!("{before}; {after}")))
+}
+
+const fn title(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Cpu => "Cpu",
+        Resource::Memory => "Memory",
+    }
+}
+
+fn kind(condition: &Condition) -> &str {
+    condition.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
+fn say(conditions: &mut Vec<Condition>, said: Said, heartbeat: Option<&str>) {
+    let Said {
+        kind: name,
+        complaint,
+        fine,
+    } = said;
+    let at = conditions.iter().position(|condition| kind(condition) == name);
+    let (status, reason, message) = match complaint {
+        Some((reason, message)) => ("True", reason, message),
+        None if at.is_none() => return,
+        None => ("False", fine.to_owned(), String::new()),
+    };
+    let mut condition = at.map(|at| conditions.remove(at)).unwrap_or_default();
+    if condition.get("status").is_none_or(|before| before != status) {
+        condition.insert("lastTransitionTime".to_owned(), heartbeat.into());
+    }
+    condition.insert("message".to_owned(), message.into());
+    condition.insert("reason".to_owned(), reason.into());
+    condition.insert("status".to_owned(), status.into());
+    condition.insert("type".to_owned(), name.into());
+    conditions.insert(at.unwrap_or(conditions.len()), condition);
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::{hint::NodeHint, ratio::Cents};
+    use rstest::rstest;
+
+    use super::*;
+    use crate::hints::table::tests::hint;
+
+    fn note(cpu: Brake, memory: Brake) -> Note {
+        let mut hint: NodeHint = hint("n1", 1);
+        (hint.resources.cpu.brake, hint.resources.memory.brake) = (cpu, memory);
+        Note::of(&hint)
+    }
+
+    fn decision(why: &[Why]) -> Decision {
+        let mut decision = Decision::default();
+        decision.outcomes.cpu = Outcome {
+            ratio: Some(Cents::ONE),
+            why: why.to_vec(),
+            ..Outcome::default()
+        };
+        decision
+    }
+
+    fn texts(said: Said) -> Option<(String, String)> {
+        said.complaint
+    }
+
+    #[rstest]
+    #[case::nothing(Brake::Off, Brake::Off, &[Why::Hint], None)]
+    #[case::stop(Brake::Stop, Brake::Off, &[Why::Braked], Some(("CpuStop", "cpu is not amplified")))]
+    #[case::both(Brake::Shed, Brake::Hold, &[Why::Braked],
+        Some(("CpuShed", "cpu is lowered step by step; memory is not raised")))]
+    #[case::full(Brake::Stop, Brake::Off, &[Why::Braked, Why::FloorAdmitted],
+        Some(("CpuStop", "cpu is not amplified; what its pods hold stays covered")))]
+    #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorFit],
+        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; what its pods hold stays covered")))]
+    #[case::in_quarantine(Brake::Stop, Brake::Off, &[Why::QuarantinedUse, Why::Braked],
+        Some(("CpuQuarantined", "cpu is not amplified, for its agent says that far less is used than its kubelet says")))]
+    #[case::blind_with_room(Brake::Off, Brake::Off, &[Why::Blind], None)]
+    fn a_brake_is_said_with_what_it_means(
+        #[case] cpu: Brake,
+        #[case] memory: Brake,
+        #[case] why: &[Why],
+        #[case] expected: Option<(&str, &str)>,
+    ) {
+        let said = texts(braked(&decision(why), Some(&note(cpu, memory))));
+        let said = said
+            .as_ref()
+            .map(|(reason, message)| (reason.as_str(), message.as_str()));
+        assert_eq!(said, expected);
+    }
+
+    #[rstest]
+    #[case(&[Why::Hint], None)]
+    #[case(&[Why::Hint, Why::ClampedMax], Some("CpuAboveMax"))]
+    #[case(&[Why::Hint, Why::ClampedMin], Some("CpuBelowMin"))]
+    fn a_bound_that_holds_is_said(#[case] why: &[Why], #[case] expected: Option<&str>) {
+        let said = texts(clamped(&decision(why)));
+        assert_eq!(said.map(|(reason, _)| reason).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_condition_comes_with_the_first_complaint_and_its_time_moves_with_its_status() {
+        let said = |complaint: Option<&str>| Said {
+            kind: names::BRAKED,
+            complaint: complaint.map(|reason| (reason.to_owned(), String::new())),
+            fine: "NotBraked",
+        };
+        let mut conditions = Vec::new();
+        let mut look = |complaint, at| {
+            say(&mut conditions, said(complaint), Some(at));
+            let text = |name| {
+                let condition: &Condition = conditions.last()?;
+                condition.get(name)?.as_str().map(str::to_owned)
+            };
+            (text("status"), text("reason"), text("lastTransitionTime"))
+        };
+        let some = |status: &str, reason: &str, at: &str| {
+            (
+                Some(status.to_owned()),
+                Some(reason.to_owned()),
+                Some(at.to_owned()),
+            )
+        };
+        assert_eq!(look(None, "t0"), (None, None, None));
+        assert_eq!(look(Some("CpuStop"), "t1"), some("True", "CpuStop", "t1"));
+        assert_eq!(look(Some("CpuHold"), "t2"), some("True", "CpuHold", "t1"));
+        assert_eq!(look(None, "t3"), some("False", "NotBraked", "t3"));
+        assert_eq!(look(None, "t4"), some("False", "NotBraked", "t3"));
+    }
+}

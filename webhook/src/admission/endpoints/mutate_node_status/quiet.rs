@@ -1,0 +1,181 @@
+//! Turns a kubelet's write that would only renew heartbeats into one that changes nothing.
+//!
+//! The kubelet of an amplified node finds its own raw values missing at every sync and writes them again. Where all
+//! that differs from the stored object in the end are heartbeats, the stored ones go into the patch: the API server
+//! then sees no change and writes nothing, and nobody who watches nodes is told. Everything else passes at once, and
+//! heartbeats pass when the stored one has reached the interval. It is told from the kubelet's own clock alone.
+
+use headroom_domain::{annotation, hint::Note, names, resource::Resource};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::admission::{
+    draft::{Draft, Fields, Tree},
+    endpoint::{Ctx, Step, Stop},
+    endpoints::node::{self, CONDITIONS, HEARTBEAT},
+    error::StepError,
+    metrics,
+    review::Operation,
+};
+
+pub(super) static STEP: Step = Step {
+    name: "quiet",
+    gate: super::GATE,
+    about: "Turns a status write of an amplified node that renews nothing but heartbeats into no write.",
+    reads: &[],
+    run: quiet,
+};
+
+/// Members of `metadata` that may differ: the API server itself evens out the times of managed fields in a write
+/// that changes nothing else.
+const BOOKKEEPING: [&str; 2] = ["managedFields", "resourceVersion"];
+/// Annotations of ours that may differ in what does not count.
+const OURS: [&str; 2] = [names::MARKER, names::HINT];
+const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
+const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
+
+fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let is_own_kubelet = names::node_of_user(&ctx.request.user.name) == Some(ctx.request.name.as_str());
+    let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
+        return Ok(());
+    };
+    if !is_own_kubelet || ctx.heartbeat_interval.is_zero() || !is_amplified(old) || !is_amplified(draft) {
+        return Ok(());
+    }
+    let result = if !is_same_besides_heartbeats(old, draft)? {
+        "changed"
+    } else if is_due(ctx, old, draft) {
+        "due"
+    } else {
+        "quieted"
+    };
+    metrics::HEARTBEATS.with([result]).increment(1);
+    if result != "changed" {
+        draft.only_renews();
+    }
+    if result == "quieted" {
+        put_back(draft)?;
+    }
+    Ok(())
+}
+
+/// True for a node on which we have set allocatable.
+fn is_amplified(fields: &impl Fields) -> bool {
+    node::annotation(fields, names::MARKER).is_some()
+}
+
+/// Puts back what we or heartbeats would change.
+fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
+    draft.put_back(&CONDITIONS)?;
+    for key in OURS {
+        draft.put_back(&node::annotation_path(key))?;
+    }
+    for resource in Resource::ALL {
+        draft.put_back(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])?;
+    }
+    Ok(())
+}
+
+/// True if the stored Ready heartbeat has reached the interval, and also where that cannot be told: the first write
+/// of a kubelet whose clock was set back makes it tell again.
+fn is_due(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
+    let (Some(was), Some(is)) = (ready_heartbeat(old), ready_heartbeat(draft)) else {
+        return true;
+    };
+    let age = is.duration_since(was);
+    age.is_negative() || age.unsigned_abs() >= ctx.heartbeat_interval
+}
+
+fn ready_heartbeat(fields: &impl Fields) -> Option<Timestamp> {
+    node::ready_heartbeat(fields)?.parse().ok()
+}
+
+fn is_same_besides_heartbeats(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    Ok(is_same_conditions(old, draft)?
+        && is_same_allocatable(old, draft)?
+        && is_same_annotations(old, draft)?
+        && is_same_but(draft, &[], &["metadata", "status"])?
+        && is_same_but(
+            draft,
+            &["metadata"],
+            &[&BOOKKEEPING[..], &["annotations"]].concat(),
+        )?
+        && is_same_but(draft, &["status"], &["conditions", "allocatable"])?)
+}
+
+/// True if all members of the object at `path` are the stored ones but those of certain names.
+fn is_same_but(draft: &Draft<'_>, path: &[&str], but: &[&str]) -> Result<bool, StepError> {
+    draft
+        .is_as_stored_but(path, but)
+        .map_err(|source| StepError::Read {
+            field: path.join("."),
+            source,
+        })
+}
+
+/// True if the conditions are the stored ones in the stored order, heartbeats aside.
+fn is_same_conditions(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    old.with_elements(&CONDITIONS, |was| {
+        draft.with_elements(&CONDITIONS, |is| {
+            let mut pairs = was.iter().zip(is);
+            let differing = pairs.find_map(|(was, is)| match is.is_same_but(was, &[HEARTBEAT]) {
+                Ok(true) => None,
+                Ok(false) => Some(Ok(())),
+                Err(source) => Some(Err(source)),
+            });
+            Ok(was.len() == is.len() && differing.transpose()?.is_none())
+        })
+    })
+    .map_err(|source| StepError::Read {
+        field: CONDITIONS.join("."),
+        source,
+    })
+}
+
+/// True if allocatable has the stored members with the stored values. The API server writes quantities in their
+/// canonical form; ours can be another text for the same amount.
+fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    let is_same = |resource: Resource| {
+        let was = node::quantity(old, ALLOCATABLE[1], resource);
+        draft.is_as_stored(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])
+            || (was.is_some() && was == node::quantity(draft, ALLOCATABLE[1], resource))
+    };
+    Ok(Resource::ALL.into_iter().all(is_same)
+        && is_same_but(draft, &ALLOCATABLE, &Resource::ALL.map(Resource::name))?)
+}
+
+/// True if the annotations are the stored ones, but for what ours say of heartbeats and of a hint that still leads
+/// to the same allocatable.
+fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
+    let is_same = |key, is_same: fn(&str, &str) -> bool| match (
+        node::annotation(old, key),
+        node::annotation(draft, key),
+    ) {
+        (Some(was), Some(is)) => was == is || is_same(&was, &is),
+        (was, is) => was == is,
+    };
+    let [marker, hint] = OURS;
+    Ok(is_same(marker, is_same_marker)
+        && is_same(hint, is_same_hint)
+        && is_same_but(draft, &ANNOTATIONS, &OURS)?)
+}
+
+/// True if two markers differ in nothing but the heartbeat they were renewed at.
+fn is_same_marker(was: &str, is: &str) -> bool {
+    let timeless = |text: &str| {
+        if text.len() > annotation::LONGEST {
+            return None;
+        }
+        let mut marker: Map<String, Value> = serde_json::from_str(text).ok()?;
+        marker.remove("at");
+        Some(marker)
+    };
+    timeless(was).is_some_and(|was| Some(was) == timeless(is))
+}
+
+fn is_same_hint(was: &str, is: &str) -> bool {
+    match (was.parse::<Note>(), is.parse::<Note>()) {
+        (Ok(was), Ok(is)) => was.says_the_same_as(&is),
+        _ => false,
+    }
+}

@@ -1,0 +1,63 @@
+//! Takes back what others wrote, in a status write, to annotations that are not theirs.
+
+use std::collections::BTreeSet;
+
+use headroom_domain::{
+    capacity::{self, Annotations},
+    names,
+};
+
+use crate::admission::{
+    draft::{Draft, Tree},
+    endpoint::{Ctx, Step, Stop},
+    endpoints::node,
+    error::StepError,
+    review::Operation,
+};
+
+pub(super) static STEP: Step = Step {
+    name: "restore",
+    gate: super::GATE,
+    about: "Restores what only the webhook writes in status writes by others, and ratio and mode in those by kubelets.",
+    reads: &[],
+    run: restore,
+};
+
+/// Annotations that stay when this endpoint is called again in the same request: they say which values are ours.
+/// They hold nothing that the writer could not also claim by sending it as allocatable.
+const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
+/// Annotations that others than kubelets may write here: they say no more than the ratio, which is theirs to say.
+const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
+
+fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
+    let old = node::state(old, &Annotations::default());
+    capacity::is_reinvoked(&old, &node::state(draft, &old.annotations))
+}
+
+fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let user = ctx.request.user.name.as_str();
+    let is_update = ctx.request.operation == Operation::Update;
+    if names::is_webhook(user) || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
+        return Ok(());
+    }
+    let is_kubelet = names::node_of_user(user).is_some();
+    let is_theirs = |key: &str| key == names::KUBELET_RAW || !is_kubelet && PEOPLES.contains(&key);
+    let Some(old) = draft.old() else { return Ok(()) };
+    let keys: BTreeSet<String> = node::guarded_keys(old)
+        .chain(node::guarded_keys(draft))
+        .filter(|key| !is_theirs(key))
+        .map(str::to_owned)
+        .collect();
+    let is_reinvoked = keys
+        .iter()
+        .any(|key| !draft.is_as_stored(&node::annotation_path(key)))
+        && is_reinvoked(old, draft);
+    for key in keys {
+        if !(is_reinvoked && KEPT_ON_REINVOCATION.contains(&key.as_str())) {
+            draft
+                .put_back(&node::annotation_path(&key))
+                .map_err(StepError::from)?;
+        }
+    }
+    Ok(())
+}

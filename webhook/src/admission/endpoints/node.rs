@@ -1,0 +1,142 @@
+//! What the node endpoints read of a Node, from an object as it came or with writes on top.
+
+use headroom_domain::{
+    capacity::{Annotations, State},
+    hint::Machine,
+    names,
+    policy::{Mode, ModeError, Policy},
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
+use serde_json::Value;
+
+use crate::{
+    admission::{
+        draft::{Fields, Tree},
+        endpoint::Ctx,
+    },
+    store::node::{self, Labels, object},
+};
+
+/// The path of the conditions.
+pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
+/// The member of a condition that says when its reporter was last heard of.
+pub(super) const HEARTBEAT: &str = "lastHeartbeatTime";
+
+/// The path of an annotation.
+pub(super) fn annotation_path(key: &str) -> [&str; 3] {
+    ["metadata", "annotations", key]
+}
+
+/// An annotation as messages name it.
+pub(super) fn annotation_field(key: &str) -> String {
+    format!("metadata.annotations[{key}]")
+}
+
+/// An annotation's value; anything but text is not one.
+pub(super) fn annotation(fields: &impl Fields, key: &str) -> Option<String> {
+    fields.read(&annotation_path(key)).ok().flatten()
+}
+
+/// The Node's UID, empty if it has none yet.
+pub(super) fn uid(fields: &impl Fields) -> String {
+    fields
+        .read(&["metadata", "uid"])
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+/// The Node's labels; what cannot be read counts as none.
+pub(super) fn labels(fields: &impl Fields) -> Labels {
+    fields
+        .read(&["metadata", "labels"])
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+/// The resource version of an object as it is stored; 0 where it has none.
+pub(super) fn version(fields: &impl Fields) -> u64 {
+    let version: Option<String> = fields.read(&["metadata", "resourceVersion"]).ok().flatten();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// Keys of annotations that not everybody may write, known or not.
+pub(super) fn guarded_keys(fields: &impl Fields) -> impl Iterator<Item = &str> {
+    let keys = fields.names(&["metadata", "annotations"]).into_iter();
+    keys.filter(|key| key.starts_with(names::DOMAIN) || names::PROTECTED.contains(key))
+}
+
+/// True if the Node's kubelet tells in a pod's status what it has set aside.
+pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
+    let version: Option<String> = fields
+        .read(&["status", "nodeInfo", "kubeletVersion"])
+        .ok()
+        .flatten();
+    object::tells_allocated(&version.unwrap_or_default())
+}
+
+/// What the capacity rules read. What cannot be read counts as missing, never as an error. Annotations that `known` has
+/// with the same text are not parsed again.
+pub(super) fn state(fields: &impl Fields, known: &Annotations) -> State {
+    let quantities = |list: &str| PerResource::from_fn(|resource| quantity(fields, list, resource));
+    State {
+        allocatable: quantities("allocatable"),
+        capacity: quantities("capacity"),
+        ready_heartbeat: ready_heartbeat(fields),
+        annotations: Annotations::read(|key| annotation(fields, key), known),
+    }
+}
+
+/// What an object in that state says of its machine.
+pub(super) fn machine(fields: &impl Fields, state: &State) -> Machine {
+    let is_pressed = |condition: &Tree<'_>| {
+        let text = |name: &str| condition.read::<String>(&[name]).ok().flatten();
+        text("type").is_some_and(|kind| kind == "MemoryPressure")
+            && text("status").is_some_and(|status| status == "True")
+    };
+    let has_memory_pressure =
+        fields.with_elements(&CONDITIONS, |conditions| conditions.iter().any(is_pressed));
+    node::machine(state, has_memory_pressure)
+}
+
+/// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.
+pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<Policy> {
+    ctx.nodes.policy(&|| labels(fields))
+}
+
+/// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
+/// that exists, the configured one stays and the second value says what it asked for.
+pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
+    let policy = configured_policy(ctx, fields)?;
+    Some(
+        match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {
+            None => (policy, None),
+            Some(Ok(mode)) => (Policy { mode, ..policy }, None),
+            Some(Err(error)) => (policy, Some(error)),
+        },
+    )
+}
+
+/// A quantity: text, or a number as people write it.
+pub(super) fn quantity(fields: &impl Fields, list: &str, resource: Resource) -> Option<Quantity> {
+    match fields.read(&["status", list, resource.name()]).ok()?? {
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// `lastHeartbeatTime` of the Ready condition, as written.
+pub(super) fn ready_heartbeat(fields: &impl Fields) -> Option<String> {
+    let is_ready = |condition: &&Tree<'_>| {
+        let kind: Option<String> = condition.read(&["type"]).ok().flatten();
+        kind.is_some_and(|kind| kind == "Ready")
+    };
+    fields.with_elements(&CONDITIONS, |conditions| {
+        conditions.iter().find(is_ready)?.read(&[HEARTBEAT]).ok()?
+    })
+}

@@ -1,0 +1,340 @@
+//! What holds for every declared endpoint, and the fixtures of every step.
+//!
+//! A fixture is `tests/fixtures/reviews/ENDPOINT/STEP/CASE.json`, an AdmissionReview, with `CASE.out.json`, what
+//! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
+//! the node. `HEADROOM_BLESS=1` writes the outputs anew.
+
+mod interleavings;
+mod log;
+mod no_trace;
+mod node_labels;
+mod node_status;
+mod pathological;
+mod stores;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use headroom_domain::{
+    capacity::Held,
+    hint::{Asked, Found, Standing},
+    policy::{Bounds, Mode, Policy},
+    ratio::Cents,
+    resource::PerResource,
+};
+use headroom_kit::gate::GateSet;
+use http::{Request, StatusCode, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
+use json_patch::Patch;
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    admission::{
+        endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
+        router::{Limits, Options, Router},
+    },
+    store::{
+        node::{Labels, Node},
+        policies::strategies::Strategies,
+    },
+};
+
+#[test]
+fn names_are_unique_and_paths_are_paths() {
+    let names: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
+    let paths: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    assert_eq!((names.len(), paths.len()), (ENDPOINTS.len(), ENDPOINTS.len()));
+    for endpoint in ENDPOINTS {
+        assert!(
+            endpoint.path.starts_with('/') && !endpoint.path.ends_with('/'),
+            "{}",
+            endpoint.path
+        );
+        let steps: BTreeSet<_> = endpoint.steps.iter().map(|step| step.name).collect();
+        assert_eq!(steps.len(), endpoint.steps.len(), "{}", endpoint.path);
+        assert!(
+            !steps.is_empty() && !endpoint.rules.is_empty(),
+            "{}",
+            endpoint.path
+        );
+    }
+}
+
+#[test]
+fn timeouts_are_whole_seconds_and_short() {
+    for endpoint in ENDPOINTS {
+        let is_about_nodes = endpoint.rules.iter().any(|rule| rule.resource == "nodes");
+        let longest = Duration::from_secs(if is_about_nodes { 1 } else { 10 });
+        assert!(
+            endpoint.timeout <= longest && endpoint.timeout.subsec_nanos() == 0,
+            "{}",
+            endpoint.path
+        );
+        assert!(!endpoint.timeout.is_zero(), "{}", endpoint.path);
+    }
+}
+
+#[test]
+fn an_endpoint_that_fails_closed_leaves_our_own_namespace_out() {
+    for endpoint in ENDPOINTS {
+        let fails_closed = endpoint.failure_policy == FailurePolicy::Fail;
+        assert!(
+            !fails_closed || endpoint.namespaces == Namespaces::ExceptOurs,
+            "{}",
+            endpoint.path
+        );
+    }
+}
+
+#[test]
+fn nothing_validates_node_status() {
+    for endpoint in ENDPOINTS
+        .iter()
+        .filter(|endpoint| endpoint.kind == Kind::Validating)
+    {
+        assert!(
+            endpoint
+                .rules
+                .iter()
+                .all(|rule| (rule.resource, rule.sub_resource) != ("nodes", "status"))
+        );
+    }
+}
+
+#[test]
+fn every_step_has_a_fixture_and_every_fixture_a_step() {
+    let declared: BTreeSet<String> = ENDPOINTS
+        .iter()
+        .flat_map(|endpoint| {
+            endpoint
+                .steps
+                .iter()
+                .map(|step| format!("{}/{}", endpoint.label(), step.name))
+        })
+        .collect();
+    let found: BTreeSet<String> = cases()
+        .into_iter()
+        .map(|case| format!("{}/{}", case.endpoint.label(), case.step))
+        .collect();
+    assert_eq!(declared, found);
+}
+
+#[test]
+fn fixtures_come_out_as_recorded_and_a_second_run_changes_nothing() {
+    let is_blessing = std::env::var_os("HEADROOM_BLESS").is_some();
+    for case in cases() {
+        let (output, patch) = case.run(&case.review);
+        if is_blessing {
+            fs::write(&case.output, format!("{output:#}\n")).unwrap();
+        }
+        let expected: Value = serde_json::from_str(&fs::read_to_string(&case.output).unwrap()).unwrap();
+        assert_eq!(output, expected, "{}", case.output.display());
+        let mut again = case.review.clone();
+        json_patch::patch(&mut again["request"]["object"], &patch).unwrap();
+        let (_, second) = case.run(&again);
+        assert_eq!(second, Patch(vec![]), "second run of {}", case.output.display());
+    }
+}
+
+struct Case {
+    endpoint: &'static Endpoint,
+    step: String,
+    review: Value,
+    world: World,
+    output: PathBuf,
+}
+
+/// What is known about the node of a fixture.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct World {
+    /// The configured mode; `static` if not given.
+    mode: Option<String>,
+    /// Upper bound for memory; off if not given.
+    memory_max_cents: Option<u32>,
+    /// A hint annotation's content, taken for a fresh report.
+    hint: Option<Value>,
+    /// What admitted pods hold of CPU, in milli-cores.
+    admitted_milli: u64,
+    /// True while it is not known what pods hold.
+    is_held_unknown: bool,
+    /// True while the policy is not known.
+    is_policy_unknown: bool,
+    /// True if ratios above the hint are refused.
+    denies_above_hint: bool,
+    /// Keys of Koordinator's ConfigMap with their texts.
+    config: BTreeMap<String, String>,
+}
+
+impl Nodes for World {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        if self.is_policy_unknown {
+            return None;
+        }
+        let mode = self
+            .mode
+            .as_deref()
+            .map_or(Mode::Static, |mode| mode.parse().unwrap());
+        let mut policy = Policy {
+            mode,
+            ..Policy::default()
+        };
+        if let Some(max) = self.memory_max_cents {
+            policy.bounds.memory = Bounds::new(Cents::ONE, Cents(max)).unwrap();
+        }
+        Some(policy)
+    }
+
+    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
+        let reported = self.hint.as_ref().map(|hint| (hint.to_string(), Standing::Fresh));
+        let (text, standing) =
+            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.text().to_owned(), Standing::Hold)))?;
+        let note: headroom_domain::hint::Note = text.parse().ok()?;
+        (note.uid == asked.uid).then(|| Found::new(note, standing))
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
+        None
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    fn held(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<Held>> {
+        let admitted = self.admitted_milli;
+        (!self.is_held_unknown).then_some(PerResource {
+            cpu: Held {
+                admitted,
+                fit: admitted,
+            },
+            memory: Held::default(),
+        })
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::new(Strategies::read(&self.config))
+    }
+}
+
+impl Case {
+    fn read(endpoint: &'static Endpoint, step: &Path, output: PathBuf) -> Self {
+        let review = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".json"));
+        let world = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".world.json"));
+        let parse = |path: &Path| fs::read_to_string(path).map(|text| serde_json::from_str(&text).unwrap());
+        Self {
+            endpoint,
+            step: step.file_name().unwrap().to_str().unwrap().to_owned(),
+            review: parse(&review).unwrap(),
+            world: parse(&world).map_or_else(
+                |_absent| World::default(),
+                |value| serde_json::from_value(value).unwrap(),
+            ),
+            output,
+        }
+    }
+
+    /// What the endpoint makes of a review, with the patch in clear.
+    fn run(&self, review: &Value) -> (Value, Patch) {
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer =
+            router(self.world.clone()).answer(self.endpoint, review.to_string().as_bytes(), deadline);
+        let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
+        let patch = patch_of(&body["response"]);
+        let mut output = body["response"].clone();
+        let members = output.as_object_mut().unwrap();
+        for encoded in ["uid", "patchType", "patch"] {
+            members.remove(encoded);
+        }
+        members.insert("patch".to_owned(), json!(patch));
+        members.insert("acted".to_owned(), json!(answer.decision.acted));
+        (output, patch)
+    }
+}
+
+fn router(world: World) -> Router {
+    Router::new(options(world))
+}
+
+fn router_over(nodes: Arc<dyn Nodes>, denies_above_hint: bool) -> Router {
+    Router::new(Options {
+        nodes,
+        denies_above_hint,
+        ..options(World::default())
+    })
+}
+
+fn options(world: World) -> Options {
+    let denies_above_hint = world.denies_above_hint;
+    Options {
+        endpoints: ENDPOINTS,
+        gates: GateSet::parse(gates(), "").unwrap(),
+        nodes: Arc::new(world),
+        limits: Limits::default(),
+        heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint,
+        log_sample: 0,
+    }
+}
+
+/// The answer to a review that came over HTTP, with status and body.
+async fn answer(world: World, path: &str, review: &Value) -> (StatusCode, Bytes) {
+    let request = Request::post(path)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(review.to_string())))
+        .unwrap();
+    let response = router(world).respond(request).await;
+    let status = response.status();
+    (status, response.into_body().collect().await.unwrap().to_bytes())
+}
+
+fn patch_of(verdict: &Value) -> Patch {
+    let Some(encoded) = verdict.get("patch") else {
+        return Patch(vec![]);
+    };
+    let ByteString(bytes) = serde_json::from_value(encoded.clone()).unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn cases() -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/reviews");
+    let list = |path: &Path| {
+        let mut entries: Vec<PathBuf> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        entries.sort();
+        entries
+    };
+    let mut cases = Vec::new();
+    for folder in list(&root) {
+        let label = folder.file_name().unwrap().to_str().unwrap();
+        let endpoint = ENDPOINTS
+            .iter()
+            .find(|endpoint| endpoint.label() == label)
+            .expect(label);
+        for step in list(&folder) {
+            // Cases have one dot in their file names, outputs and worlds two.
+            let reviews = list(&step)
+                .into_iter()
+                .filter(|path| !path.file_stem().unwrap().to_str().unwrap().contains('.'));
+            let outputs = reviews.map(|path| path.with_extension("out.json"));
+            cases.extend(outputs.map(|output| Case::read(endpoint, &step, output)));
+        }
+    }
+    cases
+}

@@ -1,0 +1,164 @@
+//! One replica: its stores, its router, and what it would write of its own accord.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use headroom_domain::{
+    hint::{NodeHint, Verdict},
+    names,
+    policy::Policy,
+};
+use headroom_kit::gate::GateSet;
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use super::super::patch_of;
+use crate::{
+    admission::{
+        endpoint::{self, Deadline},
+        endpoints::{ENDPOINTS, gates},
+        router::{Limits, Options, Router},
+    },
+    control::{
+        nudge::{self, Nudge},
+        sweep,
+    },
+    store::{
+        clock::Clock,
+        cluster::{Cluster, tests::settings},
+        informer::Store as _,
+        node::Labels,
+        pods::{Listing, Pods},
+    },
+};
+
+const PATH: &str = "/mutate-node-status";
+
+/// A replica.
+pub(super) struct Replica {
+    cluster: Arc<Cluster>,
+    router: Router,
+    /// False while the API server gets no answer from it.
+    pub(super) is_up: bool,
+}
+
+impl Replica {
+    /// A replica that has heard nothing yet.
+    pub(super) fn blind() -> Self {
+        let file = serde_json::from_value(json!({})).expect("a configuration");
+        let cluster = Arc::new(Cluster::new(settings(file), Arc::new(Clock::plain())));
+        let router = Router::new(Options {
+            endpoints: ENDPOINTS,
+            gates: GateSet::parse(gates(), "").expect("gates"),
+            nodes: Arc::clone(&cluster) as _,
+            limits: Limits::default(),
+            heartbeat_interval: Duration::from_secs(300),
+            denies_above_hint: false,
+            log_sample: 0,
+        });
+        Self {
+            cluster,
+            router,
+            is_up: true,
+        }
+    }
+
+    /// Hears all that the API server has: a policy, the Node and its pods.
+    pub(super) fn hear_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
+        self.follow(policy);
+        let mut listing = Listing::default();
+        for pod in pods {
+            Pods::list(&mut listing, serde_json::from_value(pod).expect("a Pod"));
+        }
+        self.cluster.pods.replace(listing);
+        let mut listing = crate::store::nodes::Listing::default();
+        let object = serde_json::from_value(node.clone()).expect("a Node");
+        crate::store::nodes::Nodes::list(&mut listing, object);
+        self.cluster.nodes.replace(listing);
+    }
+
+    /// Hears of a policy.
+    pub(super) fn follow(&self, policy: &Value) {
+        let config_map = json!({
+            "metadata": {"name": names::SLO_CONFIG},
+            "data": {names::AMPLIFICATION_CONFIG: policy.to_string()},
+        });
+        let config_map = serde_json::from_value(config_map).expect("a ConfigMap");
+        self.cluster.policies.replace(Some(config_map));
+    }
+
+    /// Hears of the Node, if it hears at all.
+    pub(super) fn hear(&self, node: &Value) {
+        if self.cluster.nodes.has_synced() {
+            self.cluster
+                .nodes
+                .apply(serde_json::from_value(node.clone()).expect("a Node"));
+        }
+    }
+
+    /// Hears of a pod, if it hears at all.
+    pub(super) fn hear_of(&self, pod: &Value, is_gone: bool) {
+        if !self.knows_pods() {
+            return;
+        }
+        let pod = serde_json::from_value(pod.clone()).expect("a Pod");
+        if is_gone {
+            self.cluster.pods.delete(pod);
+        } else {
+            self.cluster.pods.apply(pod);
+        }
+    }
+
+    /// True once it has heard of all pods.
+    pub(super) fn knows_pods(&self) -> bool {
+        self.cluster.pods.has_synced()
+    }
+
+    /// Takes a report in.
+    pub(super) fn report(&self, hint: NodeHint) {
+        let node = hint.node.clone();
+        if self.cluster.hints.offer(hint, self.cluster.now()) == Verdict::Accepted {
+            self.cluster.try_report(&node);
+        }
+    }
+
+    /// The agent's stream to it ends.
+    pub(super) fn leave(&self, node: &str) {
+        self.cluster.hints.leave(node);
+    }
+
+    /// The policy in force for a node without labels, if it is known.
+    pub(super) fn policy(&self) -> Option<Policy> {
+        endpoint::Nodes::policy(&*self.cluster, &Labels::new)
+    }
+
+    /// The patch that it answers a review with.
+    pub(super) fn review(&self, review: &Value) -> Patch {
+        let endpoint = self.router.endpoint(PATH).expect("the endpoint");
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = self
+            .router
+            .answer(endpoint, review.to_string().as_bytes(), deadline);
+        let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
+        assert_eq!(body["response"]["allowed"], true, "{body:#}");
+        patch_of(&body["response"])
+    }
+
+    /// The nudge that is due now.
+    pub(super) fn nudge(&self, node: &str) -> Option<Nudge> {
+        let node = self.cluster.nodes.get(node)?;
+        nudge::due(&self.cluster, &node).nudge
+    }
+
+    /// The resource version that a sweep would touch now, if anything is amiss.
+    pub(super) fn sweep(&self, node: &str) -> Option<u64> {
+        if !self.cluster.has_synced() {
+            return None;
+        }
+        let node = self.cluster.nodes.get(node)?;
+        sweep::fault(&self.cluster, &node)?;
+        Some(node.version)
+    }
+}

@@ -1,0 +1,462 @@
+//! The API server, the kubelet and all others who write a Node, and the replicas between them.
+
+mod quiet;
+mod says;
+mod writers;
+mod written;
+
+use std::time::Duration;
+
+use headroom_domain::{
+    hint::NodeHint,
+    names,
+    resource::{PerResource, Resource},
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::{
+    runtime::{self, Runtime},
+    time,
+};
+
+pub(super) use self::says::{Says, hint};
+use self::says::{hint_of, trust};
+use super::{
+    Step, floor,
+    node::{allocatable, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
+    oracle::Oracle,
+    pods::{Change, Pods},
+    replica::Replica,
+};
+use crate::control::nudge::Nudge;
+
+const NAME: &str = "n1";
+const KUBELET: &str = "system:node:n1";
+const PROBLEM_DETECTOR: &str = "system:serviceaccount:kube-system:node-problem-detector";
+const CLOUD: &str = "system:serviceaccount:kube-system:cloud-controller-manager";
+const HUMAN: &str = "jane";
+/// The Ready heartbeat when time begins.
+const NOON: &str = "2026-01-01T12:00:00Z";
+/// Capacity and raw CPU in milli-cores, and the same of memory in MiB.
+const MACHINES: [([u64; 2], [u64; 2]); 4] = [
+    ([4_000, 3_920], [8_192, 7_168]),
+    ([8_000, 7_910], [16_384, 15_104]),
+    ([4_000, 3_710], [8_192, 6_912]),
+    ([2_000, 1_930], [4_096, 3_328]),
+];
+/// What people write into allocatable, in milli-cores.
+const EDITS: [u64; 3] = [3_337, 4_561, 1_009];
+/// Ratios of annotations and of hints, in cents: primes, so that no product of two is a third.
+const ANNOTATED: [u32; 4] = [113, 127, 151, 197];
+const HINTED: [u32; 6] = [109, 131, 149, 173, 89, 211];
+/// CPUs that a pod holds for itself, in milli-cores: no more than such a pod asks for.
+const EXCLUSIVE: [u64; 3] = [0, 1_000, 2_000];
+/// CPUs of the machine that a lie is about, in milli-cores: none has as many.
+const OTHER_MACHINE: u64 = 64_000;
+/// Reports of another machine, and seconds between them: more than a minute.
+const LIES: usize = 8;
+const LIE: u64 = 10;
+/// Policies of the ConfigMap.
+const POLICIES: [&str; 6] = [
+    "{}",
+    r#"{"mode":"auto"}"#,
+    r#"{"mode":"guard"}"#,
+    r#"{"mode":"off"}"#,
+    r#"{"mode":"auto","bounds":{"cpu":{"min":0.83,"max":1.63},"memory":{"max":1.37}}}"#,
+    r#"{"mode":"guard","bounds":{"cpu":{"max":1.39},"memory":{"max":1.57}},"floor":"none"}"#,
+];
+/// Revisions that an old copy can be of.
+const KEPT: usize = 8;
+/// Time between two syncs of a kubelet, in seconds.
+const SYNC: u64 = 10;
+/// Seconds after which no hint counts any more.
+const FORGOTTEN: u64 = 2_000;
+/// Rounds of reports, nudges and sweeps after which all that is due must be done: a ratio rises in small steps, each
+/// after the one before has stood for a while.
+const ROUNDS: usize = 200;
+/// Seconds between two rounds, and rounds without anything due after which nothing will be.
+const ROUND: u64 = 5;
+const STILL: usize = 6;
+
+pub(super) type Checked = Result<(), String>;
+
+/// Everything.
+pub(super) struct World {
+    /// Time stands still in it, but for [`Self::wait`].
+    runtime: Runtime,
+    /// Seconds since time began.
+    now: u64,
+    /// Copies of the Node of this life, the stored one last.
+    revisions: Vec<Value>,
+    version: u64,
+    lives: u64,
+    /// What the kubelet finds: capacity and raw, in milli-cores and bytes.
+    pub(super) capacity: PerResource<u64>,
+    pub(super) raw: PerResource<u64>,
+    has_device: bool,
+    has_floor: bool,
+    pub(super) seq: u64,
+    policies: [usize; 2],
+    replicas: [Replica; 2],
+    route: usize,
+    /// What each replica has sent, and nobody has got.
+    sent: [Option<Nudge>; 2],
+    pods: Pods,
+    pub(super) oracle: Oracle,
+    /// The truths when the last write was done: a write that tells another is no matter of pods.
+    told_before: PerResource<Vec<u64>>,
+}
+
+fn pick<T: Copy>(all: &[T], index: usize) -> T {
+    all[index % all.len()]
+}
+
+impl World {
+    /// A raw node, two replicas that have heard of it, no floor, no policy, no hint.
+    pub(super) fn new() -> Self {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let handle = runtime.handle().clone();
+        let _entered = handle.enter();
+        let replicas = [Replica::blind(), Replica::blind()];
+        let mut world = Self {
+            runtime,
+            now: 0,
+            replicas,
+            revisions: Vec::new(),
+            version: 0,
+            lives: 0,
+            capacity: PerResource::default(),
+            raw: PerResource::default(),
+            has_device: false,
+            has_floor: false,
+            seq: 0,
+            policies: [0, 0],
+            route: 0,
+            sent: [None, None],
+            pods: Pods::default(),
+            oracle: Oracle::default(),
+            told_before: PerResource::default(),
+        };
+        world.resize(0);
+        world.register();
+        for replica in 0..2 {
+            world.start(replica);
+            world
+                .oracle
+                .allowed(world.replicas[replica].policy().expect("a policy"));
+        }
+        world
+    }
+
+    /// Lets a step happen.
+    pub(super) fn take(&mut self, step: Step) -> Checked {
+        let handle = self.runtime.handle().clone();
+        let _entered = handle.enter();
+        match step {
+            Step::Wait(seconds) => self.wait(seconds.into()),
+            Step::Sync { lag } => return self.sync(lag, false),
+            Step::Report { lag } => return self.sync(lag, true),
+            Step::Restart => return self.sync(0, true),
+            Step::Machine(machine) => self.resize(machine),
+            Step::RawBecomesStored => self.grow(),
+            Step::Others(what) => return self.write_of_others(what),
+            Step::Annotate(annotation) => return self.annotate(annotation),
+            Step::Forge(what) => return self.forge(what),
+            Step::Pods(change) => self.change(change),
+            Step::Policy { policy, replica } => self.configure(policy, replica),
+            Step::Hint {
+                cents,
+                replica,
+                is_of_old_life,
+                exclusive,
+            } => self.report(Says::the_truth(cents, exclusive), replica, is_of_old_life),
+            Step::Lies { cents, replica } => self.lie(pick(&HINTED, cents), replica),
+            Step::Leave(replica) => self.replicas[replica].leave(NAME),
+            Step::Nudge(replica) => return self.nudge(replica).map(drop),
+            Step::Send(replica) => self.sent[replica] = self.due_nudge(replica),
+            Step::Arrive(replica) => {
+                return self.sent[replica]
+                    .take()
+                    .map_or(Ok(()), |nudge| self.arrive(&nudge));
+            }
+            Step::Sweep(replica) => return self.sweep(replica).map(drop),
+            Step::Hear(replica) => self.replicas[replica].hear(self.stored()),
+            Step::StartAnew(replica) => self.start(replica),
+            Step::StartBlind(replica) => self.replicas[replica] = Replica::blind(),
+            Step::Outage { replica, is_over } => self.replicas[replica].is_up = is_over,
+            Step::Route(replica) => self.route = replica,
+            Step::Floor(is_there) => self.has_floor = is_there,
+            Step::Recreate { is_copy } => return self.recreate(is_copy),
+        }
+        Ok(())
+    }
+
+    pub(super) fn stored(&self) -> &Value {
+        self.revisions.last().expect("a Node")
+    }
+
+    fn seen(&self, lag: usize) -> &Value {
+        let last = self.revisions.len() - 1;
+        &self.revisions[last.saturating_sub(lag)]
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now += seconds;
+        self.runtime.block_on(time::advance(Duration::from_secs(seconds)));
+    }
+
+    fn time(&self) -> String {
+        let seconds = i64::try_from(self.now).expect("a short run");
+        let noon: Timestamp = NOON.parse().expect("a time");
+        (noon + SignedDuration::from_secs(seconds)).to_string()
+    }
+
+    // What is and what is asked for.
+
+    fn resize(&mut self, machine: usize) {
+        let (cpu, memory) = pick(&MACHINES, machine);
+        let [capacity, raw] = [0, 1].map(|part| PerResource {
+            cpu: cpu[part],
+            memory: memory[part] << 20,
+        });
+        (self.capacity, self.raw) = (capacity, raw);
+    }
+
+    /// Only capacity tells such a raw value from what was made of the one before: it has to be known, and what is held
+    /// back of it has to stay the same. It is the marker that knows it.
+    fn grow(&mut self) {
+        let stored = allocatable(self.stored(), Resource::Cpu);
+        let is_ours = raw_of_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
+            && written_by_marker(self.stored(), Resource::Cpu) == Some(stored);
+        let is_known = is_ours
+            && self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu])
+            && self.stored()["status"]["capacity"]["cpu"] == text(Resource::Cpu, self.capacity.cpu).as_str();
+        if is_known && stored > self.raw.cpu {
+            self.capacity.cpu += stored - self.raw.cpu;
+            self.raw.cpu = stored;
+        }
+    }
+
+    /// True if the kubelet finds what we wrote, by what is now the case with its machine. Capacity tells that; but where
+    /// somebody else changes allocatable before the kubelet speaks, nothing does, and the node stays lower than it could.
+    fn is_mistakable(&self) -> bool {
+        written_by_marker(self.stored(), Resource::Cpu) == Some(self.raw.cpu)
+            && raw_of_marker(self.stored(), Resource::Cpu) != Some(self.raw.cpu)
+    }
+
+    fn configure(&mut self, policy: usize, only: Option<usize>) {
+        for replica in 0..2 {
+            if only.is_none_or(|only| only == replica) {
+                self.policies[replica] = policy;
+                if self.replicas[replica].policy().is_some() {
+                    self.replicas[replica].follow(&policy_of(policy));
+                    self.oracle
+                        .allowed(self.replicas[replica].policy().expect("a policy"));
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, replica: usize) {
+        self.replicas[replica] = Replica::blind();
+        let pods = self.pods.objects(self.version);
+        self.replicas[replica].hear_all(&policy_of(self.policies[replica]), self.stored(), pods);
+        self.oracle
+            .allowed(self.replicas[replica].policy().expect("a policy"));
+    }
+
+    fn report(&mut self, says: Says, only: Option<usize>, is_of_old_life: bool) {
+        self.seq += 1;
+        let exclusive = self.exclusive(says);
+        let uid = if is_of_old_life {
+            format!("u{}", self.lives - 1)
+        } else {
+            for resource in Resource::ALL {
+                self.oracle.hinted(hint_of(resource, says.cents));
+            }
+            self.oracle.apart(exclusive);
+            uid_of(self.stored()).to_owned()
+        };
+        for replica in 0..2 {
+            if only.is_none_or(|only| only == replica) {
+                self.replicas[replica].report(NodeHint {
+                    pods_generation: self.version,
+                    trust: self
+                        .pods
+                        .guaranteed()
+                        .map(|pod| trust(pod, exclusive))
+                        .into_iter()
+                        .collect(),
+                    ..hint(&uid, self.seq, says)
+                });
+            }
+        }
+    }
+
+    /// What a pod holds for itself, as the agent says, where one runs that may.
+    fn exclusive(&self, says: Says) -> u64 {
+        self.pods.guaranteed().map_or(0, |_| says.exclusive)
+    }
+
+    /// The agent speaks of another machine, in one report after the other.
+    fn lie(&mut self, cents: u32, only: Option<usize>) {
+        let says = Says {
+            cents,
+            exclusive: 0,
+            is_lie: true,
+        };
+        for _ in 0..LIES {
+            self.report(says, only, false);
+            self.wait(LIE);
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        self.version += 1;
+        let stored = PerResource::from_fn(|resource| allocatable(self.stored(), resource));
+        let changed = self.pods.change(change, &stored, self.version);
+        if let Some((pod, is_gone)) = changed {
+            for replica in &self.replicas {
+                replica.hear_of(&pod, is_gone);
+            }
+        }
+    }
+
+    // Who writes the Node.
+
+    /// A nudge, if one is due and the replica is there: true if it was.
+    fn nudge(&mut self, replica: usize) -> Result<bool, String> {
+        let Some(nudge) = self.due_nudge(replica) else {
+            return Ok(false);
+        };
+        self.arrive(&nudge).map(|()| true)
+    }
+
+    /// The nudge that is due, if one is and the replica is there.
+    fn due_nudge(&self, replica: usize) -> Option<Nudge> {
+        let replica = &self.replicas[replica];
+        replica.nudge(NAME).filter(|_| replica.is_up)
+    }
+
+    /// A nudge comes to the API server, which stores it for the revision that it rests on alone.
+    fn arrive(&mut self, nudge: &Nudge) -> Checked {
+        let is_overtaken =
+            |version: u64| self.stored()["metadata"]["resourceVersion"] != version.to_string().as_str();
+        if nudge.version.is_some_and(is_overtaken) {
+            return Ok(());
+        }
+        let mut node = self.stored().clone();
+        node["metadata"]["annotations"][names::HINT] = nudge.note.clone().into();
+        self.write(&ours(), node)
+    }
+
+    /// A touch by a leader, if anything is amiss and the Node is still the one it looked at: true if it was.
+    fn sweep(&mut self, replica: usize) -> Result<bool, String> {
+        let Some(version) = self.replicas[replica]
+            .sweep(NAME)
+            .filter(|_| self.replicas[replica].is_up)
+        else {
+            return Ok(false);
+        };
+        if self.stored()["metadata"]["resourceVersion"] == version.to_string().as_str() {
+            self.write(&ours(), self.stored().clone())?;
+        }
+        Ok(true)
+    }
+
+    // What the API server makes of it.
+
+    /// A write of the status: policies, the webhook, and then it is stored.
+    fn write(&mut self, user: &str, node: Value) -> Checked {
+        let old = self.stored().clone();
+        let is_told = self.truths() != self.told_before;
+        self.oracle.believe(&PerResource::from_fn(|resource| {
+            let stored = allocatable(&old, resource);
+            let is_written = written_by_marker(&old, resource) == Some(stored);
+            let raw = raw_of_marker(&old, resource).or_else(|| raw_of_annotation(&old, resource));
+            [raw, Some(stored).filter(|_| !is_written)]
+        }));
+        let is_kubelet = user == KUBELET;
+        let mut node = if is_kubelet && self.has_floor {
+            floor::after(&old, node)
+        } else {
+            node
+        };
+        let replica = &self.replicas[self.route];
+        if replica.is_up {
+            let review = review(user, &node, &old);
+            let patch = replica.review(&review);
+            json_patch::patch(&mut node, &patch).map_err(|error| format!("a patch does not fit: {error}"))?;
+            let mut again = review;
+            again["request"]["object"] = node.clone();
+            let mut second = replica.review(&again);
+            if user == ours() {
+                // A replica that is behind nudges with a hint as it came, not as bounds leave it; the second call, which no API
+                // server makes, reads the latter, and has nothing to complain about.
+                second
+                    .0
+                    .retain(|operation| operation.path().as_str() != "/status/conditions");
+            }
+            if !second.is_empty() {
+                return Err(format!("called again, it changes its own result: {second:?}"));
+            }
+        }
+        self.store(node)?;
+        self.told_before = self.truths();
+        if is_told { Ok(()) } else { self.check_covered(&old) }
+    }
+
+    /// Stores what differs from what is stored.
+    pub(super) fn store(&mut self, mut node: Value) -> Checked {
+        if node == *self.stored() {
+            return Ok(());
+        }
+        self.version += 1;
+        node["metadata"]["resourceVersion"] = self.version.to_string().into();
+        if uid_of(&node) != uid_of(self.stored()) {
+            self.revisions.clear();
+        }
+        let last = self.revisions.last().unwrap_or(&node);
+        let before = PerResource::from_fn(|resource| allocatable(last, resource));
+        self.revisions.push(node);
+        if self.revisions.len() > KEPT {
+            self.revisions.remove(0);
+        }
+        self.check(&before)
+    }
+}
+
+fn policy_of(policy: usize) -> Value {
+    serde_json::from_str(pick(&POLICIES, policy)).expect("a policy")
+}
+
+/// The user of nudges and sweeps.
+fn ours() -> String {
+    format!(
+        "system:serviceaccount:{}:{}",
+        names::NAMESPACE,
+        names::WEBHOOK_SERVICE_ACCOUNT
+    )
+}
+
+fn review(user: &str, object: &Value, old_object: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "r-1",
+            "kind": {"group": "", "version": "v1", "kind": "Node"},
+            "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "subResource": "status",
+            "name": NAME,
+            "operation": "UPDATE",
+            "userInfo": {"username": user},
+            "object": object,
+            "oldObject": old_object,
+        },
+    })
+}

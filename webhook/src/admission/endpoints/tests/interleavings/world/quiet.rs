@@ -1,0 +1,288 @@
+//! The end of a run: nothing happens any more, and within one sync of the kubelet all must be as the rules say.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    names,
+    policy::{Floor, Mode, Policy},
+    ratio::Cents,
+    resource::Resource,
+};
+use serde_json::Value;
+
+use super::{
+    Checked, FORGOTTEN, HINTED, LIE, LIES, NAME, ROUND, ROUNDS, STILL, World, pick, policy_of,
+    says::{Says, hint_of},
+};
+use crate::admission::endpoints::tests::interleavings::{
+    Quiet,
+    node::{allocatable, marker_of, raw_of_marker},
+    oracle::{beside, covering, times},
+    pods::Change,
+};
+
+impl World {
+    /// Nothing changes any more: both replicas are there and follow the same policy, and get the same reports again and
+    /// again. Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
+    pub(in crate::admission::endpoints::tests::interleavings) fn be_quiet(
+        &mut self,
+        quiet: Quiet,
+    ) -> Checked {
+        let handle = self.runtime.handle().clone();
+        let _entered = handle.enter();
+        let policy = self.policies[0];
+        for replica in 0..2 {
+            self.replicas[replica].is_up = true;
+            if self.replicas[replica].policy().is_none() {
+                self.start(replica);
+            }
+        }
+        self.configure(policy, None);
+        while self.pods.are_waiting() {
+            self.change(Change::Admit);
+        }
+        match quiet.streams {
+            0 => self.wait(FORGOTTEN),
+            1 => self.replicas[1].leave(NAME),
+            _ => {}
+        }
+        if quiet.are_lies {
+            for _ in 0..LIES {
+                self.repeat(quiet);
+                self.wait(LIE);
+            }
+        }
+        self.settle(quiet)?;
+        if self.is_forged() {
+            // The kubelet's next word is taken for ours, and the one after it is not.
+            self.sync(0, false)?;
+            self.settle(quiet)?;
+        }
+        self.sync(0, self.has_missed_news())?;
+        self.settle(quiet)?;
+        self.expect(policy, quiet)?;
+        self.have_said_all(quiet)?;
+        self.stay()
+    }
+
+    /// Whichever replica is asked, nothing changes.
+    fn stay(&mut self) -> Checked {
+        let (before, version) = (self.stored().clone(), self.version);
+        for route in [0, 1, 0, 1] {
+            self.route = route;
+            self.sync(0, false)?;
+            if let Some(replica) = (0..2).find(|&replica| self.is_due(replica)) {
+                return Err(format!(
+                    "replica {replica} still finds something to do: {:#}",
+                    self.stored()
+                ));
+            }
+        }
+        // Heartbeats may be due once.
+        let written = self.version - version;
+        if written > 1 {
+            return Err(format!(
+                "{written} writes although nothing happened: {before:#} became {:#}",
+                self.stored()
+            ));
+        }
+        for resource in Resource::ALL {
+            let (was, is) = (
+                allocatable(&before, resource),
+                allocatable(self.stored(), resource),
+            );
+            if was != is {
+                return Err(format!(
+                    "{resource} went from {was} to {is} although nothing happened"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a kubelet told of another capacity while nobody answered. What it told of raw can then be the very value
+    /// that was made of the one before, and only its next write, at the latest its report, tells the two apart.
+    fn has_missed_news(&self) -> bool {
+        marker_of(self.stored()).is_some_and(|marker| {
+            marker["from"]["cpu"]["capacity"] != self.stored()["status"]["capacity"]["cpu"]
+        })
+    }
+
+    /// True if the marker says another raw value than the kubelet does.
+    fn is_forged(&self) -> bool {
+        let is_other = |resource| {
+            raw_of_marker(self.stored(), resource).is_some_and(|raw| raw != *self.raw.get(resource))
+        };
+        Resource::ALL.into_iter().any(is_other)
+    }
+
+    /// Syncs by way of both replicas until neither has more to say: in `guard` a hint may still rise beyond what is
+    /// applied, a step at a time.
+    fn have_said_all(&mut self, quiet: Quiet) -> Checked {
+        let mut still = 0;
+        for round in 0..ROUNDS {
+            self.route = round % 2;
+            self.repeat(quiet);
+            let version = self.version;
+            self.sync(0, false)?;
+            self.replicas
+                .iter()
+                .for_each(|replica| replica.hear(self.stored()));
+            still = if self.version == version { still + 1 } else { 0 };
+            if still == STILL {
+                return Ok(());
+            }
+        }
+        Err(format!("every sync is written: {:#}", self.stored()))
+    }
+
+    /// The agent reports the same again.
+    fn repeat(&mut self, quiet: Quiet) {
+        if quiet.streams > 0 {
+            self.report(Says::when(quiet), (quiet.streams == 1).then_some(0), false);
+        }
+    }
+
+    fn is_due(&self, replica: usize) -> bool {
+        let replica = &self.replicas[replica];
+        replica.hear(self.stored());
+        replica.sweep(NAME).is_some()
+    }
+
+    /// Reports, nudges by the primary and sweeps until nothing is due.
+    fn settle(&mut self, quiet: Quiet) -> Checked {
+        let mut still = 0;
+        for round in 0..ROUNDS {
+            self.wait(ROUND);
+            self.repeat(quiet);
+            // A write goes to either replica, and only one of them may know what there is to do.
+            self.route = round % 2;
+            self.replicas[0].hear(self.stored());
+            let mut is_done = quiet.streams == 0 || !self.nudge(0)?;
+            for replica in 0..2 {
+                self.replicas[replica].hear(self.stored());
+                is_done &= !self.sweep(replica)?;
+            }
+            still = if is_done { still + 1 } else { 0 };
+            if still == STILL {
+                return Ok(());
+            }
+        }
+        Err(format!(
+            "after {ROUNDS} rounds something is still due: {:#}",
+            self.stored()
+        ))
+    }
+
+    /// What pods hold for themselves: without reports what the Node says of that goes on counting, while a pod is there that
+    /// may.
+    fn apart(&self, quiet: Quiet) -> u64 {
+        if quiet.streams > 0 {
+            return self.exclusive(Says::when(quiet));
+        }
+        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
+        let hint: Option<Value> = hint.and_then(|hint| serde_json::from_str(hint).ok());
+        let recorded = hint.and_then(|hint| hint["excl"].as_u64());
+        self.pods.guaranteed().and(recorded).unwrap_or_default()
+    }
+
+    /// Fails if more is published than is there, where nothing that the agent says is believed.
+    fn expect_quarantine(&self, resource: Resource) -> Checked {
+        let raw = *self.raw.get(resource);
+        let most = covering(*self.pods.admitted().get(resource), raw).max(raw);
+        let is = allocatable(self.stored(), resource);
+        if is > most {
+            return Err(format!("{resource} is {is} in quarantine, {most} is the most"));
+        }
+        Ok(())
+    }
+
+    /// Fails if allocatable is not what the rules say of the kubelet's raw values.
+    fn expect(&self, policy: usize, quiet: Quiet) -> Checked {
+        let annotations = &self.stored()["metadata"]["annotations"];
+        let hinted = (quiet.streams > 0).then_some(pick(&HINTED, quiet.cents));
+        let apart = self.apart(quiet);
+        let is_quarantined = quiet.streams > 0 && quiet.are_lies;
+        let configured = self.replicas[0].policy().expect("a policy");
+        let mode = annotations[names::MODE]
+            .as_str()
+            .and_then(|mode| mode.parse().ok());
+        let policy_in_force = Policy {
+            mode: mode.unwrap_or(configured.mode),
+            ..configured
+        };
+        let own = annotations[names::STATIC_RATIO]
+            .as_str()
+            .or(annotations[names::RATIO].as_str());
+        let own: BTreeMap<String, f64> = own
+            .and_then(|own| serde_json::from_str(own).ok())
+            .unwrap_or_default();
+        for resource in Resource::ALL {
+            let raw = *self.raw.get(resource);
+            let own = own.get(resource.name()).map(|ratio| cents_of(*ratio));
+            let Some(cents) = wanted(&policy_in_force, resource, own, hinted) else {
+                continue;
+            };
+            let follows_hint = matches!(policy_in_force.mode, Mode::Guard | Mode::Auto);
+            if is_quarantined && follows_hint {
+                self.expect_quarantine(resource)?;
+                continue;
+            }
+            let is = allocatable(self.stored(), resource);
+            let is_apart = resource == Resource::Cpu && policy_in_force.mode != Mode::Off;
+            let decided = beside(if is_apart { apart } else { 0 }, raw, cents);
+            let admitted = covering(*self.pods.admitted().get(resource), raw);
+            let highest = times(raw, highest(&policy_in_force, resource, own));
+            let expected = if policy_in_force.floor == Floor::None {
+                decided
+            } else if admitted > highest {
+                // How much of it is covered depends on what was before.
+                is.clamp(decided.max(highest), decided.max(admitted))
+            } else if is == admitted {
+                // Beneath what pods hold a ratio climbs by a step with each heartbeat that is written: nothing is to be nudged.
+                is.max(times(raw, 100))
+            } else {
+                decided.max(admitted)
+            };
+            if is != expected {
+                return Err(format!(
+                    "{resource} is {is} in place of {expected} ({raw} times {cents} cents) under policy {}; stored is {:#}",
+                    policy_of(policy),
+                    self.stored()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ratio that the rules ask for, in cents; `None` where it depends on what was before.
+fn wanted(policy: &Policy, resource: Resource, own: Option<u32>, hinted: Option<u32>) -> Option<u32> {
+    let own = own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0);
+    let hinted = hinted.map(|cents| hint_of(resource, cents));
+    let hinted = hinted.map(|cents| policy.bounds.get(resource).clamp(Cents(cents)).0);
+    match policy.mode {
+        Mode::Off => Some(100),
+        Mode::Static => Some(own),
+        Mode::Guard => hinted.map(|hinted| own.min(hinted)),
+        Mode::Auto => hinted,
+    }
+}
+
+/// The highest ratio of a mode, in cents: up to there pods hold whatever they have.
+fn highest(policy: &Policy, resource: Resource, own: Option<u32>) -> u32 {
+    match policy.mode {
+        Mode::Off => 100,
+        Mode::Static => own.unwrap_or(100).clamp(100, policy.static_max.get(resource).0),
+        Mode::Guard | Mode::Auto => policy.bounds.get(resource).max.0.max(100),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+fn cents_of(ratio: f64) -> u32 {
+    (ratio * 100.0).round() as u32
+}

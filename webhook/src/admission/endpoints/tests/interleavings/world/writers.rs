@@ -1,0 +1,184 @@
+//! Who writes the Node besides our replicas: its kubelet, people, and others' controllers.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    names,
+    policy::Mode,
+    resource::{PerResource, Resource},
+};
+use serde_json::{Value, json};
+
+use super::{ANNOTATED, CLOUD, Checked, EDITS, HUMAN, KUBELET, NAME, PROBLEM_DETECTOR, SYNC, World, pick};
+use crate::admission::endpoints::tests::interleavings::{
+    Annotation, Others,
+    node::{allocatable, amount_in, put, put_condition, text},
+};
+
+impl World {
+    pub(super) fn annotate(&mut self, annotation: Annotation) -> Checked {
+        let mut node = self.stored().clone();
+        let (key, value) = match annotation {
+            Annotation::Ratio(ratio) => (names::RATIO, ratio.map(|ratio| self.ratio(ratio))),
+            Annotation::Mode(mode) => (
+                names::MODE,
+                mode.map(|mode| pick(&Mode::ALL, mode).name().to_owned()),
+            ),
+        };
+        put(&mut node["metadata"]["annotations"], key, value.map(Value::from));
+        self.store(node)
+    }
+
+    /// The text of a ratio annotation for both resources.
+    fn ratio(&mut self, ratio: usize) -> String {
+        let (cpu, memory) = (pick(&ANNOTATED, ratio), pick(&ANNOTATED, ratio + 1));
+        self.oracle.annotated(cpu);
+        self.oracle.annotated(memory);
+        let decimal = |cents: u32| format!("{}.{:02}", cents / 100, cents % 100);
+        format!(r#"{{"cpu":{},"memory":{}}}"#, decimal(cpu), decimal(memory))
+    }
+
+    /// A Node as a kubelet makes it.
+    pub(super) fn register(&mut self) {
+        self.lives += 1;
+        self.version += 1;
+        let amounts = |amounts: &PerResource<u64>| {
+            let texts =
+                Resource::ALL.map(|resource| (resource.name(), text(resource, *amounts.get(resource))));
+            json!(BTreeMap::from(texts))
+        };
+        let beat = self.time();
+        let condition =
+            |kind: &str, status: &str| json!({"type": kind, "status": status, "lastHeartbeatTime": beat});
+        self.revisions = vec![json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {
+                "name": NAME, "uid": format!("u{}", self.lives), "annotations": {},
+                "resourceVersion": self.version.to_string(),
+            },
+            "status": {
+                "capacity": amounts(&self.capacity), "allocatable": amounts(&self.raw),
+                "conditions": [condition("DiskPressure", "False"), condition("Ready", "True")],
+            },
+        })];
+        for resource in Resource::ALL {
+            self.oracle.told(resource, *self.raw.get(resource));
+        }
+    }
+
+    pub(super) fn recreate(&mut self, is_copy: bool) -> Checked {
+        if is_copy {
+            self.lives += 1;
+            let mut node = self.stored().clone();
+            node["metadata"]["uid"] = format!("u{}", self.lives).into();
+            for resource in Resource::ALL {
+                self.claim(&node, resource, allocatable(&node, resource));
+            }
+            return self.store(node);
+        }
+        self.oracle.forget();
+        self.register();
+        let raw = self.raw;
+        self.check(&raw)
+    }
+
+    /// The kubelet's sync: what differs between what it finds and the copy that it sees.
+    pub(super) fn sync(&mut self, lag: usize, is_report: bool) -> Checked {
+        self.wait(SYNC);
+        let seen = self.seen(lag).clone();
+        let mut node = self.stored().clone();
+        let mut has_news = is_report;
+        for (list, amounts) in [("capacity", self.capacity), ("allocatable", self.raw)] {
+            for resource in Resource::ALL {
+                let found = text(resource, *amounts.get(resource));
+                if seen["status"][list][resource.name()] != found.as_str() {
+                    has_news = true;
+                    node["status"][list][resource.name()] = found.into();
+                    if list == "allocatable" {
+                        self.claim(&node, resource, *amounts.get(resource));
+                    }
+                }
+            }
+        }
+        if !has_news {
+            return Ok(());
+        }
+        for resource in Resource::ALL {
+            let raw = *self.raw.get(resource);
+            let is_said = node["status"]["capacity"] != self.stored()["status"]["capacity"];
+            // It says nothing because the copy already has it, and so has the Node, whoever put it there.
+            if is_said && allocatable(&node, resource) == raw {
+                self.claim(&node, resource, raw);
+            }
+        }
+        for kind in ["DiskPressure", "Ready"] {
+            let status = if kind == "Ready" { "True" } else { "False" };
+            let beat = self.time();
+            put_condition(
+                &mut node,
+                json!({"type": kind, "status": status, "lastHeartbeatTime": beat}),
+            );
+        }
+        self.write(KUBELET, node)
+    }
+
+    pub(super) fn write_of_others(&mut self, what: Others) -> Checked {
+        if matches!(what, Others::Edit(_) | Others::Revert { .. }) && self.is_mistakable() {
+            return Ok(());
+        }
+        let mut node = self.stored().clone();
+        let user = match what {
+            Others::Problem => {
+                let beat = self.time();
+                put_condition(
+                    &mut node,
+                    json!({"type": "KernelDeadlock", "status": "False", "lastHeartbeatTime": beat}),
+                );
+                PROBLEM_DETECTOR
+            }
+            Others::Device => {
+                self.has_device = !self.has_device;
+                let count = self.has_device.then(|| json!("1"));
+                put(
+                    &mut node["status"]["capacity"],
+                    "example.com/device",
+                    count.clone(),
+                );
+                put(&mut node["status"]["allocatable"], "example.com/device", count);
+                KUBELET
+            }
+            Others::Address(last) => {
+                node["status"]["addresses"] =
+                    json!([{"type": "InternalIP", "address": format!("10.0.0.{last}")}]);
+                CLOUD
+            }
+            Others::Edit(edit) => {
+                self.edit(&mut node, pick(&EDITS, edit));
+                HUMAN
+            }
+            Others::Revert { lag } => {
+                let before = allocatable(self.seen(lag), Resource::Cpu);
+                self.edit(&mut node, before);
+                HUMAN
+            }
+        };
+        self.write(user, node)
+    }
+
+    /// Somebody says that allocatable is `value`. Even a kubelet can seem to claim more than its capacity: where its copy
+    /// is old, it sends one of the two and leaves the other out.
+    fn claim(&mut self, node: &Value, resource: Resource, value: u64) {
+        if value > amount_in(node, "capacity", resource) {
+            self.oracle.shown(resource, value);
+        } else {
+            self.oracle.told(resource, value);
+        }
+    }
+
+    fn edit(&mut self, node: &mut Value, cpu_milli: u64) {
+        if allocatable(node, Resource::Cpu) != cpu_milli {
+            self.claim(node, Resource::Cpu, cpu_milli);
+            node["status"]["allocatable"]["cpu"] = text(Resource::Cpu, cpu_milli).into();
+        }
+    }
+}

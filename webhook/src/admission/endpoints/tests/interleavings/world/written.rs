@@ -1,0 +1,85 @@
+//! What holds of every write.
+
+use headroom_domain::{
+    names,
+    policy::Floor,
+    resource::{PerResource, Resource},
+};
+use serde_json::Value;
+
+use super::{Checked, World};
+use crate::admission::endpoints::tests::interleavings::{
+    node::{allocatable, uid_of},
+    oracle,
+};
+
+impl World {
+    pub(super) fn truths(&self) -> PerResource<Vec<u64>> {
+        PerResource::from_fn(|resource| self.oracle.truths(resource).iter().copied().collect())
+    }
+
+    /// Whatever is decided, a pod that the kubelet has let in is not left uncovered by whoever knows of it.
+    pub(super) fn check_covered(&self, old: &Value) -> Checked {
+        let replica = &self.replicas[self.route];
+        let Some(policy) = replica.policy().filter(|_| replica.is_up && replica.knows_pods()) else {
+            return Ok(());
+        };
+        // A node that nothing of ours is on is not ours to hold.
+        let marker = old["metadata"]["annotations"][names::MARKER].as_str();
+        let is_ours = marker.is_some_and(|marker| marker.contains(&format!("\"uid\":\"{}\"", uid_of(old))));
+        if policy.floor == Floor::None || !is_ours {
+            return Ok(());
+        }
+        let admitted = self.pods.admitted();
+        for resource in Resource::ALL {
+            let (was, is) = (allocatable(old, resource), allocatable(self.stored(), resource));
+            let admitted = *admitted.get(resource);
+            // What was let in under a forged raw value may be more than the node's maximum.
+            let is_forged = self.oracle.believes(resource);
+            if was >= admitted && is < admitted && !is_forged {
+                return Err(format!(
+                    "{resource} went from {was} to {is} with {admitted} set aside; stored is {:#}",
+                    self.stored()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if what is stored may not be.
+    pub(super) fn check(&mut self, before: &PerResource<u64>) -> Checked {
+        let (admitted, fit) = (self.pods.admitted(), self.pods.fit(before));
+        let replica = &self.replicas[self.route];
+        let are_known = !replica.is_up || replica.knows_pods();
+        let hint = self.stored()["metadata"]["annotations"][names::HINT].as_str();
+        let is_unheard =
+            !hint.is_some_and(|hint| hint.contains(&format!("\"uid\":\"{}\"", uid_of(self.stored()))));
+        let is_news = self.truths() != self.told_before;
+        for resource in Resource::ALL {
+            let value = allocatable(self.stored(), resource);
+            let before = *before.get(resource);
+            // A forged marker can keep what is stored, or make it any less, and its ratio outlives it where nobody knows the
+            // policy. What counts is that it raises nothing, and that all is well in the end.
+            let truth = self.oracle.truths(resource).last().copied().unwrap_or_default();
+            let is_low = self.oracle.was_forged(resource) && value <= before.max(truth);
+            if is_low || (!is_news && value == before) {
+                continue;
+            }
+            let pods = oracle::Pods {
+                admitted: *admitted.get(resource),
+                fit: *fit.get(resource),
+                stored: before,
+                are_known,
+                is_unheard,
+            };
+            if !self.oracle.allows(resource, value) && !self.oracle.holds(resource, value, pods) {
+                return Err(format!(
+                    "{resource} is {value}, neither raw {:?} nor that times a ratio, nor what pods hold ({pods:?}); stored is {:#}",
+                    self.oracle.truths(resource),
+                    self.stored()
+                ));
+            }
+        }
+        Ok(())
+    }
+}

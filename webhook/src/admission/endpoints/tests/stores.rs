@@ -1,0 +1,100 @@
+//! `/mutate-node-status` over a replica's own stores: what it reads from them, and what from the write alone.
+
+use headroom_domain::names;
+
+use super::*;
+use crate::store::cluster::{
+    Cluster,
+    tests::{amplified, cluster, published},
+};
+
+/// A sync of the kubelet of `n1`, amplified to 4.8 CPUs: it writes raw and what `changes` does, beside a moved heartbeat.
+/// The verdict, and the object as it would be stored.
+fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (Value, Value) {
+    let mut new = old.clone();
+    new["status"]["allocatable"]["cpu"] = json!("4");
+    new["status"]["conditions"][0]["lastHeartbeatTime"] = json!("2026-11-20T00:05:00Z");
+    changes(&mut new);
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "r", "operation": "UPDATE", "name": "n1", "subResource": "status",
+            "kind": {"group": "", "version": "v1", "kind": "Node"},
+            "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "userInfo": {"username": "system:node:n1", "groups": ["system:nodes"]},
+            "object": new, "oldObject": old,
+        },
+    });
+    let endpoint = ENDPOINTS
+        .iter()
+        .find(|endpoint| endpoint.path == "/mutate-node-status");
+    let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+    let router = router_over(Arc::new(cluster), false);
+    let answer = router.answer(endpoint.unwrap(), review.to_string().as_bytes(), deadline);
+    let verdict = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].clone();
+    assert_eq!(verdict["allowed"], true, "{verdict}");
+    json_patch::patch(&mut new, &patch_of(&verdict)).unwrap();
+    (verdict, new)
+}
+
+fn annotation<'a>(node: &'a Value, key: &str) -> &'a str {
+    node["metadata"]["annotations"][key].as_str().unwrap()
+}
+
+/// A cluster that knows `old`, with a fresh report that asks for 1.10 and speaks of a machine of 4 CPUs.
+fn reported(old: &Value) -> Cluster {
+    let cluster = cluster([old.clone()], []);
+    let mut hint = published(2, 110);
+    hint.resources.cpu.capacity = 4000;
+    hint.pods_generation = u64::MAX;
+    cluster.hints.offer(hint, cluster.now());
+    cluster
+}
+
+#[test]
+fn a_capacity_that_changes_with_the_write_counts_at_once() {
+    let old = amplified(1, "4800m", 120);
+    let told = |changes: fn(&mut Value)| {
+        let (verdict, new) = synced(reported(&old), &old, changes);
+        assert_eq!(new["status"]["allocatable"]["cpu"], "4400m");
+        verdict["auditAnnotations"]["allocatable"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(!told(|_same| ()).contains("other-capacity"));
+    let told = told(|new| new["status"]["capacity"]["cpu"] = json!("8"));
+    assert!(told.contains("other-capacity"), "{told}");
+}
+
+#[test]
+fn memory_pressure_that_begins_with_the_write_counts_at_once() {
+    let old = amplified(1, "4800m", 120);
+    let brake_of_memory = |status: &str| {
+        let (_, new) = synced(reported(&old), &old, |new| {
+            let conditions = new["status"]["conditions"].as_array_mut().unwrap();
+            conditions.push(json!({"type": "MemoryPressure", "status": status}));
+        });
+        let note: Value = serde_json::from_str(annotation(&new, names::HINT)).unwrap();
+        note["memory"]["brake"].clone()
+    };
+    assert_eq!(brake_of_memory("False"), 0);
+    assert_eq!(brake_of_memory("True"), 3);
+}
+
+#[test]
+fn beside_a_hint_of_a_later_layout_what_was_written_last_is_held() {
+    let synced = |hint: Option<&str>| {
+        let mut old = amplified(1, "4800m", 120);
+        let annotations = old["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove(names::HINT);
+        annotations.extend(hint.map(|hint| (names::HINT.to_owned(), json!(hint))));
+        let (_, new) = synced(cluster([old.clone()], []), &old, |_same| ());
+        let hints = [&old, &new].map(|node| node["metadata"]["annotations"].get(names::HINT).cloned());
+        assert_eq!(hints[0], hints[1], "a later version's hint is not ours to change");
+        new["status"]["allocatable"]["cpu"].clone()
+    };
+    assert_eq!(synced(Some(r#"{"v":2,"uid":"u1"}"#)), "4800m");
+    assert_eq!(synced(None), "4", "nothing was measured");
+}

@@ -1,0 +1,54 @@
+//! `/validate-node`: refuses bad ratio and mode annotations, and labels that make a Node match contradicting entries of
+//! Koordinator's ConfigMap, where they are written.
+//!
+//! It is declared for `nodes` and never for `nodes/status`: validation there sees our own mutation under the
+//! kubelet's name, and a refusal would be a refused heartbeat. A value that is already stored is not checked
+//! again, so a node with a bad one can still be labelled, cordoned and deleted.
+
+mod conflict;
+mod mode;
+mod ratio;
+mod writer;
+
+use std::time::Duration;
+
+use headroom_kit::gate::Gate;
+
+use super::node;
+use crate::admission::{
+    draft::Draft,
+    endpoint::{BrokenStep, Endpoint, FailurePolicy, Kind, Namespaces, Rule, Step},
+    review::Operation,
+};
+
+const GATE: Gate = Gate::beta(
+    "NodeValidatingWebhook",
+    "Checks the ratio and mode annotations of nodes, and their labels for conflicts.",
+);
+
+static STEPS: &[&Step] = &[&writer::STEP, &ratio::STEP, &mode::STEP, &conflict::STEP];
+
+pub(super) static ENDPOINT: Endpoint = Endpoint {
+    name: "vnode.koordinator.sh",
+    path: "/validate-node",
+    about: "Checks the annotations that steer amplification, and labels that select policies.",
+    kind: Kind::Validating,
+    rules: &[Rule {
+        operations: &[Operation::Create, Operation::Update],
+        group: "",
+        version: "v1",
+        resource: "nodes",
+        sub_resource: "",
+    }],
+    failure_policy: FailurePolicy::Ignore,
+    timeout: Duration::from_secs(1),
+    namespaces: Namespaces::All,
+    broken_step: BrokenStep::FailsTheCall,
+    steps: STEPS,
+};
+
+/// The annotation's new value, if the request sets or changes it.
+fn written(draft: &Draft<'_>, key: &str) -> Option<String> {
+    let stored = draft.old().and_then(|old| node::annotation(old, key));
+    node::annotation(draft, key).filter(|value| stored.as_ref() != Some(value))
+}

@@ -1,0 +1,102 @@
+//! The ratio annotation: readable, within bounds, and a word of caution, or a no, where measurement says less.
+
+use headroom_domain::{
+    annotation::Annotation,
+    capacity::Annotations,
+    hint::{Asked, Found, Standing},
+    names,
+    ratio::{Ratio, parse_annotation},
+    resource::{PerResource, Resource},
+};
+
+use crate::admission::{
+    draft::Draft,
+    endpoint::{Access, Ctx, Step, Stop},
+    endpoints::node,
+    error::Denial,
+    review::shortened,
+};
+
+pub(super) static STEP: Step = Step {
+    name: "ratio",
+    gate: super::GATE,
+    about: "Refuses ratios that cannot be read or lie out of bounds; above the current hint warns, or refuses with --deny-above-hint.",
+    reads: &[Access::watch("", "nodes")],
+    run: check,
+};
+
+fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    // The empty value is Koordinator's way to switch a node off.
+    let Some(text) = super::written(draft, names::RATIO).filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    let deny = |reason: String| {
+        Stop::Denied(Denial::Value {
+            field: node::annotation_field(names::RATIO),
+            value: shortened(&text),
+            reason,
+        })
+    };
+    let ratios = parse_annotation(&text).map_err(|error| deny(error.to_string()))?;
+    // While the policy is not known, nothing is too high: what is applied is held to it later.
+    let highest = node::configured_policy(ctx, draft).map(|policy| policy.static_max);
+    for resource in Resource::ALL {
+        let ratio = ratios.get(resource).unwrap_or(Ratio::ONE);
+        if let Some(highest) = highest.map(|highest| *highest.get(resource))
+            && ratio > Ratio::from_cents(highest)
+        {
+            return Err(deny(format!(
+                "{resource}: {ratio} is above the highest allowed ratio {highest}"
+            )));
+        }
+    }
+    for above in above_hint(ctx, draft, &ratios) {
+        if ctx.denies_above_hint {
+            return Err(deny(above));
+        }
+        draft.warn(above);
+    }
+    for resource in Resource::ALL {
+        if let Some(ratio) = *ratios.get(resource)
+            && ratio < Ratio::ONE
+        {
+            draft.warn(format!(
+                "{resource} ratio {ratio} is below 1.00 and has no effect"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
+/// nothing against anything.
+fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
+    let stored = draft.old().and_then(|old| node::annotation(old, names::HINT));
+    let stored = stored.map(Annotation::parse);
+    let hint = ctx.nodes.hint(&Asked {
+        node: &ctx.request.name,
+        uid: &node::uid(draft),
+        version: draft.old().map(node::version).unwrap_or_default(),
+        stored: stored.as_ref(),
+        // What was written once is no measurement.
+        written: None,
+        nudged: None,
+        machine: node::machine(draft, &node::state(draft, &Annotations::default())),
+    });
+    let Some(Found {
+        note,
+        standing: Standing::Fresh | Standing::Hold,
+        ..
+    }) = hint
+    else {
+        return Vec::new();
+    };
+    let above = |resource: Resource| {
+        let ratio = (*ratios.get(resource))?;
+        let measured = note.resources().get(resource).published();
+        (ratio > Ratio::from_cents(measured)).then(|| {
+            format!("{resource} ratio {ratio} is above the {measured} that measurement supports now")
+        })
+    };
+    Resource::ALL.into_iter().filter_map(above).collect()
+}

@@ -1,0 +1,49 @@
+//! Who may change the annotations of a Node that steer amplification or record it.
+
+use std::collections::BTreeSet;
+
+use crate::admission::{
+    draft::Draft,
+    endpoint::{Ctx, Step, Stop},
+    endpoints::node,
+    error::Denial,
+    review::shortened,
+    writers::{self, Change},
+};
+
+pub(super) static STEP: Step = Step {
+    name: "writer",
+    gate: super::GATE,
+    about: "Refuses changes of what only the webhook writes, unknown keys of Headroom's, and anything of either by kubelets.",
+    reads: &[],
+    run: check,
+};
+
+fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    if draft.is_as_stored(&["metadata", "annotations"]) {
+        return Ok(());
+    }
+    let old = draft.old();
+    let keys: BTreeSet<&str> = old
+        .into_iter()
+        .flat_map(node::guarded_keys)
+        .chain(node::guarded_keys(draft))
+        .collect();
+    for key in keys {
+        let stored = old.and_then(|old| node::annotation(old, key));
+        let value = node::annotation(draft, key);
+        let change = match &value {
+            _ if value == stored => continue,
+            Some(_) => Change::Written,
+            None => Change::Removed,
+        };
+        if let Some(reason) = writers::refusal(&ctx.request.user.name, key, change) {
+            return Err(Stop::Denied(Denial::Value {
+                field: node::annotation_field(key),
+                value: shortened(&value.unwrap_or_default()),
+                reason,
+            }));
+        }
+    }
+    Ok(())
+}

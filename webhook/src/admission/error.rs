@@ -1,0 +1,310 @@
+//! Why an admission request gets no verdict, or one against it, and what each reason answers.
+
+use std::{error::Error, str::Utf8Error, time::Duration};
+
+use headroom_kit::log::{Chain, chain};
+use http::StatusCode;
+
+use crate::{
+    admission::draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
+    store::policies::strategies::Conflict,
+};
+
+/// How an admission request ended, as metrics and the audit line say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The request may go on, changed or unchanged.
+    Allowed,
+    /// A rule says no; the client sees why.
+    Denied,
+    /// A call that gives no verdict, so the entry's `failurePolicy` decides.
+    Failed,
+    /// Not something to admit: a malformed, misdirected or surplus request.
+    Rejected,
+}
+
+/// A rule's no, for the person who made the request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// A value is not accepted.
+    #[error("{field}: invalid value {value:?}: {reason}")]
+    Value {
+        /// The field, as in `metadata.annotations[key]`.
+        field: String,
+        /// The value, shortened.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// With these labels several entries of one key would select the Node. The text is Koordinator's.
+    #[error("{}", conflict.in_koordinators_words(node))]
+    Conflict {
+        /// The Node's name.
+        node: String,
+        /// The key and its entries.
+        conflict: Conflict,
+    },
+}
+
+/// Why a step could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A part of the object does not have the shape the API gives it.
+    #[error("{field} cannot be read")]
+    Read {
+        /// The field, as a path from the outside in.
+        field: String,
+        /// What the parser found.
+        source: serde_json::Error,
+    },
+    /// A part of the object is wider than anything that people or controllers write.
+    #[error("{field} holds more than {MAX_OPENED} values")]
+    TooWide {
+        /// The field, as a path from the outside in.
+        field: String,
+    },
+    /// A write that the object has no place for.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A stored value that cannot be put back.
+    #[error(transparent)]
+    PutBack(#[from] PutBackError),
+}
+
+/// Everything but "allowed".
+#[derive(Debug, thiserror::Error)]
+pub enum AdmissionError {
+    /// A rule says no.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// A step could not do its work.
+    #[error("step {step} failed")]
+    Step {
+        /// The step's name.
+        step: &'static str,
+        /// Why.
+        source: StepError,
+    },
+    /// A step has a defect.
+    #[error("step {step} panicked")]
+    Panicked {
+        /// The step's name.
+        step: &'static str,
+    },
+    /// The time the API server gives us is over.
+    #[error("no answer within {limit:?}")]
+    Deadline {
+        /// The time there was.
+        limit: Duration,
+    },
+    /// The response could not be written as JSON.
+    #[error("the response cannot be encoded")]
+    Encode(#[source] serde_json::Error),
+    /// More requests at once than are served.
+    #[error("more than {limit} requests at once")]
+    TooMany {
+        /// Requests served at once.
+        limit: usize,
+    },
+    /// No endpoint has this path.
+    #[error("there is no endpoint {path:?}")]
+    UnknownPath {
+        /// The path, shortened.
+        path: String,
+    },
+    /// Not a POST.
+    #[error("method {method} is not POST")]
+    Method {
+        /// The method of the request.
+        method: http::Method,
+    },
+    /// The body says that it is not JSON.
+    #[error("content type {found:?} is not application/json")]
+    ContentType {
+        /// The header of the request, empty if there is none.
+        found: String,
+    },
+    /// The body is longer than accepted.
+    #[error("the body is longer than {limit} bytes")]
+    TooLarge {
+        /// The accepted length.
+        limit: usize,
+    },
+    /// The body did not come in time.
+    #[error("the body did not come within {limit:?}")]
+    SlowBody {
+        /// The time there was for it.
+        limit: Duration,
+    },
+    /// The body gave way to others.
+    #[error("the body was given up for others: {limit} KiB of bodies are held at once")]
+    GivenUp {
+        /// What is held of all bodies of its size, in KiB.
+        limit: usize,
+    },
+    /// The connection gave no whole body.
+    #[error("the body cannot be read")]
+    Body(#[source] Box<dyn Error + Send + Sync>),
+    /// The body is not text.
+    #[error("the body is not UTF-8")]
+    NotText(#[source] Utf8Error),
+    /// The body is not JSON, or nested too deep.
+    #[error("the body is not an AdmissionReview")]
+    NotJson(#[source] ScanError),
+    /// A part of a review has another type than it should.
+    #[error("{field} cannot be read")]
+    Field {
+        /// The field, as a path from the outside in.
+        field: String,
+        /// What the parser found.
+        source: serde_json::Error,
+    },
+    /// A part of a review holds more than is opened or read.
+    #[error("{field} holds more than {MAX_OPENED} values")]
+    TooWide {
+        /// The field, as a path from the outside in.
+        field: String,
+    },
+    /// A review of a version that we do not speak.
+    #[error("{kind:?} of {api_version:?} is not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
+    Version {
+        /// `kind` as sent.
+        kind: String,
+        /// `apiVersion` as sent.
+        api_version: String,
+    },
+    /// An object of a review is text, a list or the like.
+    #[error("{field} is not an object")]
+    NotAnObject {
+        /// The field, as a path from the outside in.
+        field: &'static str,
+    },
+    /// A review without something that its operation needs.
+    #[error("{field} is missing")]
+    Missing {
+        /// The field, as a path from the outside in.
+        field: &'static str,
+    },
+}
+
+impl Outcome {
+    /// The `result` label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+impl Denial {
+    /// Code and reason of the status that the client sees. Koordinator gives its own denials a code alone.
+    pub const fn status(&self) -> (StatusCode, Option<&'static str>) {
+        match self {
+            Self::Value { .. } => (StatusCode::FORBIDDEN, Some("Forbidden")),
+            Self::Conflict { .. } => (StatusCode::BAD_REQUEST, None),
+        }
+    }
+}
+
+impl AdmissionError {
+    /// The HTTP status and the outcome of each error; the one place that decides it.
+    ///
+    /// A denial is a good answer with status 200 and its own code inside. A failure must not be one: to the API
+    /// server `allowed: false` is a verdict that no `failurePolicy` softens.
+    pub fn answer(&self) -> (StatusCode, Outcome) {
+        match self {
+            Self::Denied(_) => (StatusCode::OK, Outcome::Denied),
+            Self::Step { .. } | Self::Panicked { .. } | Self::Encode(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed)
+            }
+            Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Failed),
+            Self::TooMany { .. } | Self::GivenUp { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected)
+            }
+            Self::SlowBody { .. } => (StatusCode::REQUEST_TIMEOUT, Outcome::Rejected),
+            Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, Outcome::Rejected),
+            Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, Outcome::Rejected),
+            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, Outcome::Rejected),
+            Self::ContentType { .. }
+            | Self::Body(_)
+            | Self::NotText(_)
+            | Self::NotJson(_)
+            | Self::Field { .. }
+            | Self::TooWide { .. }
+            | Self::Version { .. }
+            | Self::NotAnObject { .. }
+            | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
+        }
+    }
+
+    /// The error with its causes, outermost first.
+    pub fn reason(&self) -> Chain<'_> {
+        chain(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn json_error() -> serde_json::Error {
+        serde_json::from_str::<u8>("x").unwrap_err()
+    }
+
+    fn denial() -> Denial {
+        Denial::Value {
+            field: "spec.x".to_owned(),
+            value: "7".to_owned(),
+            reason: "is odd".to_owned(),
+        }
+    }
+
+    #[rstest]
+    #[case::denied(denial().into(), 200, Outcome::Denied)]
+    #[case::step(AdmissionError::Step { step: "s", source: StepError::Read { field: "f".to_owned(), source: json_error() } }, 500, Outcome::Failed)]
+    #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, Outcome::Failed)]
+    #[case::encode(AdmissionError::Encode(json_error()), 500, Outcome::Failed)]
+    #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, Outcome::Failed)]
+    #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, Outcome::Rejected)]
+    #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, Outcome::Rejected)]
+    #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, Outcome::Rejected)]
+    #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, Outcome::Rejected)]
+    #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, Outcome::Rejected)]
+    #[case::slow_body(AdmissionError::SlowBody { limit: Duration::from_secs(1) }, 408, Outcome::Rejected)]
+    #[case::given_up(AdmissionError::GivenUp { limit: 1 }, 503, Outcome::Rejected)]
+    #[case::body(AdmissionError::Body("reset".into()), 400, Outcome::Rejected)]
+    #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, Outcome::Rejected)]
+    #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, Outcome::Rejected)]
+    #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, Outcome::Rejected)]
+    #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
+    #[case::too_wide(AdmissionError::TooWide { field: "request".to_owned() }, 400, Outcome::Rejected)]
+    #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, Outcome::Rejected)]
+    #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
+    fn each_error_answers_what_the_table_says(
+        #[case] error: AdmissionError,
+        #[case] status: u16,
+        #[case] outcome: Outcome,
+    ) {
+        let (answered, ended) = error.answer();
+        assert_eq!((answered.as_u16(), ended), (status, outcome));
+    }
+
+    #[test]
+    fn a_reason_says_each_cause_once() {
+        assert_eq!(
+            AdmissionError::NotJson(ScanError::Syntax { at: 0 })
+                .reason()
+                .to_string(),
+            "the body is not an AdmissionReview: byte 0: not JSON"
+        );
+        assert_eq!(
+            AdmissionError::from(denial()).reason().to_string(),
+            r#"spec.x: invalid value "7": is odd"#
+        );
+    }
+}

@@ -1,0 +1,534 @@
+//! Bytes to AdmissionReview and back; objects stay as the bytes that came.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::admission::{
+    draft::{Fields as _, Notes, Tree},
+    error::{AdmissionError, Denial},
+};
+
+const KIND: &str = "AdmissionReview";
+
+/// The versions of AdmissionReview that are read; the answer has the version of the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// `admission.k8s.io/v1`
+    V1,
+    /// `admission.k8s.io/v1beta1`
+    V1beta1,
+}
+
+/// What is done to the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A change of a stored object.
+    Update,
+    /// A removal.
+    Delete,
+    /// A connection to a subresource such as `exec`.
+    Connect,
+}
+
+/// A question of the API server.
+#[derive(Debug)]
+pub struct Review<'a> {
+    /// The version it is asked in.
+    pub version: Version,
+    /// Everything but the objects.
+    pub request: Request,
+    /// The object to be stored; there on CREATE and UPDATE.
+    pub object: Option<Tree<'a>>,
+    /// The stored object; there on UPDATE.
+    pub old_object: Option<Tree<'a>>,
+}
+
+/// Who does what to which object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Names the question; the answer repeats it.
+    pub uid: String,
+    /// What is done.
+    pub operation: Operation,
+    /// API group of the resource, empty for the core group.
+    pub group: String,
+    /// Version of the resource.
+    pub version: String,
+    /// The resource, in plural.
+    pub resource: String,
+    /// The subresource, empty if none.
+    pub sub_resource: String,
+    /// Namespace of the object, empty if it has none.
+    pub namespace: String,
+    /// Name of the object, empty if the API server is to make one up.
+    pub name: String,
+    /// Who asks.
+    pub user: User,
+    /// True if nothing will be stored.
+    pub is_dry_run: bool,
+}
+
+/// An authenticated user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+/// A verdict.
+#[derive(Debug)]
+pub enum Verdict<'v> {
+    /// The request may go on with this patch, empty for unchanged.
+    Allowed(&'v json_patch::Patch),
+    /// The request is refused.
+    Denied(&'v Denial),
+}
+
+impl Version {
+    /// `apiVersion` of the review.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+impl Operation {
+    /// The word that Kubernetes uses, also as a metric label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// Levels of a review that are opened while it is read: the review, `request`, the objects and their `metadata`,
+/// `spec` and `status`.
+const OPENED: u32 = 4;
+
+/// Reads a review.
+///
+/// # Errors
+/// If the body is not an AdmissionReview, or one without what its operation needs: all are client errors.
+pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
+    let text = std::str::from_utf8(body).map_err(AdmissionError::NotText)?;
+    let mut review = Tree::parse(text, OPENED).map_err(AdmissionError::NotJson)?;
+    let head = head(&review);
+    if let Some(field) = review.too_wide() {
+        let field = if field.is_empty() {
+            "the review".to_owned()
+        } else {
+            field
+        };
+        return Err(AdmissionError::TooWide { field });
+    }
+    let (version, request) = head?;
+    let mut objects = review.take("request");
+    let mut object = |name| objects.as_mut().and_then(|request| request.take(name));
+    let (object, old_object) = (object("object"), object("oldObject"));
+    let is_missing = match request.operation {
+        _ if request.uid.is_empty() => Some("request.uid"),
+        Operation::Create | Operation::Update if object.is_none() => Some("request.object"),
+        Operation::Update if old_object.is_none() => Some("request.oldObject"),
+        Operation::Create | Operation::Update | Operation::Delete | Operation::Connect => None,
+    };
+    is_missing.map_or(Ok(()), |field| Err(AdmissionError::Missing { field }))?;
+    for (field, object) in [("request.object", &object), ("request.oldObject", &old_object)] {
+        if object.as_ref().is_some_and(|object| !object.is_object()) {
+            return Err(AdmissionError::NotAnObject { field });
+        }
+    }
+    Ok(Review {
+        version,
+        request,
+        object,
+        old_object,
+    })
+}
+
+/// Everything of a review but the objects.
+fn head(review: &Tree<'_>) -> Result<(Version, Request), AdmissionError> {
+    let (api_version, kind): (String, String) = (field(review, &["apiVersion"])?, field(review, &["kind"])?);
+    let version = [Version::V1, Version::V1beta1]
+        .into_iter()
+        .find(|version| version.name() == api_version);
+    let Some(version) = version.filter(|_| kind == KIND) else {
+        return Err(AdmissionError::Version {
+            kind: shortened(&kind),
+            api_version: shortened(&api_version),
+        });
+    };
+    if review.get(&["request"]).is_none_or(Tree::is_null) {
+        return Err(AdmissionError::Missing { field: "request" });
+    }
+    Ok((version, request(review)?))
+}
+
+/// What the review is about.
+fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
+    let text = |path: &[&str]| field::<String>(review, path);
+    let operation = review
+        .read(&["request", "operation"])
+        .map_err(|source| unreadable(&["request", "operation"], source))?;
+    Ok(Request {
+        uid: text(&["request", "uid"])?,
+        operation: operation.ok_or(AdmissionError::Missing {
+            field: "request.operation",
+        })?,
+        group: text(&["request", "resource", "group"])?,
+        version: text(&["request", "resource", "version"])?,
+        resource: text(&["request", "resource", "resource"])?,
+        sub_resource: text(&["request", "subResource"])?,
+        namespace: text(&["request", "namespace"])?,
+        name: text(&["request", "name"])?,
+        user: User {
+            name: text(&["request", "userInfo", "username"])?,
+            groups: field(review, &["request", "userInfo", "groups"])?,
+        },
+        is_dry_run: field(review, &["request", "dryRun"])?,
+    })
+}
+
+/// A part of a review; the empty one if it is absent.
+fn field<T: DeserializeOwned + Default>(review: &Tree<'_>, path: &[&str]) -> Result<T, AdmissionError> {
+    review
+        .read(path)
+        .map(Option::unwrap_or_default)
+        .map_err(|source| unreadable(path, source))
+}
+
+fn unreadable(path: &[&str], source: serde_json::Error) -> AdmissionError {
+    AdmissionError::Field {
+        field: path.join("."),
+        source,
+    }
+}
+
+/// The most characters of a text that somebody else chose in messages and logs.
+pub const LONGEST: usize = 80;
+
+/// The start of a text that somebody else chose, short enough for messages and logs.
+pub fn shortened(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<ByteString>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    audit_annotations: &'a BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Status {
+    code: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    message: String,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_empty(map: &&BTreeMap<&'static str, String>) -> bool {
+    map.is_empty()
+}
+
+/// Writes the answer to a review: JSON with `uid` and version of the question.
+///
+/// # Errors
+/// If the patch cannot be written as JSON.
+pub fn encode(
+    version: Version,
+    uid: &str,
+    verdict: &Verdict<'_>,
+    notes: &Notes,
+) -> Result<Vec<u8>, AdmissionError> {
+    let (status, patch) = match verdict {
+        Verdict::Allowed(patch) if patch.0.is_empty() => (None, None),
+        Verdict::Allowed(patch) => (
+            None,
+            Some(ByteString(
+                serde_json::to_vec(patch).map_err(AdmissionError::Encode)?,
+            )),
+        ),
+        Verdict::Denied(denial) => {
+            let (code, reason) = denial.status();
+            let (code, message) = (code.as_u16(), denial.to_string());
+            (
+                Some(Status {
+                    code,
+                    reason,
+                    message,
+                }),
+                None,
+            )
+        }
+    };
+    let answer = Answer {
+        kind: KIND,
+        api_version: version.name(),
+        response: Response {
+            uid,
+            allowed: status.is_none(),
+            status,
+            patch_type: patch.is_some().then_some("JSONPatch"),
+            patch,
+            audit_annotations: &notes.audit,
+            warnings: &notes.warnings,
+        },
+    };
+    serde_json::to_vec(&answer).map_err(AdmissionError::Encode)
+}
+
+#[cfg(test)]
+mod tests {
+    use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn question() -> Value {
+        json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "u-1",
+                "kind": {"group": "", "version": "v1", "kind": "Node"},
+                "resource": {"group": "", "version": "v1", "resource": "nodes"},
+                "subResource": "status",
+                "name": "n1",
+                "operation": "UPDATE",
+                "userInfo": {"username": "system:node:n1", "groups": ["system:nodes"], "extra": {"a": ["b"]}},
+                "object": {"metadata": {"name": "n1"}},
+                "oldObject": {"metadata": {"name": "n1"}},
+                "dryRun": false,
+                "options": {"kind": "PatchOptions"},
+            },
+        })
+    }
+
+    #[test]
+    fn a_review_is_read_with_who_does_what() {
+        let body = question().to_string();
+        let review = decode(body.as_bytes()).unwrap();
+        assert_eq!(review.version, Version::V1);
+        assert_eq!(
+            review.request,
+            Request {
+                uid: "u-1".to_owned(),
+                operation: Operation::Update,
+                group: String::new(),
+                version: "v1".to_owned(),
+                resource: "nodes".to_owned(),
+                sub_resource: "status".to_owned(),
+                namespace: String::new(),
+                name: "n1".to_owned(),
+                user: User {
+                    name: "system:node:n1".to_owned(),
+                    groups: vec!["system:nodes".to_owned()]
+                },
+                is_dry_run: false,
+            }
+        );
+        assert!(review.object.is_some() && review.old_object.is_some());
+    }
+
+    #[test]
+    fn v1beta1_is_answered_in_v1beta1() {
+        let mut question = question();
+        question["apiVersion"] = "admission.k8s.io/v1beta1".into();
+        let body = question.to_string();
+        let review = decode(body.as_bytes()).unwrap();
+        let answer = encode(
+            review.version,
+            "u-1",
+            &Verdict::Allowed(&Patch(vec![])),
+            &Notes::default(),
+        )
+        .unwrap();
+        assert_eq!(
+            String::from_utf8(answer).unwrap(),
+            r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","response":{"uid":"u-1","allowed":true}}"#
+        );
+    }
+
+    #[rstest]
+    #[case::no_version("/apiVersion", json!(null), "\"AdmissionReview\" of \"\" is not")]
+    #[case::other_version("/apiVersion", json!("foo/v9"), r#""AdmissionReview" of "foo/v9" is not"#)]
+    #[case::other_kind("/kind", json!("Node"), r#""Node" of "admission.k8s.io/v1" is not"#)]
+    #[case::no_request("/request", json!(null), "request is missing")]
+    #[case::request_is_a_list("/request", json!([1]), "request.operation is missing")]
+    #[case::uid_is_a_number("/request/uid", json!(7), "request.uid cannot be read: invalid type")]
+    #[case::no_uid("/request/uid", json!(""), "request.uid is missing")]
+    #[case::no_object("/request/object", json!(null), "request.object is missing")]
+    #[case::no_old_object("/request/oldObject", json!(null), "request.oldObject is missing")]
+    #[case::unknown_operation("/request/operation", json!("PATCH"), "unknown variant `PATCH`")]
+    fn a_wrong_part_is_named(#[case] part: &str, #[case] value: Value, #[case] reason: &str) {
+        let mut question = question();
+        *question.pointer_mut(part).unwrap() = value;
+        let error = decode(question.to_string().as_bytes()).unwrap_err();
+        assert!(error.reason().to_string().contains(reason), "{}", error.reason());
+        assert_eq!(error.answer().0, 400);
+    }
+
+    #[rstest]
+    #[case::empty(b"".as_slice())]
+    #[case::null(b"null")]
+    #[case::half(br#"{"kind":"AdmissionReview","#)]
+    #[case::trailing(br#"{"kind":"AdmissionReview"} x"#)]
+    #[case::yaml(b"kind: AdmissionReview")]
+    #[case::byte_order_mark(b"\xef\xbb\xbf{}")]
+    #[case::not_utf8(b"{\"kind\":\"\xff\"}")]
+    #[case::compressed(b"\x1f\x8b\x08\x00")]
+    fn a_body_that_is_no_review_is_a_client_error(#[case] body: &[u8]) {
+        assert_eq!(decode(body).unwrap_err().answer().0, 400);
+    }
+
+    #[rstest]
+    #[case::whole_body("[", 1_000_000)]
+    #[case::objects(r#"{"a":"#, 200_000)]
+    #[case::in_object(r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"object":{"status":{"x":[[[["#, 1)]
+    fn a_body_of_brackets_is_a_client_error_and_no_stack_overflow(#[case] start: &str, #[case] times: usize) {
+        let body = start.repeat(times) + &"[".repeat(100_000);
+        assert_eq!(decode(body.as_bytes()).unwrap_err().answer().0, 400);
+    }
+
+    #[rstest]
+    #[case::members(
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"#,
+        r#""":0,"#,
+        r#""":0}}"#,
+        "request holds more than 16384 values"
+    )]
+    #[case::elements(
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"operation":"UPDATE","userInfo":{"groups":["#,
+        r#""a","#,
+        r#""a"]}}}"#,
+        "request.userInfo.groups holds more than 16384 values"
+    )]
+    #[case::whole("{", r#""":0,"#, r#""":0}"#, "the review holds more than 16384 values")]
+    fn what_is_too_wide_is_named(
+        #[case] start: &str,
+        #[case] one: &str,
+        #[case] end: &str,
+        #[case] reason: &str,
+    ) {
+        let body = format!("{start}{}{end}", one.repeat(20_000));
+        let error = decode(body.as_bytes()).unwrap_err();
+        assert_eq!(
+            (error.reason().to_string().as_str(), error.answer().0.as_u16()),
+            (reason, 400)
+        );
+    }
+
+    #[test]
+    fn deep_nesting_inside_an_object_is_named() {
+        let mut text = question().to_string();
+        let bomb = format!(
+            r#"{{"status":{{"x":{}{}}}}}"#,
+            "[".repeat(10_000),
+            "]".repeat(10_000)
+        );
+        text = text.replacen(r#"{"metadata":{"name":"n1"}}"#, &bomb, 1);
+        let error = decode(text.as_bytes()).unwrap_err();
+        assert!(
+            error
+                .reason()
+                .to_string()
+                .contains("nested deeper than 127 levels"),
+            "{}",
+            error.reason()
+        );
+    }
+
+    #[test]
+    fn a_patch_travels_in_base64_with_its_type() {
+        let patch = Patch(vec![PatchOperation::Add(AddOperation {
+            path: PointerBuf::from_tokens(["metadata", "annotations", "a/b"]),
+            value: "1".into(),
+        })]);
+        let notes = Notes {
+            warnings: vec!["careful".to_owned()],
+            audit: BTreeMap::from([("decision", "raised".to_owned())]),
+        };
+        let answer = encode(Version::V1, "u-1", &Verdict::Allowed(&patch), &notes).unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let ByteString(bytes) = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
+        assert_eq!(serde_json::from_slice::<Patch>(&bytes).unwrap(), patch);
+        assert_eq!(answer["response"]["patchType"], "JSONPatch");
+        assert_eq!(answer["response"]["warnings"], json!(["careful"]));
+        assert_eq!(
+            answer["response"]["auditAnnotations"],
+            json!({"decision": "raised"})
+        );
+    }
+
+    #[test]
+    fn a_denial_is_a_403_with_its_message_and_no_patch() {
+        let denial = Denial::Value {
+            field: "spec.x".to_owned(),
+            value: "7".to_owned(),
+            reason: "is odd".to_owned(),
+        };
+        let answer = encode(Version::V1, "u-1", &Verdict::Denied(&denial), &Notes::default()).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Value>(&answer).unwrap()["response"],
+            json!({
+                "uid": "u-1",
+                "allowed": false,
+                "status": {"code": 403, "reason": "Forbidden", "message": r#"spec.x: invalid value "7": is odd"#},
+            })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(decode(&body).unwrap_err().answer().0, 400);
+        }
+
+        #[test]
+        fn a_review_cut_or_changed_anywhere_never_panics(at in 0_usize..600, byte in any::<u8>(), cuts in any::<bool>()) {
+            let mut body = question().to_string().into_bytes();
+            let at = at % body.len();
+            if cuts { body.truncate(at) } else { body[at] = byte }
+            match decode(&body) {
+                Ok(review) => prop_assert!(!review.request.uid.is_empty()),
+                Err(error) => prop_assert_eq!(error.answer().0, 400),
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a request is answered, and what is remembered of the decision.
+
+use bytes::Bytes;
+use http::StatusCode;
+use json_patch::Patch;
+
+use crate::admission::{
+    draft::Notes,
+    endpoint::Admitted,
+    error::{AdmissionError, Outcome},
+    review,
+};
+
+/// The answer to a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status: 200 for a verdict, whatever it is.
+    pub status: StatusCode,
+    /// An AdmissionReview for a verdict, else the reason as text.
+    pub body: Bytes,
+    /// What was decided, for metrics and the audit line.
+    pub decision: Decision,
+}
+
+/// What was decided about a request.
+#[derive(Debug)]
+pub struct Decision {
+    /// The request, if it could be read.
+    pub request: Option<review::Request>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Number of patch operations.
+    pub operations: usize,
+    /// True if the operations make what is stored differ in more than heartbeats.
+    pub changes: bool,
+    /// Names of the steps that acted.
+    pub acted: Vec<&'static str>,
+    /// Why it was not allowed, or which step was passed over.
+    pub errors: Vec<AdmissionError>,
+}
+
+/// What the steps said, ready to be encoded.
+pub(super) struct Judged {
+    pub(super) patch: Patch,
+    pub(super) notes: Notes,
+    pub(super) admitted: Admitted,
+    /// True if what would be stored differs in nothing but heartbeats.
+    pub(super) is_renewal: bool,
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self {
+            patch: Patch(Vec::new()),
+            notes: Notes::default(),
+            admitted: Admitted::default(),
+            is_renewal: false,
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn allowed(request: review::Request, judged: Judged, body: Vec<u8>) -> Self {
+        let Judged {
+            patch,
+            notes: _,
+            admitted: Admitted { acted, skipped },
+            is_renewal,
+        } = judged;
+        let outcome = if skipped.is_empty() {
+            Outcome::Allowed
+        } else {
+            Outcome::Failed
+        };
+        let decision = Decision {
+            request: Some(request),
+            outcome,
+            operations: patch.0.len(),
+            changes: !patch.0.is_empty() && !is_renewal,
+            acted,
+            errors: skipped,
+        };
+        Self {
+            status: StatusCode::OK,
+            body: body.into(),
+            decision,
+        }
+    }
+
+    /// Anything else; `verdict` is the encoded one of a denial and empty for errors.
+    pub(super) fn refused(error: AdmissionError, request: Option<review::Request>, verdict: Vec<u8>) -> Self {
+        let (status, outcome) = error.answer();
+        let body = if verdict.is_empty() {
+            format!("{}\n", error.reason()).into()
+        } else {
+            verdict.into()
+        };
+        let decision = Decision {
+            request,
+            outcome,
+            operations: 0,
+            changes: false,
+            acted: Vec::new(),
+            errors: vec![error],
+        };
+        Self {
+            status,
+            body,
+            decision,
+        }
+    }
+}
+
+impl From<AdmissionError> for Answer {
+    fn from(error: AdmissionError) -> Self {
+        Self::refused(error, None, Vec::new())
+    }
+}

@@ -1,0 +1,285 @@
+//! Receives bodies: in their own time, and within a budget of memory for all of them together.
+//!
+//! A body takes of the budget as it comes, whatever was announced, and the permits to work on one are taken afterwards:
+//! who withholds a body holds nothing that others need. Where the budget is short, the bodies that have been coming for
+//! longest are given up. The API server sends a body at once, so with one that trickles in the budget, it is that one.
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Buf as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+use tokio::{
+    select,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::timeout_at,
+};
+
+use super::{Limits, buffer::Buffer};
+use crate::admission::{endpoint::Deadline, error::AdmissionError};
+
+/// Longest body of a review that is answered in passing, in bytes. Reviews of Nodes are a tenth of it; longer ones take
+/// milliseconds, and have a budget and a permit of their own.
+pub(super) const SMALL_BYTES: usize = 1 << 20;
+/// The least that a body takes of the budget once its first byte is there.
+const FIRST_BYTES: usize = 4 << 10;
+
+/// Where bodies are received.
+pub(super) struct Intake {
+    /// Longest body, in bytes.
+    limit: usize,
+    small: Budget,
+    large: Budget,
+}
+
+/// A body with its place in the budget.
+pub(super) struct Received {
+    buffer: Buffer,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Memory for bodies.
+struct Budget {
+    /// A permit for each KiB.
+    kib: Arc<Semaphore>,
+    /// How many there are.
+    size: u32,
+    /// Bodies that are still coming, oldest first.
+    coming: Mutex<BTreeMap<u64, Coming>>,
+    /// Number of the next body.
+    next: AtomicU64,
+}
+
+/// A body that is still coming.
+struct Coming {
+    /// What it holds, in KiB.
+    held: u32,
+    give_up: Arc<Notify>,
+}
+
+/// A body's place in a budget while it is coming.
+struct Place<'i> {
+    budget: &'i Budget,
+    number: u64,
+    given_up: Arc<Notify>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Received {
+    /// The body.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+}
+
+impl Intake {
+    /// With these limits.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let Limits {
+            body_bytes,
+            buffered_kib,
+            concurrent: _,
+        } = *limits;
+        // One that is answered, and one that comes meanwhile.
+        let large = u32::try_from(2 * body_bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        Self {
+            limit: body_bytes,
+            small: Budget::new(buffered_kib.max(kib(SMALL_BYTES.min(body_bytes)))),
+            large: Budget::new(large),
+        }
+    }
+
+    /// The whole of a body of which `announced` bytes are announced.
+    ///
+    /// # Errors
+    /// If it is too long, does not come in time, is given up for others, or its connection breaks.
+    pub(super) async fn receive<B>(
+        &self,
+        body: B,
+        announced: Option<usize>,
+        deadline: Deadline,
+    ) -> Result<Received, AdmissionError>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        if announced.is_some_and(|length| length > self.limit) {
+            return Err(AdmissionError::TooLarge { limit: self.limit });
+        }
+        let deadline = deadline.of_body();
+        let collected = timeout_at(deadline.at().into(), self.collect(body, announced)).await;
+        collected.unwrap_or_else(|_elapsed| {
+            Err(AdmissionError::SlowBody {
+                limit: deadline.limit(),
+            })
+        })
+    }
+
+    async fn collect<B>(&self, body: B, announced: Option<usize>) -> Result<Received, AdmissionError>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let mut body = pin!(body);
+        let (mut buffer, mut held) = (Buffer::Small(Vec::new()), 0);
+        let mut place = self.budget(announced.unwrap_or_default()).enter();
+        while let Some(frame) = place.or_give_up(body.frame()).await? {
+            let frame = frame.map_err(|error| AdmissionError::Body(error.into()))?;
+            // Trailers say nothing that counts.
+            let Ok(data) = frame.into_data() else { continue };
+            let needed = buffer.bytes().len() + data.remaining();
+            if needed > self.limit {
+                return Err(AdmissionError::TooLarge { limit: self.limit });
+            }
+            if needed > held {
+                let capacity = capacity(needed, announced).min(self.limit);
+                let budget = self.budget(announced.unwrap_or(capacity));
+                if !std::ptr::eq(budget, place.budget) {
+                    place = budget.enter();
+                }
+                place.grow(kib(capacity)).await?;
+                if std::ptr::eq(budget, &raw const self.large) {
+                    let pages = buffer.into_pages(announced.unwrap_or(self.limit));
+                    buffer = pages.map_err(|error| AdmissionError::Body(error.into()))?;
+                }
+                buffer.reserve(capacity);
+                held = capacity;
+            }
+            buffer.put(data);
+        }
+        Ok(Received {
+            buffer,
+            _place: place.permit.take(),
+        })
+    }
+
+    /// The budget that a body of this length is held in.
+    fn budget(&self, bytes: usize) -> &Budget {
+        if bytes > SMALL_BYTES {
+            &self.large
+        } else {
+            &self.small
+        }
+    }
+}
+
+/// Room for a body of which `needed` bytes are there: a few times as much, so that it seldom moves, but what does not
+/// come takes nothing.
+fn capacity(needed: usize, announced: Option<usize>) -> usize {
+    let ahead = (4 * needed).max(FIRST_BYTES);
+    let whole = announced.unwrap_or_else(|| (2 * needed).max(FIRST_BYTES));
+    ahead.min(whole).max(needed)
+}
+
+fn kib(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
+}
+
+impl Budget {
+    fn new(kib: u32) -> Self {
+        let size = kib.min(u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX));
+        Self {
+            kib: Arc::new(Semaphore::new(size as usize)),
+            size,
+            coming: Mutex::default(),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// A place for a body that begins to come; it holds nothing yet.
+    fn enter(&self) -> Place<'_> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let given_up = Arc::new(Notify::new());
+        let coming = Coming {
+            held: 0,
+            give_up: Arc::clone(&given_up),
+        };
+        self.coming().insert(number, coming);
+        Place {
+            budget: self,
+            number,
+            given_up,
+            permit: None,
+        }
+    }
+
+    fn coming(&self) -> MutexGuard<'_, BTreeMap<u64, Coming>> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up the oldest bodies that are still coming, so many that they hold `kib`, but not the one of that number.
+    fn give_up_oldest(&self, kib: u32, but: u64) {
+        let mut coming = self.coming();
+        let mut freed = 0;
+        let older: Vec<u64> = coming
+            .iter()
+            .filter(|(number, body)| **number != but && body.held > 0)
+            .take_while(|(_, body)| {
+                let is_enough = freed >= kib;
+                freed += body.held;
+                !is_enough
+            })
+            .map(|(number, _)| *number)
+            .collect();
+        for number in older {
+            if let Some(body) = coming.remove(&number) {
+                body.give_up.notify_one();
+            }
+        }
+    }
+}
+
+impl Place<'_> {
+    /// What comes of `waiting`, unless the body is given up meanwhile.
+    async fn or_give_up<T>(&self, waiting: impl Future<Output = T>) -> Result<T, AdmissionError> {
+        select! {
+            biased;
+            () = self.given_up.notified() => Err(AdmissionError::GivenUp { limit: self.budget.size as usize }),
+            come = waiting => Ok(come),
+        }
+    }
+
+    /// Takes as much of the budget as makes `kib` in all.
+    async fn grow(&mut self, kib: u32) -> Result<(), AdmissionError> {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = kib.saturating_sub(u32::try_from(held).unwrap_or(u32::MAX));
+        let semaphore = Arc::clone(&self.budget.kib);
+        let permit = if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(more) {
+            permit
+        } else {
+            self.budget.give_up_oldest(more, self.number);
+            let permit = self.or_give_up(semaphore.acquire_many_owned(more)).await?;
+            // The semaphore is never closed.
+            permit.map_err(|_closed| AdmissionError::GivenUp {
+                limit: self.budget.size as usize,
+            })?
+        };
+        match &mut self.permit {
+            Some(own) => own.merge(permit),
+            none => *none = Some(permit),
+        }
+        if let Some(body) = self.budget.coming().get_mut(&self.number) {
+            body.held = kib;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.budget.coming().remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests;

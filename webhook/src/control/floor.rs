@@ -1,0 +1,268 @@
+//! Whether the API server keeps the floor: asked over and over, because a policy can be changed or deleted and an API
+//! server upgraded while we run. A policy that is there but is not the one of this version is no floor.
+//!
+//! Without the floor an outage of the webhook lets nodes fall to raw, and a kubelet that restarts then fails pods that
+//! fit only what was amplified. Whoever wants `guard` and `auto` to go on raising nodes all the same says so. Until
+//! then hints only hold and lower: what is amplified loses nothing at once, brakes still act, and nothing grows that an
+//! outage would take away.
+
+mod look;
+
+use std::{sync::Arc, time::Duration};
+
+use headroom_domain::names;
+use kube::Client;
+use tokio::{
+    select,
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+pub use self::look::{ACCESS, Found, look};
+use crate::{
+    control::metrics::POLICY_IN_FORCE,
+    store::changes::{Changes, Urgency},
+};
+
+/// How often the API server is asked.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long it may take to answer.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
+
+/// What somebody said about running without the floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Without {
+    /// Nothing: hints hold and lower.
+    IsRefused,
+    /// It is known and accepted: hints raise too.
+    IsAccepted,
+}
+
+/// What is known of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum State {
+    /// The API server has not answered yet.
+    #[default]
+    Unknown,
+    /// The policy and its binding are there as this version generates them.
+    InForce,
+    /// The policy or its binding is not there.
+    Missing,
+    /// The policy or its binding is not as this version generates it: the fields that differ.
+    Differs(String),
+    /// The API server does not know such policies.
+    Unsupported,
+}
+
+/// The floor as this replica knows it.
+#[derive(Debug)]
+pub struct Floor {
+    without: Without,
+    changes: Arc<Changes>,
+    found: watch::Sender<Found>,
+}
+
+impl State {
+    /// What is wrong with the policy of that name, for people; `None` if nothing is.
+    pub fn trouble(&self, policy: &str) -> Option<String> {
+        match self {
+            Self::InForce => None,
+            Self::Unknown => Some(format!(
+                "the API server has not said yet whether it has policy {policy}"
+            )),
+            Self::Missing => Some(format!("policy {policy} or its binding is not installed")),
+            Self::Differs(fields) => Some(format!("policy {policy} is not that of this version: {fields}")),
+            Self::Unsupported => Some(
+                "the API server does not know MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36)"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl Floor {
+    /// Nothing is known yet. Changes are told to those who follow nodes.
+    pub fn new(without: Without, changes: Arc<Changes>) -> Self {
+        Self {
+            without,
+            changes,
+            found: watch::Sender::default(),
+        }
+    }
+
+    /// True if hints may raise nodes.
+    pub fn may_raise(&self) -> bool {
+        self.without == Without::IsAccepted || self.found.borrow().floor == State::InForce
+    }
+
+    /// What is wrong with the floor and what follows, for people; `None` if nothing is.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.found.borrow().floor.trouble(names::FLOOR_POLICY)?;
+        let follows = match self.without {
+            Without::IsRefused => {
+                "guard and auto raise nothing until it is in force or --accept-no-floor is given"
+            }
+            Without::IsAccepted => "accepted by --accept-no-floor",
+        };
+        Some(format!("no floor: {trouble}; {follows}"))
+    }
+
+    /// Records what the API server has now.
+    pub fn take(&self, found: Found) {
+        for (policy, state) in [
+            (names::FLOOR_POLICY, &found.floor),
+            (names::ANNOTATIONS_POLICY, &found.annotations),
+        ] {
+            let is_in_force = *state == State::InForce;
+            POLICY_IN_FORCE
+                .with([policy])
+                .set(if is_in_force { 1.0 } else { 0.0 });
+        }
+        let before = self.found.borrow().clone();
+        let (is_other_floor, is_other_revert) = (
+            before.floor != found.floor,
+            before.annotations != found.annotations,
+        );
+        drop(self.found.send_replace(found));
+        if is_other_revert {
+            report_annotations(&self.found.borrow().annotations);
+        }
+        if is_other_floor {
+            self.report_floor();
+            self.changes.ring_all(Urgency::Usual);
+        }
+    }
+
+    fn report_floor(&self) {
+        match (self.trouble(), self.without) {
+            (None, _) => info!(policy = names::FLOOR_POLICY, "the floor is in force"),
+            (Some(trouble), Without::IsRefused) => error!(
+                "{trouble}; while no webhook answers, nodes fall to raw, and kubelets that restart fail running pods"
+            ),
+            (Some(trouble), Without::IsAccepted) => warn!("{trouble}"),
+        }
+    }
+}
+
+fn report_annotations(state: &State) {
+    let policy = names::ANNOTATIONS_POLICY;
+    match state.trouble(policy) {
+        None => info!(
+            policy,
+            "the revert of what kubelets write to protected annotations is in force"
+        ),
+        Some(trouble) => {
+            error!("{trouble}; while no webhook answers, kubelets can write annotations that are not theirs");
+        }
+    }
+}
+
+/// Asks until told to stop. What was known stays while the API server does not answer.
+pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) {
+    loop {
+        let looked = select! {
+            () = stop.cancelled() => return,
+            looked = timeout(LOOK_LIMIT, look(&client)) => looked,
+        };
+        match looked {
+            Ok(Ok(found)) => floor.take(found),
+            Ok(Err(error)) => warn!(%error, "cannot tell whether the floor is in force; asking again"),
+            Err(_elapsed) => {
+                warn!(limit = ?LOOK_LIMIT, "the API server takes too long to tell whether the floor is in force");
+            }
+        }
+        select! {
+            () = stop.cancelled() => return,
+            () = sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floor(without: Without) -> (Floor, watch::Receiver<crate::store::changes::Ticks>) {
+        let changes = Arc::new(Changes::default());
+        let followed = changes.follow("n1");
+        (Floor::new(without, changes), followed)
+    }
+
+    fn found(floor: State) -> Found {
+        Found {
+            floor,
+            annotations: State::InForce,
+        }
+    }
+
+    fn differing() -> State {
+        State::Differs(
+            "MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\"".to_owned(),
+        )
+    }
+
+    #[test]
+    fn nothing_rises_unless_the_floor_is_in_force_or_its_absence_accepted() {
+        let (refused, _) = floor(Without::IsRefused);
+        let (accepted, _) = floor(Without::IsAccepted);
+        assert!(!refused.may_raise() && accepted.may_raise());
+        for state in [
+            State::Unsupported,
+            State::InForce,
+            State::Missing,
+            State::InForce,
+            differing(),
+            State::Unknown,
+        ] {
+            for floor in [&refused, &accepted] {
+                floor.take(found(state.clone()));
+            }
+            assert_eq!(refused.may_raise(), state == State::InForce, "{state:?}");
+            assert!(accepted.may_raise());
+            assert_eq!(refused.trouble().is_none(), state == State::InForce);
+        }
+        assert!(refused.trouble().unwrap().contains("--accept-no-floor is given"));
+        assert!(
+            accepted
+                .trouble()
+                .unwrap()
+                .ends_with("accepted by --accept-no-floor")
+        );
+    }
+
+    #[test]
+    fn a_floor_that_is_not_ours_is_told_by_its_fields() {
+        let (floor, _) = floor(Without::IsRefused);
+        floor.take(found(differing()));
+        assert_eq!(
+            floor.trouble().unwrap(),
+            "no floor: policy headroom-floor is not that of this version: \
+             MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\"; \
+             guard and auto raise nothing until it is in force or --accept-no-floor is given"
+        );
+    }
+
+    #[test]
+    fn those_who_follow_nodes_are_told_of_changes_of_the_floor_only() {
+        let (floor, mut followed) = floor(Without::IsRefused);
+        let no_revert = Found {
+            annotations: State::Missing,
+            ..found(State::InForce)
+        };
+        for (found, is_told) in [
+            (found(State::Missing), true),
+            (found(State::Missing), false),
+            (found(State::InForce), true),
+            (found(State::InForce), false),
+            (no_revert, false),
+            (found(differing()), true),
+            (found(differing()), false),
+        ] {
+            floor.take(found);
+            assert_eq!(followed.has_changed().unwrap(), is_told);
+            followed.mark_unchanged();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the API server stores of the policies that are generated for it, compared whole.
+
+use headroom_domain::names;
+use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
+use kube::{
+    Api, Client, Resource,
+    api::{ApiResource, DynamicObject},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::State;
+use crate::{
+    admission::endpoint::Access,
+    install::manifest::{
+        difference::{differences, summary},
+        policies::{self, Bound},
+    },
+};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+const POLICIES: &str = "mutatingadmissionpolicies";
+const BINDINGS: &str = "mutatingadmissionpolicybindings";
+
+/// API access that looking after the policies needs. What an API server serves, anybody may ask.
+pub static ACCESS: &[Access] = &[get(POLICIES), get(BINDINGS)];
+
+const fn get(resource: &'static str) -> Access {
+    Access {
+        group: GROUP,
+        resource,
+        names: &[names::FLOOR_POLICY, names::ANNOTATIONS_POLICY],
+        verbs: &["get"],
+    }
+}
+
+/// The state of each policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The floor.
+    pub floor: State,
+    /// The policy that reverts foreign annotations.
+    pub annotations: State,
+}
+
+/// Asks the API server.
+///
+/// # Errors
+/// It does not answer, or refuses to.
+pub async fn look(client: &Client) -> kube::Result<Found> {
+    let mut found = Found::default();
+    for bound in policies::all() {
+        let state = match bound.policy.metadata.name.as_deref() {
+            Some(names::FLOOR_POLICY) => &mut found.floor,
+            Some(names::ANNOTATIONS_POLICY) => &mut found.annotations,
+            Some(_) | None => continue,
+        };
+        *state = state_of(client, &bound).await?;
+    }
+    let states = [&mut found.floor, &mut found.annotations];
+    if states.iter().any(|state| **state == State::Missing) && !is_served(client).await? {
+        for state in states {
+            *state = State::Unsupported;
+        }
+    }
+    Ok(found)
+}
+
+async fn state_of(client: &Client, bound: &Bound) -> kube::Result<State> {
+    let name = bound.policy.metadata.name.as_deref().unwrap_or_default();
+    let policy = spec::<MutatingAdmissionPolicy>(client, name).await?;
+    let binding = spec::<MutatingAdmissionPolicyBinding>(client, name).await?;
+    Ok(compare(bound, policy.as_ref(), binding.as_ref()))
+}
+
+/// The state of a policy by the stored specifications of the policy and of its binding.
+fn compare(bound: &Bound, policy: Option<&Value>, binding: Option<&Value>) -> State {
+    let (Some(policy), Some(binding)) = (policy, binding) else {
+        return State::Missing;
+    };
+    let mut all = differences("MutatingAdmissionPolicy.spec", policy, &json(&bound.policy.spec));
+    let of_binding = json(&bound.binding.spec);
+    all.extend(differences(
+        "MutatingAdmissionPolicyBinding.spec",
+        binding,
+        &of_binding,
+    ));
+    if all.is_empty() {
+        State::InForce
+    } else {
+        State::Differs(summary(&all))
+    }
+}
+
+/// A generated object as JSON; what cannot be written, which nothing generated is, would differ from anything stored.
+fn json(object: &impl Serialize) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// The specification of an object with all its fields, those included that this version does not know; `None` if there
+/// is no such object.
+async fn spec<K: Resource<DynamicType = ()>>(client: &Client, name: &str) -> kube::Result<Option<Value>> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
+    let object = api.get_opt(name).await?;
+    Ok(object.map(|object| object.data.get("spec").cloned().unwrap_or_default()))
+}
+
+/// True if the API server knows such policies; the answer to a question for one does not tell.
+async fn is_served(client: &Client) -> kube::Result<bool> {
+    let version = format!("{GROUP}/v1");
+    let served = client.list_api_group_resources(&version).await?;
+    Ok(served.resources.iter().any(|resource| resource.name == POLICIES))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is stored once both are installed as generated.
+    fn installed(bound: &Bound) -> (Value, Value) {
+        let mut policy = json(&bound.policy.spec);
+        policy["matchConstraints"]["matchPolicy"] = json!("Equivalent");
+        policy["matchConstraints"]["namespaceSelector"] = json!({});
+        policy["matchConstraints"]["objectSelector"] = json!({});
+        (policy, json(&bound.binding.spec))
+    }
+
+    #[test]
+    fn what_is_installed_as_generated_is_in_force_and_without_either_half_it_is_missing() {
+        for bound in policies::all() {
+            let (policy, binding) = installed(&bound);
+            assert_eq!(compare(&bound, Some(&policy), Some(&binding)), State::InForce);
+            assert_eq!(compare(&bound, Some(&policy), None), State::Missing);
+            assert_eq!(compare(&bound, None, Some(&binding)), State::Missing);
+        }
+    }
+
+    #[rstest]
+    #[case::emptied(
+        |policy: &mut Value, _: &mut Value| policy["mutations"] = json!([]),
+        "MutatingAdmissionPolicy.spec.mutations is absent"
+    )]
+    #[case::doing_nothing(
+        |policy: &mut Value, _: &mut Value| policy["mutations"][0]["jsonPatch"]["expression"] = json!("[]"),
+        "MutatingAdmissionPolicy.spec.mutations[0].jsonPatch.expression is \"[]\""
+    )]
+    #[case::of_an_older_version(
+        |policy: &mut Value, _: &mut Value| policy["variables"][0]["expression"] = json!("''"),
+        "MutatingAdmissionPolicy.spec.variables[0].expression is \"''\""
+    )]
+    #[case::of_no_writes(
+        |policy: &mut Value, _: &mut Value| {
+            let conditions = policy["matchConditions"].as_array_mut().unwrap();
+            conditions.push(json!({"name": "never", "expression": "false"}));
+        },
+        "is {\"expression\":\"false\",\"name\":\"never\"}, must be absent"
+    )]
+    #[case::of_other_resources(
+        |policy: &mut Value, _: &mut Value| {
+            policy["matchConstraints"]["resourceRules"][0]["resources"][0] = json!("pods");
+        },
+        "MutatingAdmissionPolicy.spec.matchConstraints.resourceRules[0].resources[0] is \"pods\""
+    )]
+    #[case::in_the_way(
+        |policy: &mut Value, _: &mut Value| policy["failurePolicy"] = json!("Fail"),
+        "MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\""
+    )]
+    #[case::shadowed_by_another(
+        |_: &mut Value, binding: &mut Value| binding["policyName"] = json!("another"),
+        "MutatingAdmissionPolicyBinding.spec.policyName is \"another\", must be \"headroom-"
+    )]
+    #[case::bound_to_some_nodes(
+        |_: &mut Value, binding: &mut Value| {
+            binding["matchResources"] = json!({"objectSelector": {"matchLabels": {"a": "b"}}});
+        },
+        "MutatingAdmissionPolicyBinding.spec.matchResources is {\"objectSelector\":{\"matchLabels\":{\"a\":\"b\"}}}, must be absent"
+    )]
+    #[case::narrowed_by_what_nobody_knows_yet(
+        |_: &mut Value, binding: &mut Value| binding["later"] = json!("x"),
+        "MutatingAdmissionPolicyBinding.spec.later is \"x\", must be absent"
+    )]
+    fn what_is_not_as_generated_is_not_in_force(
+        #[case] change: impl Fn(&mut Value, &mut Value),
+        #[case] told: &str,
+    ) {
+        for bound in policies::all() {
+            let (mut policy, mut binding) = installed(&bound);
+            change(&mut policy, &mut binding);
+            let state = compare(&bound, Some(&policy), Some(&binding));
+            assert!(
+                matches!(&state, State::Differs(fields) if fields.contains(told)),
+                "{state:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Asks the API server to have a node decided anew, when a hint, a pod or a policy demands another allocatable and
+//! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
+//! admission endpoint does the rest.
+
+mod due;
+mod queue;
+mod restorer;
+mod retry;
+mod writer;
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use headroom_domain::resource::PerResource;
+use headroom_kit::{log::chain, pace::Pace};
+use tokio::{
+    select,
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, warn};
+
+pub(crate) use self::due::due;
+use self::{due::Due, queue::Queue, retry::RetryState};
+pub(super) use self::{due::due_of, retry::doubled};
+pub use self::{
+    restorer::Restorer,
+    writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
+};
+use super::metrics::{NUDGE_SECONDS, NUDGES};
+use crate::{
+    control::pace::{Rates, SECOND},
+    store::{changes::Ticks, cluster::Cluster},
+};
+
+/// How long to wait for our own write to come back on the watch before looking again.
+const ECHO_LIMIT: Duration = Duration::from_secs(2);
+/// Which way a nudge moves allocatable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Down for at least one resource.
+    Lower,
+    /// Up.
+    Rise,
+    /// Not at all: a brake is to be put on record, or what is on record to be renewed.
+    Note,
+}
+
+/// A write that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nudge {
+    /// Which way it moves allocatable.
+    pub direction: Direction,
+    /// The hint annotation it carries.
+    pub note: String,
+    /// What allocatable is expected to become, in milli-cores and bytes.
+    pub expected: PerResource<Option<u64>>,
+    /// The resource version of the Node that it rests on, where it is to count for no other. What does nothing but lower
+    /// counts for all; anything else, if it came late, could undo a brake that came before it.
+    pub version: Option<u64>,
+}
+
+/// Nudges nodes, each on its own, but for their turns.
+pub struct Nudger {
+    cluster: Arc<Cluster>,
+    writer: Arc<dyn StatusWriter>,
+    followed: AtomicUsize,
+    rates: Rates,
+    lowering: Queue,
+    rising: Queue,
+}
+
+/// The line that a node waits in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// What lowers, or is to be on record.
+    Lowering,
+    /// What raises.
+    Rising,
+}
+
+/// What to do next for a node.
+enum Next {
+    /// Wait in that line to write.
+    Queue(Line),
+    /// Wait for a change, or for so long.
+    Wait(Option<Duration>),
+}
+
+impl Direction {
+    /// The metric label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Rise => "rise",
+            Self::Note => "note",
+        }
+    }
+
+    const fn line(self) -> Line {
+        match self {
+            Self::Lower | Self::Note => Line::Lowering,
+            Self::Rise => Line::Rising,
+        }
+    }
+}
+
+impl Nudger {
+    /// Nudges through this writer, no faster than that.
+    pub fn new(cluster: Arc<Cluster>, writer: Arc<dyn StatusWriter>, rates: Rates) -> Self {
+        Self {
+            cluster,
+            writer,
+            followed: AtomicUsize::new(0),
+            rates,
+            lowering: Queue::new(Pace::new(rates.lower_every(), rates.lower)),
+            rising: Queue::new(Pace::new(SECOND, 1)),
+        }
+    }
+
+    /// Follows a node and nudges it whenever that is due, one write at a time, for as long as it is polled.
+    pub fn follow(self: Arc<Self>, node: String) -> impl Future<Output = ()> + Send {
+        let mut changes = self.cluster.changes.follow(&node);
+        async move {
+            let _followed = Followed::new(&self.followed);
+            let mut retry = RetryState::default();
+            loop {
+                changes.mark_unchanged();
+                let wait = match self.next(&node, &mut retry) {
+                    Next::Wait(wait) => wait,
+                    Next::Queue(line) => {
+                        let nudge = self.turn(&node, line, &mut retry, &mut changes).await;
+                        if let Some(nudge) = nudge {
+                            self.write(&node, &nudge, &mut retry, &mut changes).await;
+                        }
+                        continue;
+                    }
+                };
+                let changed = match wait {
+                    None => changes.changed().await,
+                    Some(wait) => select! {
+                        changed = changes.changed() => changed,
+                        () = sleep(wait) => Ok(()),
+                    },
+                };
+                // The sender lives in the cluster that we hold; were it gone, there would be nothing to follow.
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What to do for a node, from what is known now.
+    fn next(&self, node: &str, retry: &mut RetryState) -> Next {
+        let Due { nudge, changes_in } = self.due(node);
+        let Some(nudge) = nudge else {
+            retry.not_due();
+            return Next::Wait(changes_in);
+        };
+        match retry.wait(&nudge, Instant::now()) {
+            None => Next::Queue(nudge.direction.line()),
+            wait => Next::Wait(wait),
+        }
+    }
+
+    /// What is due for a node, from what is known now.
+    fn due(&self, node: &str) -> Due {
+        let node = self.cluster.nodes.get(node);
+        node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
+    }
+
+    /// Waits for the node's turn in a line. The write is what is due then, and `None` as soon as that is not of this line.
+    async fn turn(
+        &self,
+        node: &str,
+        line: Line,
+        retry: &mut RetryState,
+        changes: &mut watch::Receiver<Ticks>,
+    ) -> Option<Nudge> {
+        let of_this_line = |nudge: &Nudge| nudge.direction.line() == line;
+        let queue = match line {
+            Line::Lowering => &self.lowering,
+            Line::Rising => &self.rising,
+        };
+        let mut turn = pin!(queue.turn(|| self.every(line)));
+        loop {
+            select! {
+                turn = &mut turn => {
+                    let nudge = self.due(node).nudge.filter(of_this_line)?;
+                    if retry.wait(&nudge, Instant::now()).is_some() {
+                        return None;
+                    }
+                    turn.take();
+                    return Some(nudge);
+                }
+                Ok(()) = changes.changed() => {
+                    self.due(node).nudge.filter(of_this_line)?;
+                }
+            }
+        }
+    }
+
+    /// The time between two slots of a line.
+    fn every(&self, line: Line) -> Duration {
+        match line {
+            Line::Lowering => self.rates.lower_every(),
+            Line::Rising => self.rates.rise_every(self.followed.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Writes, and waits until the write can be seen; no longer, unless it lowers, once the node is to be lowered.
+    async fn write(
+        &self,
+        node: &str,
+        nudge: &Nudge,
+        retry: &mut RetryState,
+        changes: &mut watch::Receiver<Ticks>,
+    ) {
+        let mut lowered = changes.clone();
+        let result = select! {
+            result = self.attempt(node, nudge, retry, changes) => result,
+            () = self.until_lowered(node, &mut lowered), if nudge.direction != Direction::Lower => "overtaken",
+        };
+        NUDGES.with([nudge.direction.label(), result]).increment(1);
+    }
+
+    /// Ends when the node is to be lowered.
+    async fn until_lowered(&self, node: &str, changes: &mut watch::Receiver<Ticks>) {
+        let is_to_be_lowered = || {
+            let nudge = self.due(node).nudge;
+            nudge.is_some_and(|nudge| nudge.direction == Direction::Lower)
+        };
+        while changes.changed().await.is_ok() {
+            if is_to_be_lowered() {
+                return;
+            }
+        }
+    }
+
+    /// Writes, and waits until the write can be seen; what came of it, as a metric label.
+    async fn attempt(
+        &self,
+        node: &str,
+        nudge: &Nudge,
+        retry: &mut RetryState,
+        changes: &mut watch::Receiver<Ticks>,
+    ) -> &'static str {
+        let written = self.writer.write_hint(node, nudge).await;
+        let now = Instant::now();
+        let label = nudge.direction.label();
+        match written {
+            Ok(version) => {
+                let took = retry.due_for(now);
+                NUDGE_SECONDS.with([label]).record(took);
+                self.echo(node, version, changes).await;
+                let left = self.due(node).nudge;
+                let is_applied = !left.is_some_and(|left| left.asks_the_same_as(nudge));
+                debug!(node, direction = label, ?took, is_applied, "nudged");
+                retry.written(nudge, is_applied, now);
+                if is_applied { "applied" } else { "unapplied" }
+            }
+            Err(NudgeError::Overtaken) => {
+                debug!(node, direction = label, "not nudged: the Node has changed");
+                let newer = nudge.version.map_or(0, |version| version.saturating_add(1));
+                self.echo(node, newer, changes).await;
+                "overtaken"
+            }
+            Err(error) => {
+                warn!(node, direction = label, error = %chain(&error), "cannot nudge; trying again");
+                retry.failed(now);
+                "failed"
+            }
+        }
+    }
+
+    /// Waits until the Node is known as of `version`, but not for ever.
+    async fn echo(&self, node: &str, version: u64, changes: &mut watch::Receiver<Ticks>) {
+        let seen = async {
+            while self
+                .cluster
+                .nodes
+                .get(node)
+                .is_some_and(|node| node.version < version)
+            {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Late echoes are no fault: the next look is at what is known then.
+        let _is_seen = timeout(ECHO_LIMIT, seen).await.is_ok();
+    }
+}
+
+impl Nudge {
+    /// True if both move allocatable the same way to the same amounts. What else their notes say changes with every report.
+    fn asks_the_same_as(&self, other: &Self) -> bool {
+        (self.direction, self.expected) == (other.direction, other.expected)
+    }
+}
+
+/// Counts a followed node while it lives.
+struct Followed<'a>(&'a AtomicUsize);
+
+impl<'a> Followed<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Which write is due for a Node, if any.
+
+use std::time::Duration;
+
+use headroom_domain::{
+    capacity::{Decision, amount},
+    hint::{Brake, Found, Note},
+    names,
+    resource::Resource,
+};
+
+use super::{Direction, Nudge};
+use crate::store::{cluster::Cluster, node::Node};
+
+/// What is due for a node.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// The write.
+    pub(crate) nudge: Option<Nudge>,
+    /// When something else may be, although nobody says anything new.
+    pub(super) changes_in: Option<Duration>,
+}
+
+/// What is due for a Node.
+pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    due_of(cluster, node, &decision, hint.as_ref())
+}
+
+/// What is due for a Node of which that is decided: a write, if it would move allocatable, or if a brake or a quarantine is
+/// not on record yet, or what is on record grows old.
+pub(in crate::control) fn due_of(
+    cluster: &Cluster,
+    node: &Node,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Due {
+    if !cluster.amplifies() || !cluster.nodes.has_synced() {
+        // Admission would not act on it, or what came of it would not be seen here.
+        return Due::default();
+    }
+    let Some(found) = hint else {
+        return Due::default();
+    };
+    if found.origin.is_node() {
+        // A nudge is believed for what its writer heard. Whoever may patch nodes may write what only the Node says.
+        return Due {
+            nudge: None,
+            changes_in: found.changes_in,
+        };
+    }
+    let (mut direction, mut raises) = (None, false);
+    for resource in Resource::ALL {
+        if decision.allocatable.get(resource).is_none() {
+            continue;
+        }
+        let stored = node.state.allocatable.get(resource).as_ref();
+        let stored = stored.and_then(|quantity| amount(resource, quantity));
+        let expected = decision.outcomes.get(resource).result;
+        raises |= expected > stored;
+        direction = match direction {
+            Some(Direction::Lower) => direction,
+            _ if expected < stored => Some(Direction::Lower),
+            _ => Some(Direction::Rise),
+        };
+    }
+    let recorded = decision
+        .annotations
+        .iter()
+        .find_map(|(key, value)| value.as_ref().filter(|_| *key == names::HINT));
+    let stored = node.note();
+    let is_news = found.is_renewal_due
+        || is_braked_anew(&found.note, stored)
+        || found.note.quarantine != stored.and_then(|stored| stored.quarantine.clone());
+    if direction.is_none() && recorded.is_some() && is_news {
+        direction = Some(Direction::Note);
+    }
+    let nudge = direction.map(|direction| Nudge {
+        direction,
+        note: recorded.map_or_else(|| found.note.to_string(), Clone::clone),
+        expected: decision.outcomes.map(|_, outcome| outcome.result),
+        version: (raises || direction != Direction::Lower).then_some(node.version),
+    });
+    Due {
+        nudge,
+        changes_in: found.changes_in,
+    }
+}
+
+/// True if a resource is braked harder than the Node's annotation says.
+fn is_braked_anew(note: &Note, stored: Option<&Note>) -> bool {
+    let stored = stored.map(Note::resources);
+    let before = |resource| {
+        stored
+            .as_ref()
+            .map_or(Brake::Off, |stored| stored.get(resource).brake())
+    };
+    Resource::ALL
+        .into_iter()
+        .any(|resource| note.resources().get(resource).brake() > before(resource))
+}

@@ -1,0 +1,145 @@
+//! Whether the API server is still told to call us as declared: asked over and over, because whoever may can change or
+//! delete its webhook configurations, and nothing else would tell. Writes then pass without us.
+
+mod entry;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use headroom_domain::names;
+use headroom_kit::{gate::GateSet, tls::CertStore};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{
+    Api, Client, Resource,
+    api::{ApiResource, DynamicObject},
+};
+use serde_json::Value;
+use tokio::{
+    select,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::entry::Entry;
+use super::metrics::REGISTERED;
+use crate::{
+    admission::{
+        endpoint::{Access, Kind},
+        endpoints::ENDPOINTS,
+    },
+    install::manifest::Address,
+};
+
+/// API access that looking takes.
+pub static ACCESS: &[Access] = &[
+    get("mutatingwebhookconfigurations"),
+    get("validatingwebhookconfigurations"),
+];
+
+/// How often the API server is asked, and how long it may take.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Per endpoint what is wrong with its entry; `None` if nothing is.
+pub type Faults = BTreeMap<&'static str, Option<String>>;
+
+/// The entries that the API server is to have, for the endpoints that are switched on.
+#[derive(Debug)]
+pub struct Registration {
+    entries: Vec<Entry>,
+    certificates: Arc<CertStore>,
+}
+
+const fn get(resource: &'static str) -> Access {
+    Access {
+        group: "admissionregistration.k8s.io",
+        resource,
+        names: &[names::WEBHOOK_CONFIGURATION],
+        verbs: &["get"],
+    }
+}
+
+impl Registration {
+    /// Entries that lead to `address`, with authorities that vouch for the certificate in use.
+    pub fn new(gates: &GateSet, address: &Address, certificates: Arc<CertStore>) -> Self {
+        let enabled = ENDPOINTS.iter().filter(|endpoint| endpoint.is_enabled(gates));
+        Self {
+            entries: enabled
+                .map(|endpoint| Entry::new(endpoint, gates, address))
+                .collect(),
+            certificates,
+        }
+    }
+
+    /// Asks the API server for its entries and compares them with those that are generated.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses to.
+    pub async fn look(&self, client: &Client) -> kube::Result<Faults> {
+        let mutating = entries::<MutatingWebhookConfiguration>(client).await?;
+        let validating = entries::<ValidatingWebhookConfiguration>(client).await?;
+        let faults = self.entries.iter().map(|entry| {
+            let stored = match entry.endpoint.kind {
+                Kind::Mutating(_) => &mutating,
+                Kind::Validating => &validating,
+            };
+            (entry.endpoint.label(), entry.fault(stored, &self.certificates))
+        });
+        Ok(faults.collect())
+    }
+}
+
+/// Looks until told to stop. What was known stays while the API server does not answer.
+pub async fn follow(client: Client, registration: Registration, stop: CancellationToken) {
+    let mut known = Faults::new();
+    loop {
+        let looked = select! {
+            () = stop.cancelled() => return,
+            looked = timeout(LOOK_LIMIT, registration.look(&client)) => looked,
+        };
+        match looked {
+            Ok(Ok(faults)) => {
+                report(&faults, &known);
+                known = faults;
+            }
+            Ok(Err(error)) => warn!(%error, "cannot tell whether we are called; asking again"),
+            Err(_elapsed) => {
+                warn!(limit = ?LOOK_LIMIT, "the API server takes too long to tell whether we are called");
+            }
+        }
+        select! {
+            () = stop.cancelled() => return,
+            () = sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+/// The entries of our configuration of one kind with all their fields, those included that this version does not know.
+async fn entries<K: Resource<DynamicType = ()>>(client: &Client) -> kube::Result<Vec<Value>> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
+    let configuration = api.get_opt(names::WEBHOOK_CONFIGURATION).await?;
+    let entries =
+        configuration.and_then(|configuration| configuration.data.get("webhooks")?.as_array().cloned());
+    Ok(entries.unwrap_or_default())
+}
+
+/// Sets the metric of each endpoint and logs what has changed.
+fn report(faults: &Faults, known: &Faults) {
+    for (&endpoint, fault) in faults {
+        REGISTERED
+            .with([endpoint])
+            .set(if fault.is_none() { 1.0 } else { 0.0 });
+        if known.get(endpoint) == Some(fault) {
+            continue;
+        }
+        match fault {
+            None => info!(endpoint, "registered with the API server as generated"),
+            Some(fault) => warn!(
+                endpoint,
+                fault, "not registered with the API server as generated: writes may pass without us"
+            ),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The entry of an endpoint in a webhook configuration, as it is stored beside as it is generated.
+
+use std::time::SystemTime;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use headroom_domain::names;
+use headroom_kit::{gate::GateSet, log::chain, tls::CertStore};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    admission::endpoint::Endpoint,
+    install::manifest::{
+        self, Address,
+        difference::{differences, summary},
+        steady_state,
+    },
+};
+
+/// What the API server is to have for one endpoint.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) endpoint: &'static Endpoint,
+    generated: Value,
+    /// With the option `steady-state-skip`, where there is that option.
+    skipping: Option<Value>,
+    /// The name that our certificate has to be for.
+    host: String,
+}
+
+impl Entry {
+    pub(super) fn new(endpoint: &'static Endpoint, gates: &GateSet, address: &Address) -> Self {
+        let client = manifest::Client {
+            address: address.clone(),
+            ca_bundle: None,
+        };
+        let mut mutating = manifest::mutating(&[endpoint], gates, &client);
+        let validating = manifest::validating(&[endpoint], gates, &client);
+        let plain = first(mutating.webhooks.as_deref()).or_else(|| first(validating.webhooks.as_deref()));
+        steady_state::skip(&mut mutating);
+        let skipping =
+            first(mutating.webhooks.as_deref()).filter(|skipping| plain.as_ref() != Some(skipping));
+        Self {
+            endpoint,
+            generated: plain.unwrap_or_default(),
+            skipping,
+            host: address.host(),
+        }
+    }
+
+    /// What is wrong with the endpoint's entry among the stored ones; `None` if nothing is.
+    pub(super) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
+        let name = self.endpoint.name;
+        let is_it = |entry: &&Value| entry.get("name").is_some_and(|stored| stored == name);
+        let Some(entry) = stored.iter().find(is_it) else {
+            let configuration = names::WEBHOOK_CONFIGURATION;
+            return Some(format!(
+                "there is no entry {name} in configuration {configuration}"
+            ));
+        };
+        let mut entry = entry.clone();
+        let client = entry.get_mut("clientConfig").and_then(Value::as_object_mut);
+        let bundle = client.and_then(|client| client.remove("caBundle"));
+        let has_conditions = entry
+            .get("matchConditions")
+            .and_then(Value::as_array)
+            .is_some_and(|conditions| !conditions.is_empty());
+        let generated = self
+            .skipping
+            .as_ref()
+            .filter(|_| has_conditions)
+            .unwrap_or(&self.generated);
+        let path = format!("webhooks[{name}]");
+        let fields = differences(&path, &entry, generated);
+        let fields = (!fields.is_empty()).then(|| summary(&fields));
+        let authority = self.untrusted(bundle.as_ref(), certificates);
+        let authority = authority.map(|why| format!("{path}.clientConfig.caBundle {why}"));
+        let faults: Vec<_> = fields.into_iter().chain(authority).collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// Why the API server would refuse our certificate by these authorities.
+    fn untrusted(&self, bundle: Option<&Value>, certificates: &CertStore) -> Option<String> {
+        let Some(text) = bundle.and_then(Value::as_str).filter(|text| !text.is_empty()) else {
+            return Some("is empty".to_owned());
+        };
+        let Ok(authorities) = STANDARD.decode(text) else {
+            return Some("is not base64".to_owned());
+        };
+        let verified = certificates.verify(&authorities, &self.host, SystemTime::now());
+        let error = verified.err()?;
+        Some(format!("is not that of our certificate: {}", chain(&error)))
+    }
+}
+
+/// The first entry as JSON; entries of both kinds have the same members.
+fn first<E: Serialize>(entries: Option<&[E]>) -> Option<Value> {
+    serde_json::to_value(entries?.first()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use headroom_kit::tls::self_signed;
+    use rstest::rstest;
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::admission::endpoints::{ENDPOINTS, NODE_STATUS, gates};
+
+    /// Certificates for our Service in a folder, and the bundle that vouches for them.
+    fn certificates() -> (TempDir, Arc<CertStore>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let files = self_signed::ensure(folder.path(), &[Address::Service.host()], now).unwrap();
+        let bundle = fs::read(folder.path().join(self_signed::CA_CERT)).unwrap();
+        let store = CertStore::load("test", files, now).unwrap();
+        (folder, store, STANDARD.encode(bundle))
+    }
+
+    fn entry(endpoint: &'static Endpoint) -> Entry {
+        Entry::new(endpoint, &GateSet::parse(gates(), "").unwrap(), &Address::Service)
+    }
+
+    /// What the API server stores when it is installed as generated.
+    fn installed(endpoint: &'static Endpoint, bundle: &str) -> Value {
+        let mut stored = entry(endpoint).generated;
+        stored["clientConfig"]["caBundle"] = json!(bundle);
+        stored["objectSelector"] = json!({});
+        if stored.get("namespaceSelector").is_none() {
+            stored["namespaceSelector"] = json!({});
+        }
+        stored
+    }
+
+    #[test]
+    fn an_entry_as_generated_is_registered_with_the_option_too() {
+        let (_folder, store, bundle) = certificates();
+        for endpoint in ENDPOINTS {
+            let stored = installed(endpoint, &bundle);
+            assert_eq!(entry(endpoint).fault(&[stored], &store), None);
+        }
+        let mut skipping = installed(NODE_STATUS, &bundle);
+        skipping["matchConditions"] = json!(steady_state::conditions());
+        assert_eq!(entry(NODE_STATUS).fault(&[skipping], &store), None);
+    }
+
+    #[rstest]
+    #[case::gone(|entry: &mut Value| entry["name"] = json!("another"), "there is no entry ")]
+    #[case::of_no_nodes(
+        |entry: &mut Value| entry["rules"][0]["resources"] = json!(["pods"]),
+        ".rules[0].resources[0] is \"pods\", must be "
+    )]
+    #[case::of_fewer_operations(
+        |entry: &mut Value| entry["rules"][0]["operations"] = json!(["CONNECT"]),
+        ".rules[0].operations[0] is \"CONNECT\", must be "
+    )]
+    #[case::of_some_nodes(
+        |entry: &mut Value| entry["objectSelector"] = json!({"matchLabels": {"a": "b"}}),
+        ".objectSelector is {\"matchLabels\":{\"a\":\"b\"}}, must be absent"
+    )]
+    #[case::of_some_namespaces(
+        |entry: &mut Value| entry["namespaceSelector"] = json!({"matchLabels": {"a": "b"}}),
+        ".namespaceSelector is {\"matchLabels\":{\"a\":\"b\"}}, must be absent"
+    )]
+    #[case::never(
+        |entry: &mut Value| entry["matchConditions"] = json!([{"name": "never", "expression": "false"}]),
+        ".matchConditions"
+    )]
+    #[case::waited_for_too_long(
+        |entry: &mut Value| entry["timeoutSeconds"] = json!(30),
+        ".timeoutSeconds is 30, must be 1"
+    )]
+    #[case::failing_otherwise(
+        |entry: &mut Value| entry["failurePolicy"] = json!("Other"),
+        ".failurePolicy is \"Other\", must be "
+    )]
+    #[case::on_another_path(
+        |entry: &mut Value| entry["clientConfig"]["service"]["path"] = json!("/x"),
+        ".clientConfig.service.path is \"/x\", must be "
+    )]
+    #[case::in_another_namespace(
+        |entry: &mut Value| entry["clientConfig"]["service"]["namespace"] = json!("x"),
+        ".clientConfig.service.namespace is \"x\", must be \"headroom-system\""
+    )]
+    #[case::at_a_url(
+        |entry: &mut Value| {
+            let bundle = entry["clientConfig"]["caBundle"].take();
+            entry["clientConfig"] = json!({"caBundle": bundle, "url": "https://h:1/x"});
+        },
+        ".clientConfig.url is \"https://h:1/x\", must be absent"
+    )]
+    #[case::wiped(
+        |entry: &mut Value| entry["clientConfig"]["caBundle"] = json!(""),
+        ".clientConfig.caBundle is empty"
+    )]
+    #[case::of_another_authority(
+        |entry: &mut Value| entry["clientConfig"]["caBundle"] = json!(certificates().2),
+        ".clientConfig.caBundle is not that of our certificate: "
+    )]
+    #[case::of_no_certificates(
+        |entry: &mut Value| entry["clientConfig"]["caBundle"] = json!(STANDARD.encode("x")),
+        ".clientConfig.caBundle is not that of our certificate: "
+    )]
+    #[case::narrowed_by_what_nobody_knows_yet(
+        |entry: &mut Value| entry["later"] = json!(true),
+        ".later is true, must be absent"
+    )]
+    fn what_would_let_writes_pass_without_us_is_told_by_its_field(
+        #[case] change: impl Fn(&mut Value),
+        #[case] told: &str,
+    ) {
+        let (_folder, store, bundle) = certificates();
+        for endpoint in ENDPOINTS {
+            let mut stored = installed(endpoint, &bundle);
+            change(&mut stored);
+            let fault = entry(endpoint).fault(&[stored], &store).unwrap();
+            assert!(fault.contains(told), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_what_was_asked_for_and_nothing_else() {
+        let (_folder, store, bundle) = certificates();
+        let host = Address::Service.host();
+        let address = Address::Url(format!("https://{host}:8443"));
+        let entry = Entry::new(NODE_STATUS, &GateSet::parse(gates(), "").unwrap(), &address);
+        let mut stored = entry.generated.clone();
+        stored["clientConfig"]["caBundle"] = json!(bundle);
+        assert_eq!(entry.fault(&[stored.clone()], &store), None);
+        stored["clientConfig"]["url"] = json!("https://elsewhere:8443/mutate-node-status");
+        let fault = entry.fault(&[stored], &store).unwrap();
+        assert!(
+            fault.contains(".clientConfig.url is \"https://elsewhere:8443/"),
+            "{fault}"
+        );
+        let service = installed(NODE_STATUS, &bundle);
+        let fault = entry.fault(&[service], &store).unwrap();
+        assert!(fault.contains(".clientConfig.service is {"), "{fault}");
+    }
+}

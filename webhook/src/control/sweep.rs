@@ -1,0 +1,438 @@
+//! The leader's part: finds Nodes whose allocatable is not what the rules say, and has each decided anew.
+//!
+//! Nodes fall out of step when writes pass while no replica answers, and when policy or annotation changes and nobody
+//! writes the status. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound to
+//! the resource version that was looked at, and admission decides. So a sweep can come late or twice, from a leader
+//! that was frozen or from two at once, and the Node is what admission says all the same. Nodes whose agent talks to
+//! this replica are left to nudges; a lowering that the primary has not written in time is nudged from here, and so is one
+//! that the last report of an ended stream asked for: whoever answers a touch may not have heard that. With the gate of amplification off admission has no say; then nodes with our marker
+//! are written as it would have them.
+
+mod overdue;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use headroom_domain::{
+    capacity::{self, Decision, amount},
+    hint::{Found, Origin, Standing},
+    names,
+    resource::{PerResource, Resource},
+};
+use headroom_kit::{log::chain, pace::Pace};
+use tokio::{
+    select,
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use self::overdue::Overdue;
+use super::{
+    metrics::{IS_LEADER, SWEEPS},
+    nudge::{self, Nudge, NudgeError, StatusWriter, Toucher, doubled},
+};
+use crate::{
+    control::{
+        pace::{Rates, SECOND},
+        slices::Slices,
+    },
+    store::{cluster::Cluster, node::Node},
+};
+
+/// How often Nodes that have changed are looked at, and those found amiss. A Node is touched when two looks in a row
+/// found the same amiss: a write that is on its way, or a nudge, may be about to mend it.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often all Nodes are looked at: policies, hints and pods change without them.
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
+/// Pause before a Node is touched again that a touch has not mended; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(4);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Which way a touch moves allocatable, in the order of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Down for at least one resource, or what we left is to go.
+    Lower,
+    /// Back to what we wrote last, at most.
+    Repair,
+    /// Above it.
+    Rise,
+}
+
+/// What is amiss with a Node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    direction: Direction,
+    /// What allocatable should be, in milli-cores and bytes.
+    expected: PerResource<Option<u64>>,
+}
+
+/// What the leader does about a Node.
+#[derive(Debug)]
+enum Remedy {
+    /// Has it decided anew.
+    Touch(Fault),
+    /// Writes a hint that lowers it.
+    Nudge {
+        nudge: Nudge,
+        /// True if its primary should have written that; else there is none.
+        is_overdue: bool,
+    },
+}
+
+/// The faults of one Node, from one look to the next.
+#[derive(Debug)]
+struct Course {
+    fault: Fault,
+    /// Touches in vain, and when the last one was.
+    tried: u32,
+    last: Option<Instant>,
+}
+
+/// Looks at all Nodes while it leads, and touches those that are not as they should be.
+pub struct Sweeper {
+    cluster: Arc<Cluster>,
+    toucher: Arc<dyn Toucher>,
+    writer: Arc<dyn StatusWriter>,
+    courses: HashMap<String, Course>,
+    overdue: Overdue,
+    /// When all Nodes were last looked at in this term.
+    saw_all: Option<Instant>,
+    /// The newest resource version that was looked at.
+    newest: u64,
+    rates: Rates,
+    touches: Pace,
+    rises: Pace,
+    started: Instant,
+}
+
+impl Direction {
+    /// The metric label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Repair => "repair",
+            Self::Rise => "rise",
+        }
+    }
+}
+
+impl Sweeper {
+    /// Touches and nudges through these, no faster than that.
+    pub fn new(
+        cluster: Arc<Cluster>,
+        toucher: Arc<dyn Toucher>,
+        writer: Arc<dyn StatusWriter>,
+        rates: Rates,
+    ) -> Self {
+        Self {
+            cluster,
+            toucher,
+            writer,
+            courses: HashMap::new(),
+            overdue: Overdue::default(),
+            saw_all: None,
+            newest: 0,
+            rates,
+            touches: Pace::new(SECOND / rates.sweep.max(1), 1),
+            rises: Pace::new(SECOND, 1),
+            started: Instant::now(),
+        }
+    }
+
+    /// Sweeps whenever this replica leads, until told to stop.
+    pub async fn sweep(mut self, mut is_leader: watch::Receiver<bool>, stop: CancellationToken) {
+        loop {
+            let leads = async {
+                // The sender lives as long as this process contends for the lease.
+                if is_leader.wait_for(|leads| *leads).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            select! {
+                () = stop.cancelled() => return,
+                () = leads => {}
+            }
+            IS_LEADER.with([]).set(1.0);
+            info!("leading: nodes are kept as the rules say");
+            let term = is_leader.clone();
+            select! {
+                () = stop.cancelled() => return,
+                () = self.lead(&term) => {}
+            }
+            self.courses.clear();
+            self.overdue.clear();
+            self.saw_all = None;
+            IS_LEADER.with([]).set(0.0);
+        }
+    }
+
+    async fn lead(&mut self, term: &watch::Receiver<bool>) {
+        while *term.borrow() {
+            let looked = Instant::now();
+            for (node, remedy) in self.look(looked).await {
+                // What does not fit into this round is found again in the next, with its urgency of then.
+                if !self.is_its_turn(remedy.direction(), looked + LOOK_EVERY).await {
+                    break;
+                }
+                if !*term.borrow() {
+                    return;
+                }
+                match remedy {
+                    Remedy::Touch(fault) => self.touch(&node, fault).await,
+                    Remedy::Nudge { nudge, is_overdue } => self.nudge(&node, &nudge, is_overdue).await,
+                }
+            }
+            sleep(LOOK_EVERY.saturating_sub(looked.elapsed())).await;
+        }
+    }
+
+    /// The Nodes to do something about now, the most urgent first.
+    async fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
+        if !self.cluster.has_synced() {
+            return Vec::new();
+        }
+        let is_at_all = self
+            .saw_all
+            .is_none_or(|last| now.saturating_duration_since(last) >= LOOK_AT_ALL_EVERY);
+        if is_at_all {
+            self.saw_all = Some(now);
+        }
+        let seen = self.newest;
+        let mut due = Vec::new();
+        let (mut amiss, mut lowering) = (HashSet::new(), HashSet::new());
+        let mut slices = Slices::begin();
+        for node in self.cluster.nodes.all() {
+            slices.rest().await;
+            self.newest = self.newest.max(node.version);
+            let is_followed = self.courses.contains_key(&node.name) || self.overdue.contains(&node.name);
+            if !is_at_all && node.version <= seen && !is_followed {
+                continue;
+            }
+            let (decision, hint) = self.cluster.preview(&node, self.cluster.now());
+            if let Some(fault) = fault_of(&self.cluster, &node, &decision, hint.as_ref()) {
+                amiss.insert(node.name.clone());
+                if self.is_due(&node.name, fault, now) {
+                    let remedy = remedy_of(&self.cluster, &node, fault, &decision, hint.as_ref());
+                    due.push((node, remedy));
+                }
+            } else if let Some(nudge) = lowering_of(&self.cluster, &node, &decision, hint.as_ref()) {
+                lowering.insert(node.name.clone());
+                if self.overdue.is_late(&node, now) {
+                    let is_overdue = true;
+                    due.push((node, Remedy::Nudge { nudge, is_overdue }));
+                }
+            }
+        }
+        self.courses.retain(|name, _| amiss.contains(name));
+        self.overdue.keep(&lowering);
+        due.sort_by_key(|(_, remedy)| remedy.direction());
+        due
+    }
+
+    /// True if that fault was found before, and the last touch is long enough ago.
+    fn is_due(&mut self, node: &str, fault: Fault, now: Instant) -> bool {
+        if let Some(course) = self.courses.get(node).filter(|course| course.fault == fault) {
+            return course.is_due(now);
+        }
+        let course = Course {
+            fault,
+            tried: 0,
+            last: None,
+        };
+        self.courses.insert(node.to_owned(), course);
+        false
+    }
+
+    /// Takes one touch out of what all Nodes may have together, unless that would take until `end`.
+    async fn is_its_turn(&mut self, direction: Direction, end: Instant) -> bool {
+        let pace = match direction {
+            Direction::Lower | Direction::Repair => &mut self.touches,
+            Direction::Rise => {
+                self.rises
+                    .set_every(self.rates.rise_every(self.cluster.nodes.len()));
+                &mut self.rises
+            }
+        };
+        while let Err(wait) = pace.take(self.started.elapsed()) {
+            if Instant::now() + wait >= end {
+                return false;
+            }
+            sleep(wait).await;
+        }
+        true
+    }
+
+    async fn touch(&mut self, node: &Node, fault: Fault) {
+        let Fault { direction, expected } = fault;
+        let touched = self.toucher.touch(node).await;
+        if touched.is_ok() {
+            debug!(
+                node = node.name,
+                direction = direction.label(),
+                ?expected,
+                "touched"
+            );
+        }
+        count(node, direction.label(), "touched", touched);
+        self.tried(node);
+    }
+
+    /// Writes a hint that lowers. An overdue one that does not is tried again after as long a wait.
+    async fn nudge(&mut self, node: &Node, nudge: &Nudge, is_overdue: bool) {
+        let written = self.writer.write_hint(&node.name, nudge).await;
+        if written.is_ok() {
+            info!(node = node.name, expected = ?nudge.expected, is_overdue, "lowered in place of a primary");
+        }
+        let direction = if is_overdue {
+            "overdue"
+        } else {
+            Direction::Lower.label()
+        };
+        count(node, direction, "nudged", written.map(drop));
+        if is_overdue {
+            self.overdue.restart(node, Instant::now());
+        } else {
+            self.tried(node);
+        }
+    }
+
+    /// Notes a write, for the pause before the next.
+    fn tried(&mut self, node: &Node) {
+        if let Some(course) = self.courses.get_mut(&node.name) {
+            course.tried = course.tried.saturating_add(1);
+            course.last = Some(Instant::now());
+        }
+    }
+}
+
+/// Counts a write, and tells of one that failed.
+fn count(node: &Node, direction: &'static str, written: &'static str, result: Result<(), NudgeError>) {
+    let result = match result {
+        Ok(()) => written,
+        Err(error) => {
+            warn!(node = node.name, direction, error = %chain(&error), "cannot write; trying again");
+            "failed"
+        }
+    };
+    SWEEPS.with([direction, result]).increment(1);
+}
+
+impl Remedy {
+    const fn direction(&self) -> Direction {
+        match self {
+            Self::Touch(fault) => fault.direction,
+            Self::Nudge { .. } => Direction::Lower,
+        }
+    }
+}
+
+impl Course {
+    fn is_due(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| {
+            let pause = doubled(FIRST_PAUSE, self.tried.saturating_sub(1), LONGEST_PAUSE);
+            now.saturating_duration_since(last) >= pause
+        })
+    }
+}
+
+/// The nudge that lowers a Node, where that is due.
+fn lowering_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Nudge> {
+    let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
+    nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
+}
+
+/// What to do about a fault. What the last report of an ended stream asked for stands in the tables of those who heard it: a
+/// touch is decided by whoever answers, so what lowers goes with its hint.
+fn remedy_of(
+    cluster: &Cluster,
+    node: &Node,
+    fault: Fault,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Remedy {
+    let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
+    let lowers = fault.direction == Direction::Lower && is_reported;
+    match lowers
+        .then(|| lowering_of(cluster, node, decision, hint))
+        .flatten()
+    {
+        Some(nudge) => Remedy::Nudge {
+            nudge,
+            is_overdue: false,
+        },
+        None => Remedy::Touch(fault),
+    }
+}
+
+/// The hint that a sweep would write about what is amiss with a Node: `None` where nothing is, and inside where a touch
+/// would do.
+#[cfg(test)]
+#[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
+pub(crate) fn written(cluster: &Cluster, node: &Node) -> Option<Option<String>> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
+    Some(match remedy_of(cluster, node, fault, &decision, hint.as_ref()) {
+        Remedy::Touch(_) => None,
+        Remedy::Nudge { nudge, .. } => Some(nudge.note),
+    })
+}
+
+/// What is amiss with a Node, if anything is.
+#[cfg(test)]
+pub(crate) fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    fault_of(cluster, node, &decision, hint.as_ref())
+}
+
+/// What is amiss with a Node of which that is decided, if anything is.
+fn fault_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Fault> {
+    // Traces of ours on a node that is no longer ours to change.
+    let is_left_over = node.state.annotations.marker.is_some()
+        && decision
+            .annotations
+            .iter()
+            .any(|(key, value)| *key == names::MARKER && value.is_none());
+    let is_nudged = hint.is_some_and(|found| found.standing == Standing::Fresh) && !is_left_over;
+    let is_somebody_elses = node.state.annotations.marker.is_none();
+    if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
+        return None;
+    }
+    let stored = |resource| {
+        let stored = node.state.allocatable.get(resource).as_ref()?;
+        amount(resource, stored)
+    };
+    let written = capacity::written_last(&node.state.annotations, &node.uid);
+    let expected = decision.outcomes.map(|_, outcome| outcome.result);
+    let towards = |resource: Resource| {
+        decision.allocatable.get(resource).as_ref()?;
+        let expected = *expected.get(resource);
+        Some(if expected < stored(resource) {
+            Direction::Lower
+        } else if expected <= *written.get(resource) {
+            Direction::Repair
+        } else {
+            Direction::Rise
+        })
+    };
+    let directions = Resource::ALL
+        .into_iter()
+        .filter_map(towards)
+        .chain(is_left_over.then_some(Direction::Lower));
+    // One write moves both: as urgent as the more urgent, but as slow as the one that rises.
+    let directions: Vec<Direction> = directions.collect();
+    let direction = if directions.contains(&Direction::Lower) {
+        Direction::Lower
+    } else {
+        directions.into_iter().max()?
+    };
+    Some(Fault { direction, expected })
+}
+
+#[cfg(test)]
+mod tests;

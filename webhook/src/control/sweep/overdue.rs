@@ -1,0 +1,69 @@
+//! Lowering that is due on a Node whose agent talks to this replica, and that whoever is primary has not written.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use headroom_domain::resource::{PerResource, Resource};
+use tokio::time::Instant;
+
+use crate::store::node::Node;
+
+/// How long a lowering may be due before the leader writes it. A primary writes within milliseconds, unless a whole fleet is
+/// lowered at once.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Since when a lowering has been due, and what was stored then.
+#[derive(Debug)]
+struct Due {
+    since: Instant,
+    stored: PerResource<Option<u64>>,
+}
+
+/// The Nodes that are to be lowered, by name.
+#[derive(Debug, Default)]
+pub(super) struct Overdue {
+    nodes: HashMap<String, Due>,
+}
+
+impl Overdue {
+    /// Notes that a lowering is due; true if that has been so for long enough and nothing was lowered meanwhile. What is due
+    /// may change: a report that asks for still less does not begin the wait anew.
+    pub(super) fn is_late(&mut self, node: &Node, now: Instant) -> bool {
+        let stored = node.state.amounts();
+        let has_fallen = |before: &PerResource<Option<u64>>| {
+            Resource::ALL
+                .into_iter()
+                .any(|resource| stored.get(resource) < before.get(resource))
+        };
+        match self.nodes.get(&node.name) {
+            Some(due) if !has_fallen(&due.stored) => now.saturating_duration_since(due.since) >= LATE,
+            Some(_) | None => {
+                self.restart(node, now);
+                false
+            }
+        }
+    }
+
+    /// Begins the wait of a Node, or begins it anew after a write.
+    pub(super) fn restart(&mut self, node: &Node, since: Instant) {
+        let stored = node.state.amounts();
+        self.nodes.insert(node.name.clone(), Due { since, stored });
+    }
+
+    /// True if a lowering was due when the Node was last looked at.
+    pub(super) fn contains(&self, node: &str) -> bool {
+        self.nodes.contains_key(node)
+    }
+
+    /// Forgets the Nodes that are not to be lowered.
+    pub(super) fn keep(&mut self, due: &HashSet<String>) {
+        self.nodes.retain(|name, _| due.contains(name));
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+    }
+}

@@ -1,0 +1,200 @@
+//! Policies that the API server evaluates by itself, also while no webhook answers: the floor, and the revert of what
+//! kubelets write to annotations that are not theirs. On request also checks, which refuse.
+//!
+//! Policies run before webhooks and in no certain order among themselves. What depends on an order is therefore in one
+//! policy: the floor. The revert gives the same result before it and after it, because the floor reads what it rests on
+//! from the stored object.
+
+pub mod checks;
+pub mod floor;
+
+use headroom_domain::names;
+use k8s_openapi::api::admissionregistration::v1::{
+    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, NamedRuleWithOperations,
+    Variable,
+};
+
+use super::named;
+use crate::admission::review::Operation;
+
+/// A policy of the API server and the binding that puts it in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// The policy.
+    pub policy: MutatingAdmissionPolicy,
+    /// Its binding, of the same name.
+    pub binding: MutatingAdmissionPolicyBinding,
+}
+
+/// What a policy is made of. All conditions must hold; variables may use those before them.
+struct Parts {
+    name: &'static str,
+    operations: &'static [Operation],
+    resources: &'static [&'static str],
+    conditions: Vec<(&'static str, String)>,
+    variables: Vec<(String, String)>,
+    patch: String,
+}
+
+/// All policies, in the order in which they are installed.
+pub fn all() -> [Bound; 2] {
+    [revert(), floor::parts()].map(Parts::bound)
+}
+
+impl Parts {
+    fn bound(self) -> Bound {
+        let Self {
+            name,
+            operations,
+            resources,
+            conditions,
+            variables,
+            patch,
+        } = self;
+        let conditions = conditions.into_iter().map(|(name, expression)| MatchCondition {
+            name: name.to_owned(),
+            expression,
+        });
+        let variables = variables
+            .into_iter()
+            .map(|(name, expression)| Variable { expression, name });
+        let spec = MutatingAdmissionPolicySpec {
+            // A status write is a heartbeat: it passes as it is where a policy breaks.
+            failure_policy: Some("Ignore".to_owned()),
+            match_conditions: Some(conditions.collect()),
+            match_constraints: Some(MatchResources {
+                resource_rules: Some(vec![rule(operations, resources)]),
+                ..MatchResources::default()
+            }),
+            mutations: Some(vec![Mutation {
+                json_patch: Some(JSONPatch {
+                    expression: Some(patch),
+                }),
+                patch_type: "JSONPatch".to_owned(),
+                apply_configuration: None,
+            }]),
+            param_kind: None,
+            reinvocation_policy: Some("Never".to_owned()),
+            variables: Some(variables.collect()),
+        };
+        Bound {
+            policy: MutatingAdmissionPolicy {
+                metadata: named(name),
+                spec: Some(spec),
+            },
+            binding: MutatingAdmissionPolicyBinding {
+                metadata: named(name),
+                spec: Some(MutatingAdmissionPolicyBindingSpec {
+                    policy_name: Some(name.to_owned()),
+                    ..MutatingAdmissionPolicyBindingSpec::default()
+                }),
+            },
+        }
+    }
+}
+
+/// Writes of cluster-wide resources in the core group.
+fn rule(operations: &[Operation], resources: &[&str]) -> NamedRuleWithOperations {
+    let operations = operations.iter().map(|operation| operation.name().to_owned());
+    let resources = resources.iter().map(|&resource| resource.to_owned());
+    NamedRuleWithOperations {
+        api_groups: Some(vec![String::new()]),
+        api_versions: Some(vec!["v1".to_owned()]),
+        operations: Some(operations.collect()),
+        resources: Some(resources.collect()),
+        scope: Some("Cluster".to_owned()),
+        resource_names: None,
+    }
+}
+
+/// Annotations, stored and sent ones together, up to which a write loses only what it may not write. Each costs the more
+/// the more there are, and a policy that runs out of its budget lets everything through; beyond this the write loses all
+/// that it does to annotations. Nodes have a few dozen.
+const MOST_MERGED: usize = 5_000;
+
+/// Puts back what a node's credential sends for annotations that it may not write, all at once: an operation for each would
+/// let whoever sends thousands run the policy out of its budget. Nothing is refused: validation sees the object after our
+/// own webhook, under the kubelet's name.
+fn revert() -> Parts {
+    let was = annotations("oldObject");
+    let changed = format!("oldObject == null || {} != {was}", annotations("object"));
+    let protected = protected("k");
+    let path = "/metadata/annotations";
+    Parts {
+        name: names::ANNOTATIONS_POLICY,
+        operations: &[Operation::Create, Operation::Update],
+        resources: &["nodes", "nodes/status"],
+        conditions: vec![
+            (
+                "node-credential",
+                format!(
+                    "request.userInfo.username.startsWith({})",
+                    text(names::NODE_USER_PREFIX)
+                ),
+            ),
+            ("annotations-differ", changed),
+        ],
+        variables: vec![
+            variable("now", annotations("object")),
+            variable("was", format!("oldObject == null ? {{}} : {was}")),
+            variable(
+                "restored",
+                format!(
+                    "variables.was.filter(k, ({protected})\n  && !(k in variables.now && variables.now[k] == variables.was[k]))"
+                ),
+            ),
+            variable(
+                "dropped",
+                format!("variables.now.filter(k, ({protected})\n  && !(k in variables.was))"),
+            ),
+            variable(
+                "kept",
+                format!(
+                    "size(variables.now) + size(variables.was) > {MOST_MERGED} ? variables.was
+  : (variables.was.filter(k, {protected}) + variables.now.filter(k, !({protected})))
+      .transformMapEntry(i, k, {{k: ({protected}) ? variables.was[k] : variables.now[k]}})"
+                ),
+            ),
+        ],
+        patch: format!(
+            "size(variables.restored) + size(variables.dropped) == 0 ? []
+  : [JSONPatch{{op: 'add', path: {}, value: variables.kept}}]",
+            text(path)
+        ),
+    }
+}
+
+fn variable(name: &str, expression: String) -> (String, String) {
+    (name.to_owned(), expression)
+}
+
+/// CEL for the annotations of an object, empty if it has none.
+pub(super) fn annotations(object: &str) -> String {
+    format!("{object}.metadata.?annotations.orValue({{}})")
+}
+
+/// CEL that says whether a node's own credential may not change the annotation whose key variable `key` holds: the ratio, the
+/// saved raw values and all of Headroom's but the floor policy's note.
+fn protected(key: &str) -> String {
+    let listed: Vec<_> = names::PROTECTED.iter().map(|key| text(key)).collect();
+    format!(
+        "{key} in [{}] || ({key}.startsWith({}) && {key} != {})",
+        listed.join(", "),
+        text(names::DOMAIN),
+        text(names::KUBELET_RAW)
+    )
+}
+
+/// CEL for the JSON pointer to the annotation whose key the expression gives.
+fn annotation_path(key: &str) -> String {
+    format!("'/metadata/annotations/' + jsonpatch.escapeKey({key})")
+}
+
+/// A CEL string literal for text without quotes of its own kind and without backslashes.
+pub(super) fn text(text: &str) -> String {
+    format!("'{text}'")
+}
+
+#[cfg(test)]
+mod tests;

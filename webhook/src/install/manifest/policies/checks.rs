@@ -1,0 +1,246 @@
+//! The checks of `/validate-node` that the API server does by itself, also while no webhook answers: who may write
+//! annotations that steer amplification or record it, and which ratios and modes may be written.
+//!
+//! For `nodes` alone, never for `nodes/status`: validation there sees what our own webhook wrote, under the kubelet's
+//! name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not checked
+//! again. CEL reads no JSON; what is taken for a ratio annotation is a little narrower than what the webhook takes: no
+//! escapes in names, no more than nine digits before the point, no negative zero. The highest ratio is the default one
+//! and the current hint is not looked at.
+
+use headroom_domain::{
+    names,
+    policy::{Mode, Policy},
+    ratio::Cents,
+    resource::{PerResource, Resource},
+};
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
+};
+
+use super::{annotations, rule, text, variable};
+use crate::{
+    admission::{
+        review::{LONGEST, Operation},
+        writers::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
+    },
+    install::manifest::named,
+};
+
+/// JSON's blanks.
+const BLANK: &str = r"[ \t\r\n]*";
+/// A JSON number that a float can hold, zero or above.
+const NUMBER: &str = r"(0|[1-9][0-9]{0,8})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
+
+/// A policy that refuses, and the binding that puts it in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checks {
+    /// The policy.
+    pub policy: ValidatingAdmissionPolicy,
+    /// Its binding, of the same name.
+    pub binding: ValidatingAdmissionPolicyBinding,
+}
+
+/// The checks.
+pub fn checks() -> Checks {
+    let name = names::CHECKS_POLICY;
+    let operations = &[Operation::Create, Operation::Update];
+    let variables = variables().map(|(name, expression)| Variable { expression, name });
+    let validations = [of_kubelets(), of_others(), of_syntax()]
+        .into_iter()
+        .chain(Resource::ALL.map(of_bounds))
+        .chain([of_mode()]);
+    let spec = ValidatingAdmissionPolicySpec {
+        // A policy that breaks lets nothing through: it is only asked about annotations that change.
+        failure_policy: Some("Fail".to_owned()),
+        match_conditions: Some(vec![
+            MatchCondition {
+                name: "annotations-differ".to_owned(),
+                expression: format!(
+                    "oldObject == null || {} != {}",
+                    annotations("object"),
+                    annotations("oldObject")
+                ),
+            },
+            MatchCondition {
+                name: "not-the-webhook".to_owned(),
+                expression: format!("request.userInfo.username != {}", text(names::WEBHOOK_USER)),
+            },
+        ]),
+        match_constraints: Some(MatchResources {
+            resource_rules: Some(vec![rule(operations, &["nodes"])]),
+            ..MatchResources::default()
+        }),
+        validations: Some(validations.collect()),
+        variables: Some(variables.into()),
+        ..ValidatingAdmissionPolicySpec::default()
+    };
+    Checks {
+        policy: ValidatingAdmissionPolicy {
+            metadata: named(name),
+            spec: Some(spec),
+            status: None,
+        },
+        binding: ValidatingAdmissionPolicyBinding {
+            metadata: named(name),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: name.to_owned(),
+                validation_actions: vec!["Deny".to_owned()],
+                ..ValidatingAdmissionPolicyBindingSpec::default()
+            },
+        },
+    }
+}
+
+fn variables() -> [(String, String); 9] {
+    let (owned, steering) = (listed(&names::OWNED), listed(&names::STEERING));
+    let of_ours = format!("k.startsWith({})", text(names::DOMAIN));
+    let marker = text(names::MARKER);
+    [
+        variable("now", annotations("object")),
+        variable(
+            "was",
+            format!("oldObject == null ? {{}} : {}", annotations("oldObject")),
+        ),
+        variable(
+            "changed",
+            "variables.now.filter(k, !(k in variables.was && variables.was[k] == variables.now[k]))"
+                .to_owned(),
+        ),
+        variable(
+            "removed",
+            "variables.was.filter(k, !(k in variables.now))".to_owned(),
+        ),
+        variable(
+            "byKubelet",
+            format!(
+                "request.userInfo.username.startsWith({})",
+                text(names::NODE_USER_PREFIX)
+            ),
+        ),
+        variable(
+            "foreign",
+            format!(
+                "variables.byKubelet
+  ? (variables.changed + variables.removed).filter(k, {of_ours} || k in {owned} || k in {steering})
+  : variables.changed.filter(k, k in {owned} || ({of_ours} && !(k in {steering})))
+    + variables.removed.filter(k, k in {owned} && k != {marker})"
+            ),
+        ),
+        variable("ratio", written(names::RATIO)),
+        variable("mode", written(names::MODE)),
+        variable(
+            "isRatio",
+            format!("variables.ratio.matches(r'{}')", ratio_annotation()),
+        ),
+    ]
+}
+
+/// CEL for an annotation's value if the request sets or changes it, else empty. The empty ratio is Koordinator's way to
+/// switch a node off.
+fn written(key: &str) -> String {
+    let key = text(key);
+    format!("{key} in variables.changed ? variables.now[{key}] : ''")
+}
+
+/// A regular expression for the ratio annotation: an object of resource → number or `null`, or `null`, or nothing.
+fn ratio_annotation() -> String {
+    let member = format!(r#""[^"\\]*"{BLANK}:{BLANK}({NUMBER}|null){BLANK}"#);
+    format!(r"^({BLANK}(null|\{{{BLANK}({member}(,{BLANK}{member})*)?\}}){BLANK})?$")
+}
+
+/// A list of keys.
+fn listed(keys: &[&str]) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| text(key)).collect();
+    format!("[{}]", keys.join(", "))
+}
+
+/// What kubelets may not write: anything of ours, and what people write.
+fn of_kubelets() -> Validation {
+    let steering = listed(&names::STEERING);
+    let who = format!(
+        r#"(variables.foreign[0] in {steering} ? "{BY_PEOPLE}" : "{}")"#,
+        by_us()
+    );
+    Validation {
+        message_expression: Some(format!(r#"{} + ": {NOT_BY_KUBELETS}; " + {who}"#, named_value())),
+        ..validation(
+            "!variables.byKubelet || size(variables.foreign) == 0".to_owned(),
+            format!("metadata.annotations: {NOT_BY_KUBELETS}"),
+        )
+    }
+}
+
+/// What nobody but us may write: what we record. Removing the marker is the way out for people.
+fn of_others() -> Validation {
+    let (owned, ours) = (listed(&names::OWNED), by_us());
+    let why = format!(
+        r#"(variables.foreign[0] in {owned} ? "{NOT_BY_OTHERS}; {ours}" : "{}")"#,
+        not_known()
+    );
+    Validation {
+        message_expression: Some(format!("{} + ': ' + {why}", named_value())),
+        ..validation(
+            "variables.byKubelet || size(variables.foreign) == 0".to_owned(),
+            format!("metadata.annotations: {NOT_BY_OTHERS}; {ours}"),
+        )
+    }
+}
+
+/// CEL for the first annotation that is refused and the start of its value, as the webhook's messages have it.
+fn named_value() -> String {
+    let value = "variables.now[?variables.foreign[0]].orValue('')";
+    format!(
+        r#"'metadata.annotations[' + variables.foreign[0] + ']: invalid value "' + ({value}.size() > {LONGEST} ? {value}.substring(0, {LONGEST}) : {value}) + '"'"#
+    )
+}
+
+fn of_syntax() -> Validation {
+    validation(
+        "variables.isRatio".to_owned(),
+        format!(
+            "metadata.annotations[{}]: is not a JSON object of numbers",
+            names::RATIO
+        ),
+    )
+}
+
+/// Every member of that name, should there be several.
+fn of_bounds(resource: Resource) -> Validation {
+    let PerResource { cpu, memory } = Policy::default().static_max;
+    let highest: Cents = match resource {
+        Resource::Cpu => cpu,
+        Resource::Memory => memory,
+    };
+    let members = format!(r#"variables.ratio.findAll(r'"{resource}"{BLANK}:{BLANK}[0-9][0-9.eE+-]*')"#);
+    let number = "double(m.find('[0-9][0-9.eE+-]*$'))";
+    validation(
+        format!("!variables.isRatio || {members}.all(m, {number} <= {highest})"),
+        format!(
+            "metadata.annotations[{}]: {resource}: is above the highest allowed ratio {highest}",
+            names::RATIO
+        ),
+    )
+}
+
+fn of_mode() -> Validation {
+    let modes = Mode::ALL.map(|mode| text(mode.name())).join(", ");
+    let key = text(names::MODE);
+    validation(
+        format!("!({key} in variables.changed) || variables.mode in [{modes}]"),
+        format!(
+            "metadata.annotations[{}]: must be one of {}",
+            names::MODE,
+            Mode::ALL.map(Mode::name).join(", ")
+        ),
+    )
+}
+
+fn validation(expression: String, message: String) -> Validation {
+    Validation {
+        expression,
+        message: Some(message),
+        message_expression: None,
+        reason: Some("Forbidden".to_owned()),
+    }
+}

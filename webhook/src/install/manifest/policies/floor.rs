@@ -1,0 +1,233 @@
+//! The floor: while no webhook answers, a kubelet's raw values do not replace what was amplified from them, and its
+//! heartbeats are kept from being written as the webhook keeps them.
+//!
+//! The kubelet of an amplified node sends its own values at every sync and checks its pods against what is stored, all
+//! of them again when it restarts: allocatable that falls to raw fails pods that already run. So a value that equals the
+//! raw value our marker was computed from stands for the marker's value, or for the stored one where that is less. Any
+//! other value is news and passes, and so does raw where somebody has lowered what is stored below it. The marker is the stored object's, which a kubelet cannot change; somebody who may patch
+//! nodes can, and gains nothing by it.
+//!
+//! A webhook that is called after this policy no longer sees what the kubelet sent. What was replaced is handed over in
+//! [`names::KUBELET_RAW`], with the Ready heartbeat of the request. What was left alone, the webhook judges itself: a
+//! value equal to the marker's may be one that the write does not contain, or really raw (rule G1a).
+
+use std::time::Duration;
+
+use headroom_domain::{capacity::floor::HOLDS_FOR, names, resource::Resource};
+
+use super::{MOST_MERGED, Parts, annotation_path, annotations, text, variable};
+use crate::{admission::review::Operation, args::HEARTBEAT_INTERVAL};
+
+/// How much sooner than in the webhook a heartbeat is due here: a kubelet's sync. What this policy holds back the
+/// webhook never sees; this way each interval has a write that reaches it as the kubelet sent it, and the stricter
+/// rule is its own.
+const SOONER: Duration = Duration::from_secs(10);
+/// How old the stored Ready heartbeat gets before one is written.
+pub const INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_sub(SOONER);
+
+const HEARTBEAT: &str = "lastHeartbeatTime";
+
+pub(super) fn parts() -> Parts {
+    let note = text(names::KUBELET_RAW);
+    let mut variables = vec![
+        variable(
+            "marker",
+            format!("oldObject.metadata.annotations[{}]", text(names::MARKER)),
+        ),
+        variable("renewed", member("variables.marker", "at")),
+        variable("stored", ready_heartbeat("oldObject")),
+        variable("sent", ready_heartbeat("object")),
+        variable("holds", holds()),
+    ];
+    variables.extend(Resource::ALL.into_iter().flat_map(resource_variables));
+    variables.push(variable("quiet", quiet()));
+    variables.push(variable(
+        "handsOver",
+        format!(
+            "({}) && (!variables.quiet || {note} in oldObject.metadata.annotations)",
+            any_held()
+        ),
+    ));
+    Parts {
+        name: names::FLOOR_POLICY,
+        operations: &[Operation::Update],
+        resources: &["nodes/status"],
+        conditions: vec![
+            (
+                "own-kubelet",
+                format!(
+                    "request.userInfo.username == {} + object.metadata.name",
+                    text(names::NODE_USER_PREFIX)
+                ),
+            ),
+            (
+                "marked",
+                format!(
+                    "oldObject.metadata.?annotations[?{}].orValue('').contains('\"uid\":\"' + oldObject.metadata.uid + '\"')",
+                    text(names::MARKER)
+                ),
+            ),
+        ],
+        variables,
+        patch: patch(),
+    }
+}
+
+/// The value of a JSON member that is a string, from JSON without blanks; empty if it is not there. CEL reads no JSON.
+fn member(json: &str, key: &str) -> String {
+    format!(r#"{json}.find(r'"{key}":"[^"]*"').replace('"{key}":"', '').replace('"', '')"#)
+}
+
+/// The Ready heartbeat of an object; empty if it has none.
+fn ready_heartbeat(object: &str) -> String {
+    format!(
+        "{}.filter(c, c.type == 'Ready' && c.?{HEARTBEAT}.orValue(null) != null)\n  .map(c, string(c.{HEARTBEAT})).join('')",
+        conditions(object)
+    )
+}
+
+fn conditions(object: &str) -> String {
+    format!("{object}.status.?conditions.orValue([])")
+}
+
+/// True while the marker has been renewed recently. A clock that was set back is told by an age below zero.
+fn holds() -> String {
+    let hour = seconds(HOLDS_FOR);
+    format!(
+        "variables.renewed != '' && variables.sent != ''
+&& timestamp(variables.sent) - timestamp(variables.renewed) < {hour}
+&& timestamp(variables.renewed) - timestamp(variables.sent) < {hour}"
+    )
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("duration('{}s')", duration.as_secs())
+}
+
+/// What the marker says of a resource, what the kubelet sent, and what comes of it.
+fn resource_variables(resource: Resource) -> [(String, String); 7] {
+    let name = resource.name();
+    let origin = format!(r#"variables.marker.find(r'"{name}":\{{[^}}]*\}}')"#);
+    let equal = equal(&format!("variables.{name}Sent"), &format!("variables.{name}Raw"));
+    let below =
+        |other| format!("quantity(variables.{name}Stored).isLessThan(quantity(variables.{name}{other}))");
+    let lowered = format!("{} && {}", below("Sent"), below("Written"));
+    let allocatable = |object: &str| format!("string({object}.status.?allocatable[?'{name}'].orValue(''))");
+    [
+        (format!("{name}Written"), member("variables.marker", name)),
+        (format!("{name}Raw"), member(&origin, "raw")),
+        (format!("{name}Sent"), allocatable("object")),
+        (format!("{name}Stored"), allocatable("oldObject")),
+        (
+            format!("{name}Held"),
+            format!(
+                "variables.holds && isQuantity(variables.{name}Written)
+&& isQuantity(variables.{name}Raw) && isQuantity(variables.{name}Sent)
+&& isQuantity(variables.{name}Stored) && {equal}
+&& !({lowered})"
+            ),
+        ),
+        (
+            format!("{name}Smaller"),
+            format!(
+                "variables.{name}Held && {}
+  ? variables.{name}Stored : variables.{name}Written",
+                below("Written")
+            ),
+        ),
+        (
+            format!("{name}Kept"),
+            format!("variables.{name}Held ? variables.{name}Smaller : variables.{name}Sent"),
+        ),
+    ]
+}
+
+fn equal(one: &str, other: &str) -> String {
+    format!("quantity({one}).compareTo(quantity({other})) == 0")
+}
+
+fn any_held() -> String {
+    Resource::ALL
+        .map(|resource| format!("variables.{resource}Held"))
+        .join(" || ")
+}
+
+/// True if nothing but heartbeats would change and the stored Ready heartbeat is younger than the interval: the rules of
+/// the webhook's step `quiet`.
+fn quiet() -> String {
+    let interval = seconds(INTERVAL);
+    let (is, was) = (conditions("object"), conditions("oldObject"));
+    let conditions_same = same_but("c", &format!("{was}[i]"), &[HEARTBEAT]);
+    let (is_annotated, was_annotated) = (annotations("object"), annotations("oldObject"));
+    [
+        "variables.sent != '' && variables.stored != ''".to_owned(),
+        "timestamp(variables.sent) >= timestamp(variables.stored)".to_owned(),
+        format!("timestamp(variables.sent) - timestamp(variables.stored) < {interval}"),
+        format!("size({is}) == size({was})"),
+        format!("{is}.all(i, c, {conditions_same})"),
+        allocatable_same(),
+        same_but(&is_annotated, &was_annotated, &[names::KUBELET_RAW]),
+        same_but("object", "oldObject", &["metadata", "status"]),
+        same_but(
+            "object.metadata",
+            "oldObject.metadata",
+            &["annotations", "managedFields", "resourceVersion"],
+        ),
+        same_but(
+            "object.status",
+            "oldObject.status",
+            &["allocatable", "conditions"],
+        ),
+    ]
+    .join("\n&& ")
+}
+
+/// True if two maps have the same members with the same values, but for some. Where there are too many to look at each,
+/// they have to be equal.
+fn same_but(one: &str, other: &str, but: &[&str]) -> String {
+    let but: Vec<_> = but.iter().map(|key| text(key)).collect();
+    let but = but.join(", ");
+    format!(
+        "({one} == {other} || size({one}) + size({other}) <= {MOST_MERGED}
+  && {one}.all(k, v, k in [{but}] || (k in {other} && {other}[k] == v))\n  && {other}.all(k, k in [{but}] || k in {one}))"
+    )
+}
+
+/// True if allocatable would stay what it is; the two resources that are amplified by amount.
+fn allocatable_same() -> String {
+    let (is, was) = ["object", "oldObject"]
+        .map(|object| format!("{object}.status.?allocatable.orValue({{}})"))
+        .into();
+    let kept: String = Resource::ALL
+        .map(|resource| format!("k == '{resource}' ? variables.{resource}Kept : "))
+        .concat();
+    let amount = equal(&format!("{kept}v"), &format!("{was}[k]"));
+    format!("{is}.all(k, v, k in {was} && {amount})\n  && {was}.all(k, k in {is})")
+}
+
+fn patch() -> String {
+    let path = annotation_path(&text(names::KUBELET_RAW));
+    let values = Resource::ALL
+        .map(|resource| {
+            format!(r#"(variables.{resource}Held ? '"{resource}":"' + variables.{resource}Sent + '",' : '')"#)
+        })
+        .join(" + ");
+    let held = Resource::ALL
+        .map(|resource| {
+            format!(
+                "(variables.{resource}Held ? [JSONPatch{{op: 'replace', path: '/status/allocatable/{resource}', value: variables.{resource}Smaller}}] : [])"
+            )
+        })
+        .join("\n+ ");
+    format!(
+        r#"(variables.handsOver && !has(object.metadata.annotations) ? [JSONPatch{{op: 'add', path: '/metadata/annotations', value: {{}}}}] : [])
++ (variables.handsOver
+  ? [JSONPatch{{op: 'add', path: {path},
+      value: '{{' + {values} + '"at":"' + (variables.quiet ? variables.stored : variables.sent) + '"}}'}}]
+  : {note} in {annotations} ? [JSONPatch{{op: 'remove', path: {path}}}] : [])
++ {held}
++ (variables.quiet ? [JSONPatch{{op: 'replace', path: '/status/conditions', value: oldObject.status.conditions}}] : [])"#,
+        note = text(names::KUBELET_RAW),
+        annotations = annotations("object"),
+    )
+}

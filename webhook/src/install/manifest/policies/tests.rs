@@ -1,0 +1,56 @@
+//! Golden files of the policies. What they do is tested on a real API server.
+
+use super::*;
+use crate::install::manifest::tests::checked;
+
+fn golden(bound: &Bound) -> String {
+    checked(&bound.policy) + "---\n" + &checked(&bound.binding)
+}
+
+#[test]
+fn the_policies_are_the_golden_ones() {
+    for bound in all() {
+        insta::assert_snapshot!(bound.policy.metadata.name.clone().unwrap(), golden(&bound));
+    }
+}
+
+#[test]
+fn the_checks_are_the_golden_ones_and_never_about_status() {
+    let checks::Checks { policy, binding } = checks::checks();
+    insta::assert_snapshot!("headroom-checks", checked(&policy) + "---\n" + &checked(&binding));
+    let rules = policy
+        .spec
+        .unwrap()
+        .match_constraints
+        .unwrap()
+        .resource_rules
+        .unwrap();
+    let resources: Vec<_> = rules
+        .into_iter()
+        .flat_map(|rule| rule.resources.unwrap())
+        .collect();
+    assert_eq!(resources, ["nodes"]);
+}
+
+#[test]
+fn a_binding_names_its_policy_and_nothing_is_refused() {
+    for Bound { policy, binding } in all() {
+        let spec = policy.spec.unwrap();
+        assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
+        assert_eq!(spec.reinvocation_policy.as_deref(), Some("Never"));
+        assert_eq!(binding.spec.unwrap().policy_name, policy.metadata.name);
+    }
+}
+
+#[test]
+fn a_text_of_ours_needs_no_escapes() {
+    let texts = names::PROTECTED.into_iter().chain([
+        names::DOMAIN,
+        names::MARKER,
+        names::KUBELET_RAW,
+        names::NODE_USER_PREFIX,
+    ]);
+    for text in texts {
+        assert!(!text.contains(['\'', '\\', '\n']), "{text}");
+    }
+}

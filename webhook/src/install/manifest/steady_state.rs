@@ -1,0 +1,122 @@
+//! The option `steady-state-skip`: a condition by which the API server leaves `/mutate-node-status` uncalled for a
+//! kubelet's write that changes nothing.
+//!
+//! Behind the floor policy that is what a mere heartbeat of an amplified node is: policies run first, and this one has
+//! put the stored values back. Everybody else's writes pass the condition whatever is in them: the leader's sweep has a
+//! node decided anew by a write without content.
+
+use headroom_domain::names;
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhookConfiguration};
+use serde::Serialize;
+
+use super::policies::{annotations, text};
+use crate::admission::endpoints::NODE_STATUS;
+
+/// The condition's name.
+const NAME: &str = "changes-something";
+
+/// A patch of the webhook configuration that kustomize merges by the names of its entries.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KustomizePatch {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Named,
+    webhooks: [Conditions; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    name: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Conditions {
+    name: &'static str,
+    match_conditions: [MatchCondition; 1],
+}
+
+/// The option as a patch for kustomize.
+pub fn kustomize_patch() -> KustomizePatch {
+    KustomizePatch {
+        api_version: <MutatingWebhookConfiguration as k8s_openapi::Resource>::API_VERSION,
+        kind: <MutatingWebhookConfiguration as k8s_openapi::Resource>::KIND,
+        metadata: Named {
+            name: names::WEBHOOK_CONFIGURATION,
+        },
+        webhooks: [Conditions {
+            name: NODE_STATUS.name,
+            match_conditions: [condition()],
+        }],
+    }
+}
+
+/// Puts the option into a configuration.
+pub fn skip(configuration: &mut MutatingWebhookConfiguration) {
+    let entries = configuration.webhooks.iter_mut().flatten();
+    for entry in entries.filter(|entry| entry.name == NODE_STATUS.name) {
+        entry.match_conditions = Some(conditions());
+    }
+}
+
+/// All conditions of the entry with the option.
+pub fn conditions() -> Vec<MatchCondition> {
+    vec![condition()]
+}
+
+/// True where the webhook is to be called. An error would leave it uncalled, so nothing in it can fail.
+fn condition() -> MatchCondition {
+    let [is_annotated, was_annotated] = ["object", "oldObject"].map(annotations);
+    let [is_labelled, was_labelled] =
+        ["object", "oldObject"].map(|object| format!("{object}.metadata.?labels.orValue({{}})"));
+    let expression = [
+        "oldObject == null".to_owned(),
+        format!(
+            "request.userInfo.username != {} + object.metadata.name",
+            text(names::NODE_USER_PREFIX)
+        ),
+        "object.?status != oldObject.?status".to_owned(),
+        format!("{is_annotated} != {was_annotated}"),
+        format!("{is_labelled} != {was_labelled}"),
+    ]
+    .join("\n|| ");
+    MatchCondition {
+        expression,
+        name: NAME.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::gate::GateSet;
+
+    use super::*;
+    use crate::{
+        admission::endpoints::{ENDPOINTS, gates},
+        install::manifest::{Address, Client, mutating, yaml},
+    };
+
+    #[test]
+    fn the_patch_is_the_golden_one_and_says_what_the_option_does() {
+        let patch = kustomize_patch();
+        insta::assert_snapshot!(yaml(&patch).unwrap());
+
+        let client = Client {
+            address: Address::Service,
+            ca_bundle: None,
+        };
+        let mut configuration = mutating(ENDPOINTS, &GateSet::parse(gates(), "").unwrap(), &client);
+        let before = configuration.clone();
+        skip(&mut configuration);
+        let [entry] = configuration.webhooks.as_deref().unwrap() else {
+            panic!("one entry");
+        };
+        assert_eq!(
+            entry.match_conditions.as_deref().unwrap(),
+            patch.webhooks[0].match_conditions
+        );
+        configuration.webhooks.as_mut().unwrap()[0].match_conditions = None;
+        assert_eq!(configuration, before);
+    }
+}

@@ -1,0 +1,13 @@
+//! Stores: what this replica knows, in memory, and the informers that keep it up to date.
+
+pub mod changes;
+pub mod clock;
+pub mod cluster;
+pub mod configuration;
+pub mod informer;
+pub mod metrics;
+pub mod node;
+pub mod nodes;
+pub mod pods;
+pub mod policies;
+pub mod usage;

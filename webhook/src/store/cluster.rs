@@ -1,0 +1,198 @@
+//! All that this replica knows, in memory, and what follows from it for a node.
+
+mod hint;
+mod trial;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use headroom_domain::{
+    capacity::{self, Basis, Decision, Held, Write, Writer},
+    hint::{Asked, Caution, Found},
+    policy::{InForce, Mode, Policy, Source},
+    resource::PerResource,
+};
+
+use crate::{
+    admission::endpoint,
+    control::floor::{Floor, Without},
+    hints::table::Hints,
+    store::{
+        changes::Changes,
+        clock::Clock,
+        configuration::Amplification,
+        node::{Labels, Node},
+        nodes::Nodes,
+        pods::Pods,
+        policies::{Policies, strategies::Strategies},
+    },
+};
+
+/// The stores of this replica.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The Nodes.
+    pub nodes: Arc<Nodes>,
+    /// The pods bound to them.
+    pub pods: Arc<Pods>,
+    /// The newest hints.
+    pub hints: Arc<Hints>,
+    /// Who follows which node.
+    pub changes: Arc<Changes>,
+    /// The policies in force.
+    pub policies: Arc<Policies>,
+    /// Whether the API server keeps the floor.
+    pub floor: Arc<Floor>,
+    amplifies: bool,
+    clock: Arc<Clock>,
+    previews: AtomicU64,
+}
+
+/// What a replica is told at its start and keeps to.
+#[derive(Debug)]
+pub struct Settings {
+    /// What the configuration file says.
+    pub file: Amplification,
+    /// The ConfigMap that may say more.
+    pub config_map: String,
+    /// What is said about running without the floor.
+    pub without_floor: Without,
+    /// False if the gate of amplification is off: every node is, and the endpoint that would restore it is not called.
+    pub amplifies: bool,
+}
+
+impl Cluster {
+    /// Stores that know nothing yet. Hints age by `clock`.
+    pub fn new(settings: Settings, clock: Arc<Clock>) -> Self {
+        let Settings {
+            file,
+            config_map,
+            without_floor: without,
+            amplifies,
+        } = settings;
+        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
+        Self {
+            nodes: Arc::new(Nodes::new(
+                Arc::clone(&changes),
+                Arc::clone(&hints),
+                Arc::clone(&clock),
+            )),
+            pods: Arc::new(Pods::new(Arc::clone(&changes))),
+            floor: Arc::new(Floor::new(without, Arc::clone(&changes))),
+            policies: Arc::new(Policies::new(file, config_map, Arc::clone(&changes))),
+            hints,
+            changes,
+            amplifies,
+            clock,
+            previews: AtomicU64::new(0),
+        }
+    }
+
+    /// The time by which hints age.
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// True while Nodes, pods and the ConfigMap are known.
+    pub fn has_synced(&self) -> bool {
+        self.nodes.has_synced() && self.pods.has_synced() && self.policies.has_synced()
+    }
+
+    /// False if the gate of amplification is off.
+    pub const fn amplifies(&self) -> bool {
+        self.amplifies
+    }
+
+    /// Previews so far, by which benches tell what background work costs.
+    pub fn previews(&self) -> u64 {
+        self.previews.load(Ordering::Relaxed)
+    }
+
+    /// The policy in force for a node; `None` while it is not known.
+    pub fn policy(&self, node: &Node) -> Option<InForce> {
+        let configured = self.policies.of(|| node.labels.clone())?;
+        let mut in_force = configured.with_mode(node.mode);
+        if !self.amplifies {
+            (in_force.policy.mode, in_force.mode_from) = (Mode::Off, Source::Gate);
+        }
+        Some(in_force)
+    }
+
+    /// What a write of `nodes/status` that changes nothing else would come to now, and the hint that counts.
+    pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<Found>) {
+        self.previews.fetch_add(1, Ordering::Relaxed);
+        let hint = self.hint_at(&node.asked(), now);
+        let write = Write {
+            uid: &node.uid,
+            writer: Writer::Other,
+            old: &node.state,
+            new: &node.state,
+        };
+        let decision = match self.policy(node) {
+            None => capacity::keep(&write),
+            Some(InForce { policy, .. }) => {
+                let basis = Basis {
+                    policy: &policy,
+                    hint: hint.as_ref(),
+                    held: self.held_by(node),
+                };
+                capacity::decide(&write, &basis)
+            }
+        };
+        (decision, hint)
+    }
+
+    /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
+    /// below what is stored.
+    pub fn held_by(&self, node: &Node) -> Option<PerResource<Held>> {
+        endpoint::Nodes::held(self, &node.name, node.state.amounts(), node.tells_allocated)
+    }
+
+    /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
+    fn hint_at(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+        let found = self.hints.lookup(asked, now)?;
+        let held = self.hints.get(asked.node, now).map(|(hint, _)| hint);
+        let mut found = hint::of_now(self, asked, held.as_deref(), found);
+        if !self.floor.may_raise() {
+            found.caution.get_or_insert(Caution::NoFloor);
+        }
+        Some(found)
+    }
+}
+
+impl endpoint::Nodes for Cluster {
+    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        Some(self.policies.of(labels)?.policy)
+    }
+
+    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
+        self.hint_at(asked, self.now())
+    }
+
+    fn stored(&self, node: &str) -> Option<Arc<Node>> {
+        self.nodes.get(node)
+    }
+
+    fn is_contested(&self, node: &str) -> Option<bool> {
+        self.nodes.is_contested(node)
+    }
+
+    fn held(&self, node: &str, stored: PerResource<Option<u64>>, is_told: bool) -> Option<PerResource<Held>> {
+        let held = self.pods.held(node, stored, is_told);
+        held.filter(|_| self.nodes.has_synced())
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::clone(&self.policies.strategies().borrow())
+    }
+}
+
+#[cfg(test)]
+mod days;
+#[cfg(test)]
+pub(crate) mod tests;

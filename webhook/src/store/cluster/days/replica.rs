@@ -1,0 +1,194 @@
+//! One replica: its real stores, and what it decides of a write.
+
+use std::sync::Arc;
+
+use headroom_domain::{
+    annotation::Annotation,
+    capacity::{self, Basis, Decision, Held, State, Write, Writer},
+    estimate::Profile,
+    hint::{Asked, NodeHint, Verdict},
+    policy::Bounds,
+    resource::{PerResource, Resource},
+};
+use headroom_proto::v1alpha1 as wire;
+use serde_json::json;
+
+use super::{
+    Run,
+    object::{NAME, Stored, UID},
+};
+use crate::{
+    admission::endpoint::Nodes as _,
+    control::{nudge, sweep},
+    hints::directive,
+    store::{
+        clock::Clock,
+        cluster::{Cluster, tests::settings},
+        informer::Store as _,
+        node::{Labels, machine, object::Object as NodeObject},
+        nodes, pods,
+    },
+};
+
+/// A replica.
+pub(super) struct Replica {
+    cluster: Cluster,
+    /// What it has not heard of, while it is deaf.
+    pub(super) missed: Option<Missed>,
+}
+
+/// What a replica has not heard of.
+#[derive(Default)]
+pub(super) struct Missed {
+    node: Option<NodeObject>,
+    pods: Vec<(pods::object::Object, bool)>,
+}
+
+impl Replica {
+    /// A replica that has heard of everything, in the mode and within the bounds of a run.
+    pub(super) fn new(run: &Run, stored: &Stored, bound: Vec<pods::object::Object>) -> Self {
+        let written = |resource: Resource| {
+            let Bounds { min, max } = *run.bounds.get(resource);
+            json!({"min": f64::from(min.0) / 100.0, "max": f64::from(max.0) / 100.0})
+        };
+        let file = json!({
+            "mode": run.mode.name(),
+            "bounds": {"cpu": written(Resource::Cpu), "memory": written(Resource::Memory)},
+        });
+        let file = serde_json::from_value(file).expect("a configuration");
+        let cluster = Cluster::new(settings(file), Arc::new(Clock::plain()));
+        cluster.policies.replace(None);
+        let mut listing = pods::Listing::default();
+        for pod in bound {
+            pods::Pods::list(&mut listing, pod);
+        }
+        cluster.pods.replace(listing);
+        let mut listing = nodes::Listing::default();
+        nodes::Nodes::list(&mut listing, stored.object());
+        cluster.nodes.replace(listing);
+        let in_force = cluster.policy(&cluster.nodes.get(NAME).expect("the Node"));
+        let policy = in_force.expect("a policy").policy;
+        assert_eq!((policy.mode, policy.bounds), (run.mode, run.bounds));
+        Self {
+            cluster,
+            missed: None,
+        }
+    }
+
+    pub(super) fn is_deaf(&self) -> bool {
+        self.missed.is_some()
+    }
+
+    /// Hears of the Node as it is stored now.
+    pub(super) fn hear(&mut self, stored: &Stored) {
+        match &mut self.missed {
+            Some(missed) => missed.node = Some(stored.object()),
+            None => self.cluster.nodes.apply(stored.object()),
+        }
+    }
+
+    /// Hears of a pod: as it is, or that it is gone.
+    pub(super) fn hear_of(&mut self, pod: pods::object::Object, is_gone: bool) {
+        match &mut self.missed {
+            Some(missed) => missed.pods.push((pod, is_gone)),
+            None if is_gone => self.cluster.pods.delete(pod),
+            None => self.cluster.pods.apply(pod),
+        }
+    }
+
+    /// Hears what it has missed.
+    pub(super) fn catch_up(&mut self) {
+        let Some(Missed { node, pods }) = self.missed.take() else {
+            return;
+        };
+        for (pod, is_gone) in pods {
+            self.hear_of(pod, is_gone);
+        }
+        if let Some(node) = node {
+            self.cluster.nodes.apply(node);
+        }
+    }
+
+    /// What it tells the agent, if it knows enough.
+    pub(super) fn directives(&self) -> Option<(wire::Pods, wire::Policy)> {
+        let (pods, _) = directive::pods(&self.cluster, NAME)?;
+        let policy = directive::policy(&self.cluster, NAME, &Profile::ALL)?;
+        Some((pods, policy))
+    }
+
+    /// Takes a report that came over the stream of its agent.
+    pub(super) fn report(&self, hint: NodeHint) {
+        let now = self.cluster.now();
+        let verdict = self.cluster.hints.offer(hint, now);
+        assert_eq!(verdict, Verdict::Accepted);
+    }
+
+    /// The agent's stream to it has ended.
+    pub(super) fn leave(&self) {
+        self.cluster.hints.leave(NAME);
+    }
+
+    /// What it knows that admitted pods hold.
+    pub(super) fn admitted(&self) -> PerResource<u64> {
+        self.held(PerResource::default())
+            .expect("pods are known")
+            .map(|_, held| held.admitted)
+    }
+
+    fn held(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<Held>> {
+        self.cluster.held(NAME, stored, true)
+    }
+
+    /// What admission makes of a write of the status; `nudged` is the hint annotation of a nudge of ours.
+    pub(super) fn decide(
+        &self,
+        stored: &Stored,
+        (writer, new): (Writer, &State),
+        nudged: Option<&str>,
+    ) -> Decision {
+        let policy = self.cluster.policies.of(Labels::new).expect("a policy").policy;
+        let hint = endpoint_hint(&self.cluster, stored, nudged);
+        let basis = Basis {
+            policy: &policy,
+            hint: hint.as_ref(),
+            held: self.held(stored.state.amounts()),
+        };
+        let write = Write {
+            uid: UID,
+            writer,
+            old: &stored.state,
+            new,
+        };
+        capacity::decide(&write, &basis)
+    }
+
+    /// The hint annotation of the nudge that is due.
+    pub(super) fn nudge(&self) -> Option<String> {
+        let node = self.cluster.nodes.get(NAME)?;
+        Some(nudge::due(&self.cluster, &node).nudge?.note)
+    }
+
+    /// What a sweep writes, if it finds anything amiss: a hint, or nothing but a touch.
+    #[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
+    pub(super) fn sweep(&self) -> Option<Option<String>> {
+        let node = self.cluster.nodes.get(NAME).expect("the Node");
+        sweep::written(&self.cluster, &node)
+    }
+}
+
+fn endpoint_hint(
+    cluster: &Cluster,
+    stored: &Stored,
+    nudged: Option<&str>,
+) -> Option<headroom_domain::hint::Found> {
+    let nudged = nudged.map(Annotation::from);
+    cluster.hint(&Asked {
+        node: NAME,
+        uid: UID,
+        version: stored.version,
+        stored: stored.state.annotations.hint.as_ref(),
+        written: capacity::written_ratios(&stored.state.annotations, UID),
+        nudged: nudged.as_ref(),
+        machine: machine(&stored.state, stored.has_memory_pressure),
+    })
+}

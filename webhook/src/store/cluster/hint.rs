@@ -1,0 +1,126 @@
+//! What a hint still says of a node, now that more is known of it than its agent knew.
+
+use headroom_domain::{
+    estimate::after_departures,
+    hint::{Asked, Caution, Contradiction, Found, NodeHint, Origin},
+    policy::InForce,
+    ratio::Cents,
+    resource::PerResource,
+};
+use headroom_proto::v1alpha1::Qos;
+
+use super::Cluster;
+use crate::{
+    hints::directive,
+    store::{node::Node, pods::Bound},
+};
+
+/// A larger difference than this between the machine that a hint speaks of and the Node, in percent, is one.
+const CAPACITY_TOLERANCE: u64 = 2;
+
+/// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
+/// agent did not know all of this, braked while its kubelet says that memory is under pressure, and not believed while it
+/// is in quarantine. Capacity and pressure are those of the write that is decided about.
+pub(super) fn of_now(
+    cluster: &Cluster,
+    asked: &Asked<'_>,
+    hint: Option<&NodeHint>,
+    mut found: Found,
+) -> Found {
+    let node = asked.node;
+    if asked.machine.has_memory_pressure {
+        found.note = found.note.under_memory_pressure();
+    }
+    match (found.origin, hint) {
+        // Whoever wrote it has done this.
+        (Origin::Nudge | Origin::Marker, _) | (Origin::Stream, None) => {}
+        (Origin::Annotation, _) => {
+            if cluster.pods.has_synced() {
+                found.note.excl = found.note.excl.min(cluster.pods.look(node, guaranteed));
+            }
+        }
+        (Origin::Stream, Some(hint)) => {
+            found.note.excl = exclusive(cluster, hint);
+            if hint.pods_generation < cluster.pods.changed_at(node) {
+                found.caution = Some(Caution::OlderPods);
+                let stored = cluster.nodes.get(node);
+                if let Some(ratios) = stored.and_then(|node| departed(cluster, &node, hint)) {
+                    found.note = found.note.with_ratios(&ratios);
+                }
+            } else if is_of_another_machine(&asked.machine.capacity, hint) {
+                found.caution = Some(Caution::OtherCapacity);
+            }
+        }
+    }
+    // Whoever has the reports judges them and writes down what comes of it; all others go by that.
+    if found.origin == Origin::Stream {
+        found.note = found.note.in_quarantine(contradicted(cluster, asked));
+    }
+    if let Some(contradiction) = found.note.contradiction() {
+        found.caution = Some(Caution::Quarantined(contradiction));
+    }
+    found
+}
+
+/// What the reports of a node contradict, by what this replica found or, until that can be told, by what is on record.
+fn contradicted(cluster: &Cluster, asked: &Asked<'_>) -> Option<Contradiction> {
+    cluster.quarantine(asked.node).or_else(|| {
+        let contradiction = asked.note()?.contradiction()?;
+        cluster
+            .upholds(asked.node, contradiction)
+            .then_some(contradiction)
+    })
+}
+
+/// What pods that are there hold for themselves alone, as far as they asked for that much.
+fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
+    let is_known = cluster.pods.has_synced();
+    cluster.pods.look(&hint.node, |bound| {
+        let held = hint.trust.iter().map(|trust| {
+            let held = trust.exclusive_cpus_milli;
+            let asked = bound.by_cgroup(&trust.uid);
+            let asked = asked.filter(|pod| pod.qos == Qos::Guaranteed);
+            let most = asked.map_or(0, |pod| pod.requests.cpu);
+            if is_known { held.min(most) } else { held }
+        });
+        held.fold(0, u64::saturating_add)
+    })
+}
+
+/// CPU requests of the pods that could hold CPUs for themselves alone.
+fn guaranteed(bound: &Bound) -> u64 {
+    let pods = bound.pods.values().filter(|pod| pod.qos == Qos::Guaranteed);
+    pods.fold(0, |sum, pod| sum.saturating_add(pod.requests.cpu))
+}
+
+/// The ratios without the trust in pods that are leaving or gone; `None` where that cannot be told.
+fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResource<Cents>> {
+    let InForce { policy, .. } = cluster.policy(node)?;
+    let PerResource { cpu, memory } = directive::raw(node);
+    let raw = PerResource {
+        cpu: cpu?,
+        memory: memory?,
+    };
+    Some(cluster.pods.look(&node.name, |bound| {
+        after_departures(hint, &raw, &policy, |uid| {
+            let pod = bound.by_cgroup(uid).filter(|pod| !pod.is_deleting)?;
+            Some(pod.requests)
+        })
+    }))
+}
+
+/// True if the hint's machine has other CPUs than the Node says, or more memory. Less memory can be huge pages, which
+/// agents leave out; an agent that sees too little of it is blind by itself.
+fn is_of_another_machine(capacity: &PerResource<Option<u64>>, hint: &NodeHint) -> bool {
+    let apart = |of_node: u64, difference: u64| {
+        u128::from(difference) * 100 > u128::from(of_node) * u128::from(CAPACITY_TOLERANCE)
+    };
+    let PerResource { cpu, memory } = &hint.resources;
+    let has_other_cpus = capacity
+        .cpu
+        .is_some_and(|of_node| cpu.capacity > 0 && apart(of_node, of_node.abs_diff(cpu.capacity)));
+    let has_more_memory = capacity
+        .memory
+        .is_some_and(|of_node| apart(of_node, memory.capacity.saturating_sub(of_node)));
+    has_other_cpus || has_more_memory
+}

@@ -1,0 +1,85 @@
+//! Whether what a store has is still what the API server has: judged by signs of life, because silence can be a watch
+//! that is dead.
+
+use std::{
+    convert::Infallible,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tracing::{info, warn};
+
+use super::Store;
+use crate::store::metrics::{INFORMER_AGE, INFORMER_KNOWN};
+
+/// A store counts as unknown after so long without an object, a bookmark, a whole list or a watch that the API server
+/// ended when it was asked to.
+pub const UNKNOWN_AFTER: Duration = Duration::from_secs(90);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The signs of life of one resource. They begin with the first whole list.
+pub(super) struct Life<'a, S: Store> {
+    store: &'a S,
+    is_known: watch::Sender<bool>,
+    last_sign: Mutex<Instant>,
+}
+
+impl<'a, S: Store> Life<'a, S> {
+    /// No sign yet; whether the store is known is told to it and sent on.
+    pub(super) fn new(store: &'a S, is_known: watch::Sender<bool>) -> Self {
+        INFORMER_KNOWN.with([S::RESOURCE]).set(0.0);
+        Self {
+            store,
+            is_known,
+            last_sign: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Notes a sign of life.
+    pub(super) fn sign(&self) {
+        *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        INFORMER_AGE.with([S::RESOURCE]).set(0.0);
+        self.set_known(true);
+    }
+
+    /// When the last sign was, or when the waiting for the first one began.
+    pub(super) fn last_sign(&self) -> Instant {
+        *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Declares the store unknown whenever signs stay away for too long.
+    pub(super) async fn watch(&self) -> Infallible {
+        loop {
+            sleep(LOOK_EVERY).await;
+            let age = self.last_sign().elapsed();
+            INFORMER_AGE.with([S::RESOURCE]).set(age.as_secs_f64());
+            if age >= UNKNOWN_AFTER {
+                self.set_known(false);
+            }
+        }
+    }
+
+    fn set_known(&self, is_known: bool) {
+        if *self.is_known.borrow() == is_known {
+            return;
+        }
+        self.store.set_known(is_known);
+        self.is_known.send_replace(is_known);
+        INFORMER_KNOWN
+            .with([S::RESOURCE])
+            .set(if is_known { 1.0 } else { 0.0 });
+        if is_known {
+            info!(resource = S::RESOURCE, "in step with the API server");
+        } else {
+            warn!(
+                resource = S::RESOURCE,
+                "no sign of life from the API server for {UNKNOWN_AFTER:?}: counts as unknown, and nothing is lowered by it"
+            );
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A Node as far as this replica reads it.
+
+pub mod object;
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{
+    capacity::{State, amount, written_ratios},
+    hint::{Asked, Machine, Note},
+    policy::Mode,
+};
+
+/// The labels of a Node.
+pub type Labels = BTreeMap<String, String>;
+
+/// A Node as far as Headroom reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its UID: another Node of the same name has another one.
+    pub uid: String,
+    /// Its resource version, by which its states are ordered.
+    pub version: u64,
+    /// Its labels, by which policies select it.
+    pub labels: Labels,
+    /// What the capacity rules read.
+    pub state: State,
+    /// The mode that its annotation asks for; `None` also where that is no mode.
+    pub mode: Option<Mode>,
+    /// True if its kubelet tells in a pod's status what it has set aside, as those from 1.33 on do.
+    pub tells_allocated: bool,
+    /// True while its condition `MemoryPressure` is: its kubelet reclaims memory by evicting pods.
+    pub has_memory_pressure: bool,
+}
+
+/// What a Node in that state says of its machine; a capacity that cannot be read counts as not said.
+pub(crate) fn machine(state: &State, has_memory_pressure: bool) -> Machine {
+    Machine {
+        capacity: state
+            .capacity
+            .map(|resource, quantity| amount(resource, quantity.as_ref()?)),
+        has_memory_pressure,
+    }
+}
+
+impl Node {
+    /// The question what hint counts for it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            node: &self.name,
+            uid: &self.uid,
+            version: self.version,
+            stored: self.state.annotations.hint.as_ref(),
+            written: written_ratios(&self.state.annotations, &self.uid),
+            nudged: None,
+            machine: machine(&self.state, self.has_memory_pressure),
+        }
+    }
+
+    /// The hint that its allocatable was last computed from, if it is of this Node.
+    pub fn note(&self) -> Option<&Note> {
+        self.state.annotations.note_of(&self.uid)
+    }
+}

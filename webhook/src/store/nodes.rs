@@ -1,0 +1,253 @@
+//! The Nodes of the cluster: a slim copy that follows the API server.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use crate::{
+    admission::endpoint::Access,
+    control::ratio_owner_conflict::Contests,
+    hints::table::Hints,
+    store::{
+        changes::{Changes, Urgency},
+        clock::Clock,
+        informer::Store,
+        node::{Node, object::Object},
+    },
+};
+
+/// API access that following nodes needs.
+pub static ACCESS: &[Access] = &[Access::watch("", "nodes")];
+
+/// All Nodes by name. A Node that goes away, or comes back as another object, takes its hints with it.
+#[derive(Debug)]
+pub struct Nodes {
+    changes: Arc<Changes>,
+    hints: Arc<Hints>,
+    clock: Arc<Clock>,
+    contests: Contests,
+    state: RwLock<State>,
+}
+
+/// Nodes by name.
+pub type Listing = HashMap<String, Arc<Node>>;
+
+#[derive(Debug, Default)]
+struct State {
+    has_synced: bool,
+    nodes: Listing,
+}
+
+impl Nodes {
+    /// No Nodes yet; changes are told to those who follow the node.
+    pub fn new(changes: Arc<Changes>, hints: Arc<Hints>, clock: Arc<Clock>) -> Self {
+        Self {
+            changes,
+            hints,
+            clock,
+            contests: Contests::default(),
+            state: RwLock::default(),
+        }
+    }
+
+    /// True while all Nodes are known: the API server has told about them, and goes on to.
+    pub fn has_synced(&self) -> bool {
+        self.read().has_synced
+    }
+
+    /// The Node of that name.
+    pub fn get(&self, name: &str) -> Option<Arc<Node>> {
+        self.read().nodes.get(name).map(Arc::clone)
+    }
+
+    /// All Nodes, by name.
+    pub fn all(&self) -> Vec<Arc<Node>> {
+        let mut all: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
+        all.sort_by(|left, right| left.name.cmp(&right.name));
+        all
+    }
+
+    /// Number of Nodes.
+    pub fn len(&self) -> usize {
+        self.read().nodes.len()
+    }
+
+    /// True if there are none, or none are known.
+    pub fn is_empty(&self) -> bool {
+        self.read().nodes.is_empty()
+    }
+
+    /// True while somebody else keeps writing the ratio of that node; `None` where that cannot be told.
+    pub fn is_contested(&self, name: &str) -> Option<bool> {
+        self.has_synced()
+            .then(|| self.contests.is_contested(name, self.clock.now()))?
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes since when the Node says what it says of hints.
+    fn see(&self, node: &Node) {
+        self.hints.see(&node.asked(), self.clock.now());
+    }
+
+    /// Forgets the hints of a Node object that `now` is not, notes what it says, and tells followers.
+    fn tell(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
+        if let Some(before) = before
+            && now.is_none_or(|now| now.uid != before.uid)
+        {
+            self.hints.forget(name);
+            self.contests.forget(name);
+        }
+        if let Some(now) = now {
+            if let Some(before) = before {
+                self.contests.see(before, now, self.clock.now());
+            }
+            self.see(now);
+        }
+        if before != now {
+            self.changes.ring(name, Urgency::Usual);
+        }
+    }
+}
+
+impl Store for Nodes {
+    type Object = Object;
+    type Listing = Listing;
+    const RESOURCE: &'static str = "nodes";
+
+    fn list(listing: &mut Listing, object: Object) {
+        let node = Arc::new(Node::from(object));
+        listing.insert(node.name.clone(), node);
+    }
+
+    fn replace(&self, listing: Listing) {
+        let before = {
+            let mut state = self.write();
+            state.has_synced = true;
+            std::mem::replace(&mut state.nodes, listing)
+        };
+        for (name, node) in &before {
+            self.tell(name, Some(node), self.get(name).as_deref());
+        }
+        for node in self.all() {
+            if !before.contains_key(&node.name) {
+                self.tell(&node.name, None, Some(&node));
+            }
+        }
+    }
+
+    fn apply(&self, object: Object) {
+        let node = Arc::new(Node::from(object));
+        let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
+        self.tell(&node.name, before.as_deref(), Some(&node));
+    }
+
+    fn delete(&self, object: Object) {
+        let name = object.metadata.name.unwrap_or_default();
+        let before = self.write().nodes.remove(&name);
+        self.tell(&name, before.as_deref(), None);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.write().has_synced = is_known;
+        self.changes.ring_all(Urgency::Usual);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headroom_domain::hint::Verdict;
+    use serde_json::json;
+
+    use super::*;
+    use crate::hints::table::tests::hint;
+
+    struct World {
+        changes: Arc<Changes>,
+        hints: Arc<Hints>,
+        nodes: Nodes,
+    }
+
+    fn world() -> World {
+        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
+        let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints), Arc::default());
+        World {
+            changes,
+            hints,
+            nodes,
+        }
+    }
+
+    fn object(uid: &str, version: u64) -> Object {
+        let metadata = json!({"name": "n1", "uid": uid, "resourceVersion": version.to_string()});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn list(nodes: &Nodes, objects: impl IntoIterator<Item = Object>) {
+        let mut listing = Listing::default();
+        for object in objects {
+            Nodes::list(&mut listing, object);
+        }
+        nodes.replace(listing);
+    }
+
+    #[test]
+    fn a_node_is_there_from_its_first_event_to_its_last() {
+        let World { nodes, .. } = world();
+        assert!(!nodes.has_synced() && nodes.get("n1").is_none());
+        list(&nodes, [object("u1", 1)]);
+        assert!(nodes.has_synced() && nodes.len() == 1);
+        nodes.apply(object("u1", 2));
+        assert_eq!(nodes.get("n1").unwrap().version, 2);
+        nodes.delete(object("u1", 3));
+        assert!(nodes.is_empty());
+    }
+
+    #[test]
+    fn hints_go_with_the_node_object_they_are_for() {
+        let ways: [fn(&Nodes); 4] = [
+            |nodes| nodes.delete(object("u1", 2)),
+            |nodes| nodes.apply(object("u2", 2)),
+            |nodes| list(nodes, []),
+            |nodes| list(nodes, [object("u2", 2)]),
+        ];
+        for way in ways {
+            let World { hints, nodes, .. } = world();
+            nodes.apply(object("u1", 1));
+            assert_eq!(hints.offer(hint("n1", 1), Duration::ZERO), Verdict::Accepted);
+            nodes.apply(object("u1", 2));
+            list(&nodes, [object("u1", 2)]);
+            assert!(hints.get("n1", Duration::ZERO).is_some());
+            way(&nodes);
+            assert!(hints.get("n1", Duration::ZERO).is_none());
+        }
+    }
+
+    #[test]
+    fn every_change_is_told() {
+        let World { changes, nodes, .. } = world();
+        let mut followed = changes.follow("n1");
+        let mut is_told = || {
+            let is_told = followed.has_changed().unwrap();
+            followed.mark_unchanged();
+            is_told
+        };
+        list(&nodes, [object("u1", 1)]);
+        assert!(is_told());
+        list(&nodes, [object("u1", 1)]);
+        assert!(!is_told());
+        nodes.apply(object("u1", 2));
+        assert!(is_told());
+        nodes.delete(object("u1", 3));
+        assert!(is_told());
+    }
+}

@@ -1,0 +1,189 @@
+//! The pods bound to each node, what they ask for and what their kubelet has set aside: a slim copy that follows the API
+//! server.
+
+pub mod allocated;
+pub mod bound;
+pub mod object;
+pub mod request;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use headroom_domain::{capacity::Held, resource::PerResource};
+
+pub use self::bound::{Bound, Pod};
+use self::object::Object;
+use crate::{
+    admission::endpoint::Access,
+    store::{
+        changes::{Changes, Urgency},
+        informer::{Store, version},
+    },
+};
+
+/// API access that following pods needs.
+pub static ACCESS: &[Access] = &[Access::watch("", "pods")];
+
+/// The pods of all nodes.
+#[derive(Debug)]
+pub struct Pods {
+    changes: Arc<Changes>,
+    state: RwLock<State>,
+}
+
+/// A list of pods that is being received, or the state it becomes.
+#[derive(Debug, Default)]
+pub struct Listing {
+    generation: u64,
+    nodes: HashMap<Box<str>, Bound>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_synced: bool,
+    held: Listing,
+}
+
+impl Pods {
+    /// No pods yet; changes are told to those who follow the node.
+    pub fn new(changes: Arc<Changes>) -> Self {
+        Self {
+            changes,
+            state: RwLock::default(),
+        }
+    }
+
+    /// True while all pods are known: the API server has told about them, and goes on to.
+    pub fn has_synced(&self) -> bool {
+        self.read().has_synced
+    }
+
+    /// The highest resource version seen. Rises with every change of any pod.
+    pub fn generation(&self) -> u64 {
+        self.read().held.generation
+    }
+
+    /// What the pods of a node hold of it beside what is stored; `None` while not all pods are known. `is_told` says whether
+    /// its kubelet tells in a pod's status what it has set aside.
+    pub fn held(
+        &self,
+        node: &str,
+        stored: PerResource<Option<u64>>,
+        is_told: bool,
+    ) -> Option<PerResource<Held>> {
+        let state = self.read();
+        let held = |bound: &Bound| bound.held(stored, is_told);
+        state
+            .has_synced
+            .then(|| state.held.nodes.get(node).map(held).unwrap_or_default())
+    }
+
+    /// The generation and the pods of a node; `None` while not all pods are known.
+    pub fn on(&self, node: &str) -> Option<(u64, Bound)> {
+        let state = self.read();
+        let bound = || state.held.nodes.get(node).cloned().unwrap_or_default();
+        state.has_synced.then(|| (state.held.generation, bound()))
+    }
+
+    /// The generation of the last change of a node's pods, 0 if none was seen.
+    pub fn changed_at(&self, node: &str) -> u64 {
+        self.look(node, |bound| bound.changed_at)
+    }
+
+    /// Looks at the pods of a node, as far as they are known.
+    pub fn look<T>(&self, node: &str, look: impl FnOnce(&Bound) -> T) -> T {
+        let nobody = Bound::default();
+        look(self.read().held.nodes.get(node).unwrap_or(&nobody))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, object: &Object, pod: Option<Pod>) {
+        let urgency = self.write().held.set(object, pod);
+        if let (Some(urgency), Some(node)) = (urgency, &object.spec.node_name) {
+            self.changes.ring(node, urgency);
+        }
+    }
+}
+
+impl Store for Pods {
+    type Object = Object;
+    type Listing = Listing;
+    const RESOURCE: &'static str = "pods";
+
+    fn list(listing: &mut Listing, object: Object) {
+        listing.set(&object, Pod::of(&object));
+    }
+
+    fn replace(&self, listing: Listing) {
+        let mut rung = Vec::new();
+        {
+            let State { has_synced, held } = &mut *self.write();
+            let mut before = std::mem::replace(held, listing);
+            held.generation = held.generation.max(before.generation);
+            let generation = held.generation;
+            for (node, bound) in &mut held.nodes {
+                let known = before.nodes.remove(node).unwrap_or_default();
+                if !known.is_as(bound) {
+                    rung.push(node.clone());
+                }
+                // Which of the changes that were missed came last is not known.
+                bound.changed_at = if known.asks_as(bound) {
+                    known.changed_at
+                } else {
+                    generation
+                };
+            }
+            for (node, _gone) in before
+                .nodes
+                .into_iter()
+                .filter(|(_, bound)| !bound.pods.is_empty())
+            {
+                held.nodes.insert(node.clone(), Bound::emptied(generation));
+                rung.push(node);
+            }
+            *has_synced = true;
+        }
+        for node in rung {
+            self.changes.ring(&node, Urgency::AtOnce);
+        }
+    }
+
+    fn apply(&self, object: Object) {
+        self.take(&object, Pod::of(&object));
+    }
+
+    fn delete(&self, object: Object) {
+        self.take(&object, None);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.write().has_synced = is_known;
+        self.changes.ring_all(Urgency::Usual);
+    }
+}
+
+impl Listing {
+    /// Takes what a pod counts for now; says how soon to look if that changed its node's pods.
+    fn set(&mut self, object: &Object, pod: Option<Pod>) -> Option<Urgency> {
+        let version = version(object);
+        self.generation = self.generation.max(version);
+        let node = object.spec.node_name.as_deref()?;
+        if pod.is_none() && !self.nodes.contains_key(node) {
+            return None;
+        }
+        let bound = self.nodes.entry(node.into()).or_default();
+        bound.set(object, pod)
+    }
+}
+
+#[cfg(test)]
+mod tests;

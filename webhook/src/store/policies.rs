@@ -1,0 +1,199 @@
+//! The policies in force: the configuration file's, and over it what Koordinator's ConfigMap says, as it says it now.
+//!
+//! A version of the ConfigMap that cannot be read as a whole changes nothing: the last good one stays in force. While
+//! there is none, because the API server has not been heard yet or because all that it had was unreadable, and while
+//! the API server says nothing any more, the policy of no node is known, and nodes keep what was decided last.
+
+pub mod strategies;
+
+mod document;
+mod selector;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use arc_swap::ArcSwap;
+use headroom_domain::{
+    names,
+    policy::{InForce, Policy, Source},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use self::{document::Document, strategies::Strategies};
+use super::metrics::CONFIG_VERSIONS;
+use crate::{
+    admission::endpoint::Access,
+    store::{
+        changes::{Changes, Urgency},
+        configuration::Amplification,
+        informer::Store,
+        node::Labels,
+    },
+};
+
+/// API access that following the ConfigMap needs.
+pub static ACCESS: &[Access] = &[Access::watch_named("", "configmaps", &[names::SLO_CONFIG])];
+
+/// The policies in force.
+#[derive(Debug)]
+pub struct Policies {
+    changes: Arc<Changes>,
+    file: Amplification,
+    config_map: String,
+    state: ArcSwap<State>,
+    /// True while the API server says nothing of the ConfigMap any more.
+    is_lost: AtomicBool,
+    strategies: watch::Sender<Arc<Strategies>>,
+}
+
+/// A version of the ConfigMap that is not in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its resource version when it was first seen.
+    pub version: String,
+    /// What is wrong with it, and where.
+    pub reason: String,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The text under our key, empty if there is none; `None` while that is not known.
+    text: Option<String>,
+    good: Option<Arc<Document>>,
+    refused: Option<Refused>,
+}
+
+impl Policies {
+    /// What the file says, and whatever the ConfigMap of that name will say. Changes are told to those who follow
+    /// nodes.
+    pub fn new(file: Amplification, config_map: String, changes: Arc<Changes>) -> Self {
+        Self {
+            changes,
+            file,
+            config_map,
+            state: ArcSwap::default(),
+            is_lost: AtomicBool::new(false),
+            strategies: watch::Sender::default(),
+        }
+    }
+
+    /// True while it is known what is in the ConfigMap, or that there is none.
+    pub fn has_synced(&self) -> bool {
+        !self.is_lost.load(Ordering::Relaxed) && self.state.load().text.is_some()
+    }
+
+    /// The policy for a node with these labels, which are read only if something depends on them; the Node's own
+    /// annotation comes on top. `None` while it is not known.
+    pub fn of(&self, labels: impl FnOnce() -> Labels) -> Option<InForce> {
+        let state = self.state.load();
+        let document = state.good.as_ref().filter(|_| self.has_synced())?;
+        let entry = document.entry(labels);
+        let layers = [
+            (Source::File, Some(&self.file)),
+            (Source::ConfigMap, Some(&document.cluster)),
+            (Source::Entry, entry.map(|entry| &entry.own)),
+        ];
+        let mut in_force = InForce {
+            policy: Policy::default(),
+            mode_from: Source::Default,
+            entry: entry.map(|entry| entry.name.clone()),
+        };
+        for (source, layer) in layers {
+            let Some(layer) = layer else { continue };
+            in_force.policy = layer.over(in_force.policy);
+            if layer.has_mode() {
+                in_force.mode_from = source;
+            }
+        }
+        Some(in_force)
+    }
+
+    /// The newest version of the ConfigMap, if that is not in force.
+    pub fn refused(&self) -> Option<Refused> {
+        self.state.load().refused.clone()
+    }
+
+    /// The entries of Koordinator's other keys, now and as they change.
+    pub fn strategies(&self) -> watch::Receiver<Arc<Strategies>> {
+        self.strategies.subscribe()
+    }
+
+    /// Takes what the ConfigMap is now; `None` if there is none.
+    fn take(&self, config_map: Option<ConfigMap>) {
+        let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
+        let mut data = data.unwrap_or_default();
+        let strategies = Strategies::read(&data);
+        self.strategies.send_if_modified(|before| {
+            let has_changed = **before != strategies;
+            if has_changed {
+                *before = Arc::new(strategies);
+            }
+            has_changed
+        });
+        let text = data.remove(names::AMPLIFICATION_CONFIG).unwrap_or_default();
+        let before = self.state.load();
+        if before.text.as_ref() == Some(&text) {
+            return;
+        }
+        let version = metadata.resource_version.unwrap_or_default();
+        let (good, refused) = match document::read(&text) {
+            Ok(document) => {
+                let result = if text.is_empty() { "absent" } else { "accepted" };
+                CONFIG_VERSIONS.with([result]).increment(1);
+                info!(version, result, "policies of the ConfigMap");
+                (Some(Arc::new(document)), None)
+            }
+            Err(refusal) => {
+                CONFIG_VERSIONS.with(["refused"]).increment(1);
+                let has_last_good = before.good.is_some();
+                warn!(version, error = %refusal, has_last_good, "the ConfigMap's policies are refused as a whole");
+                let reason = refusal.to_string();
+                (before.good.clone(), Some(Refused { version, reason }))
+            }
+        };
+        self.state.store(Arc::new(State {
+            text: Some(text),
+            good,
+            refused,
+        }));
+        self.changes.ring_all(Urgency::Usual);
+    }
+}
+
+impl Store for Policies {
+    type Object = ConfigMap;
+    type Listing = Option<ConfigMap>;
+    const RESOURCE: &'static str = "configmaps";
+
+    fn fields(&self) -> Option<String> {
+        Some(format!("metadata.name={}", self.config_map))
+    }
+
+    fn list(listing: &mut Option<ConfigMap>, object: ConfigMap) {
+        *listing = Some(object);
+    }
+
+    fn replace(&self, listing: Option<ConfigMap>) {
+        self.take(listing);
+    }
+
+    fn apply(&self, object: ConfigMap) {
+        self.take(Some(object));
+    }
+
+    fn delete(&self, _object: ConfigMap) {
+        self.take(None);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.is_lost.store(!is_known, Ordering::Relaxed);
+        self.changes.ring_all(Urgency::Usual);
+    }
+}
+
+#[cfg(test)]
+mod tests;

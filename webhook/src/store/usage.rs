@@ -1,0 +1,162 @@
+//! What kubelets say their nodes use, from `metrics.k8s.io` where that is served: agents must not say far less.
+//!
+//! One list a minute while any agent reports here. Every replica asks for itself: each decides for itself whom it
+//! believes. Where the API is not served, or not allowed to us, that is said once and nothing is compared.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use headroom_domain::{
+    capacity::amount,
+    quantity::Quantity,
+    resource::{PerResource, Resource},
+};
+use headroom_kit::log::chain;
+use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Api, Client, api::ListParams};
+use serde::Deserialize;
+use tokio::{
+    select,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{hints::metrics::USE_READS, store::cluster::Cluster};
+
+/// How often the API is asked.
+const EVERY: Duration = Duration::from_secs(60);
+/// How often it is asked where it is not served, or not allowed: either may change.
+const EVERY_ABSENT: Duration = Duration::from_secs(600);
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What one node uses, as its kubelet says.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct NodeUse {
+    /// Its name.
+    pub metadata: ObjectMeta,
+    /// Amounts by resource.
+    #[serde(default)]
+    pub usage: BTreeMap<String, String>,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Read,
+    Absent,
+    Failed,
+}
+
+/// Asks until told to stop.
+pub async fn follow(client: Client, cluster: Arc<Cluster>, stop: CancellationToken) {
+    let api: Api<NodeUse> = Api::all(client);
+    let mut last = None;
+    loop {
+        let pause = if last == Some(Answer::Absent) {
+            EVERY_ABSENT
+        } else {
+            EVERY
+        };
+        select! {
+            () = stop.cancelled() => return,
+            () = sleep(pause) => {}
+        }
+        if cluster.hints.is_empty() {
+            continue;
+        }
+        let answer = read(&api, &cluster, last).await;
+        USE_READS.with([answer.label()]).increment(1);
+        last = Some(answer);
+    }
+}
+
+/// Asks once, and says what is new about the answer.
+async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<Answer>) -> Answer {
+    let params = ListParams::default();
+    let listed = match timeout(LIMIT, api.list(&params)).await {
+        Ok(listed) => listed,
+        Err(_elapsed) => {
+            if last != Some(Answer::Failed) {
+                warn!("metrics.k8s.io takes longer than {LIMIT:?}; what agents say is not compared");
+            }
+            return Answer::Failed;
+        }
+    };
+    match listed {
+        Ok(list) => {
+            if last != Some(Answer::Read) {
+                info!(
+                    nodes = list.items.len(),
+                    "comparing what agents say is used with metrics.k8s.io"
+                );
+            }
+            for node in list.items {
+                take(cluster, &node);
+            }
+            Answer::Read
+        }
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+            if last != Some(Answer::Absent) {
+                info!(
+                    code = status.code,
+                    "metrics.k8s.io cannot be had; what agents say is not compared"
+                );
+            }
+            Answer::Absent
+        }
+        Err(error) => {
+            if last != Some(Answer::Failed) {
+                warn!(error = %chain(&error), "cannot read metrics.k8s.io; what agents say is not compared");
+            }
+            Answer::Failed
+        }
+    }
+}
+
+/// Compares one node, if its amounts can be read.
+fn take(cluster: &Cluster, node: &NodeUse) {
+    let read = |resource: Resource| {
+        let quantity: Quantity = node.usage.get(resource.name())?.parse().ok()?;
+        amount(resource, &quantity)
+    };
+    if let (Some(name), Some(cpu), Some(memory)) =
+        (&node.metadata.name, read(Resource::Cpu), read(Resource::Memory))
+    {
+        cluster.try_use(name, PerResource { cpu, memory });
+    }
+}
+
+impl Answer {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Absent => "absent",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl k8s_openapi::Resource for NodeUse {
+    const API_VERSION: &'static str = "metrics.k8s.io/v1beta1";
+    const GROUP: &'static str = "metrics.k8s.io";
+    const KIND: &'static str = "NodeMetrics";
+    const VERSION: &'static str = "v1beta1";
+    const URL_PATH_SEGMENT: &'static str = "nodes";
+    type Scope = ClusterResourceScope;
+}
+
+impl Metadata for NodeUse {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests;
