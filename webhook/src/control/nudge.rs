@@ -27,13 +27,13 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-pub(crate) use self::due::due;
-use self::{due::Due, queue::Queue, retry::RetryState};
 pub(super) use self::{due::due_of, retry::doubled};
 pub use self::{
+    due::{Due, due},
     restorer::Restorer,
     writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
 };
+use self::{queue::Queue, retry::RetryState};
 use super::metrics::{NUDGE_SECONDS, NUDGES};
 use crate::{
     control::pace::{Rates, SECOND},

@@ -9,6 +9,7 @@
 //! are written as it would have them.
 
 mod overdue;
+pub mod remedy;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,12 +17,6 @@ use std::{
     time::Duration,
 };
 
-use headroom_domain::{
-    capacity::{self, Decision, amount},
-    hint::{Found, Origin, Standing},
-    names,
-    resource::{PerResource, Resource},
-};
 use headroom_kit::{log::chain, pace::Pace};
 use tokio::{
     select,
@@ -31,10 +26,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use self::overdue::Overdue;
+use self::{
+    overdue::Overdue,
+    remedy::{Direction, Fault, Remedy},
+};
 use super::{
     metrics::{IS_LEADER, SWEEPS},
-    nudge::{self, Nudge, NudgeError, StatusWriter, Toucher, doubled},
+    nudge::{Nudge, NudgeError, StatusWriter, Toucher, doubled},
 };
 use crate::{
     control::{
@@ -52,38 +50,6 @@ const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
 /// Pause before a Node is touched again that a touch has not mended; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// Which way a touch moves allocatable, in the order of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// Down for at least one resource, or what we left is to go.
-    Lower,
-    /// Back to what we wrote last, at most.
-    Repair,
-    /// Above it.
-    Rise,
-}
-
-/// What is amiss with a Node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
-    direction: Direction,
-    /// What allocatable should be, in milli-cores and bytes.
-    expected: PerResource<Option<u64>>,
-}
-
-/// What the leader does about a Node.
-#[derive(Debug)]
-enum Remedy {
-    /// Has it decided anew.
-    Touch(Fault),
-    /// Writes a hint that lowers it.
-    Nudge {
-        nudge: Nudge,
-        /// True if its primary should have written that; else there is none.
-        is_overdue: bool,
-    },
-}
 
 /// The faults of one Node, from one look to the next.
 #[derive(Debug)]
@@ -109,17 +75,6 @@ pub struct Sweeper {
     touches: Pace,
     rises: Pace,
     started: Instant,
-}
-
-impl Direction {
-    /// The metric label.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Lower => "lower",
-            Self::Repair => "repair",
-            Self::Rise => "rise",
-        }
-    }
 }
 
 impl Sweeper {
@@ -215,13 +170,13 @@ impl Sweeper {
                 continue;
             }
             let (decision, hint) = self.cluster.preview(&node, self.cluster.now());
-            if let Some(fault) = fault_of(&self.cluster, &node, &decision, hint.as_ref()) {
+            if let Some(fault) = remedy::fault_of(&self.cluster, &node, &decision, hint.as_ref()) {
                 amiss.insert(node.name.clone());
                 if self.is_due(&node.name, fault, now) {
-                    let remedy = remedy_of(&self.cluster, &node, fault, &decision, hint.as_ref());
+                    let remedy = remedy::remedy_of(&self.cluster, &node, fault, &decision, hint.as_ref());
                     due.push((node, remedy));
                 }
-            } else if let Some(nudge) = lowering_of(&self.cluster, &node, &decision, hint.as_ref()) {
+            } else if let Some(nudge) = remedy::lowering_of(&self.cluster, &node, &decision, hint.as_ref()) {
                 lowering.insert(node.name.clone());
                 if self.overdue.is_late(&node, now) {
                     let is_overdue = true;
@@ -323,15 +278,6 @@ fn count(node: &Node, direction: &'static str, written: &'static str, result: Re
     SWEEPS.with([direction, result]).increment(1);
 }
 
-impl Remedy {
-    const fn direction(&self) -> Direction {
-        match self {
-            Self::Touch(fault) => fault.direction,
-            Self::Nudge { .. } => Direction::Lower,
-        }
-    }
-}
-
 impl Course {
     fn is_due(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| {
@@ -339,99 +285,6 @@ impl Course {
             now.saturating_duration_since(last) >= pause
         })
     }
-}
-
-/// The nudge that lowers a Node, where that is due.
-fn lowering_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Nudge> {
-    let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
-    nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
-}
-
-/// What to do about a fault. What the last report of an ended stream asked for stands in the tables of those who heard it: a
-/// touch is decided by whoever answers, so what lowers goes with its hint.
-fn remedy_of(
-    cluster: &Cluster,
-    node: &Node,
-    fault: Fault,
-    decision: &Decision,
-    hint: Option<&Found>,
-) -> Remedy {
-    let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
-    let lowers = fault.direction == Direction::Lower && is_reported;
-    match lowers
-        .then(|| lowering_of(cluster, node, decision, hint))
-        .flatten()
-    {
-        Some(nudge) => Remedy::Nudge {
-            nudge,
-            is_overdue: false,
-        },
-        None => Remedy::Touch(fault),
-    }
-}
-
-/// The hint that a sweep would write about what is amiss with a Node: `None` where nothing is, and inside where a touch
-/// would do.
-#[cfg(test)]
-#[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
-pub(crate) fn written(cluster: &Cluster, node: &Node) -> Option<Option<String>> {
-    let (decision, hint) = cluster.preview(node, cluster.now());
-    let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
-    Some(match remedy_of(cluster, node, fault, &decision, hint.as_ref()) {
-        Remedy::Touch(_) => None,
-        Remedy::Nudge { nudge, .. } => Some(nudge.note),
-    })
-}
-
-/// What is amiss with a Node, if anything is.
-#[cfg(test)]
-pub(crate) fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
-    let (decision, hint) = cluster.preview(node, cluster.now());
-    fault_of(cluster, node, &decision, hint.as_ref())
-}
-
-/// What is amiss with a Node of which that is decided, if anything is.
-fn fault_of(cluster: &Cluster, node: &Node, decision: &Decision, hint: Option<&Found>) -> Option<Fault> {
-    // Traces of ours on a node that is no longer ours to change.
-    let is_left_over = node.state.annotations.marker.is_some()
-        && decision
-            .annotations
-            .iter()
-            .any(|(key, value)| *key == names::MARKER && value.is_none());
-    let is_nudged = hint.is_some_and(|found| found.standing == Standing::Fresh) && !is_left_over;
-    let is_somebody_elses = node.state.annotations.marker.is_none();
-    if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
-        return None;
-    }
-    let stored = |resource| {
-        let stored = node.state.allocatable.get(resource).as_ref()?;
-        amount(resource, stored)
-    };
-    let written = capacity::written_last(&node.state.annotations, &node.uid);
-    let expected = decision.outcomes.map(|_, outcome| outcome.result);
-    let towards = |resource: Resource| {
-        decision.allocatable.get(resource).as_ref()?;
-        let expected = *expected.get(resource);
-        Some(if expected < stored(resource) {
-            Direction::Lower
-        } else if expected <= *written.get(resource) {
-            Direction::Repair
-        } else {
-            Direction::Rise
-        })
-    };
-    let directions = Resource::ALL
-        .into_iter()
-        .filter_map(towards)
-        .chain(is_left_over.then_some(Direction::Lower));
-    // One write moves both: as urgent as the more urgent, but as slow as the one that rises.
-    let directions: Vec<Direction> = directions.collect();
-    let direction = if directions.contains(&Direction::Lower) {
-        Direction::Lower
-    } else {
-        directions.into_iter().max()?
-    };
-    Some(Fault { direction, expected })
 }
 
 #[cfg(test)]

@@ -50,9 +50,8 @@ impl Clock {
         }
     }
 
-    /// A clock that leaves nothing out, for tests in which nobody keeps it going.
-    #[cfg(test)]
-    pub(crate) fn plain() -> Self {
+    /// A clock that leaves nothing out: for models, in which nobody keeps it going.
+    pub fn uninterrupted() -> Self {
         Self {
             longest: Duration::MAX,
             ..Self::new()

@@ -193,6 +193,4 @@ impl endpoint::Nodes for Cluster {
 }
 
 #[cfg(test)]
-mod days;
-#[cfg(test)]
 pub(crate) mod tests;

@@ -35,7 +35,7 @@ pub struct Node {
 }
 
 /// What a Node in that state says of its machine; a capacity that cannot be read counts as not said.
-pub(crate) fn machine(state: &State, has_memory_pressure: bool) -> Machine {
+pub fn machine(state: &State, has_memory_pressure: bool) -> Machine {
     Machine {
         capacity: state
             .capacity

@@ -4,7 +4,6 @@
 //! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
 //! the node. `HEADROOM_BLESS=1` writes the outputs anew.
 
-mod interleavings;
 mod log;
 mod no_trace;
 mod node_labels;

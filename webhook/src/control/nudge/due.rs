@@ -14,15 +14,15 @@ use crate::store::{cluster::Cluster, node::Node};
 
 /// What is due for a node.
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub struct Due {
     /// The write.
-    pub(crate) nudge: Option<Nudge>,
+    pub nudge: Option<Nudge>,
     /// When something else may be, although nobody says anything new.
     pub(super) changes_in: Option<Duration>,
 }
 
 /// What is due for a Node.
-pub(crate) fn due(cluster: &Cluster, node: &Node) -> Due {
+pub fn due(cluster: &Cluster, node: &Node) -> Due {
     let (decision, hint) = cluster.preview(node, cluster.now());
     due_of(cluster, node, &decision, hint.as_ref())
 }

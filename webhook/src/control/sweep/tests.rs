@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures::future::BoxFuture;
-use headroom_domain::hint::Note;
+use headroom_domain::{hint::Note, names};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
@@ -99,6 +99,12 @@ fn with_the_gate_off_nodes_with_our_marker_are_restored_and_no_others(
 }
 
 /// Remembers what was touched, and mends nothing.
+/// What is amiss with a Node, if anything is.
+fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    remedy::fault_of(cluster, node, &decision, hint.as_ref())
+}
+
 #[derive(Default)]
 struct Notebook(Mutex<Vec<(String, u64, Instant)>>);
 

@@ -15,7 +15,8 @@ use crate::{
     admission::endpoint::Nodes as _,
     control::{
         floor::{Found as FloorFound, State},
-        nudge, sweep,
+        nudge,
+        sweep::remedy,
     },
     hints::{directive, table::tests::hint},
     store::informer::Store as _,
@@ -28,7 +29,7 @@ pub(crate) fn cluster(
 ) -> Cluster {
     let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
     let file = serde_json::from_value(file).unwrap();
-    let cluster = Cluster::new(settings(file), Arc::new(Clock::plain()));
+    let cluster = Cluster::new(settings(file), Arc::new(Clock::uninterrupted()));
     cluster.policies.replace(None);
     let mut listing = crate::store::nodes::Listing::default();
     for node in nodes {
@@ -136,7 +137,7 @@ fn allocations_of_a_look(node: Value) -> u64 {
     let cluster = cluster([node], []);
     let node = cluster.nodes.get("n1").unwrap();
     allocation_counter::measure(|| {
-        assert!(sweep::fault(&cluster, &node).is_none());
+        assert!(remedy::find(&cluster, &node).is_none());
         assert!(nudge::due(&cluster, &node).nudge.is_none());
         assert_eq!(directive::raw(&node).cpu, Some(4_000));
     })

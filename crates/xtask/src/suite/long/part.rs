@@ -159,7 +159,8 @@ fn model(name: &str, (variable, runs): (&str, &str)) -> Result<Tally> {
             "--release",
             "--package",
             "headroom-webhook",
-            "--lib",
+            "--test",
+            "simulation",
             name,
         ])
         .env(variable, runs)

@@ -7,12 +7,11 @@ use headroom_domain::{
     quantity::{Format, Quantity},
     resource::{PerResource, Resource},
 };
+use headroom_webhook::store::{node, pods};
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
     jiff::Timestamp,
 };
-
-use crate::store::{node, pods};
 
 pub(super) const NAME: &str = "n1";
 pub(super) const UID: &str = "u1";

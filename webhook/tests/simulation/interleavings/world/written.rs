@@ -8,7 +8,7 @@ use headroom_domain::{
 use serde_json::Value;
 
 use super::{Checked, World};
-use crate::admission::endpoints::tests::interleavings::{
+use crate::interleavings::{
     node::{allocatable, uid_of},
     oracle,
 };

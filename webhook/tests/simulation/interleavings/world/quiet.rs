@@ -14,7 +14,7 @@ use super::{
     Checked, FORGOTTEN, HINTED, LIE, LIES, NAME, ROUND, ROUNDS, STILL, World, pick, policy_of,
     says::{Says, hint_of},
 };
-use crate::admission::endpoints::tests::interleavings::{
+use crate::interleavings::{
     Quiet,
     node::{allocatable, marker_of, raw_of_marker},
     oracle::{beside, covering, times},
@@ -24,10 +24,7 @@ use crate::admission::endpoints::tests::interleavings::{
 impl World {
     /// Nothing changes any more: both replicas are there and follow the same policy, and get the same reports again and
     /// again. Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
-    pub(in crate::admission::endpoints::tests::interleavings) fn be_quiet(
-        &mut self,
-        quiet: Quiet,
-    ) -> Checked {
+    pub(in crate::interleavings) fn be_quiet(&mut self, quiet: Quiet) -> Checked {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         let policy = self.policies[0];

@@ -11,24 +11,28 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use headroom_proto::v1alpha1 as wire;
+use headroom_webhook::{
+    admission::endpoint::Nodes as _,
+    control::{
+        nudge,
+        sweep::remedy::{self, Remedy},
+    },
+    hints::directive,
+    store::{
+        clock::Clock,
+        cluster::Cluster,
+        informer::Store as _,
+        node::{Labels, machine, object::Object as NodeObject},
+        nodes, pods,
+    },
+};
 use serde_json::json;
 
 use super::{
     Run,
     object::{NAME, Stored, UID},
 };
-use crate::{
-    admission::endpoint::Nodes as _,
-    control::{nudge, sweep},
-    hints::directive,
-    store::{
-        clock::Clock,
-        cluster::{Cluster, tests::settings},
-        informer::Store as _,
-        node::{Labels, machine, object::Object as NodeObject},
-        nodes, pods,
-    },
-};
+use crate::settings;
 
 /// A replica.
 pub(super) struct Replica {
@@ -56,7 +60,7 @@ impl Replica {
             "bounds": {"cpu": written(Resource::Cpu), "memory": written(Resource::Memory)},
         });
         let file = serde_json::from_value(file).expect("a configuration");
-        let cluster = Cluster::new(settings(file), Arc::new(Clock::plain()));
+        let cluster = Cluster::new(settings(file), Arc::new(Clock::uninterrupted()));
         cluster.policies.replace(None);
         let mut listing = pods::Listing::default();
         for pod in bound {
@@ -172,7 +176,10 @@ impl Replica {
     #[expect(clippy::option_option, reason = "what is amiss, and what goes with the write")]
     pub(super) fn sweep(&self) -> Option<Option<String>> {
         let node = self.cluster.nodes.get(NAME).expect("the Node");
-        sweep::written(&self.cluster, &node)
+        Some(match remedy::find(&self.cluster, &node)? {
+            Remedy::Touch(_) => None,
+            Remedy::Nudge { nudge, .. } => Some(nudge.note),
+        })
     }
 }
 

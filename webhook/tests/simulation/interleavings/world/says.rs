@@ -8,11 +8,11 @@ use headroom_domain::{
 };
 
 use super::{EXCLUSIVE, HINTED, NAME, OTHER_MACHINE, pick};
-use crate::admission::endpoints::tests::interleavings::Quiet;
+use crate::interleavings::Quiet;
 
 /// What an agent says.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::admission::endpoints::tests::interleavings) struct Says {
+pub(in crate::interleavings) struct Says {
     pub(super) cents: u32,
     /// In milli-cores.
     pub(super) exclusive: u64,
@@ -21,10 +21,7 @@ pub(in crate::admission::endpoints::tests::interleavings) struct Says {
 
 impl Says {
     /// What an agent says of its machine.
-    pub(in crate::admission::endpoints::tests::interleavings) fn the_truth(
-        cents: usize,
-        exclusive: usize,
-    ) -> Self {
+    pub(in crate::interleavings) fn the_truth(cents: usize, exclusive: usize) -> Self {
         Self {
             cents: pick(&HINTED, cents),
             exclusive: pick(&EXCLUSIVE, exclusive),
@@ -61,11 +58,7 @@ pub(super) fn trust(pod: &str, exclusive: u64) -> PodTrust {
     }
 }
 
-pub(in crate::admission::endpoints::tests::interleavings) fn hint(
-    uid: &str,
-    seq: u64,
-    says: Says,
-) -> NodeHint {
+pub(in crate::interleavings) fn hint(uid: &str, seq: u64, says: Says) -> NodeHint {
     NodeHint {
         node: NAME.to_owned(),
         node_uid: uid.to_owned(),

@@ -11,11 +11,7 @@ use headroom_domain::{
     policy::Policy,
 };
 use headroom_kit::gate::GateSet;
-use json_patch::Patch;
-use serde_json::{Value, json};
-
-use super::super::patch_of;
-use crate::{
+use headroom_webhook::{
     admission::{
         endpoint::{self, Deadline},
         endpoints::{ENDPOINTS, gates},
@@ -23,16 +19,20 @@ use crate::{
     },
     control::{
         nudge::{self, Nudge},
-        sweep,
+        sweep::remedy,
     },
     store::{
         clock::Clock,
-        cluster::{Cluster, tests::settings},
+        cluster::Cluster,
         informer::Store as _,
         node::Labels,
         pods::{Listing, Pods},
     },
 };
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use crate::{patch_of, settings};
 
 const PATH: &str = "/mutate-node-status";
 
@@ -48,7 +48,7 @@ impl Replica {
     /// A replica that has heard nothing yet.
     pub(super) fn blind() -> Self {
         let file = serde_json::from_value(json!({})).expect("a configuration");
-        let cluster = Arc::new(Cluster::new(settings(file), Arc::new(Clock::plain())));
+        let cluster = Arc::new(Cluster::new(settings(file), Arc::new(Clock::uninterrupted())));
         let router = Router::new(Options {
             endpoints: ENDPOINTS,
             gates: GateSet::parse(gates(), "").expect("gates"),
@@ -73,9 +73,9 @@ impl Replica {
             Pods::list(&mut listing, serde_json::from_value(pod).expect("a Pod"));
         }
         self.cluster.pods.replace(listing);
-        let mut listing = crate::store::nodes::Listing::default();
+        let mut listing = headroom_webhook::store::nodes::Listing::default();
         let object = serde_json::from_value(node.clone()).expect("a Node");
-        crate::store::nodes::Nodes::list(&mut listing, object);
+        headroom_webhook::store::nodes::Nodes::list(&mut listing, object);
         self.cluster.nodes.replace(listing);
     }
 
@@ -158,7 +158,7 @@ impl Replica {
             return None;
         }
         let node = self.cluster.nodes.get(node)?;
-        sweep::fault(&self.cluster, &node)?;
+        remedy::find(&self.cluster, &node)?;
         Some(node.version)
     }
 }

@@ -12,6 +12,7 @@ use headroom_domain::{
     names,
     resource::{PerResource, Resource},
 };
+use headroom_webhook::control::nudge::Nudge;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::{
@@ -28,7 +29,6 @@ use super::{
     pods::{Change, Pods},
     replica::Replica,
 };
-use crate::control::nudge::Nudge;
 
 const NAME: &str = "n1";
 const KUBELET: &str = "system:node:n1";

@@ -6,10 +6,10 @@ use headroom_domain::{
     names,
     resource::Resource,
 };
+use headroom_webhook::install::manifest::policies::floor::INTERVAL;
 use serde_json::{Map, Value, json};
 
 use super::node::{heartbeat_of, state, uid_of};
-use crate::install::manifest::policies::floor::INTERVAL;
 
 const HEARTBEAT: &str = "lastHeartbeatTime";
 

@@ -10,7 +10,7 @@ use headroom_domain::{
 use serde_json::{Value, json};
 
 use super::{ANNOTATED, CLOUD, Checked, EDITS, HUMAN, KUBELET, NAME, PROBLEM_DETECTOR, SYNC, World, pick};
-use crate::admission::endpoints::tests::interleavings::{
+use crate::interleavings::{
     Annotation, Others,
     node::{allocatable, amount_in, put, put_condition, text},
 };

@@ -1,0 +1,156 @@
+//! What is amiss with a Node, and what the leader does about it.
+
+use headroom_domain::{
+    capacity::{self, Decision, amount},
+    hint::{Found, Origin, Standing},
+    names,
+    resource::{PerResource, Resource},
+};
+
+use crate::{
+    control::nudge::{self, Nudge},
+    store::{cluster::Cluster, node::Node},
+};
+
+/// Which way a touch moves allocatable, in the order of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Down for at least one resource, or what we left is to go.
+    Lower,
+    /// Back to what we wrote last, at most.
+    Repair,
+    /// Above it.
+    Rise,
+}
+
+/// What is amiss with a Node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    pub(super) direction: Direction,
+    /// What allocatable should be, in milli-cores and bytes.
+    pub(super) expected: PerResource<Option<u64>>,
+}
+
+/// What the leader does about a Node.
+#[derive(Debug)]
+pub enum Remedy {
+    /// Has it decided anew.
+    Touch(Fault),
+    /// Writes a hint that lowers it.
+    Nudge {
+        /// The write.
+        nudge: Nudge,
+        /// True if its primary should have written that; else there is none.
+        is_overdue: bool,
+    },
+}
+
+impl Direction {
+    /// The metric label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Repair => "repair",
+            Self::Rise => "rise",
+        }
+    }
+}
+
+impl Remedy {
+    pub(super) const fn direction(&self) -> Direction {
+        match self {
+            Self::Touch(fault) => fault.direction,
+            Self::Nudge { .. } => Direction::Lower,
+        }
+    }
+}
+
+/// What a sweep does about a Node that nothing else mends; `None` where nothing is amiss.
+pub fn find(cluster: &Cluster, node: &Node) -> Option<Remedy> {
+    let (decision, hint) = cluster.preview(node, cluster.now());
+    let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
+    Some(remedy_of(cluster, node, fault, &decision, hint.as_ref()))
+}
+
+/// The nudge that lowers a Node, where that is due.
+pub(super) fn lowering_of(
+    cluster: &Cluster,
+    node: &Node,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Option<Nudge> {
+    let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
+    nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
+}
+
+/// What to do about a fault. What the last report of an ended stream asked for stands in the tables of those who heard it: a
+/// touch is decided by whoever answers, so what lowers goes with its hint.
+pub(super) fn remedy_of(
+    cluster: &Cluster,
+    node: &Node,
+    fault: Fault,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Remedy {
+    let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
+    let lowers = fault.direction == Direction::Lower && is_reported;
+    match lowers
+        .then(|| lowering_of(cluster, node, decision, hint))
+        .flatten()
+    {
+        Some(nudge) => Remedy::Nudge {
+            nudge,
+            is_overdue: false,
+        },
+        None => Remedy::Touch(fault),
+    }
+}
+
+/// What is amiss with a Node of which that is decided, if anything is.
+pub(super) fn fault_of(
+    cluster: &Cluster,
+    node: &Node,
+    decision: &Decision,
+    hint: Option<&Found>,
+) -> Option<Fault> {
+    // Traces of ours on a node that is no longer ours to change.
+    let is_left_over = node.state.annotations.marker.is_some()
+        && decision
+            .annotations
+            .iter()
+            .any(|(key, value)| *key == names::MARKER && value.is_none());
+    let is_nudged = hint.is_some_and(|found| found.standing == Standing::Fresh) && !is_left_over;
+    let is_somebody_elses = node.state.annotations.marker.is_none();
+    if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
+        return None;
+    }
+    let stored = |resource| {
+        let stored = node.state.allocatable.get(resource).as_ref()?;
+        amount(resource, stored)
+    };
+    let written = capacity::written_last(&node.state.annotations, &node.uid);
+    let expected = decision.outcomes.map(|_, outcome| outcome.result);
+    let towards = |resource: Resource| {
+        decision.allocatable.get(resource).as_ref()?;
+        let expected = *expected.get(resource);
+        Some(if expected < stored(resource) {
+            Direction::Lower
+        } else if expected <= *written.get(resource) {
+            Direction::Repair
+        } else {
+            Direction::Rise
+        })
+    };
+    let directions = Resource::ALL
+        .into_iter()
+        .filter_map(towards)
+        .chain(is_left_over.then_some(Direction::Lower));
+    // One write moves both: as urgent as the more urgent, but as slow as the one that rises.
+    let directions: Vec<Direction> = directions.collect();
+    let direction = if directions.contains(&Direction::Lower) {
+        Direction::Lower
+    } else {
+        directions.into_iter().max()?
+    };
+    Some(Fault { direction, expected })
+}

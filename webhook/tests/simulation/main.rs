@@ -1,0 +1,40 @@
+//! Models of the whole: random interleavings of writes of one Node, and random days of one node. Both run the real stores and
+//! rules; what is around them is modelled.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+mod days;
+mod interleavings;
+
+use headroom_domain::names;
+use headroom_webhook::{
+    control::floor::Without,
+    store::{cluster::Settings, configuration::Amplification},
+};
+use json_patch::Patch;
+use k8s_openapi::ByteString;
+use serde_json::Value;
+
+/// Settings of a replica that amplifies where its file says so.
+fn settings(file: Amplification) -> Settings {
+    Settings {
+        file,
+        config_map: names::SLO_CONFIG.to_owned(),
+        without_floor: Without::IsAccepted,
+        amplifies: true,
+    }
+}
+
+/// The patch of an answer; an empty one if it has none.
+fn patch_of(verdict: &Value) -> Patch {
+    let Some(encoded) = verdict.get("patch") else {
+        return Patch(vec![]);
+    };
+    let ByteString(bytes) = serde_json::from_value(encoded.clone()).expect("base64");
+    serde_json::from_slice(&bytes).expect("a JSON patch")
+}
