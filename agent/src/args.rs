@@ -15,7 +15,7 @@ use headroom_kit::{
 };
 use serde::Deserialize;
 
-use crate::{btf::VMLINUX, eviction::Eviction};
+use crate::{config::eviction::Eviction, kernel::btf::VMLINUX};
 
 /// What the downward API sets in a pod; [`Args::node_name`] falls back to it.
 const NODE_NAME: &str = "NODE_NAME";

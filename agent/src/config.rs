@@ -3,6 +3,8 @@
 //! A key is here what differs between clusters and not between nodes, and may be changed while agents run. A flag or
 //! its environment twin wins over the file, the file over the default.
 
+pub mod eviction;
+
 use std::path::{Path, PathBuf};
 
 use headroom_kit::{
@@ -13,7 +15,7 @@ use serde::Deserialize;
 
 use crate::{
     args::{Args, MOST_SERVERS, Ocm, ServerAddress, Source},
-    eviction::Eviction,
+    config::eviction::Eviction,
 };
 
 /// What the file may say.

@@ -51,10 +51,10 @@ use self::{
 };
 use crate::{
     args::Ocm,
-    eviction::Eviction,
-    gather::{Held, MemoryUse, PodFrame, Sample, Standing},
+    config::eviction::Eviction,
+    gather::{Held, MemoryUse, PodFrame, Sample},
+    kernel::{events::Rare, probe::Runs, supervisor::Standing},
     metrics,
-    probe::{Rare, Runs},
     publish::Directive,
     sample::{Poll, clock::Clocks, cpus::CpuSet},
 };

@@ -5,12 +5,8 @@ mod accounts;
 mod complaints;
 mod every;
 mod held;
-mod kernel;
 mod pods;
 mod reading;
-mod shed;
-mod wake_ups;
-mod watch;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,23 +19,22 @@ use self::{
     accounts::{Accounts, Answer, Gone, Question},
     complaints::Complaints,
     every::Every,
-    kernel::Keeper,
-    wake_ups::WakeUps,
 };
 pub use self::{
     held::{Held, Used},
-    kernel::Standing,
     pods::PodFrame,
     reading::Reading,
-    shed::{Limits, Shed},
-    watch::Watch,
 };
 use crate::{
-    probe::{Probe, Rare, Runs},
+    kernel::{
+        events::Rare,
+        probe::{Probe, Runs},
+        supervisor::{Keeper, Limits, Standing, WakeUps, Watch},
+    },
     sample::{
         Poll, Sampler,
         cgroup::{Kubepods, PodOoms},
-        clock::Clocks,
+        clock::{Clocks, nanoseconds},
         cpus::CpuSet,
         memory::{Counted, KillJudge, Meminfo, MemoryCounters},
         procfs::Procfs,
@@ -331,11 +326,6 @@ impl Loop {
 fn until_next(boottime_ns: u64) -> Duration {
     let poll = nanoseconds(POLL);
     Duration::from_nanos(poll - boottime_ns % poll)
-}
-
-/// Whole nanoseconds; the largest number if there are more.
-pub(crate) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -11,9 +11,11 @@ pub use self::{
     distribution::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
 };
 use crate::{
-    probe::Health,
-    signals::SIGNALS,
-    status::{Measured, PodsStatus, Status},
+    kernel::probe::Health,
+    local::{
+        signals::SIGNALS,
+        status::{Measured, PodsStatus, Status},
+    },
 };
 
 /// How much the agent sees.

@@ -39,8 +39,8 @@ pub use self::{
     stream::{Access, StreamError},
 };
 use crate::{
+    local::status::{AckStatus, StreamState, StreamStatus},
     metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS},
-    status::{AckStatus, StreamState, StreamStatus},
 };
 
 /// How long open streams may take to send the last report when the agent ends.

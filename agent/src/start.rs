@@ -8,6 +8,7 @@
 mod access;
 mod error;
 mod reload;
+pub mod source;
 mod tasks;
 
 use std::{
@@ -43,17 +44,23 @@ use self::{
 };
 use crate::{
     args::Args,
-    checkpoint::{self, Loaded, Store},
     config::{self, File, Settings},
-    debug::{Debug, PodsAsked, Socket},
     decide::{Decider, Identity, Senses},
-    gather::{Gatherer, Limits, POLL, Watch},
-    metrics, privilege,
-    probe::{self, Probe},
+    gather::{Gatherer, POLL},
+    kernel::{
+        privilege,
+        probe::{self, Probe},
+        supervisor::{Limits, Watch},
+    },
+    local::{
+        checkpoint::{self, Loaded, Store},
+        debug::{Debug, PodsAsked, Socket},
+        status::{self, Board, StreamStatus},
+    },
+    metrics,
     publish::{self, Access, Directive, Publisher},
     sample::{clock::Clocks, cpus::CpuSet, procfs::Procfs},
-    sense::{self, Opened},
-    status::{self, Board, StreamStatus},
+    start::{source as sense, source::Opened},
 };
 
 /// Samples that may wait to be taken: two seconds.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_proto::v1alpha1::Pods;
 use headroom_testbed::{

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use headroom_agent::{
-    probe::{Health, Hook},
-    status::{ProgramStatus, Status},
+    kernel::probe::{Health, Hook},
+    local::status::{ProgramStatus, Status},
 };
 use headroom_proto::v1alpha1::Mode;
 use headroom_testbed::agent::Options;

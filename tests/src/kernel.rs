@@ -6,7 +6,7 @@ use std::{
 };
 
 use headroom_agent::{
-    probe::{KernelMaps, Options, Probe},
+    kernel::probe::{KernelMaps, Options, Probe},
     sample::{
         CounterSource as _, Counts, SampleError, Tick,
         clock::monotonic_ns,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headroom_agent::checkpoint::{Owner, Record, Store};
+use headroom_agent::local::checkpoint::{Owner, Record, Store};
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
     policy::Policy,

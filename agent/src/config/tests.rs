@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fs};
 
 use super::*;
-use crate::btf::VMLINUX;
+use crate::kernel::btf::VMLINUX;
 
 fn read(text: &str) -> Result<File, ConfigError> {
     config::parse(text, Path::new("a.yaml"))

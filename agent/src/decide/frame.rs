@@ -13,8 +13,8 @@ use headroom_domain::{
 
 use super::tally::Tally;
 use crate::{
-    gather::{PodFrame, nanoseconds},
-    sample::Poll,
+    gather::PodFrame,
+    sample::{Poll, clock::nanoseconds},
 };
 
 /// A jump of suspended time larger than this voids a frame.

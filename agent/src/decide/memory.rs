@@ -11,9 +11,8 @@ use tracing::info;
 
 use super::Decider;
 use crate::{
-    checkpoint::{self, Owner, Record},
-    gather::nanoseconds,
-    sample::clock::Clocks,
+    local::checkpoint::{self, Owner, Record},
+    sample::clock::{Clocks, nanoseconds},
 };
 
 /// What was saved last.

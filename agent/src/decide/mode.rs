@@ -8,8 +8,10 @@ use headroom_domain::{
 
 use super::wait_sight::Hearing;
 use crate::{
-    gather::{Limits, Shed, Standing},
-    probe::{Health, Hook, Verdict},
+    kernel::{
+        probe::{Health, Hook, Verdict},
+        supervisor::{Limits, Shed, Standing},
+    },
     sample::Origin,
 };
 
@@ -221,7 +223,7 @@ mod tests {
     use headroom_domain::policy::Policy;
 
     use super::*;
-    use crate::probe::Flavour;
+    use crate::kernel::probe::Flavour;
 
     fn view(cpu: u64, memory: u64) -> View {
         let policy = Policy::default();

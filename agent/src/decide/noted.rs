@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, time::Duration};
 use super::strange::Strange;
 use crate::{
     gather::{MemoryUse, Reading, Sample},
+    local::signals::Need,
     metrics::{
         self, DIRECT_RECLAIM, LOST_WINDOWS, MISSED_SWITCHES, OOM_KILLS, REFAULTED, RUNQ_WAIT, SWAPPED_OUT,
         SWITCHES,
     },
     sample::memory::{Vmstat, page_bytes},
-    signals::Need,
 };
 
 /// What was noted so far.

@@ -10,8 +10,8 @@ use super::{
     wait_sight::{Hearing, WaitSight},
 };
 use crate::{
-    gather::{Sample, nanoseconds},
-    sample::{Origin, memory::MemoryCounters, psi::Psi, waits::Waits},
+    gather::Sample,
+    sample::{Origin, clock::nanoseconds, memory::MemoryCounters, psi::Psi, waits::Waits},
 };
 
 /// What one brake period showed: the pressure to judge, and what people are shown besides.

@@ -9,12 +9,15 @@ use headroom_domain::{
 
 use super::{CALM, Decider, Seen, period::ppm};
 use crate::{
-    gather::{PodFrame, nanoseconds},
-    metrics,
-    probe::{Hook, Verdict},
-    sample::{Origin, clock::Clocks},
-    status::{
+    gather::PodFrame,
+    kernel::probe::{Hook, Verdict},
+    local::status::{
         self, HistoryStatus, Measured, PodsStatus, ProgramStatus, ResourceStatus, SignalStatus, Status,
+    },
+    metrics,
+    sample::{
+        Origin,
+        clock::{Clocks, nanoseconds},
     },
 };
 

@@ -79,7 +79,7 @@ mod tests {
     use headroom_domain::resource::Resource;
 
     use super::*;
-    use crate::{gather::Shed, sample::Origin};
+    use crate::{kernel::supervisor::Shed, sample::Origin};
 
     fn senses(origin: Origin, shed: Shed) -> Senses {
         Senses {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Decider;
-use crate::{
+use crate::local::{
     signals::{self, Readings},
     status::{Measured, PodStatus, SignalStatus},
 };

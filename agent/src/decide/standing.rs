@@ -7,9 +7,10 @@ use tracing::{info, warn};
 
 use super::{Decider, Machine, frame::LONGEST_POLL_NS, noted::Noted, period::Judged};
 use crate::{
-    gather::{Reading, Shed, Standing},
+    gather::Reading,
+    kernel::supervisor::{Shed, Standing},
+    local::signals::Need,
     sample::{Origin, Poll, clock::Clocks, cpus::CpuSet},
-    signals::Need,
 };
 
 impl Decider {

@@ -14,13 +14,13 @@ use super::{
     *,
 };
 use crate::{
-    checkpoint::Record,
-    gather::{Reading, Shed, Standing, Used},
+    gather::{Reading, Used},
+    kernel::supervisor::{Shed, Standing},
+    local::{checkpoint::Record, status::Status},
     sample::{
         Origin, Window,
         memory::{Kills, MemoryCounters, Vmstat},
     },
-    status::Status,
 };
 
 mod figures;

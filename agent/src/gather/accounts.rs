@@ -12,13 +12,11 @@ use std::{
 use headroom_domain::estimate::Timing;
 use tracing::{info, warn};
 
-use super::{
-    Held, MemoryUse, POLL, PodFrame, Reading, complaints::Complaints, every::Every, held, nanoseconds, pods,
-};
+use super::{Held, MemoryUse, POLL, PodFrame, Reading, complaints::Complaints, every::Every, held, pods};
 use crate::sample::{
     SampleError,
     cgroup::Kubepods,
-    clock::Clocks,
+    clock::{Clocks, nanoseconds},
     cpus::{CpuSet, Kept},
     procfs::Procfs,
 };

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{POLL, nanoseconds};
+use super::POLL;
+use crate::sample::clock::nanoseconds;
 
 /// When it is due again.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{POLL, nanoseconds};
+use super::POLL;
 use crate::sample::{
     SampleError,
     cgroup::{Confined, Cpusets, Kubepods},
-    clock::Clocks,
+    clock::{Clocks, nanoseconds},
     cpus::{CpuSet, Kept},
     procfs::Procfs,
 };

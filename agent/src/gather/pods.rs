@@ -10,11 +10,11 @@ use headroom_domain::{
     resource::PerResource,
 };
 
-use super::{POLL, nanoseconds};
+use super::POLL;
 use crate::sample::{
     SampleError,
     cgroup::{Kubepods, Pod, PodMemory},
-    clock::Clocks,
+    clock::{Clocks, nanoseconds},
 };
 
 /// The hierarchy is looked through for new pods no more often than this.

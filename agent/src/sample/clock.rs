@@ -1,5 +1,7 @@
 //! The two clocks of the agent. Wall time is not one of them.
 
+use std::time::Duration;
+
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// One reading of both clocks.
@@ -16,7 +18,7 @@ impl Clocks {
     pub fn read() -> Self {
         Self {
             monotonic_ns: monotonic_ns(),
-            boottime_ns: nanoseconds(clock_gettime(ClockId::Boottime)),
+            boottime_ns: since_start(clock_gettime(ClockId::Boottime)),
         }
     }
 
@@ -28,15 +30,21 @@ impl Clocks {
 
 /// CLOCK_MONOTONIC in nanoseconds, as `bpf_ktime_get_ns` gives it.
 pub fn monotonic_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
+    since_start(clock_gettime(ClockId::Monotonic))
 }
 
-fn nanoseconds(time: Timespec) -> u64 {
+/// A reading in nanoseconds.
+fn since_start(time: Timespec) -> u64 {
     let (seconds, nanos) = (
         u64::try_from(time.tv_sec).unwrap_or(0),
         u64::try_from(time.tv_nsec).unwrap_or(0),
     );
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// Whole nanoseconds; the largest number if there are more.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

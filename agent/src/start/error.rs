@@ -7,7 +7,7 @@ use headroom_kit::{
     tls::TlsError,
 };
 
-use crate::{sample::SampleError, sense::SenseError};
+use crate::{sample::SampleError, start::source::SenseError};
 
 /// Why the agent does not start, or ends by itself.
 #[derive(Debug, thiserror::Error)]

@@ -16,11 +16,13 @@ use tracing::info;
 
 use super::StartError;
 use crate::{
-    checkpoint::{self, Record},
     config::Settings,
-    debug::PodsAsked,
     decide::Decider,
     gather::{Gatherer, Sample},
+    local::{
+        checkpoint::{self, Record},
+        debug::PodsAsked,
+    },
     publish::Directive,
     sample::cpus::CpuSet,
 };

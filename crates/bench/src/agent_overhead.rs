@@ -11,7 +11,7 @@ mod wire;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
-use headroom_agent::probe::Runs;
+use headroom_agent::kernel::probe::Runs;
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{ping_pong::Round, thread::last_cpu};
 use serde::Serialize;
@@ -362,7 +362,7 @@ fn as_float(count: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use headroom_agent::probe::Hook;
+    use headroom_agent::kernel::probe::Hook;
 
     use super::*;
 

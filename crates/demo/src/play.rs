@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_domain::resource::{PerResource, Resource};
 use headroom_testbed::{
     programs::Programs,

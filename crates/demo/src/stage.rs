@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_testbed::{
     Testbed, accounts,
     agent::{self, Agent},

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
-use headroom_agent::signals::{SIGNALS, Signal};
+use headroom_agent::local::signals::{SIGNALS, Signal};
 use headroom_domain::{
     capacity::{self, Why},
     estimate::{Reason, Stage},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use headroom_agent::status::{self, Status};
+use headroom_agent::local::status::{self, Status};
 use headroom_domain::{estimate::Profile, names};
 use hyper::StatusCode;
 use xtask::process::Process;

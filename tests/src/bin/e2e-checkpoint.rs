@@ -9,7 +9,7 @@
 use std::{env, path::Path, time::Duration};
 
 use e2e::remembered;
-use headroom_agent::checkpoint::{Record, Store};
+use headroom_agent::local::checkpoint::{Record, Store};
 
 fn main() {
     let folder = env::args().nth(1).expect("a folder");

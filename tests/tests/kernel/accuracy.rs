@@ -21,7 +21,7 @@ use e2e::{
     kernel::{Meter, Stretch},
     pace::as_long,
 };
-use headroom_agent::{sample::Window, status::Measured};
+use headroom_agent::{local::status::Measured, sample::Window};
 use headroom_agent_ebpf::ring::WINDOW_NS;
 use headroom_testbed::thread::last_cpu;
 use tokio::{sync::Mutex, time::sleep};

@@ -8,7 +8,7 @@ use e2e::{
     pace::happens_within,
     seccomp,
 };
-use headroom_agent::{probe::Health, status::Status};
+use headroom_agent::{kernel::probe::Health, local::status::Status};
 use headroom_proto::v1alpha1::Mode;
 use rustix::{io::Errno, process::Signal};
 use tokio::time::{Instant, sleep};

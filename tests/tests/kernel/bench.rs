@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_agent::probe::{
+use headroom_agent::kernel::probe::{
     Hook, Runs,
     bench::{Peer, Shape},
 };

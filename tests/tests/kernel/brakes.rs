@@ -18,8 +18,8 @@ use e2e::{
     pod_tree::PodTree,
 };
 use headroom_agent::{
+    local::status::{Measured, ResourceStatus},
     sample::procfs::Procfs,
-    status::{Measured, ResourceStatus},
 };
 use headroom_domain::{
     estimate::Profile,

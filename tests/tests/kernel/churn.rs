@@ -12,7 +12,7 @@ use e2e::{
     pace::{as_many, happens_within},
     pod_tree::PodTree,
 };
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_testbed::{ping_pong, thread::last_cpu};
 use tokio::time::{Instant, sleep};
 

@@ -23,8 +23,12 @@ use e2e::{
     seccomp::{self, Command as Bpf},
 };
 use headroom_agent::{
-    gather::{Gatherer, Limits, POLL, Sample, Shed, Standing, Watch},
-    probe::{Health, Hook, KernelEvents, Options, Probe, Rare},
+    gather::{Gatherer, POLL, Sample},
+    kernel::{
+        events::{KernelEvents, Rare},
+        probe::{Health, Hook, Options, Probe},
+        supervisor::{Limits, Shed, Standing, Watch},
+    },
     sample::{Origin, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
 };
 use headroom_domain::estimate::Profile;
@@ -216,7 +220,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
     let mut probe = attach(&Options::default());
     probe.detach();
     let body = || {
-        headroom_agent::privilege::give_up(|| true);
+        headroom_agent::kernel::privilege::give_up(|| true);
         let has_been_silent = Cell::new(false);
         samples_until(gatherer(probe), true, |sample| {
             let switches = switches(sample);

@@ -8,8 +8,8 @@ use std::fs;
 
 use e2e::confined::{Confined, TWO_CAPABILITIES};
 use headroom_agent::{
-    probe::{Options, Probe},
-    status::Status,
+    kernel::probe::{Options, Probe},
+    local::status::Status,
 };
 use headroom_proto::v1alpha1::Mode;
 

@@ -11,8 +11,8 @@ use e2e::{
     seccomp,
 };
 use headroom_agent::{
-    probe::{Health, Hook},
-    status::Status,
+    kernel::probe::{Health, Hook},
+    local::status::Status,
 };
 use headroom_proto::v1alpha1::Mode;
 use rustix::io::Errno;

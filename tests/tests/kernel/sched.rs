@@ -23,7 +23,7 @@ use e2e::{
     pace::happens_within,
 };
 use headroom_agent::{
-    probe::{Flavour, Hook, Options, Probe},
+    kernel::probe::{Flavour, Hook, Options, Probe},
     sample::{ring::Counters, waits::Waits},
 };
 use headroom_agent_ebpf::ring::{SLOTS, WINDOW_NS};

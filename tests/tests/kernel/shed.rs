@@ -13,7 +13,7 @@ use e2e::{
     confined::{Confined, TWO_CAPABILITIES},
     held::{links_of, maps_of},
 };
-use headroom_agent::{probe::Hook, status::Status};
+use headroom_agent::{kernel::probe::Hook, local::status::Status};
 use headroom_agent_ebpf::{Config, MAP_CFG};
 use headroom_proto::v1alpha1::Mode;
 use headroom_testbed::{ping_pong, thread::last_cpu};

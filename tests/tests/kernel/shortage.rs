@@ -18,11 +18,11 @@ use e2e::{
     pod_tree::{PodTree, Tenant},
 };
 use headroom_agent::{
+    local::status::ResourceStatus,
     sample::{
         memory::{Meminfo, Vmstat},
         procfs::Procfs,
     },
-    status::ResourceStatus,
 };
 use headroom_domain::{estimate::Profile, hint::Brake, resource::Resource::Memory};
 

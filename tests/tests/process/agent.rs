@@ -17,8 +17,8 @@ use e2e::{
     stand::programs,
 };
 use headroom_agent::{
+    local::status::{Status, StreamState},
     sample::clock::Clocks,
-    status::{Status, StreamState},
 };
 use headroom_domain::estimate::Profile;
 use headroom_proto::v1alpha1::{Amounts, Mode, PodRequest, Pods, Qos};

@@ -7,7 +7,7 @@ use e2e::{
     agent::{ANY_PORT, Node, Running},
     hint_server::{Heard, HintServer, this_machine},
 };
-use headroom_agent::status::{Status, StreamState};
+use headroom_agent::local::status::{Status, StreamState};
 use headroom_proto::v1alpha1::{Amounts, Pods};
 
 async fn agent(node: &Node, servers: &[&HintServer], flags: Vec<String>) -> Running {

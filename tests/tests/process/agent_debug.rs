@@ -19,7 +19,7 @@ use e2e::{
     agent::{Node, Running},
     hint_server::this_machine,
 };
-use headroom_agent::status::{self, Status};
+use headroom_agent::local::status::{self, Status};
 use headroom_proto::v1alpha1::{PodRequest, Pods, Qos};
 use headroom_testbed::programs::get;
 use rustix::process::Signal;

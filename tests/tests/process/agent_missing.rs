@@ -8,7 +8,7 @@ use std::{
 };
 
 use e2e::agent::{Node, Running};
-use headroom_agent::status::{SignalStatus, Status};
+use headroom_agent::local::status::{SignalStatus, Status};
 use tempfile::TempDir;
 
 /// A mount of cgroup hierarchies that is made of plain files.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use e2e::remembered;
-use headroom_agent::checkpoint::Store;
+use headroom_agent::local::checkpoint::Store;
 
 const KILLS: u64 = 200;
 

@@ -6,7 +6,7 @@ use e2e::{
     agent::{ANY_PORT, Node},
     pace::as_long,
 };
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use tokio::time::Instant;
 
 /// How soon another server is the primary one.
@@ -16,7 +16,7 @@ const SLACK: Duration = Duration::from_millis(1_500);
 
 /// The port of the server that the agent holds for the primary one, with streams to so many.
 fn primary(status: &Status, open: usize) -> Option<u16> {
-    let is_open = |port: &&headroom_agent::status::StreamStatus| port.state.name() == "open";
+    let is_open = |port: &&headroom_agent::local::status::StreamStatus| port.state.name() == "open";
     if status.streams.iter().filter(is_open).count() < open {
         return None;
     }

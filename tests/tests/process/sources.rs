@@ -26,7 +26,7 @@ const UNSAFE_FORMS: [&str; 5] = ["{", "fn ", "impl ", "extern ", "trait "];
 /// Lines above unsafe code among which its justification is.
 const REACH: usize = 6;
 /// Where unsafe code may be: folders and files.
-const UNSAFE_PLACES: [&str; 3] = ["agent-ebpf/src", "agent/src/probe", "agent/src/probe.rs"];
+const UNSAFE_PLACES: [&str; 2] = ["agent-ebpf/src", "agent/src/kernel"];
 /// Packages whose roots cannot forbid it.
 const UNSAFE_PACKAGES: [&str; 2] = ["headroom-agent", "headroom-agent-ebpf"];
 /// What the workspace denies in every member.

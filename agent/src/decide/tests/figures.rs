@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
-    probe::{Flavour, Health, Hook, Runs, Verdict},
+    kernel::probe::{Flavour, Health, Hook, Runs, Verdict},
     sample::{StatSpan, procfs::CpuTime},
 };
 

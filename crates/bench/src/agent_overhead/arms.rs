@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, thread, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use headroom_agent::{
-    probe::{
+    kernel::probe::{
         Hook, Options, Probe, Runs,
         bench::{Peer, Shape},
     },

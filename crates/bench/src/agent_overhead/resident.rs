@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{
     agent::{Agent, Options},

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
 use headroom_agent::{
-    checkpoint::{self, Owner, Record, Store},
+    local::checkpoint::{self, Owner, Record, Store},
     sample::{clock::Clocks, procfs::Procfs},
 };
 use headroom_domain::{

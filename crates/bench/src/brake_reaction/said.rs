@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use headroom_agent::status::Status;
+use headroom_agent::local::status::Status;
 use headroom_domain::{
     capacity::amount,
     hint::Brake,

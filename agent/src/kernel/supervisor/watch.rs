@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::nanoseconds;
-use crate::sample::Poll;
+use crate::sample::{Poll, clock::nanoseconds};
 
 /// Without a single switch for so long the programs are not called: the agent's own polls are switches.
 const SILENT_FOR: Duration = Duration::from_secs(10);

@@ -54,7 +54,7 @@ impl Rings for KernelMaps {
 
 const _: () = assert!(size_of::<Counters>() == BUCKETS * 8);
 
-pub(super) fn failed(map: &'static str) -> impl FnOnce(MapError) -> SampleError {
+pub(crate) fn failed(map: &'static str) -> impl FnOnce(MapError) -> SampleError {
     move |source| SampleError::Map {
         map,
         source: Box::new(source),

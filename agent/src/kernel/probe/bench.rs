@@ -11,7 +11,7 @@ use aya::{
 use headroom_agent_ebpf as abi;
 
 use super::{Hook, ProbeError, Runs, globals};
-use crate::btf::{BtfError, Kernel, VMLINUX};
+use crate::kernel::btf::{BtfError, Kernel, VMLINUX};
 
 /// The programs; `None` if they could not be built.
 #[cfg(headroom_bpf)]

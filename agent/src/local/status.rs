@@ -9,7 +9,7 @@ pub use headroom_proto::status::{
 };
 use tokio::sync::watch;
 
-use crate::probe::{Flavour, Verdict};
+use crate::kernel::probe::{Flavour, Verdict};
 
 /// Path of the document on the admin port.
 pub const PATH: &str = "/status";

@@ -11,10 +11,13 @@ use headroom_kit::metric::Metric;
 pub use self::table::SIGNALS;
 use crate::{
     decide::{CALM, Senses},
-    gather::{Limits, Reading, Shed},
-    probe::{Health, Hook},
+    gather::Reading,
+    kernel::{
+        probe::{Health, Hook},
+        supervisor::{Limits, Shed},
+    },
+    local::status::{Measured, SignalStatus},
     sample::Origin,
-    status::{Measured, SignalStatus},
 };
 
 /// One signal.
@@ -226,7 +229,7 @@ pub fn status(readings: &Readings<'_>) -> Vec<SignalStatus> {
 
 /// How a signal is that needs these hooks and has not all of them.
 fn without_hooks(senses: &Senses, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
-    let refused = |verdict: &&crate::probe::Verdict| verdict.health != Health::Ok;
+    let refused = |verdict: &&crate::kernel::probe::Verdict| verdict.health != Health::Ok;
     match senses.origin {
         Origin::Ebpf if senses.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
             let hot = Limits::hot_text();

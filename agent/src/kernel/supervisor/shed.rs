@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::estimate::Timing;
 
-use super::nanoseconds;
-use crate::sample::ring::SAMPLING_SHIFT;
+use crate::sample::{clock::nanoseconds, ring::SAMPLING_SHIFT};
 
 /// From when on sampling is shed, and from when on it comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

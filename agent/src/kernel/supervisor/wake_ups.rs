@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 
-use super::nanoseconds;
-use crate::sample::Poll;
+use crate::sample::{Poll, clock::nanoseconds};
 
 /// Share of the CPUs that pods share, in percent of a poll, from which on waits matter: what a CPU brake without the programs
 /// begins to go by. Demand counts waits from 97 % on.
@@ -15,7 +14,7 @@ const BUSY_PERCENT: u64 = 85;
 const FULL_PERCENT: u64 = 98;
 /// Decides it poll by poll. At the start they are listened to: nobody knows yet what the node does.
 #[derive(Debug)]
-pub(super) struct WakeUps {
+pub(crate) struct WakeUps {
     calm_for_ns: u64,
     /// The end of the last busy poll, or the first poll.
     busy_ns: Option<u64>,
@@ -24,7 +23,7 @@ pub(super) struct WakeUps {
 
 impl WakeUps {
     /// They rest after so long without a busy poll.
-    pub(super) fn new(calm_for: Duration) -> Self {
+    pub(crate) fn new(calm_for: Duration) -> Self {
         Self {
             calm_for_ns: nanoseconds(calm_for),
             busy_ns: None,
@@ -33,17 +32,17 @@ impl WakeUps {
     }
 
     /// Are they to be listened to?
-    pub(super) const fn are_needed(&self) -> bool {
+    pub(crate) const fn are_needed(&self) -> bool {
         self.are_needed
     }
 
     /// How long a node is calm before they are no longer listened to.
-    pub(super) const fn calm_for(&self) -> Duration {
+    pub(crate) const fn calm_for(&self) -> Duration {
         Duration::from_nanos(self.calm_for_ns)
     }
 
     /// Takes a poll; true if the answer changes with it.
-    pub(super) fn take(&mut self, poll: &Poll) -> bool {
+    pub(crate) fn take(&mut self, poll: &Poll) -> bool {
         let now_ns = poll.counts.until_ns;
         let busy_ns = *self.busy_ns.get_or_insert(now_ns);
         let before = self.are_needed;

@@ -6,15 +6,17 @@ use tracing::{info, warn};
 use crate::{
     args::Source,
     decide::Senses,
-    gather::Shed,
-    probe::{self, Health, Probe, ProbeError, Verdict},
+    kernel::{
+        probe::{self, Health, Probe, ProbeError, Verdict},
+        supervisor::Shed,
+    },
+    local::status::{self, ProgramStatus},
     sample::{
         CounterSource, Origin, SampleError, Sampler,
         clock::{self, Clocks},
         procfs::Procfs,
         procstat, ring,
     },
-    status::{self, ProgramStatus},
 };
 
 /// `/proc/stat` is read at every fourth poll: once a second.
@@ -144,7 +146,7 @@ fn tell(verdicts: &[Verdict]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Hook;
+    use crate::kernel::probe::Hook;
 
     #[test]
     fn procfs_is_taken_when_it_is_asked_for() {

@@ -5,7 +5,7 @@
 //! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
-use crate::{gather::Reading, metrics, probe::Hook, status::Measured};
+use crate::{gather::Reading, kernel::probe::Hook, local::status::Measured, metrics};
 
 /// Time that CPUs are busy follows from it alone.
 const SWITCH: &[Hook] = &[Hook::SchedSwitch];

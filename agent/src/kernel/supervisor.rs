@@ -1,18 +1,26 @@
 //! Keeps the kernel programs at work: sheds when switches come too fast, listens to wake-ups while waits matter, links the
 //! programs anew when a link is gone or they stop counting, and gives them up for procfs when that does not help.
 
+mod shed;
+mod wake_ups;
+mod watch;
+
 use std::sync::Arc;
 
 use tracing::{info, warn};
 
-use super::{
-    shed::{Limits, Shed, Shedder},
-    wake_ups::WakeUps,
+use self::shed::Shedder;
+pub(crate) use self::wake_ups::WakeUps;
+pub use self::{
+    shed::{Limits, Shed},
     watch::Watch,
 };
 use crate::{
+    kernel::{
+        events::{KernelEvents, Rare},
+        probe::{Hook, LogDrain, Probe, Refused, Runs, Verdict},
+    },
     metrics::RELINKS,
-    probe::{Hook, KernelEvents, LogDrain, Probe, Rare, Refused, Runs, Verdict},
     sample::{Poll, SampleError, Sampler, clock::Clocks, procstat},
 };
 
@@ -40,7 +48,7 @@ pub enum Standing {
 
 /// The programs and what is read beside their counters.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(crate) struct Keeper {
     probe: Probe,
     events: Option<KernelEvents>,
     log: Option<LogDrain>,
@@ -77,7 +85,7 @@ impl Standing {
 }
 
 impl Keeper {
-    pub(super) fn new(mut probe: Probe, watch: Watch, limits: Limits, wake_ups: WakeUps) -> Self {
+    pub(crate) fn new(mut probe: Probe, watch: Watch, limits: Limits, wake_ups: WakeUps) -> Self {
         Self {
             events: probe.take_events(),
             log: probe.take_log(),
@@ -93,7 +101,7 @@ impl Keeper {
     }
 
     /// Rare events so far; what the programs have logged goes to the agent's log.
-    pub(super) fn rare(&mut self) -> Result<Option<Rare>, SampleError> {
+    pub(crate) fn rare(&mut self) -> Result<Option<Rare>, SampleError> {
         if let Some(log) = &mut self.log {
             log.flush();
         }
@@ -101,13 +109,13 @@ impl Keeper {
     }
 
     /// What the kernel counted of each program.
-    pub(super) fn runs(&self) -> Option<Vec<Runs>> {
+    pub(crate) fn runs(&self) -> Option<Vec<Runs>> {
         self.probe.runs().ok()
     }
 
     /// Judges a poll, and does what it calls for; why the programs are given up, if they are. The keeper is to be dropped
     /// then.
-    pub(super) fn judge(&mut self, poll: &Poll, sampler: &mut Sampler) -> Option<Arc<str>> {
+    pub(crate) fn judge(&mut self, poll: &Poll, sampler: &mut Sampler) -> Option<Arc<str>> {
         let counts = &poll.counts;
         let lost = self.probe.lost_link().map(|hook| {
             let name = hook.tracepoint();
@@ -134,7 +142,7 @@ impl Keeper {
     }
 
     /// How the programs stood in the last poll.
-    pub(super) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         Standing::Counting {
             shed: self.shedder.level(),
             is_calm: self.was_calm,

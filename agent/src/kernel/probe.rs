@@ -5,12 +5,11 @@
 mod attach;
 #[cfg(feature = "bench")]
 pub mod bench;
-mod error;
-mod events;
+pub(crate) mod error;
 mod heap;
 mod links;
 mod log;
-mod maps;
+pub(crate) mod maps;
 mod verdict;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
@@ -29,14 +28,16 @@ use tracing::warn;
 
 pub use self::{
     error::{ProbeError, Refused},
-    events::{KernelEvents, Rare},
     log::LogDrain,
     maps::KernelMaps,
     verdict::{Flavour, Health, Hook, Verdict},
 };
 use self::{links::HookLink, verdict::Refusal};
 use crate::{
-    btf::{BtfError, Kernel, VMLINUX},
+    kernel::{
+        btf::{BtfError, Kernel, VMLINUX},
+        events::KernelEvents,
+    },
     sample::clock,
 };
 

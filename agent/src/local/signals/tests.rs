@@ -1,7 +1,7 @@
 //! What becomes of a signal when something is missing.
 
 use super::*;
-use crate::probe::Verdict;
+use crate::kernel::probe::Verdict;
 
 fn senses(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> Senses {
     Senses {

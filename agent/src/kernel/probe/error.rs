@@ -4,7 +4,7 @@ use aya::{EbpfError, maps::MapError, sys::SyscallError};
 use headroom_kit::log::chain;
 
 use super::{Health, Hook, Verdict, verdict::Refusal};
-use crate::btf::BtfError;
+use crate::kernel::btf::BtfError;
 
 /// Why there is no kernel source.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use headroom_domain::estimate::PodUse;
 use headroom_kit::metric::{Counted, CountedHistogram, Unit};
 use headroom_proto::v1alpha1 as wire;
 
-use crate::status::PodStatus;
+use crate::local::status::PodStatus;
 
 /// One pod.
 pub(super) fn pod(pod: PodStatus) -> wire::AgentPod {

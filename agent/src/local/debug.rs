@@ -5,7 +5,10 @@ mod wire;
 
 use std::{io, time::Duration};
 
-use futures::{Stream, StreamExt as _, stream, stream::BoxStream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 use headroom_proto::v1alpha1::{
     AgentStatus, GetHistogramsRequest, GetHistogramsResponse, GetStatusRequest, ListPodsRequest,
     ListPodsResponse,
@@ -22,8 +25,8 @@ use tracing::warn;
 
 pub use self::socket::{Socket, SocketError, SocketFile};
 use crate::{
+    local::status::{Board, PodStatus},
     metrics::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE},
-    status::{Board, PodStatus},
 };
 
 /// Least time between two answers of a watch.
@@ -145,7 +148,7 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::status::Status;
+    use crate::local::status::Status;
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_tells_the_newest_at_most_once_a_second() {

@@ -9,8 +9,10 @@ use aya::{
 use headroom_agent_ebpf::{Changes, MAP_CHG, MAP_MEM, MAP_OOM, Memory, Victim};
 use tracing::warn;
 
-use super::{ProbeError, maps::failed};
-use crate::sample::SampleError;
+use crate::{
+    kernel::probe::{ProbeError, maps::failed},
+    sample::SampleError,
+};
 
 /// Bytes of a [`Victim`] in the ring buffer.
 const VICTIM_BYTES: usize = size_of::<Victim>();

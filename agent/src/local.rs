@@ -1,0 +1,6 @@
+//! What the agent keeps and shows on its own machine: the checkpoint, the status and its signals, and the debug socket.
+
+pub mod checkpoint;
+pub mod debug;
+pub mod signals;
+pub mod status;
