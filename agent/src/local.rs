@@ -2,5 +2,6 @@
 
 pub mod checkpoint;
 pub mod debug;
+pub mod gauges;
 pub mod signals;
 pub mod status;

@@ -3,19 +3,11 @@
 mod checkpoint;
 mod distribution;
 
-use headroom_domain::{hint::Sight, resource::Resource};
 use headroom_kit::metric::{Cells, CountedTime, Counter, Gauge, Metric, Unit};
 
 pub use self::{
     checkpoint::CHECKPOINTS,
     distribution::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
-};
-use crate::{
-    kernel::probe::Health,
-    local::{
-        signals::SIGNALS,
-        status::{Measured, PodsStatus, Status},
-    },
 };
 
 /// How much the agent sees.
@@ -313,83 +305,6 @@ pub static METRICS: &[&Metric] = &[
     DIRECTIVES.metric(),
     ACKS.metric(),
 ];
-
-/// Sets the gauges to what `/status` says; for when metrics are asked for.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a gauge is a float; 53 bits are more than is measured"
-)]
-pub fn show(status: &Status) {
-    for mode in Sight::ALL {
-        MODE.with([mode.name()])
-            .set(f64::from(u8::from(status.mode == mode.name())));
-    }
-    for health in ["ok", "unsupported", "failed"] {
-        let hooks = status.programs.iter().filter(|program| program.health == health);
-        HOOKS.with([health]).set(hooks.count() as f64);
-    }
-    for (signal, shown) in SIGNALS.iter().zip(&status.signals) {
-        let is_ok = shown.health == Health::Ok.name();
-        SIGNAL_OK.with([signal.name]).set(f64::from(u8::from(is_ok)));
-    }
-    if let Some(measured) = &status.measured {
-        show_measured(measured);
-    }
-    for resource in Resource::ALL {
-        if let Some(part) = status.resource(resource) {
-            PUBLISHED
-                .with([resource.name()])
-                .set(f64::from(part.published_cents) / 1e2);
-            BRAKE.with([resource.name()]).set(f64::from(part.brake));
-            COVERAGE
-                .with([resource.name()])
-                .set(f64::from(part.coverage_ppm) / 1e6);
-        }
-    }
-    let PodsStatus {
-        tracked,
-        untracked,
-        unreadable,
-    } = status.pods;
-    for (state, pods) in [
-        ("tracked", tracked),
-        ("untracked", untracked),
-        ("unreadable", unreadable),
-    ] {
-        PODS.with([state]).set(pods as f64);
-    }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a gauge is a float; 53 bits are more than is measured"
-)]
-fn show_measured(measured: &Measured) {
-    for (gauge, milli) in [
-        (&CPU_BUSY, measured.cpu_busy_milli),
-        (&CPU_STEAL, measured.steal_milli),
-        (&CPU_DEMAND, measured.cpu_demand_milli),
-        (&EXCLUSIVE_CPUS, measured.exclusive_milli),
-    ] {
-        gauge.with([]).set(milli as f64 / 1e3);
-    }
-    for (gauge, bytes) in [
-        (&MEMORY_USED, measured.mem_used_bytes),
-        (&MEMORY_AVAILABLE, measured.mem_available_bytes),
-        (&WORKING_SET, measured.working_set_bytes),
-    ] {
-        gauge.with([]).set(bytes as f64);
-    }
-    SIGMA8.with([]).set(f64::from(measured.sigma8_ppm) / 1e6);
-    BURST.with([]).set(f64::from(measured.burst_ppm) / 1e6);
-    for (of, ppm) in [
-        (["cpu", "some"], measured.psi_cpu_some_ppm),
-        (["memory", "some"], measured.psi_mem_some_ppm),
-        (["memory", "full"], measured.psi_mem_full_ppm),
-    ] {
-        PRESSURE.with(of).set(f64::from(ppm) / 1e6);
-    }
-}
 
 #[cfg(test)]
 mod tests {

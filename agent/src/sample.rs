@@ -12,6 +12,7 @@
 pub mod cgroup;
 pub mod clock;
 pub mod cpus;
+pub mod field;
 pub mod memory;
 pub mod procfs;
 pub mod procstat;
@@ -27,9 +28,10 @@ use std::{
 use self::{
     clock::Clocks,
     cpus::{Cpus, Kept},
-    procfs::{CpuTime, Fault, Procfs, Stat},
+    procfs::{CpuTime, Procfs, Stat},
     waits::Waits,
 };
+use crate::sample::field::Fault;
 
 /// Why a reading failed. Files that may come and go are not errors where they do.
 #[derive(Debug, thiserror::Error)]

@@ -55,6 +55,7 @@ use crate::{
     local::{
         checkpoint::{self, Loaded, Store},
         debug::{Debug, PodsAsked, Socket},
+        gauges,
         status::{self, Board, StreamStatus},
     },
     metrics,
@@ -371,7 +372,7 @@ fn show(supervisor: &mut Supervisor, shown: Shown) {
     }
     let counted = board.clone();
     let admin = Admin::new("agent", exporter, readiness)
-        .before_metrics(move || metrics::show(&counted.clone().now()))
+        .before_metrics(move || gauges::show(&counted.clone().now()))
         .local_json(status::PATH, move || board.clone().now());
     supervisor.spawn("admin", admin.serve(listener, shutdown));
 }

@@ -24,12 +24,8 @@ pub use self::{
     limit::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
 };
-use super::{
-    SampleError,
-    procfs::{Fault, keyed, number, required},
-    psi::Psi,
-    read_if_present,
-};
+use super::{SampleError, psi::Psi, read_if_present};
+use crate::sample::field::{Fault, keyed, number, required};
 
 /// Pods tracked at most. Beyond it the oldest are kept; the others are charged in full by the estimator.
 pub const MAX_PODS: usize = 512;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::procfs::{Fault, number};
+use crate::sample::field::{Fault, number};
 
 /// Numbers of CPUs, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

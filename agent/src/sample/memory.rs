@@ -7,12 +7,8 @@ use std::time::Duration;
 use headroom_domain::estimate::MemoryPressure;
 
 pub use self::kills::{Counted, KillJudge, Kills};
-use super::{
-    SampleError,
-    cgroup::LimitEvents,
-    procfs::{Fault, Procfs, keyed, number},
-    psi::Psi,
-};
+use super::{SampleError, cgroup::LimitEvents, procfs::Procfs, psi::Psi};
+use crate::sample::field::{Fault, keyed, number};
 
 /// Bytes in the pages vmstat counts. Larger base pages (arm64 can have 64 KiB) are asked for at start.
 pub(crate) fn page_bytes() -> u64 {

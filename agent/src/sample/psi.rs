@@ -2,11 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use super::{
-    SampleError,
-    procfs::{Fault, Procfs, number},
-    read_if_present,
-};
+use super::{SampleError, procfs::Procfs, read_if_present};
+use crate::sample::field::{Fault, number};
 
 /// Time lost since boot, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Kubepods, Name, Pod, Tree, Version, entries, parsed};
-use crate::sample::{SampleError, cpus::CpuSet, procfs::Fault};
+use crate::sample::{SampleError, cpus::CpuSet, field::Fault};
 
 /// A pod with containers that may not run everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]

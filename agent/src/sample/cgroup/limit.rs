@@ -3,7 +3,7 @@
 use super::{Tree, Version, parsed};
 use crate::sample::{
     SampleError,
-    procfs::{number, required},
+    field::{number, required},
 };
 
 /// How often kubepods met its own limit, since it was created.

@@ -8,7 +8,7 @@ use std::{
 use super::{Kubepods, Tree, Version, entries, parsed};
 use crate::sample::{
     SampleError,
-    procfs::{keyed, number, required},
+    field::{keyed, number, required},
 };
 
 /// Counts of one cgroup since it was created.
