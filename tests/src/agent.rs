@@ -23,9 +23,9 @@ use tokio::{
 };
 
 use crate::{
+    built::programs,
     hint_server::{HintServer, this_machine},
     pace::happens_within,
-    stand::programs,
 };
 
 /// Some free port of this machine.

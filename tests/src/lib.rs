@@ -14,6 +14,7 @@ pub mod agent;
 pub mod alone;
 pub mod balancer;
 pub mod bound_pods;
+pub mod built;
 pub mod cgroup;
 pub mod confined;
 pub mod cpu_load;
@@ -24,6 +25,7 @@ pub mod foreign;
 pub mod held;
 pub mod hint_server;
 #[cfg(target_arch = "x86_64")]
+pub mod imports;
 pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;

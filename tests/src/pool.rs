@@ -32,7 +32,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::stand::programs;
+use crate::built::programs;
 
 /// Objects that the API server makes itself.
 const ITS_OWN: &str = "kubernetes.io/bootstrapping";

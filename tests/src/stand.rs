@@ -10,7 +10,7 @@ use headroom_domain::names;
 use headroom_testbed::{
     Testbed, accounts,
     cluster::{Keeper, NodeOptions, Options},
-    programs::{Programs, get},
+    programs::get,
     webhook::{self, Webhook},
 };
 use k8s_openapi::api::core::v1::Node;
@@ -19,12 +19,9 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::OnceCell,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
-use crate::{pool, scripted_agent::ScriptedAgent};
+use crate::{built::programs, pool, scripted_agent::ScriptedAgent};
 
 /// How long something that must happen may take.
 pub const HAPPENS_WITHIN: Duration = Duration::from_secs(60);
@@ -266,18 +263,6 @@ pub async fn count(webhook: &Webhook, series: &str) -> u64 {
     let values = text.lines().filter(|line| line.starts_with(series));
     let values = values.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     values.sum()
-}
-
-/// Our programs, built once for all tests of a file.
-pub async fn programs() -> Programs {
-    static BUILT: OnceCell<Programs> = OnceCell::const_new();
-    let build = async || {
-        tokio::task::spawn_blocking(Programs::build)
-            .await
-            .expect("join")
-            .expect("build our programs")
-    };
-    BUILT.get_or_init(build).await.clone()
 }
 
 /// A Ready condition whose heartbeat is `seconds` after noon.

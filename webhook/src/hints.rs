@@ -9,6 +9,7 @@ pub mod review;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod shared;
 pub mod streams;
 pub mod table;
 

@@ -41,9 +41,7 @@ use crate::{
         registration::{self, Registration},
         sweep::Sweeper,
     },
-    hints::{
-        auth::Authenticator, metrics as hint_metrics, review, server, service::Shared, streams::Streams,
-    },
+    hints::{auth::Authenticator, metrics as hint_metrics, review, server, shared::Shared, streams::Streams},
     store::{
         clock::Clock,
         cluster::{Cluster, Settings},

@@ -31,6 +31,9 @@ use super::{
     target::Target,
 };
 
+/// The name that certificates are for.
+const LOCALHOST: &str = "localhost";
+
 /// Nodes that brake within a second.
 const BRAKES: usize = 500;
 /// How often an agent reports.

@@ -3,6 +3,7 @@
 mod load;
 pub mod process;
 pub(crate) mod review;
+mod server;
 mod withheld;
 
 use std::{

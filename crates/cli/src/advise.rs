@@ -12,6 +12,7 @@ pub mod course;
 pub mod error;
 pub mod past;
 pub mod query;
+pub mod record;
 pub mod replay;
 pub mod series;
 pub mod source;

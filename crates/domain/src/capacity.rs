@@ -14,14 +14,16 @@ mod marker;
 mod ratio;
 mod record;
 mod result;
+mod rule;
 mod unknown;
 mod why;
 
 pub use self::{
     annotations::Annotations,
-    explain::{Applied, Rule, Term},
+    explain::{Applied, Term},
     hold::Held,
     marker::{Marker, RawNote},
+    rule::Rule,
     unknown::keep,
     why::Why,
 };

@@ -17,6 +17,7 @@ mod pods;
 mod publish;
 mod reason;
 mod result;
+mod shift;
 mod snapshot;
 mod target;
 mod timing;

@@ -8,7 +8,7 @@ mod server;
 mod store;
 mod trust;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::SystemTime};
 
 use rustls::crypto::{CryptoProvider, ring};
 
@@ -147,4 +147,10 @@ pub fn provider() -> Arc<CryptoProvider> {
 pub fn install_provider() {
     // Fails only when a default is there already; there is no second provider in the tree.
     drop(ring::default_provider().install_default());
+}
+
+/// Seconds since the Unix epoch; 0 for times before it.
+fn seconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -22,6 +22,7 @@ mod random;
 mod real;
 mod report;
 mod scene;
+mod section;
 mod source;
 mod study;
 mod synthetic;

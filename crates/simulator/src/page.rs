@@ -11,23 +11,8 @@ use super::{
     policy::{KINDS, RAW},
     report::{Row, VIOLATION},
     scene::{Calibration, Points, Scene},
-    study::Findings,
 };
-
-/// What is shown of one load.
-#[derive(Debug, Clone)]
-pub(super) struct Section {
-    /// The load and what it is of.
-    pub(super) title: String,
-    /// The figures.
-    pub(super) findings: Findings,
-    /// A node's last day.
-    pub(super) day: Scene,
-    /// Margins of nodes.
-    pub(super) calibrations: Vec<Calibration>,
-    /// The reaction to a step of load.
-    pub(super) step: Scene,
-}
+use crate::section::{Findings, Section};
 
 /// The page.
 pub(super) fn html(parameters: &impl Serialize, sections: &[Section]) -> String {

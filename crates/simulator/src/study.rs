@@ -1,6 +1,6 @@
 //! One load under all policies: the closed loop, the open one, and the frontier.
 
-use std::{collections::BTreeMap, fs::File, io::BufWriter, path::Path};
+use std::{fs::File, io::BufWriter, path::Path};
 
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::Resource;
@@ -10,14 +10,14 @@ use super::{
     args::Loops,
     closed::Run,
     figures::Figures,
-    frontier::{self, DominanceRow, FrontierRow},
-    open::{OpenRow, Predictions},
-    page::Section,
+    frontier::{self, FrontierRow},
+    open::Predictions,
     paired::PairedRow,
     past,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
     report::{Outcome, Row},
     scene,
+    section::{Findings, Section},
     source::{DAY, Source},
     synthetic::Synthetic,
     trace::{Playback, Set},
@@ -58,23 +58,6 @@ pub(super) struct Study<'a> {
     pub(super) along: Vec<u32>,
     /// Are ours and the oracle moved along risk?
     pub(super) has_frontier: bool,
-}
-
-/// What came of it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Findings {
-    /// Each policy in the closed loop.
-    pub(super) policies: Vec<Row>,
-    /// Each policy's predictions.
-    pub(super) open_loop: Vec<OpenRow>,
-    /// Ours and the oracle moved along risk.
-    pub(super) frontier: Vec<FrontierRow>,
-    /// The others beside them.
-    pub(super) dominance: Vec<DominanceRow>,
-    /// Ours beside the peak rule and the oracle, by theta of these.
-    pub(super) paired: Vec<PairedRow>,
-    /// By policy: the share of frames whose ratio is at most that many cents.
-    pub(super) ratio_shares: BTreeMap<&'static str, Vec<f64>>,
 }
 
 impl Load<'_> {

@@ -18,6 +18,7 @@
 mod authority;
 mod command;
 mod node;
+mod node_options;
 mod options;
 mod port;
 mod writer;
@@ -45,7 +46,7 @@ use xtask::{
 
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
 pub use self::{
-    node::{Keeper, NodeOptions},
+    node_options::{Keeper, NodeOptions},
     options::Options,
 };
 use crate::folder::Folder;

@@ -1,7 +1,7 @@
 //! How soon a brake halves a node's free capacity in etcd, with durations as in production: the bench, as a test. Needs root, as
 //! the agent counts with its kernel programs and pods have cgroups.
 
-use e2e::stand::programs;
+use e2e::built::programs;
 use headroom_bench::brake_reaction::{OOM_S, SATURATION_S, measure};
 
 /// Runs, over which the load comes at every time of a period of the brakes.

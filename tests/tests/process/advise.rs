@@ -8,9 +8,9 @@ use std::{
 };
 
 use e2e::{
+    built::programs,
     past::{DAYS, UNTIL, past},
     prometheus::Prometheus,
-    stand::programs,
 };
 use serde_json::Value;
 

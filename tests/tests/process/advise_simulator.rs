@@ -9,7 +9,7 @@
 use std::{ffi::OsString, fs, path::Path, process::Command};
 
 use clap::Parser;
-use e2e::{prometheus::Prometheus, stand::programs};
+use e2e::{built::programs, prometheus::Prometheus};
 use headroom_simulator::{Estimator, PAST_FROM_S};
 use serde_json::Value;
 

@@ -11,10 +11,10 @@ use std::{fs, path::Path};
 use assert_cmd::Command;
 use e2e::{
     agent::Node,
+    built::programs,
     cgroup::PodCgroup,
     hint_server::{Heard, HintServer, this_machine},
     pace::happens_within,
-    stand::programs,
 };
 use headroom_agent::{
     local::status::{Status, StreamState},

@@ -8,6 +8,7 @@ mod agent_config;
 mod agent_debug;
 mod agent_missing;
 mod checkpoint;
+mod imports;
 mod one_cpu;
 mod overload;
 mod silent_server;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use e2e::{
     admission::Admission,
-    stand::{programs, until},
+    built::programs,
+    stand::until,
     tls_server::{TlsServer, json_answer},
 };
 use headroom_domain::names;

@@ -198,9 +198,13 @@ fn each_broken_house_rule_is_noticed() {
         ("kit/src/a.rs", &long.replacen("//\n", "#[cfg(test)]\n", 1), None),
         ("kit/src/a.rs", &block, Some("unsafe code in line 2")),
         ("kit/src/a.rs", &justified, Some("unsafe code in line 3")),
-        ("agent/src/probe/heap.rs", &block, Some("why line 2 is safe")),
-        ("agent/src/probe/heap.rs", &justified, None),
-        ("agent/src/prober.rs", &justified, Some("unsafe code")),
+        (
+            "agent/src/kernel/probe/heap.rs",
+            &block,
+            Some("why line 2 is safe"),
+        ),
+        ("agent/src/kernel/probe/heap.rs", &justified, None),
+        ("agent/src/kernels.rs", &justified, Some("unsafe code")),
     ] {
         let found = complaints(&file(path, text));
         assert_eq!(found.len(), usize::from(complaint.is_some()), "{found:?}");

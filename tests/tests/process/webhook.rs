@@ -6,7 +6,8 @@ use std::{fs, path::Path};
 use assert_cmd::Command;
 use e2e::{
     admission::{Admission, review, secure},
-    stand::{HAPPENS_WITHIN, programs, until},
+    built::programs,
+    stand::{HAPPENS_WITHIN, until},
 };
 use headroom_testbed::{
     programs::get,

@@ -5,7 +5,6 @@
 //! Paths are member names from the outside in; arrays are values like any other and are written whole.
 
 mod equal;
-mod scan;
 mod stored;
 mod tree;
 
@@ -15,11 +14,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 #[cfg(test)]
-pub(crate) use self::scan::take_passed;
+pub(crate) use self::tree::scan::take_passed;
 pub use self::{
-    scan::{MAX_DEPTH, MAX_OPENED, ScanError},
     stored::PutBackError,
-    tree::Tree,
+    tree::{
+        Tree,
+        scan::{MAX_DEPTH, MAX_OPENED, ScanError},
+    },
 };
 
 /// Reading by path, from an object as it came or with writes on top.

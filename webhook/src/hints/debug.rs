@@ -17,9 +17,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog, service::Shared};
+use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog};
 use crate::{
     control::slices::Slices,
+    hints::shared::Shared,
     store::{node::Node, pods::Bound, policies::Refused},
 };
 

@@ -13,11 +13,8 @@ use headroom_proto::{
 use rustls::ServerConfig;
 use tonic::transport::Server;
 
-use super::{
-    CONNECTIONS,
-    debug::Debug,
-    service::{Hints, Shared},
-};
+use super::{CONNECTIONS, debug::Debug, service::Hints};
+use crate::hints::shared::Shared;
 
 /// Longest report: a thousand pods with room to spare; the largest that conversion takes is about 300 KiB.
 const LONGEST_REPORT: usize = 512 << 10;

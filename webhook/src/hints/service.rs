@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use futures::{StreamExt as _, stream::Map};
-use headroom_domain::estimate::Profile;
-use headroom_kit::{log::chain, serve::Peer, supervise::Shutdown};
+use headroom_kit::{log::chain, serve::Peer};
 use headroom_proto::v1alpha1::{Directive, HintReport, hints_server};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -13,35 +12,18 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
-    auth::{Authenticator, Caller},
+    auth::Caller,
     metrics::STREAM_ENDS,
     refusal_log::RefusalLog,
     session::{Outgoing, Session},
-    streams::Streams,
+    shared::Shared,
 };
-use crate::{control::nudge::Nudger, store::cluster::Cluster};
 
 /// Directives that wait to be read by one agent.
 const QUEUE: usize = 16;
 
 /// What one agent is told.
 type Directives = Map<ReceiverStream<Outgoing>, fn(Outgoing) -> Result<Directive, Status>>;
-
-/// What all streams share.
-pub struct Shared {
-    /// What this replica knows.
-    pub cluster: Arc<Cluster>,
-    /// Who is let in.
-    pub authenticator: Arc<Authenticator>,
-    /// Who is there.
-    pub streams: Arc<Streams>,
-    /// Who asks the API server to decide a node anew.
-    pub nudger: Arc<Nudger>,
-    /// Timing profiles whose hints are taken.
-    pub profiles: Vec<Profile>,
-    /// When it all ends.
-    pub shutdown: Shutdown,
-}
 
 /// The service.
 #[derive(Clone)]

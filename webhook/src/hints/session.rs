@@ -24,10 +24,12 @@ use super::{
     auth::{Agent, Caller},
     directive,
     metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
-    service::Shared,
     streams::Place,
 };
-use crate::store::changes::{Ticks, Urgency};
+use crate::{
+    hints::shared::Shared,
+    store::changes::{Ticks, Urgency},
+};
 
 /// Least time between two looks at what the agent is to be told, unless something was taken away.
 const COALESCE: Duration = Duration::from_millis(100);

@@ -1,5 +1,6 @@
 //! Models of the whole: random interleavings of writes of one Node, and random days of one node. Both run the real stores and
 //! rules; what is around them is modelled.
+#![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

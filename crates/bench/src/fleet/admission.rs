@@ -29,7 +29,7 @@ use serde::Deserialize;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 
-use super::replica::LOCALHOST;
+use crate::fleet::LOCALHOST;
 
 /// Where reviews of `nodes/status` go, and how long they may take.
 const PATH: &str = "/mutate-node-status?timeout=1s";

@@ -30,9 +30,9 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     objects::{MEMORY, RAW_CPU_MILLI, node_name, node_uid, pod_uid},
-    replica::LOCALHOST,
     wire::{Event, Wire},
 };
+use crate::fleet::LOCALHOST;
 
 /// What each agent publishes for CPU, in cents.
 pub(super) const PUBLISHED: u32 = 110;

@@ -30,7 +30,7 @@ use headroom_webhook::{
         pace::Rates,
         sweep::Sweeper,
     },
-    hints::{auth::Authenticator, review, server, service::Shared, streams::Streams},
+    hints::{auth::Authenticator, review, server, shared::Shared, streams::Streams},
     start::{self, threads::Threads},
     store::{
         clock::Clock,
@@ -47,10 +47,8 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{admission::Target, agents::Port, api_server::ApiServer, cpus, requests};
+use super::{LOCALHOST, admission::Target, agents::Port, api_server::ApiServer, cpus, requests};
 
-/// The name that certificates are for.
-pub(super) const LOCALHOST: &str = "localhost";
 /// How often metrics are folded, as the admin port does.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// How long threads may take to end.

@@ -1,26 +1,16 @@
 //! Keep-alive load over TLS on the webhook's own server stack, on loopback.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::Path,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use headroom_kit::{
-    serve::{Limits, Listener},
-    supervise::Shutdown,
-    tls::{
-        self, CertStore, ClientAuth, MinVersion,
-        client::{client_config, server_name},
-        self_signed, server_config,
-    },
-};
-use headroom_webhook::admission::router::Router;
+use headroom_kit::tls::client::server_name;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
@@ -29,11 +19,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use tokio::{
-    net::TcpStream,
-    task::{JoinHandle, JoinSet},
-    time::sleep_until,
-};
+use tokio::{net::TcpStream, task::JoinSet, time::sleep_until};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::process::Process;
@@ -53,57 +39,6 @@ pub(super) struct Load {
     pub(super) per_second: f64,
     /// CPU time of the server for each answer, in microseconds.
     pub(super) cpu_us: f64,
-}
-
-/// The webhook's server stack around a router, on loopback.
-pub(super) struct Server {
-    /// Where it listens.
-    pub(super) address: SocketAddr,
-    shutdown: Shutdown,
-    serving: JoinHandle<()>,
-}
-
-impl Server {
-    /// Begins to serve, with certificates of its own in `directory`.
-    pub(super) async fn start(router: Router, directory: &Path) -> Result<Self> {
-        tls::install_provider();
-        let names = ["localhost".to_owned()];
-        let files = self_signed::ensure(directory, &names, SystemTime::now())?;
-        let store = CertStore::load("bench", files, SystemTime::now())?;
-        let server = server_config(store, MinVersion::Tls12, &ClientAuth::None, &["http/1.1"])?;
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = Listener::bind("bench", loopback, Limits::default()).await?;
-        let address = listener.address();
-        let shutdown = Shutdown::new();
-        let serving = tokio::spawn(
-            listener.serve_http(Some(server), shutdown.clone(), move |request| {
-                let router = router.clone();
-                async move { router.respond(request).await }
-            }),
-        );
-        Ok(Self {
-            address,
-            shutdown,
-            serving,
-        })
-    }
-
-    /// Ends it.
-    pub(super) async fn stop(self) -> Result<()> {
-        self.shutdown.stop();
-        self.serving.await?;
-        Ok(())
-    }
-}
-
-/// How clients verify the server whose certificates are in `directory`.
-pub(super) fn client_of(directory: &Path) -> Result<Arc<ClientConfig>> {
-    tls::install_provider();
-    Ok(client_config(
-        &directory.join(self_signed::CA_CERT),
-        None,
-        &["http/1.1"],
-    )?)
 }
 
 /// Asks `server` that from all connections, one request after the other.

@@ -22,12 +22,11 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    load::{Server, client_of},
-    review::Kind,
-    router,
+use super::{review::Kind, router};
+use crate::{
+    node_status::server::{Server, client_of},
+    vitals::Vitals,
 };
-use crate::vitals::Vitals;
 
 /// The server, which `bench node-status` starts this program again for.
 pub const SERVE: &str = "serve-node-status";

@@ -22,7 +22,8 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use super::load::{Server, client_of, connect, secure};
+use super::load::{connect, secure};
+use crate::node_status::server::{Server, client_of};
 
 /// Who is there besides good clients.
 #[derive(Debug, Clone, Copy)]

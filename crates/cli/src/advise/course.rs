@@ -1,36 +1,12 @@
 //! How figures go over time, for plots: hour by hour, and a node's last day frame by frame.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, VecDeque},
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use super::{
+    record::{HOUR_FRAMES, Moment},
+    replay::Tally,
+    span::FRAME_S,
 };
-
-use headroom_domain::estimate::Estimate;
-
-use super::{replay::Tally, span::FRAME_S};
-
-/// Frames of an hour and of a day.
-const HOUR_FRAMES: u64 = 12;
-const DAY_FRAMES: usize = 288;
-
-/// One frame of one resource of a node; CPU in milli-cores, memory in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// Its start, in seconds since 1970.
-    pub at_s: u64,
-    /// The highest use in it.
-    pub demand: u64,
-    /// P: the highest use that was predicted at its end.
-    pub predicted: u64,
-    /// C.
-    pub capacity: u64,
-    /// A: what was advertised.
-    pub raw: u64,
-    /// What would have been.
-    pub advised: u64,
-    /// R: requests of the pods that were there.
-    pub bound: u64,
-}
 
 /// An hour of one or more nodes: means over its frames, sums over nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,53 +37,6 @@ pub struct Course {
     pub hours: Vec<Hour>,
     /// The last day of the node that came closest to its capacity, or furthest beyond it, in its last day.
     pub day: Option<Day>,
-}
-
-/// What is kept of a node while it is replayed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
-    hours: BTreeMap<u64, Sum>,
-    last: VecDeque<Moment>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum {
-    frames: u64,
-    raw: u128,
-    gained: u128,
-}
-
-impl Record {
-    /// Takes a frame in: what it used, and what was made of it.
-    pub fn take(&mut self, frame: u64, demand: u64, given: &Estimate) {
-        let share = u128::from(given.raw) * u128::from(given.published.0) / 100;
-        let advised = u64::try_from(share).unwrap_or(u64::MAX);
-        let hour = self.hours.entry(frame / HOUR_FRAMES).or_default();
-        hour.frames += 1;
-        hour.raw += u128::from(given.raw);
-        hour.gained += u128::from(advised.saturating_sub(given.raw));
-        self.last.push_back(Moment {
-            at_s: frame.saturating_mul(FRAME_S),
-            demand,
-            predicted: given.slack.predicted_peak,
-            capacity: given.capacity,
-            raw: given.raw,
-            advised,
-            bound: given.slack.bound,
-        });
-        while self.last.len() > DAY_FRAMES {
-            self.last.pop_front();
-        }
-    }
-
-    /// The highest use of the last day as a share of capacity, in ppm.
-    fn fullest_ppm(&self) -> u128 {
-        let shares = self
-            .last
-            .iter()
-            .map(|moment| u128::from(moment.demand) * 1_000_000 / u128::from(moment.capacity.max(1)));
-        shares.max().unwrap_or_default()
-    }
 }
 
 impl Course {
@@ -146,7 +75,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use headroom_domain::{
-        estimate::{Estimator, Profile},
+        estimate::{Estimate, Estimator, Profile},
         ratio::Cents,
     };
 

@@ -12,8 +12,8 @@ use headroom_domain::{
 };
 
 use super::{
-    course::Record,
     past::{Moment, PodMoment},
+    record::Record,
 };
 
 /// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, agent.md 2.5.

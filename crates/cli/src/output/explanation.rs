@@ -10,13 +10,14 @@ use headroom_domain::{
 use serde_json::{Value, json};
 
 use super::{
-    json::{measured, members, policy, words},
+    json::{measured, members, policy},
     numbers::derivation_json,
     page,
 };
 use crate::{
     amount::exact,
     derivation::{Derivation, SYMBOL},
+    output::numbers::words,
     view::{Node, Rule},
 };
 

@@ -7,19 +7,11 @@ use headroom_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use super::numbers::{calibration, derivation_json, highs, progress};
+use super::numbers::{calibration, derivation_json, highs, progress, words};
 use crate::{
     derivation::Derivation,
     view::{Hint, Node, source, standing},
 };
-
-/// How keys name a resource, and the unit of its amounts.
-pub(super) const fn words(resource: Resource) -> (&'static str, &'static str) {
-    match resource {
-        Resource::Cpu => ("cpu", "milli"),
-        Resource::Memory => ("mem", "bytes"),
-    }
-}
 
 /// One node in short.
 pub fn row(node: &Node) -> Value {

@@ -7,8 +7,15 @@ use headroom_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use super::json::words;
 use crate::derivation::Derivation;
+
+/// How keys name a resource, and the unit of its amounts.
+pub(super) const fn words(resource: Resource) -> (&'static str, &'static str) {
+    match resource {
+        Resource::Cpu => ("cpu", "milli"),
+        Resource::Memory => ("mem", "bytes"),
+    }
+}
 
 /// Keys and values.
 type Pairs<const N: usize> = [(String, Value); N];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::snapshot::Shift;
+use super::shift::Shift;
 use crate::resource::Resource;
 
 /// One frame of the ring.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::snapshot::Shift;
+use super::shift::Shift;
 use crate::resource::Resource;
 
 /// Low estimates of one resource, a cell for each frame of the ring: milli-cores, or KiB. See agent.md, section 2.9.

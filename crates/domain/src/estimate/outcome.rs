@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Timing, snapshot::Shift};
+use super::{Timing, shift::Shift};
 
 /// M at the start, and its lower bound, in ppm.
 pub const MARGIN_PPM: u32 = 50_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Frame, PodRequest, PodUse, Timing, history::Newcomer, low::LowRing, snapshot::Shift};
+use super::{Frame, PodRequest, PodUse, Timing, history::Newcomer, low::LowRing, shift::Shift};
 use crate::resource::{PerResource, Resource};
 
 /// Most pods that are tracked; further ones are charged in full and nothing of theirs is ever subtracted.

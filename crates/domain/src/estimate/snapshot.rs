@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brakes, Estimator, History, Outcome, Pods, Publication, Timing};
+use super::{Brakes, Estimator, History, Outcome, Pods, Publication, Timing, shift::Shift};
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},
@@ -63,20 +63,6 @@ pub enum ResumeError {
     /// The margin or its open decisions cannot have come to be.
     #[error("its margin cannot have come from outcomes")]
     Outcomes,
-}
-
-/// How frames are numbered anew: those up to one, as many later or earlier as another is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shift {
-    last: u64,
-    new_last: u64,
-}
-
-impl Shift {
-    /// The new number; `None` of a frame before all numbers.
-    pub(super) fn of(self, frame: u64) -> Option<u64> {
-        self.new_last.checked_sub(self.last.saturating_sub(frame))
-    }
 }
 
 impl Snapshot {

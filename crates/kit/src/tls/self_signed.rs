@@ -22,8 +22,7 @@ use tracing::info;
 use super::{
     Files, TlsError, client,
     pem::{self, Content, Validity},
-    provider,
-    store::seconds,
+    provider, seconds,
 };
 
 /// The CA certificate, for those who are to trust the server.

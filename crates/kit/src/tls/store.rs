@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 use super::{
     Files, TlsError,
     pem::{self, Content, Validity},
-    trust,
+    seconds, trust,
 };
 use crate::{
     log::chain,
@@ -116,12 +116,6 @@ impl Loaded {
             content,
         })
     }
-}
-
-/// Seconds since the Unix epoch; 0 for times before it.
-pub(super) fn seconds(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Reloads a store when its directories change and every `poll`, until `stop`. Bad files are told once.

@@ -10,7 +10,7 @@ use rustls::{
 };
 use rustls_pki_types::pem::{self, PemObject as _};
 
-use super::{TlsError, client, provider, store::seconds};
+use super::{TlsError, client, provider, seconds};
 
 /// Verifies a chain, leaf first, as a client does that trusts only `authorities` (PEM) and connects to `name`, a DNS
 /// name or an IP address. As with the API server, a leaf that is itself in the bundle needs no issuer.

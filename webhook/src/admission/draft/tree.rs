@@ -1,14 +1,14 @@
 //! A JSON value of a request, borrowed from its bytes and parsed only where somebody looks.
 
+pub(super) mod scan;
+
 use std::{borrow::Cow, cell::OnceCell, fmt};
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
-use super::{
-    Fields, equal,
-    scan::{self, MAX_OPENED, ScanError},
-};
+use super::{Fields, equal};
+use crate::admission::draft::tree::scan::{MAX_OPENED, ScanError};
 
 /// A JSON value. Reading it never changes it; writes go to a [`Draft`](super::Draft) on top of it.
 pub struct Tree<'a> {

@@ -11,7 +11,8 @@ use crate::{
     advise::{
         Advice, CAVEATS,
         advice::{Figures, Group},
-        course::{Course, Day, Moment},
+        course::{Course, Day},
+        record::Moment,
     },
     amount::{percent, short},
 };

@@ -10,7 +10,7 @@ mod lexical;
 use std::{borrow::Cow, cell::OnceCell};
 
 use self::lexical::{Escapes, behind_string};
-use super::tree::{Inside, Member, Members, Tree};
+use crate::admission::draft::tree::{Inside, Member, Members, Tree};
 
 /// Deepest nesting that is accepted: as deep as a value can be parsed later without risk to the stack. Objects of
 /// the API are far shallower.

@@ -1,0 +1,15 @@
+//! Frames of another boot, numbered anew.
+
+/// How frames are numbered anew: those up to one, as many later or earlier as another is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shift {
+    pub(super) last: u64,
+    pub(super) new_last: u64,
+}
+
+impl Shift {
+    /// The new number; `None` of a frame before all numbers.
+    pub(super) fn of(self, frame: u64) -> Option<u64> {
+        self.new_last.checked_sub(self.last.saturating_sub(frame))
+    }
+}

@@ -1,0 +1,16 @@
+//! Our programs, built once for all tests of a file.
+
+use headroom_testbed::programs::Programs;
+use tokio::sync::OnceCell;
+
+/// Our programs, built once for all tests of a file.
+pub async fn programs() -> Programs {
+    static BUILT: OnceCell<Programs> = OnceCell::const_new();
+    let build = async || {
+        tokio::task::spawn_blocking(Programs::build)
+            .await
+            .expect("join")
+            .expect("build our programs")
+    };
+    BUILT.get_or_init(build).await.clone()
+}
