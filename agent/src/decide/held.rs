@@ -1,5 +1,5 @@
-//! CPUs that pods hold for themselves alone: how many, and how much of their time goes unused. See agent.md,
-//! sections 2.3 and C.
+//! CPUs that pods hold for themselves alone: how many, and how much of their time goes unused. See
+//! docs/estimator.md#frames.
 
 use std::collections::BTreeMap;
 

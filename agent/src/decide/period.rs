@@ -1,4 +1,4 @@
-//! Samples gathered into brake periods: how contended the CPUs and how scarce memory was. See agent.md, section 2.4.
+//! Samples gathered into brake periods: how contended the CPUs and how scarce memory was. See docs/estimator.md#brakes.
 
 use std::time::Duration;
 

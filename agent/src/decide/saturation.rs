@@ -24,7 +24,7 @@ pub(super) struct Shown {
 /// Gathers windows.
 ///
 /// A window without an idle CPU counts only within a block that is nearly all busy: tasks at a quota fill all CPUs for
-/// a few milliseconds in every hundred, and wait for the rest of them on idle CPUs. See agent.md, section 2.4.
+/// a few milliseconds in every hundred, and wait for the rest of them on idle CPUs. See docs/estimator.md#brakes.
 #[derive(Debug, Default)]
 pub(super) struct Saturation {
     block: Block,

@@ -1,4 +1,4 @@
-//! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See agent.md, section 2.4.
+//! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See docs/estimator.md#brakes.
 
 use std::mem;
 

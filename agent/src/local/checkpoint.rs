@@ -1,4 +1,4 @@
-//! The estimator's state on disk, so that an agent that is started again remembers. See agent.md, section 2.6.
+//! The estimator's state on disk, so that an agent that is started again remembers. See docs/estimator.md#what-survives-a-restart.
 //!
 //! Two files of each schema that is written: the newest state and the one before it. A file that cannot be used is set aside
 //! under another name; it costs what was in it and never the start.

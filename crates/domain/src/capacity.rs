@@ -1,8 +1,8 @@
 //! What a node's allocatable is to be and why: the one function that decides it, for every write of `nodes/status`.
 //!
 //! `decide` is a pure function of the write, the hint, what the node's pods hold and the policy. Deciding
-//! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and their numbers (G0 to G10, D1 to D19) are those of the
-//! compatibility specification's baseline section; `docs/compatibility.md` lists them.
+//! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and
+//! their numbers are those of docs/capacity.md, deviations from Koordinator (D1 to D19) those of docs/compatibility.md.
 
 mod annotations;
 mod baseline;

@@ -1,4 +1,4 @@
-//! How far a node may be amplified: measured slack, per agent.md, section 2.3; pure and in integers.
+//! How far a node may be amplified: measured slack, as docs/estimator.md has it; pure and in integers.
 //!
 //! ```text
 //! frames (node peak, pod use) -> History -> conditioned peak P0 -> P ┐
@@ -51,9 +51,9 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The least margin on the predicted peak on the word of procfs alone, in ppm. See agent.md, section 2.6.
+/// The least margin on the predicted peak on the word of procfs alone, in ppm. See docs/estimator.md#what-survives-a-restart.
 pub const MARGIN_PROC_PPM: u32 = 200_000;
-/// The highest ratio on the word of procfs alone. See agent.md, section 2.6.
+/// The highest ratio on the word of procfs alone. See docs/estimator.md#what-survives-a-restart.
 pub const HIGHEST_PROC: Cents = Cents(150);
 
 /// What one pod used in one frame. `low` is the only value ever subtracted, `high` the only one ever added.

@@ -16,7 +16,7 @@ pub use trial::{ByKubelet, Contradiction, Trial};
 
 use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
 
-/// How much an agent can see. See agent.md, section 2.6.
+/// How much an agent can see. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sight {
     /// All signals, run-queue latency sampled as configured.
@@ -50,7 +50,7 @@ impl fmt::Display for Sight {
     }
 }
 
-/// How hard a resource is braked. See agent.md, section 2.4.
+/// How hard a resource is braked. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Brake {
     /// Not at all.
@@ -141,7 +141,7 @@ pub struct Progress {
     pub agreeing_frames: u32,
 }
 
-/// What outcomes made of the margin. See agent.md, section 2.5.
+/// What outcomes made of the margin. See docs/margin.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calibration {
     /// M, in ppm: up to 1,048,999, and 2,225,999 of agents that counted incidents by the hours they overlap.
@@ -211,7 +211,7 @@ pub struct NodeHint {
 pub(crate) mod tests {
     use super::*;
 
-    /// Row 1 of agent.md 2.10 as a hint.
+    /// The first row of docs/estimator.md#a-worked-example as a hint.
     pub(crate) fn hint(node: &str, seq: u64) -> NodeHint {
         let cpu = ResourceHint {
             capacity: 32_000,

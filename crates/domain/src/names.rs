@@ -10,7 +10,7 @@ pub const RAW_ALLOCATABLE: &str = "node.koordinator.sh/raw-allocatable";
 /// The domain of all annotations that only Headroom writes.
 pub const DOMAIN: &str = "headroom.sh/";
 
-/// Annotation on a Node: the hint that the last status write was computed from. See design.md, section 4.
+/// Annotation on a Node: the hint that the last status write was computed from.
 pub const HINT: &str = "headroom.sh/hint";
 
 /// Annotation on a Node: what we wrote last, per resource, with the raw value and capacity it came from.

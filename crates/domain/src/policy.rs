@@ -7,7 +7,7 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// How a node's ratio is chosen. See design.md, section 4.
+/// How a node's ratio is chosen. See docs/capacity.md#modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Raw values, our annotations removed.
@@ -209,7 +209,7 @@ impl Source {
 }
 
 impl Default for Policy {
-    /// `static`, with the bounds of design.md, section 4.
+    /// `static`, with bounds that leave memory as it is.
     fn default() -> Self {
         Self {
             mode: Mode::Static,

@@ -10,7 +10,7 @@ use super::{
     source::GROUP,
 };
 
-/// What counts as a violation here (agent.md 3.3), and where else something else does (2.5).
+/// What counts as a violation here. The margin counts others: docs/margin.md.
 pub(super) const VIOLATION: &str = "F > C, of memory too; to OCM and advise memory is short from F > A on";
 
 /// What was run.

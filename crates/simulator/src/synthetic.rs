@@ -1,4 +1,4 @@
-//! The synthetic load of agent.md, appendix A: services with days, weekends, shared surges; batch; spikes.
+//! The synthetic load: services with days, weekends, shared surges; batch; spikes.
 
 use std::f64::consts::TAU;
 

@@ -6,7 +6,7 @@ use headroom_domain::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The estimate of one resource; amounts in its unit. The letters are those of agent.md, section 2.3.
+/// The estimate of one resource; amounts in its unit. The letters are those of docs/estimator.md#inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceStatus {
     /// `cpu` or `memory`.

@@ -259,6 +259,46 @@ fn links_between_pages_lead_somewhere() {
     assert_eq!(dead, NONE);
 }
 
+/// Pages that comments cite and that are not there, or have no such heading; and texts that are in no repository of ours.
+fn dead_citations(root: &Path, File { path, text }: &File) -> Vec<String> {
+    let comments = text.lines().filter_map(|line| Some(line.split_once("//")?.1));
+    let words = comments.flat_map(|comment| comment.split([' ', '(', ')', '`', ',', ':', ';']));
+    let pages = words.map(|word| word.trim_end_matches(['.', '!', '/']));
+    pages
+        .filter(|page| {
+            let file = page.split('#').next().unwrap_or_default();
+            Path::new(file).extension().is_some_and(|ending| ending == "md")
+        })
+        .filter(|page| {
+            let (file, anchor) = page.split_once('#').unwrap_or((page, ""));
+            let text = fs::read_to_string(root.join(file));
+            !text.is_ok_and(|text| anchor.is_empty() || anchors(&text).contains(anchor))
+        })
+        .map(|page| format!("{}: {page}", path.display()))
+        .collect()
+}
+
+#[test]
+fn what_comments_cite_is_there() {
+    let root = workspace::root();
+    let sources = files("rs");
+    // This file has citations for examples.
+    let others = sources.iter().filter(|file| !file.path.ends_with("sources.rs"));
+    let dead: Vec<String> = others.flat_map(|file| dead_citations(&root, file)).collect();
+    assert_eq!(dead, NONE);
+}
+
+#[test]
+fn citations_of_what_is_not_there_are_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.md"), "# A\n## Here, we are\n").expect("a file");
+    let text = "//! See a.md.\n// See a.md#here-we-are, and (a.md#there); b.md.\nlet name = \"c.md\";\n";
+    assert_eq!(
+        dead_citations(folder.path(), &file("x.rs", text)),
+        ["x.rs: a.md#there", "x.rs: b.md"]
+    );
+}
+
 #[test]
 fn dead_links_are_noticed() {
     let page =

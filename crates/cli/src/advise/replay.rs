@@ -16,7 +16,7 @@ use super::{
     record::Record,
 };
 
-/// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, agent.md 2.5.
+/// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, docs/margin.md.
 const DECISION_FRAMES: u64 = 12;
 /// Frames of that day.
 const DAY_FRAMES: u64 = 288;

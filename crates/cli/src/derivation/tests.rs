@@ -16,7 +16,7 @@ use crate::output::tests::status;
 
 const GIB: u64 = 1 << 30;
 
-/// Row 1 of agent.md 2.10, with bounds up to 2.00 and 1.25.
+/// The first row of docs/estimator.md#a-worked-example, with bounds up to 2.00 and 1.25.
 fn node() -> Node {
     let mut node = Node::try_from(status("worker-1")).unwrap();
     let mut policy = Policy {

@@ -1,4 +1,4 @@
-//! What people and machines get to see, for the worked example of agent.md 2.10, row 1.
+//! What people and machines get to see, for the worked example of docs/estimator.md.
 
 use headroom_domain::policy::{InForce, Mode, Policy, Source};
 use headroom_proto::v1alpha1 as wire;

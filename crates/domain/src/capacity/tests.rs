@@ -1,4 +1,4 @@
-//! Cases of the compatibility specification's section 9 and 10, and the traps around who wrote a value.
+//! Koordinator's cases, and the traps around who wrote a value.
 
 mod exclusive;
 mod forged;

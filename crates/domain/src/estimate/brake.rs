@@ -71,7 +71,7 @@ pub struct Pressure {
 /// A level and the signal that called for it; none without a brake.
 type Call = (Brake, Option<Reason>);
 
-/// The brakes of both resources, with their release times. See agent.md, section 2.4.
+/// The brakes of both resources, with their release times. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brakes {
     /// How long L1, L2 and L3 stay, and L3 after an OOM kill.

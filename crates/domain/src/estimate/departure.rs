@@ -1,5 +1,5 @@
 //! What a pod's departure takes from a ratio at once, computed from the last hint: the server knows of it before the
-//! agent does. See agent.md, section 2.3, pod events.
+//! agent does. See docs/estimator.md#departures.
 
 use super::{Inputs, slack, target};
 use crate::{
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::hint::{PodTrust, tests::hint};
 
-    /// Row 1 of agent.md 2.10: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old pods asks for 4,000.
+    /// The first row of docs/estimator.md#a-worked-example: 26,000 old, 3,000 at 10 hours, 1,000 young; one of the old pods asks for 4,000.
     fn row_1() -> NodeHint {
         let trust = |uid: &str, parts: u32| PodTrust {
             uid: uid.to_owned(),

@@ -53,7 +53,7 @@ impl Peak {
     }
 }
 
-/// Node peaks (F) and departures (Dep) of one resource over the last frames. See agent.md, section 2.3.
+/// Node peaks (F) and departures (Dep) of one resource over the last frames. See docs/estimator.md#peak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     capacity: usize,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::shift::Shift;
 use crate::resource::Resource;
 
-/// Low estimates of one resource, a cell for each frame of the ring: milli-cores, or KiB. See agent.md, section 2.9.
+/// Low estimates of one resource, a cell for each frame of the ring: milli-cores, or KiB. See docs/estimator.md#pods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub(super) struct LowRing {

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(before.len(), 1);
     }
 
-    /// Vector (f) of agent.md, section 2.11: the agent voids the frame that a suspend is in.
+    /// The agent voids the frame that a suspend is in.
     #[test]
     fn a_frame_that_does_not_count_adds_no_age() {
         let mut node = seen_for(24 + 132);
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(node.end(&frame(4, "b", 1)).len(), 1);
     }
 
-    /// Vector (c) of agent.md, section 2.11.
+    /// See docs/estimator.md#pods.
     #[test]
     fn a_long_peak_halves_in_seven_days() {
         for (start, half, tolerance) in [(10_000, 5000_u64, 2), (100, 50, 1)] {

@@ -11,7 +11,7 @@ use crate::{
 /// The largest rise per frame, in cents.
 pub const STEP: u32 = 5;
 
-/// The publication state of one resource. See agent.md, section 2.3, publication state machine.
+/// The publication state of one resource. See docs/estimator.md#publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     published: u32,

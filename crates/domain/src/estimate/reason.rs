@@ -164,7 +164,7 @@ impl Reason {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
-    /// What it means, in a few words, for people. The thresholds are those of agent.md, section 2.4.
+    /// What it means, in a few words, for people. The thresholds are those of docs/estimator.md#brakes.
     pub const fn about(self) -> &'static str {
         match self {
             Self::NoDirective => "no hint server has told about the node yet: 1.00",

@@ -88,7 +88,7 @@ impl Estimate {
 }
 
 /// How sure a ratio is, in ppm: the valid share of the ring, or the trusted share of the requests (Rw of R) if that is
-/// less. Nothing bound is trusted not at all. See agent.md, section 2.6.
+/// less. Nothing bound is trusted not at all.
 pub fn confidence_ppm(coverage_ppm: u32, warm_requests: u64, bound: u64) -> u32 {
     coverage_ppm.min(ppm(warm_requests, bound))
 }

@@ -1,4 +1,4 @@
-//! What an estimator must not forget when the agent is started again. See agent.md, section 2.6, checkpoint.
+//! What an estimator must not forget when the agent is started again. See docs/estimator.md#what-survives-a-restart.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See agent.md, section 2.3.
+//! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See docs/estimator.md#target.
 
 use super::Reason;
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};

@@ -1,5 +1,5 @@
-//! Whole estimators: what they come to, and what moves them. The worked examples and the invariants of agent.md,
-//! sections 2.7 and 2.10, have files of their own.
+//! Whole estimators: what they come to, and what moves them. The worked examples and the invariants have
+//! files of their own.
 
 use super::*;
 

@@ -8,7 +8,7 @@ pub enum Profile {
     /// Frames of five minutes, a day of history.
     #[default]
     Production,
-    /// Frames of one second, twenty of them; only to be shown. See agent.md, appendix C.
+    /// Frames of one second, twenty of them; only to be shown. See docs/estimator.md#timings.
     Demo,
 }
 
@@ -97,7 +97,7 @@ pub struct Rise {
     pub dead_band: u32,
 }
 
-/// The durations and counts of the estimator. See agent.md, sections 2.3 to 2.6 and appendix C.
+/// The durations and counts of the estimator. See docs/estimator.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// The profile these values are of.

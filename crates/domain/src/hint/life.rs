@@ -1,5 +1,5 @@
-//! How much a hint still counts, by its age in monotonic time, and how far it may raise a ratio. See design.md, section
-//! 4, hint life.
+//! How much a hint still counts, by its age in monotonic time, and how far it may raise a ratio. See
+//! docs/capacity.md#the-life-of-a-report.
 
 use std::time::Duration;
 

@@ -179,7 +179,7 @@ impl Note {
     }
 
     /// The same, braked as while the Node's condition `MemoryPressure` is true: memory is stopped and CPU held, whatever
-    /// the agent says of either. See agent.md, section 2.4.
+    /// the agent says of either. See docs/estimator.md#brakes.
     #[must_use]
     pub fn under_memory_pressure(mut self) -> Self {
         let at_least = |part: &mut NoteResource, brake: Brake| part.brake = part.brake.max(brake.level());

@@ -1,5 +1,5 @@
 //! What in an agent's reports cannot be, because its kubelet or its earlier reports say otherwise; time is an argument.
-//! See agent.md, section 5.5 and appendix C, quarantine.
+//! See docs/capacity.md#quarantine.
 //!
 //! An agent that is wrong, or lies, must not have its node amplified. One that is right must not be punished for what it
 //! has not heard yet: a contradiction counts when all of its reports have it for a minute. It ends with the first report

@@ -1,4 +1,4 @@
-//! Ours, changed: ideas of agent.md, section 7, and the bare peak rule. They are tried on the same pods, and not in the agent.
+//! Ours, changed, and the bare peak rule: ideas. They are tried on the same pods, and not in the agent.
 
 use std::collections::VecDeque;
 

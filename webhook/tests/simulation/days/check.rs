@@ -8,7 +8,7 @@
 //! And when everybody has heard of everything and the agent reports:
 //! - no more is published than the agent says;
 //! - what is published and free was measured: T - P - (R - Rw), with the agent's last numbers and without trust in pods that
-//!   are leaving (agent.md, section 2.7, I1);
+//!   are leaving (docs/estimator.md#what-holds);
 //! - nothing is left to do.
 
 use headroom_domain::{hint::NodeHint, resource::Resource};

@@ -1,4 +1,4 @@
-//! The tables of agent.md, section 2.4: every row at its thresholds, and how long each level stays.
+//! The tables of docs/estimator.md#brakes: every row at its thresholds, and how long each level stays.
 
 use rstest::rstest;
 

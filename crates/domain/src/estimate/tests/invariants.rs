@@ -1,4 +1,4 @@
-//! The invariants of agent.md, section 2.7, on whole estimators with random histories.
+//! The invariants of docs/estimator.md#what-holds on whole estimators with random histories.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The rows of agent.md, section 2.10, with every column; what section 2.11 freezes besides stands with its rooms.
+//! Worked examples, docs/estimator.md#a-worked-example among them, with every term.
 
 use rstest::rstest;
 

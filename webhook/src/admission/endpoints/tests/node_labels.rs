@@ -1,4 +1,4 @@
-//! Every case of the compatibility specification's section 9.2, at the endpoint: a change of labels in, a verdict out.
+//! Every case of Koordinator's, at the endpoint: a change of labels in, a verdict out.
 //!
 //! A row is named as there. Where ours differs, the name goes on with the defect (D) that says why.
 

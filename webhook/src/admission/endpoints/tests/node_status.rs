@@ -1,4 +1,4 @@
-//! Every case of the compatibility specification's section 9.1, at the endpoint: a review in, what is stored out.
+//! Every case of Koordinator's, at the endpoint: a review in, what is stored out.
 //!
 //! A row is named as there. Where ours differs, the name goes on with the defect (D) or rule (G) that says why.
 //! Beyond the rows' own expectations ours writes a marker; it is compared apart.
@@ -31,7 +31,7 @@ const ANYONE: &[By] = &[By::Sync, By::Kubelet, By::Other];
 /// One row: a write of `nodes/status` on a node without our marker, and what is stored.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// The specification's name for it, and why ours differs.
+    /// Koordinator's rule or defect, and why ours differs.
     name: &'static str,
     /// Writers for whom it holds.
     by: &'static [By],
