@@ -2,27 +2,27 @@
 //!
 //! ```text
 //! Sample -> Frames -> Estimator::end_frame            ┐
-//! Sample -> Period -> Estimator::end_brake_period     ├-> estimates -> Herald -> NodeHint, and Status
+//! Sample -> Period -> Estimator::end_brake_period     ├-> estimates -> ReportSchedule -> NodeHint, and Status
 //! Directive, machine -> Estimator::set_view           ┘
 //! ```
 
 mod calibration;
+mod cgroup_warnings;
+mod checkpointing;
+mod eviction_margin;
 mod frame;
 mod held;
 mod machine;
-mod memory;
 mod mode;
-mod noted;
+mod mode_log;
 mod period;
+mod probe_state;
 mod report;
-mod said;
+mod sample_metrics;
 mod saturation;
-mod scarcity;
+mod server_view;
 mod shown;
-mod standing;
-mod strange;
 mod tally;
-mod told;
 mod wait_sight;
 
 #[cfg(test)]
@@ -32,28 +32,28 @@ use std::{collections::BTreeMap, mem, time::Duration};
 
 use headroom_domain::{
     estimate::{Estimate, Estimator, Profile, Timing, View},
-    hint::{Beginning, NodeHint, Sight},
+    hint::{AgentMode, Beginning, NodeHint},
     resource::{PerResource, Resource},
 };
 use headroom_proto::NodeView;
 
-pub use self::mode::{Blindness, CALM, Senses};
+pub use self::mode::{BlindReason, CALM, CpuSource};
 use self::{
+    checkpointing::{Began, Saved},
     frame::{Ended, Frames},
     machine::Machine,
-    memory::{Began, Saved},
-    noted::Noted,
-    period::{Judged, Period},
-    report::Herald,
-    said::Said,
+    mode_log::ModeLog,
+    period::{BrakeInputs, Period},
+    report::ReportSchedule,
+    sample_metrics::SampleMetrics,
+    server_view::ServerView,
     tally::Tally,
-    told::Told,
 };
 use crate::{
     args::Ocm,
     config::eviction::Eviction,
     gather::{Held, MemoryUse, PodFrame, Sample},
-    kernel::{events::Rare, probe::Runs, supervisor::Standing},
+    kernel::{events::EventCounters, probe::Runs, supervisor::ProbeState},
     metrics,
     publish::Directive,
     sample::{Poll, clock::Clocks, cpus::CpuSet},
@@ -75,32 +75,32 @@ pub struct Identity {
 #[derive(Debug)]
 pub struct Decider {
     identity: Identity,
-    senses: Senses,
+    cpu_source: CpuSource,
     estimator: Estimator,
     ocm: Ocm,
     eviction: Eviction,
     frames: Frames,
     period: Period,
-    herald: Herald,
+    schedule: ReportSchedule,
     /// What the hint servers told.
-    told: Told,
+    server_view: ServerView,
     machine: Machine,
     /// Milli-cores that pods hold for themselves alone, by UID.
     holdings: BTreeMap<String, u64>,
     /// Which CPUs those are.
     exclusive: CpuSet,
-    blindness: Option<Blindness>,
-    said: Said,
+    blind_reason: Option<BlindReason>,
+    mode_log: ModeLog,
     /// Set when what the estimator's view is made of has changed.
     is_view_stale: bool,
     began: Began,
     saved: Saved,
-    seen: Seen,
+    last: LastMeasurements,
 }
 
 /// The last measurements.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastMeasurements {
     at: Clocks,
     /// The stretch that is under way.
     open: Tally,
@@ -110,40 +110,40 @@ struct Seen {
     frame: Tally,
     /// Memory in use: at the last sample.
     memory_bytes: u64,
-    judged: Option<Judged>,
+    judged: Option<BrakeInputs>,
     /// OOM kills of the machine when the agent first looked, and now.
     oom_kills: Option<(u64, u64)>,
     /// How the kernel programs stood.
-    standing: Option<Standing>,
+    standing: Option<ProbeState>,
     /// Rare events since the kernel programs were attached.
-    rare: Option<Rare>,
+    rare: Option<EventCounters>,
     pods: PodFrame,
     runs: Vec<Runs>,
-    noted: Noted,
+    metrics: SampleMetrics,
 }
 
 impl Decider {
     /// Knows nothing of the node yet. `poll` is the interval of samples.
-    pub fn new(identity: Identity, senses: Senses, timing: Timing, poll: Duration) -> Self {
+    pub fn new(identity: Identity, cpu_source: CpuSource, timing: Timing, poll: Duration) -> Self {
         let mut decider = Self {
             identity,
-            senses,
+            cpu_source,
             estimator: Estimator::new(timing),
             ocm: Ocm::On,
             eviction: Eviction::default(),
             frames: Frames::new(timing, poll),
             period: Period::new(timing.brake_period, poll),
-            herald: Herald::new(timing),
-            told: Told::default(),
+            schedule: ReportSchedule::new(timing),
+            server_view: ServerView::default(),
             machine: Machine::default(),
             holdings: BTreeMap::new(),
             exclusive: CpuSet::default(),
-            blindness: Some(Blindness::NoDirective),
-            said: Said::default(),
+            blind_reason: Some(BlindReason::NoDirective),
+            mode_log: ModeLog::default(),
             is_view_stale: false,
             began: Began::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
             saved: Saved::default(),
-            seen: Seen::default(),
+            last: LastMeasurements::default(),
         };
         decider.see_kernel();
         decider
@@ -151,7 +151,7 @@ impl Decider {
 
     /// Takes a directive; it lowers at once what it demands.
     pub fn direct(&mut self, directive: Directive) {
-        if !self.told.take(directive, self.seen.at) {
+        if !self.server_view.take(directive, self.last.at) {
             return;
         }
         self.is_view_stale = true;
@@ -160,8 +160,8 @@ impl Decider {
 
     /// Takes a sample.
     pub fn take(&mut self, sample: Sample) {
-        let judged = self.period.take(&sample, self.senses.hearing());
-        self.seen.noted.take(&sample);
+        let judged = self.period.take(&sample, self.cpu_source.hearing());
+        self.last.metrics.take(&sample);
         let Sample {
             at,
             poll,
@@ -178,7 +178,7 @@ impl Decider {
             has_kubepods: _,
         } = sample;
         self.take_gap(at);
-        self.seen.at = at;
+        self.last.at = at;
         if let Some(standing) = standing {
             self.take_standing(&standing);
         }
@@ -189,7 +189,7 @@ impl Decider {
             self.take_oom_kills(counters.vm.oom_kills);
         }
         if let Some(runs) = runs {
-            self.seen.runs = runs.to_vec();
+            self.last.runs = runs.to_vec();
         }
         if let Some(meminfo) = meminfo {
             self.is_view_stale |= self.machine.has_other_memory(meminfo);
@@ -198,7 +198,7 @@ impl Decider {
             self.take_memory(memory);
         }
         if let Some(pods) = pods {
-            self.seen.pods.clone_from(&pods);
+            self.last.pods.clone_from(&pods);
             self.frames.take_pods(pods);
         }
         if let Some(held) = held {
@@ -211,7 +211,7 @@ impl Decider {
             let judged = self.with_sight(self.with_scarcity(judged));
             self.estimator
                 .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
-            self.seen.judged = Some(judged);
+            self.last.judged = Some(judged);
         }
         self.look();
     }
@@ -222,16 +222,16 @@ impl Decider {
         let (estimates, sight) = (self.estimates(), self.sight());
         let held_milli = self.holdings.values().sum();
         let seq = self
-            .herald
-            .due(self.seen.at, sight, generation, &estimates, held_milli)?;
+            .schedule
+            .due(self.last.at, sight, generation, &estimates, held_milli)?;
         self.hint(seq, &estimates, sight, generation)
     }
 
     /// The last report of an agent that is about to end.
-    pub fn farewell(&mut self) -> Option<NodeHint> {
+    pub fn final_report(&mut self) -> Option<NodeHint> {
         let generation = self.reported()?;
         let (estimates, sight) = (self.estimates(), self.sight());
-        let seq = self.herald.next_seq(self.seen.at);
+        let seq = self.schedule.next_seq(self.last.at);
         let hint = self.hint(seq, &estimates, sight, generation)?;
         Some(NodeHint {
             is_draining: true,
@@ -243,42 +243,44 @@ impl Decider {
     /// what the machine has, and by its time reports are numbered: without it they would go back behind those of the
     /// agent before.
     fn reported(&self) -> Option<u64> {
-        let pods = self.told.pods.as_ref()?;
-        (self.seen.at != Clocks::default()).then_some(pods.view.generation)
+        let pods = self.server_view.pods.as_ref()?;
+        (self.last.at != Clocks::default()).then_some(pods.view.generation)
     }
 
     /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
-    fn take_rare(&mut self, rare: Rare) {
+    fn take_rare(&mut self, rare: EventCounters) {
         if self
-            .seen
+            .last
             .rare
             .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
         {
             self.frames.void();
         }
-        self.seen.rare = Some(rare);
+        self.last.rare = Some(rare);
     }
 
     fn take_oom_kills(&mut self, now: u64) {
-        let (first, _) = self.seen.oom_kills.unwrap_or((now, now));
-        self.seen.oom_kills = Some((first, now));
+        let (first, _) = self.last.oom_kills.unwrap_or((now, now));
+        self.last.oom_kills = Some((first, now));
     }
 
     fn take_memory(&mut self, memory: MemoryUse) {
         let MemoryUse { node, working_set } = memory;
         // Without a directive nothing is known to be reserved, and all use counts.
         let raw = self
-            .told
+            .server_view
             .pods
             .as_ref()
             .map_or(node.capacity(), |pods| pods.view.raw.memory);
         self.frames
             .take_memory(node.charged(working_set.unwrap_or(0), raw));
-        self.seen.memory_bytes = node.used();
+        self.last.memory_bytes = node.used();
     }
 
     fn take_held(&mut self, found: &[Held]) {
-        let Some(pods) = &self.told.pods else { return };
+        let Some(pods) = &self.server_view.pods else {
+            return;
+        };
         let listed = &pods.view.pods;
         let holdings = held::holdings(found, listed);
         // While the kernel does not add up what the holders use, seconds seem to ask for less than they do.
@@ -293,18 +295,18 @@ impl Decider {
 
     fn take_poll(&mut self, poll: &Poll) {
         self.take_cpus(poll);
-        self.seen.open.add(&Tally::of(poll));
-        if self.seen.open.length_ns() >= SHOWN_NS {
-            self.seen.last = mem::take(&mut self.seen.open);
+        self.last.open.add(&Tally::of(poll));
+        if self.last.open.length_ns() >= SHOWN_NS {
+            self.last.last = mem::take(&mut self.last.open);
         }
         if let Some(Ended { frame, mean }) = self.frames.take(poll) {
             metrics::FRAMES
                 .with([if frame.is_valid { "valid" } else { "void" }])
                 .increment(1);
-            self.seen.frame = mean;
+            self.last.frame = mean;
             self.estimator.end_frame(&frame);
             self.saved.is_old = true;
-            self.herald.frame_ended();
+            self.schedule.frame_ended();
         }
     }
 
@@ -314,7 +316,7 @@ impl Decider {
             let View {
                 bounds, target_ppm, ..
             } = pods.view;
-            let (bounds, target_ppm) = self.told.policy.unwrap_or((bounds, target_ppm));
+            let (bounds, target_ppm) = self.server_view.policy.unwrap_or((bounds, target_ppm));
             // Cloned only when it is needed: this runs at every sample.
             self.is_view_stale.then(|| {
                 let mut view = View {
@@ -330,30 +332,30 @@ impl Decider {
             })
         });
         self.is_view_stale = false;
-        let blindness = match known {
+        let blind_reason = match known {
             Ok(None) => None,
             Ok(Some(view)) => {
                 self.estimator.set_view(view);
                 None
             }
-            Err(blindness) => {
+            Err(blind_reason) => {
                 self.estimator.clear_view();
-                Some(blindness)
+                Some(blind_reason)
             }
         };
         let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
-        self.blindness = blindness.or((!has_frames).then_some(Blindness::NoFrame));
-        self.said.say(&self.senses, self.blindness.as_ref());
+        self.blind_reason = blind_reason.or((!has_frames).then_some(BlindReason::NoFrame));
+        self.mode_log.say(&self.cpu_source, self.blind_reason.as_ref());
     }
 
     /// What the servers told, and the capacity of this machine.
-    fn known(&self) -> Result<(&NodeView, PerResource<u64>), Blindness> {
-        let pods = self.told.pods.as_ref().ok_or(Blindness::NoDirective)?;
+    fn known(&self) -> Result<(&NodeView, PerResource<u64>), BlindReason> {
+        let pods = self.server_view.pods.as_ref().ok_or(BlindReason::NoDirective)?;
         let memory = self
             .machine
             .memory
             .filter(|_| self.machine.cpus > 0)
-            .ok_or(Blindness::NoFrame)?;
+            .ok_or(BlindReason::NoFrame)?;
         let Machine { online, cpus, .. } = self.machine;
         mode::compare(
             PerResource {
@@ -371,20 +373,20 @@ impl Decider {
         ))
     }
 
-    fn sight(&self) -> Sight {
-        self.senses.mode(self.blindness.as_ref()).0
+    fn sight(&self) -> AgentMode {
+        self.cpu_source.mode(self.blind_reason.as_ref()).0
     }
 
     /// The estimator's result; a blind agent says why and what the machine has.
     fn estimates(&self) -> PerResource<Estimate> {
         let mut estimates = self.estimator.estimates();
-        if let Some(blindness) = &self.blindness {
+        if let Some(blind_reason) = &self.blind_reason {
             let cpu = u64::from(self.machine.cpus) * 1000;
             let memory = self.machine.memory.map_or(0, |memory| memory.capacity());
             for (resource, capacity) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
                 let estimate = estimates.get_mut(resource);
                 estimate.capacity = capacity;
-                estimate.reasons = vec![blindness.reason()];
+                estimate.reasons = vec![blind_reason.reason()];
             }
         }
         estimates

@@ -2,10 +2,10 @@
 //! pods by then; nothing else runs on it.
 
 mod accounts;
-mod complaints;
 mod every;
 mod held;
 mod pods;
+mod read_errors;
 mod reading;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
@@ -17,8 +17,8 @@ use tracing::{debug, error, warn};
 
 use self::{
     accounts::{Accounts, Answer, Gone, Question},
-    complaints::Complaints,
     every::Every,
+    read_errors::ReadErrors,
 };
 pub use self::{
     held::{Held, Used},
@@ -27,9 +27,9 @@ pub use self::{
 };
 use crate::{
     kernel::{
-        events::Rare,
+        events::EventCounters,
         probe::{Probe, Runs},
-        supervisor::{Keeper, Limits, Standing, WakeUps, Watch},
+        supervisor::{Limits, ProbeState, ProbeSupervisor, WakeUps, Watch},
     },
     sample::{
         Poll, Sampler,
@@ -53,9 +53,9 @@ pub struct Sample {
     /// CPU counters.
     pub poll: Option<Poll>,
     /// How the kernel programs stand; `None` if there were none from the start.
-    pub standing: Option<Standing>,
+    pub standing: Option<ProbeState>,
     /// Rare events since the kernel programs were attached.
-    pub rare: Option<Rare>,
+    pub rare: Option<EventCounters>,
     /// CPU pressure of the machine.
     pub cpu_pressure: Option<Psi>,
     /// Counters that memory brakes are made of.
@@ -111,10 +111,10 @@ pub struct Gatherer {
 #[derive(Debug)]
 struct Loop {
     gatherer: Gatherer,
-    keeper: Option<Keeper>,
+    keeper: Option<ProbeSupervisor>,
     /// Why the kernel programs were given up.
     lost: Option<Arc<str>>,
-    rare: Option<Rare>,
+    rare: Option<EventCounters>,
     accounts: Accounts,
     /// The frame that the turn before lay in.
     frame: u64,
@@ -125,7 +125,7 @@ struct Loop {
     kills: KillJudge,
     memory: Every,
     has_sched_ext: bool,
-    complaints: Complaints,
+    read_errors: ReadErrors,
 }
 
 impl Gatherer {
@@ -138,10 +138,9 @@ impl Gatherer {
         stop: &CancellationToken,
     ) {
         let watch = std::mem::take(&mut self.watch);
-        let keeper = self
-            .probe
-            .take()
-            .map(|probe| Keeper::new(probe, watch, self.limits, WakeUps::new(self.limits.rest_after)));
+        let keeper = self.probe.take().map(|probe| {
+            ProbeSupervisor::new(probe, watch, self.limits, WakeUps::new(self.limits.rest_after))
+        });
         let timing = self.timing;
         let accounts = match Accounts::start(self.files.clone(), &timing) {
             Ok(accounts) => accounts,
@@ -163,7 +162,7 @@ impl Gatherer {
             kills: KillJudge::default(),
             memory: Every::new(timing.memory_sample),
             has_sched_ext: false,
-            complaints: Complaints::default(),
+            read_errors: ReadErrors::default(),
         };
         let mut owed = None;
         while !stop.is_cancelled() {
@@ -184,7 +183,9 @@ impl Gatherer {
 
 impl Loop {
     fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
-        let poll = self.complaints.note(self.gatherer.sampler.poll(at), Reading::Cpu);
+        let poll = self
+            .read_errors
+            .note(self.gatherer.sampler.poll(at), Reading::Cpu);
         let standing = self.keep(poll.as_ref());
         let rare = self.rare();
         let frame = at.boottime_ns / self.frame_ns;
@@ -214,8 +215,11 @@ impl Loop {
         self.gatherer.sampler.keep(kept);
         let runs = self.runs();
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
-        let cpu_pressure = self.complaints.note(cpu_pressure, Reading::CpuPressure).flatten();
-        let failing = self.complaints.failing().iter().copied();
+        let cpu_pressure = self
+            .read_errors
+            .note(cpu_pressure, Reading::CpuPressure)
+            .flatten();
+        let failing = self.read_errors.failing().iter().copied();
         Ok(Sample {
             at,
             poll,
@@ -234,7 +238,7 @@ impl Loop {
     }
 
     /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
-    fn keep(&mut self, poll: Option<&Poll>) -> Option<Standing> {
+    fn keep(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
         if let (Some(keeper), Some(poll)) = (&mut self.keeper, poll)
             && let Some(reason) = keeper.judge(poll, &mut self.gatherer.sampler)
         {
@@ -244,15 +248,15 @@ impl Loop {
         let lost = self
             .lost
             .as_ref()
-            .map(|reason| Standing::Lost(Arc::clone(reason)));
-        lost.or_else(|| self.keeper.as_ref().map(Keeper::standing))
+            .map(|reason| ProbeState::Lost(Arc::clone(reason)));
+        lost.or_else(|| self.keeper.as_ref().map(ProbeSupervisor::standing))
     }
 
     /// Rare events so far. What cannot be read, or is no longer counted, stays at what it was.
-    fn rare(&mut self) -> Option<Rare> {
-        if let Some(read) = self.keeper.as_mut().map(Keeper::rare) {
+    fn rare(&mut self) -> Option<EventCounters> {
+        if let Some(read) = self.keeper.as_mut().map(ProbeSupervisor::rare) {
             self.rare = self
-                .complaints
+                .read_errors
                 .note(read, Reading::Events)
                 .flatten()
                 .or(self.rare);
@@ -260,8 +264,8 @@ impl Loop {
         self.rare
     }
 
-    fn memory_pressure(&mut self, at: Clocks, rare: Option<Rare>) -> Option<MemoryCounters> {
-        let Rare {
+    fn memory_pressure(&mut self, at: Clocks, rare: Option<EventCounters>) -> Option<MemoryCounters> {
+        let EventCounters {
             reclaim_ns, victims, ..
         } = rare.unwrap_or_default();
         let read = || {
@@ -278,7 +282,7 @@ impl Loop {
                 ..counters
             })
         };
-        let counters = self.complaints.note(read(), Reading::Memory)?;
+        let counters = self.read_errors.note(read(), Reading::Memory)?;
         let counted = Counted {
             at_ns: at.monotonic_ns,
             vm: counters.vm,
@@ -291,7 +295,7 @@ impl Loop {
                 .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
         };
         let (kills, read) = self.kills.take(counted, pods);
-        self.complaints.note(read, Reading::Pods);
+        self.read_errors.note(read, Reading::Pods);
         Some(MemoryCounters { kills, ..counters })
     }
 

@@ -45,7 +45,7 @@ use self::{
 use crate::{
     args::Args,
     config::{self, File, Settings},
-    decide::{Decider, Identity, Senses},
+    decide::{CpuSource, Decider, Identity},
     gather::{Gatherer, POLL},
     kernel::{
         privilege,
@@ -108,8 +108,8 @@ pub fn run(args: Args) -> Result<(), StartError> {
         node: args.node_name.clone(),
         boot_id: files.boot_id().map_err(StartError::Boot)?,
     };
-    let (gatherer, senses) = sense(&args, &settings, files)?;
-    let decider = Decider::new(identity, senses, args.timing.timing(), POLL);
+    let (gatherer, cpu_source) = sense(&args, &settings, files)?;
+    let decider = Decider::new(identity, cpu_source, args.timing.timing(), POLL);
     let (decider, store) = remember(decider, &args, &settings);
     // One thread is enough for four samples a second and a few streams, and keeps the agent small.
     let runtime = runtime::Builder::new_current_thread()
@@ -132,7 +132,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
 }
 
 /// Opens the source of CPU counters, and gives up what that took.
-fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, Senses), StartError> {
+fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, CpuSource), StartError> {
     let options = probe::Options {
         btf: settings.btf.clone(),
         program_stats: settings.program_stats,
@@ -141,7 +141,7 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, S
     let Opened {
         sampler,
         mut probe,
-        senses,
+        cpu_source,
     } = sense::open(settings.source, &options, files.clone())?;
     privilege::give_up(|| probe.as_mut().is_none_or(Probe::can_count));
     let timing = args.timing.timing();
@@ -155,7 +155,7 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, S
         cgroup_root: args.cgroup_root.clone(),
         timing,
     };
-    Ok((gatherer, senses))
+    Ok((gatherer, cpu_source))
 }
 
 /// Goes on from the last checkpoint, if there is one, and says where the next go. A folder that cannot be had costs

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{Brake, NodeHint, ResourceHint, Sight},
+    hint::{AgentMode, Brake, NodeHint, ResourceHint},
     names,
     ratio::Cents,
     resource::PerResource,
@@ -38,7 +38,7 @@ pub fn hint(node: &str, node_uid: &str, seq: u64, cpu_cents: u32) -> NodeHint {
         seq,
         is_primary: true,
         pods_generation: 0,
-        sight: Sight::Full,
+        sight: AgentMode::Full,
         timing: Profile::Demo,
         is_draining: false,
         resources: PerResource {

@@ -37,7 +37,7 @@ use crate::{
         conflicts, floor,
         lease::Contender,
         metrics as control_metrics,
-        nudge::{self, Nudger, Restorer, Toucher},
+        nudge::{self, Nudger, Restorer, StatusPatcher},
         registration::{self, Registration},
         sweep::Sweeper,
     },
@@ -236,7 +236,7 @@ fn lead(
     let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
     let api_server = nudge::ApiServer::new(client.clone());
     let writer = Arc::new(api_server.clone());
-    let toucher: Arc<dyn Toucher> = if cluster.amplifies() {
+    let toucher: Arc<dyn StatusPatcher> = if cluster.amplifies() {
         Arc::new(api_server)
     } else {
         Arc::new(Restorer::new(Arc::clone(cluster), api_server))

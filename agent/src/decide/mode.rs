@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::{HIGHEST_PROC, MARGIN_PROC_PPM, Reason, View},
-    hint::Sight,
+    hint::{AgentMode, CAPACITY_TOLERANCE, capacity_differs},
     resource::{PerResource, Resource},
 };
 
@@ -10,13 +10,10 @@ use super::wait_sight::Hearing;
 use crate::{
     kernel::{
         probe::{Health, Hook, Verdict},
-        supervisor::{Limits, Shed, Standing},
+        supervisor::{Limits, ProbeState, Shed},
     },
     sample::Origin,
 };
-
-/// A larger difference than this between the machine and its Node object makes the agent blind, in percent.
-const CAPACITY_TOLERANCE: u64 = 2;
 
 /// What is said of programs that are not attached on a calm node, and of what they would measure.
 pub const CALM: &str =
@@ -27,7 +24,7 @@ const PERCENT: u32 = 10_000;
 
 /// Where CPU use is measured, and what stands in the way of more.
 #[derive(Clone, Debug)]
-pub struct Senses {
+pub struct CpuSource {
     /// The source.
     pub origin: Origin,
     /// What became of each hook of the kernel programs; empty where they were not asked for.
@@ -42,7 +39,7 @@ pub struct Senses {
 
 /// Why nothing can be said about the node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Blindness {
+pub enum BlindReason {
     /// Capacity of machine and Node object differ.
     #[error(
         "the machine has {machine} of {resource} and its Node object says {node}, more than {CAPACITY_TOLERANCE} % \
@@ -67,7 +64,7 @@ pub enum Blindness {
     NoFrame,
 }
 
-impl Blindness {
+impl BlindReason {
     /// The reason in hints.
     pub const fn reason(&self) -> Reason {
         match self {
@@ -80,12 +77,11 @@ impl Blindness {
 
 /// Whether the Node object is about this machine, as far as its capacity tells. `machine` counts huge pages in, as
 /// Nodes do.
-pub(super) fn compare(machine: PerResource<u64>, view: &View) -> Result<(), Blindness> {
+pub(super) fn compare(machine: PerResource<u64>, view: &View) -> Result<(), BlindReason> {
     for resource in Resource::ALL {
         let (machine, node) = (*machine.get(resource), *view.capacity.get(resource));
-        let apart = u128::from(machine.abs_diff(node)) * 100;
-        if apart > u128::from(node) * u128::from(CAPACITY_TOLERANCE) {
-            return Err(Blindness::Capacity {
+        if capacity_differs(node, machine.abs_diff(node)) {
+            return Err(BlindReason::Capacity {
                 resource,
                 machine,
                 node,
@@ -95,23 +91,23 @@ pub(super) fn compare(machine: PerResource<u64>, view: &View) -> Result<(), Blin
     Ok(())
 }
 
-impl Senses {
+impl CpuSource {
     /// The mode and its sentence.
-    pub fn mode(&self, blindness: Option<&Blindness>) -> (Sight, String) {
-        match (blindness, self.origin) {
-            (Some(blindness), _) => (Sight::Blind, blindness.to_string()),
+    pub fn mode(&self, blind_reason: Option<&BlindReason>) -> (AgentMode, String) {
+        match (blind_reason, self.origin) {
+            (Some(blind_reason), _) => (AgentMode::Blind, blind_reason.to_string()),
             (None, Origin::Ebpf) => match self.shed {
-                Shed::Nothing => (Sight::Full, self.full()),
-                Shed::To64 | Shed::To512 | Shed::WakeUps => (Sight::FullShed, self.shed()),
+                Shed::Nothing => (AgentMode::Full, self.full()),
+                Shed::To64 | Shed::To512 | Shed::WakeUps => (AgentMode::FullShed, self.shed()),
             },
-            (None, Origin::Procfs) => (Sight::Proc, self.procfs()),
+            (None, Origin::Procfs) => (AgentMode::Proc, self.procfs()),
         }
     }
 
     /// Takes in how the kernel programs stand.
-    pub(super) fn take(&mut self, standing: &Standing) {
+    pub(super) fn take(&mut self, standing: &ProbeState) {
         match standing {
-            Standing::Counting {
+            ProbeState::Counting {
                 shed,
                 is_calm,
                 relinked: _,
@@ -123,7 +119,7 @@ impl Senses {
                     self.verdicts = verdicts.to_vec();
                 }
             }
-            Standing::Lost(reason) => {
+            ProbeState::Lost(reason) => {
                 for verdict in &mut self.verdicts {
                     if verdict.health == Health::Ok {
                         *verdict = verdict.lost(reason);
@@ -246,13 +242,13 @@ mod tests {
             memory: 102_000,
         };
         assert_eq!(compare(machine, &view(4000, 100_000)), Ok(()));
-        let blindness = compare(machine, &view(4000, 99_999)).unwrap_err();
-        assert_eq!(blindness.reason(), Reason::CapacityMismatch);
+        let blind_reason = compare(machine, &view(4000, 99_999)).unwrap_err();
+        assert_eq!(blind_reason.reason(), Reason::CapacityMismatch);
         assert!(
-            blindness
+            blind_reason
                 .to_string()
                 .contains("102000 of memory and its Node object says 99999"),
-            "{blindness}"
+            "{blind_reason}"
         );
         assert!(compare(machine, &view(1000, 102_000)).is_err());
         assert!(
@@ -263,15 +259,15 @@ mod tests {
 
     #[test]
     fn the_sentence_says_what_is_lost_and_why() {
-        let senses = Senses {
+        let cpu_source = CpuSource {
             origin: Origin::Procfs,
             verdicts: Vec::new(),
             obstacle: Some("--source procfs".to_owned()),
             shed: Shed::Nothing,
             is_calm: false,
         };
-        let (sight, sentence) = senses.mode(None);
-        assert_eq!(sight, Sight::Proc);
+        let (sight, sentence) = cpu_source.mode(None);
+        assert_eq!(sight, AgentMode::Proc);
         assert!(
             sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
@@ -279,20 +275,23 @@ mod tests {
             sentence.contains("a margin of 20 % and ratios up to 1.50"),
             "{sentence}"
         );
-        assert_eq!(senses.mode(Some(&Blindness::NoDirective)).0, Sight::Blind);
+        assert_eq!(
+            cpu_source.mode(Some(&BlindReason::NoDirective)).0,
+            AgentMode::Blind
+        );
     }
 
     #[test]
     fn what_is_shed_is_told_in_numbers() {
         let shedding = |shed| {
-            let senses = Senses {
+            let cpu_source = CpuSource {
                 origin: Origin::Ebpf,
                 verdicts: Vec::new(),
                 obstacle: None,
                 shed,
                 is_calm: false,
             };
-            senses.mode(None)
+            cpu_source.mode(None)
         };
         for (shed, words) in [
             (
@@ -309,7 +308,7 @@ mod tests {
             ),
         ] {
             let (sight, sentence) = shedding(shed);
-            assert_eq!(sight, Sight::FullShed);
+            assert_eq!(sight, AgentMode::FullShed);
             assert!(sentence.contains(words), "{sentence}");
         }
     }
@@ -323,7 +322,7 @@ mod tests {
             reason: None,
             verifier_log: None,
         };
-        let mut senses = Senses {
+        let mut cpu_source = CpuSource {
             origin: Origin::Ebpf,
             verdicts: vec![
                 Verdict {
@@ -339,34 +338,34 @@ mod tests {
             shed: Shed::Nothing,
             is_calm: false,
         };
-        let said = |senses: &Senses| -> Vec<_> {
-            let verdicts = senses.verdicts.iter();
+        let said = |cpu_source: &CpuSource| -> Vec<_> {
+            let verdicts = cpu_source.verdicts.iter();
             verdicts
                 .map(|verdict| (verdict.health, verdict.flavour, verdict.reason.clone()))
                 .collect()
         };
-        let all = said(&senses);
-        let mut one_lost = senses.verdicts.clone();
+        let all = said(&cpu_source);
+        let mut one_lost = cpu_source.verdicts.clone();
         one_lost[1] = one_lost[1].lost("refused");
-        senses.take(&Standing::Counting {
+        cpu_source.take(&ProbeState::Counting {
             shed: Shed::Nothing,
             is_calm: false,
             relinked: 1,
             verdicts: Some(one_lost.into()),
         });
         assert_eq!(
-            senses.hearing(),
+            cpu_source.hearing(),
             Hearing::Deaf,
             "the brake goes by something else then"
         );
-        let (sight, sentence) = senses.mode(None);
-        assert_eq!(sight, Sight::Full);
+        let (sight, sentence) = cpu_source.mode(None);
+        assert_eq!(sight, AgentMode::Full);
         assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
 
-        senses.take(&Standing::Lost("they fell silent".into()));
+        cpu_source.take(&ProbeState::Lost("they fell silent".into()));
         let failed = |why: &str| (Health::Failed, None, Some(why.to_owned()));
         assert_eq!(
-            said(&senses),
+            said(&cpu_source),
             [all[0].clone(), failed("refused"), failed("they fell silent")]
         );
     }
@@ -380,7 +379,7 @@ mod tests {
             reason: None,
             verifier_log: None,
         };
-        let mut senses = Senses {
+        let mut cpu_source = CpuSource {
             origin: Origin::Ebpf,
             verdicts: vec![
                 verdict(Hook::MarkVictim, Health::Unsupported),
@@ -390,18 +389,18 @@ mod tests {
             shed: Shed::Nothing,
             is_calm: false,
         };
-        let (sight, sentence) = senses.mode(None);
-        assert_eq!(sight, Sight::Full);
+        let (sight, sentence) = cpu_source.mode(None);
+        assert_eq!(sight, AgentMode::Full);
         assert!(
             sentence.contains("mark_victim (victims of the OOM killer by pid"),
             "{sentence}"
         );
-        assert_eq!(senses.hearing(), Hearing::Every);
-        senses
+        assert_eq!(cpu_source.hearing(), Hearing::Every);
+        cpu_source
             .verdicts
             .push(verdict(Hook::SchedWakeupNew, Health::Failed));
         assert_eq!(
-            senses.hearing(),
+            cpu_source.hearing(),
             Hearing::Deaf,
             "a brake must not go by half of the waits"
         );

@@ -16,7 +16,7 @@ use crate::{
 
 /// What one brake period showed: the pressure to judge, and what people are shown besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct BrakeInputs {
     pub(super) pressure: Pressure,
     pub(super) burst_ppm: u32,
     /// The busiest 134 ms, in milli-cores; 0 from procfs.
@@ -68,7 +68,7 @@ impl Period {
 
     /// Takes a sample in, of a source that sees waits begin or does not; what the period showed, if the sample ends it.
     /// An OOM kill ends it at once.
-    pub(super) fn take(&mut self, sample: &Sample, hearing: Hearing) -> Option<Judged> {
+    pub(super) fn take(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
@@ -126,7 +126,7 @@ impl Period {
         memory: MemoryPressure,
         cpu_pressure_ppm: Option<u32>,
         has_memory_pressure: bool,
-    ) -> Judged {
+    ) -> BrakeInputs {
         let Shown {
             sigma8_ppm,
             peak_milli,
@@ -146,7 +146,7 @@ impl Period {
             some_ppm: cpu_pressure_ppm.unwrap_or(0),
             busy_ppm: ppm(tally.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
         };
-        Judged {
+        BrakeInputs {
             pressure: Pressure {
                 visibility,
                 cpu,

@@ -2,12 +2,12 @@
 
 use headroom_domain::{
     estimate::{Estimate, Profile, Timing},
-    hint::{Brake, NodeHint, PodTrust, ResourceHint, Sight, Signal},
+    hint::{AgentMode, Brake, NodeHint, PodTrust, ResourceHint, Signal},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
 
-use super::{CALM, Decider, Seen, period::ppm};
+use super::{CALM, Decider, LastMeasurements, period::ppm};
 use crate::{
     gather::PodFrame,
     kernel::probe::{Hook, Verdict},
@@ -23,25 +23,25 @@ use crate::{
 
 /// Decides when to report, and numbers the reports.
 #[derive(Debug)]
-pub(super) struct Herald {
+pub(super) struct ReportSchedule {
     timing: Timing,
     seq: u64,
-    said: Option<Said>,
+    said: Option<ModeLog>,
     has_frame_ended: bool,
 }
 
 /// The part of a report whose change is worth another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
+struct ModeLog {
     published: PerResource<Cents>,
     brake: PerResource<Brake>,
-    sight: Sight,
+    sight: AgentMode,
     generation: u64,
     held_milli: u64,
     at_ns: u64,
 }
 
-impl Herald {
+impl ReportSchedule {
     pub(super) const fn new(timing: Timing) -> Self {
         Self {
             timing,
@@ -61,12 +61,12 @@ impl Herald {
     pub(super) fn due(
         &mut self,
         at: Clocks,
-        sight: Sight,
+        sight: AgentMode,
         generation: u64,
         estimates: &PerResource<Estimate>,
         held_milli: u64,
     ) -> Option<u64> {
-        let now = Said {
+        let now = ModeLog {
             published: estimates.map(|_, estimate| estimate.published),
             brake: estimates.map(|_, estimate| estimate.brake),
             sight,
@@ -75,7 +75,7 @@ impl Herald {
             at_ns: at.monotonic_ns,
         };
         let has_changed = self.said.is_none_or(|said| {
-            Said {
+            ModeLog {
                 at_ns: now.at_ns,
                 ..said
             } != now
@@ -106,12 +106,12 @@ impl Decider {
         &self,
         seq: u64,
         estimates: &PerResource<Estimate>,
-        sight: Sight,
+        sight: AgentMode,
         generation: u64,
     ) -> Option<NodeHint> {
         let usage = PerResource {
-            cpu: self.seen.frame.used_milli(),
-            memory: self.seen.memory_bytes,
+            cpu: self.last.frame.used_milli(),
+            memory: self.last.memory_bytes,
         };
         let trust = self.estimator.trust().into_iter().map(|trust| PodTrust {
             exclusive_cpus_milli: self.holdings.get(&trust.uid).copied().unwrap_or(0),
@@ -121,7 +121,7 @@ impl Decider {
         });
         Some(NodeHint {
             node: self.identity.node.clone(),
-            node_uid: self.told.pods.as_ref()?.node_uid.clone(),
+            node_uid: self.server_view.pods.as_ref()?.node_uid.clone(),
             boot_id: self.identity.boot_id.clone(),
             seq,
             // Each stream says so for itself.
@@ -133,9 +133,9 @@ impl Decider {
             resources: estimates
                 .map(|resource, estimate| self.resource_hint(resource, estimate, *usage.get(resource))),
             trust: trust.collect(),
-            steal_ppm: ppm(self.seen.last.steal_milli(), u64::from(self.machine.cpus) * 1000).min(1_000_000),
+            steal_ppm: ppm(self.last.last.steal_milli(), u64::from(self.machine.cpus) * 1000).min(1_000_000),
             signals: self.signals(),
-            past: Some(self.began.past(self.seen.at)),
+            past: Some(self.began.past(self.last.at)),
         })
     }
 
@@ -168,14 +168,14 @@ impl Decider {
 
     /// Runs of the program of a hook and nanoseconds spent in them, as far as the kernel was asked to count.
     fn runs(&self, hook: Hook) -> (u64, u64) {
-        let runs = self.seen.runs.iter().find(|runs| runs.hook == hook);
+        let runs = self.last.runs.iter().find(|runs| runs.hook == hook);
         runs.map_or((0, 0), |runs| (runs.count, nanoseconds(runs.time)))
     }
 
     /// Everything, for people; the streams are known elsewhere.
     pub fn status(&self) -> Status {
-        let (sight, mode_sentence) = self.senses.mode(self.blindness.as_ref());
-        let (node_uid, generation) = match &self.told.pods {
+        let (sight, mode_sentence) = self.cpu_source.mode(self.blind_reason.as_ref());
+        let (node_uid, generation) = match &self.server_view.pods {
             Some(pods) => (pods.node_uid.clone(), pods.view.generation),
             None => (String::new(), 0),
         };
@@ -185,7 +185,7 @@ impl Decider {
             unmeasured: _,
             untracked,
             unreadable,
-        } = &self.seen.pods;
+        } = &self.last.pods;
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         Status {
             node: self.identity.node.clone(),
@@ -194,15 +194,15 @@ impl Decider {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             mode: sight.name().to_owned(),
             mode_sentence,
-            history: HistoryStatus::of(self.began.past(self.seen.at)),
+            history: HistoryStatus::of(self.began.past(self.last.at)),
             timing: self.timing().name().to_owned(),
-            source: match self.senses.origin {
+            source: match self.cpu_source.origin {
                 Origin::Ebpf => "ebpf",
                 Origin::Procfs => "procfs",
             }
             .to_owned(),
             programs: self
-                .senses
+                .cpu_source
                 .verdicts
                 .iter()
                 .map(|verdict| self.program(verdict))
@@ -217,21 +217,21 @@ impl Decider {
                 untracked: count(*untracked),
                 unreadable: count(*unreadable),
             },
-            seq: self.herald.seq(),
+            seq: self.schedule.seq(),
             generation,
             streams: Vec::new(),
         }
     }
 
     fn measured(&self) -> Option<Measured> {
-        let Seen {
+        let LastMeasurements {
             last,
             judged,
             memory_bytes,
-            noted,
+            metrics,
             oom_kills,
             ..
-        } = &self.seen;
+        } = &self.last;
         if last.length_ns() == 0 {
             return None;
         }
@@ -249,9 +249,9 @@ impl Decider {
             switches_per_s: last.switches_per_s(),
             lost_windows: last.lost_windows,
             mem_used_bytes: *memory_bytes,
-            mem_available_bytes: noted.memory.map_or(0, |memory| memory.node.available),
+            mem_available_bytes: metrics.memory.map_or(0, |memory| memory.node.available),
             mem_spare_bytes: self.spare_bytes(),
-            working_set_bytes: noted.memory.and_then(|memory| memory.working_set).unwrap_or(0),
+            working_set_bytes: metrics.memory.and_then(|memory| memory.working_set).unwrap_or(0),
             direct_reclaim_ms: pressure.direct_reclaim_ms,
             refault_mb_s: pressure.refault_mb_s,
             swap_out_mb_s: pressure.swap_out_mb_s,
@@ -270,7 +270,7 @@ impl Decider {
     fn program(&self, verdict: &Verdict) -> ProgramStatus {
         let (runs, run_time_ns) = self.runs(verdict.hook);
         let program = status::program(verdict);
-        let resting = self.senses.rests(&[verdict.hook]).then(|| CALM.to_owned());
+        let resting = self.cpu_source.rests(&[verdict.hook]).then(|| CALM.to_owned());
         ProgramStatus {
             runs,
             run_time_ns,

@@ -11,7 +11,7 @@ use crate::local::{
 impl Decider {
     /// How every signal is.
     pub(super) fn signal_status(&self, measured: Option<Measured>) -> Vec<SignalStatus> {
-        let used = &self.seen.pods.used;
+        let used = &self.last.pods.used;
         let sum = |part: fn(&headroom_domain::estimate::PodUse) -> u64| {
             used.values().map(part).fold(0, u64::saturating_add)
         };
@@ -19,16 +19,16 @@ impl Decider {
         signals::status(&Readings {
             measured,
             pods,
-            senses: &self.senses,
-            failing: &self.seen.noted.failing,
-            lacking: &self.seen.noted.lacking,
+            cpu_source: &self.cpu_source,
+            failing: &self.last.metrics.failing,
+            lacking: &self.last.metrics.lacking,
         })
     }
 
     /// The pods that have a cgroup here or are told of by a hint server, by UID.
     pub fn pods(&self) -> Vec<PodStatus> {
-        let used = &self.seen.pods.used;
-        let listed = self.told.pods.as_ref().map(|pods| &pods.view.pods);
+        let used = &self.last.pods.used;
+        let listed = self.server_view.pods.as_ref().map(|pods| &pods.view.pods);
         let trust: BTreeMap<_, _> = self
             .estimator
             .trust()

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     gather::{Reading, Used},
-    kernel::supervisor::{Shed, Standing},
+    kernel::supervisor::{ProbeState, Shed},
     local::{checkpoint::Record, status::Status},
     sample::{
         Origin, Window,
@@ -34,14 +34,14 @@ fn decider(origin: Origin) -> Decider {
         node: "n1".into(),
         boot_id: "b1".into(),
     };
-    let senses = Senses {
+    let cpu_source = CpuSource {
         origin,
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
         is_calm: false,
     };
-    Decider::new(identity, senses, Profile::Demo.timing(), POLL)
+    Decider::new(identity, cpu_source, Profile::Demo.timing(), POLL)
 }
 
 /// Three pods that request nearly all of the node.
@@ -174,7 +174,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
                 ..sample(quarter, 400)
             });
         }
-        let hint = decider.farewell().unwrap();
+        let hint = decider.final_report().unwrap();
         let p1 = hint.trust.iter().find(|trust| trust.uid == "p1").unwrap().clone();
         let cpu = hint.resources.cpu;
         (p1.exclusive_cpus_milli, p1.cpu_ppm, cpu.warm_requests, cpu.peak)
@@ -231,7 +231,7 @@ fn a_report_carries_what_was_measured_and_decided() {
     );
     assert_eq!(
         (hint.sight, hint.timing, hint.pods_generation),
-        (Sight::Full, Profile::Demo, 1)
+        (AgentMode::Full, Profile::Demo, 1)
     );
     let cpu = &hint.resources.cpu;
     assert_eq!(
@@ -282,14 +282,14 @@ fn production_reports_at_the_interval() {
         node: "n1".into(),
         boot_id: "b1".into(),
     };
-    let senses = Senses {
+    let cpu_source = CpuSource {
         origin: Origin::Ebpf,
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
         is_calm: false,
     };
-    let mut decider = Decider::new(identity, senses, Profile::Production.timing(), POLL);
+    let mut decider = Decider::new(identity, cpu_source, Profile::Production.timing(), POLL);
     decider.direct(pods(1));
     let mut reported = Vec::new();
     for quarter in 4..400 {
@@ -303,7 +303,7 @@ fn production_reports_at_the_interval() {
 fn nothing_is_reported_before_a_server_has_told_about_the_node() {
     let mut decider = decider(Origin::Ebpf);
     run(&mut decider, 10..12, 400);
-    assert_eq!((decider.report(), decider.farewell()), (None, None));
+    assert_eq!((decider.report(), decider.final_report()), (None, None));
     assert_eq!(decider.status().mode, "BLIND");
     assert_eq!(decider.status().resources[0].reasons, ["no-directive"]);
     decider.direct(pods(1));
@@ -313,11 +313,14 @@ fn nothing_is_reported_before_a_server_has_told_about_the_node() {
 #[test]
 fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent_before() {
     let mut decider = told();
-    assert_eq!((decider.report(), decider.farewell()), (None, None));
+    assert_eq!((decider.report(), decider.final_report()), (None, None));
     decider.take(sample(200, 400));
     let first = decider.report().unwrap();
     assert_eq!(first.seq, 50_000, "milliseconds since boot");
-    assert_eq!((first.sight, first.resources.cpu.capacity), (Sight::Blind, 4_000));
+    assert_eq!(
+        (first.sight, first.resources.cpu.capacity),
+        (AgentMode::Blind, 4_000)
+    );
     assert_eq!(first.resources.memory.capacity, MEMORY);
     assert_eq!(first.resources.cpu.reasons, ["no-history"]);
 }
@@ -350,7 +353,7 @@ fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
 fn the_last_report_says_that_the_agent_ends() {
     let mut decider = told();
     run(&mut decider, 10..12, 400);
-    let (before, last) = (decider.report().unwrap(), decider.farewell().unwrap());
+    let (before, last) = (decider.report().unwrap(), decider.final_report().unwrap());
     assert!(last.is_draining && !before.is_draining && last.seq > before.seq);
 }
 
@@ -366,7 +369,7 @@ fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() 
     let hint = decider.report().unwrap();
     assert_eq!(
         (hint.sight, hint.resources.cpu.published),
-        (Sight::Blind, Cents::ONE)
+        (AgentMode::Blind, Cents::ONE)
     );
     assert_eq!(hint.resources.cpu.reasons, ["capacity-mismatch"]);
     assert_eq!(hint.resources.cpu.capacity, 4000);
@@ -376,7 +379,7 @@ fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() 
         decider.status().mode_sentence
     );
     decider.direct(pods(3));
-    assert_eq!(decider.report().unwrap().sight, Sight::Full);
+    assert_eq!(decider.report().unwrap().sight, AgentMode::Full);
 }
 
 #[test]
@@ -486,7 +489,7 @@ fn a_report_has_every_signal_of_the_table_that_has_a_value() {
     let shown: Vec<_> = shown
         .filter_map(|signal| Some((signal.name, signal.unit, signal.value?)))
         .collect();
-    let hint = decider.farewell().unwrap();
+    let hint = decider.final_report().unwrap();
     let reported = hint.signals.into_iter();
     let reported: Vec<_> = reported
         .map(|signal| (signal.name, signal.unit, signal.value))
@@ -615,7 +618,7 @@ fn procfs_alone_is_said_and_trusted_less() {
     let hint = decider.report().unwrap();
     assert_eq!(
         (hint.sight, hint.resources.cpu.margin_ppm),
-        (Sight::Proc, 200_000)
+        (AgentMode::Proc, 200_000)
     );
     assert_eq!(
         hint.resources.cpu.published,
@@ -650,7 +653,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let mut decider = decider(Origin::Ebpf);
     decider.direct(pods(1));
     let mut quarter = 4;
-    let mut run = |decider: &mut Decider, standing: Standing| {
+    let mut run = |decider: &mut Decider, standing: ProbeState| {
         for _ in 0..8 {
             decider.take(Sample {
                 standing: Some(standing.clone()),
@@ -661,7 +664,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
         let status = decider.status();
         (status.mode, status.source, status.mode_sentence)
     };
-    let shed = Standing::counting;
+    let shed = ProbeState::counting;
     run(&mut decider, shed(Shed::Nothing));
     let (mode, source, _) = run(&mut decider, shed(Shed::Nothing));
     assert_eq!((mode.as_str(), source.as_str()), ("FULL", "ebpf"));
@@ -676,10 +679,10 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     );
     let (mode, ..) = run(&mut decider, shed(Shed::Nothing));
     assert_eq!(mode, "FULL");
-    let (mode, source, sentence) = run(&mut decider, Standing::Lost("they fell silent".into()));
+    let (mode, source, sentence) = run(&mut decider, ProbeState::Lost("they fell silent".into()));
     assert_eq!((mode.as_str(), source.as_str()), ("PROC", "procfs"));
     assert!(sentence.ends_with("the reason: they fell silent"), "{sentence}");
-    assert_eq!(decider.report().unwrap().sight, Sight::Proc);
+    assert_eq!(decider.report().unwrap().sight, AgentMode::Proc);
 }
 
 #[test]
@@ -688,9 +691,9 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
         for quarter in 4..40 {
-            let rare = Rare {
+            let rare = EventCounters {
                 cpu_changes: u64::from(quarter >= change_at),
-                ..Rare::default()
+                ..EventCounters::default()
             };
             decider.take(Sample {
                 rare: Some(rare),
@@ -705,10 +708,10 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
 
 #[test]
 fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_shed_is_not() {
-    let coverage = |later: Standing| {
+    let coverage = |later: ProbeState| {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
-        let first = Standing::counting(Shed::Nothing);
+        let first = ProbeState::counting(Shed::Nothing);
         for quarter in 4..40 {
             let standing = if quarter < 22 { &first } else { &later };
             decider.take(Sample {
@@ -719,7 +722,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         decider.estimator.coverage_ppm(Resource::Cpu)
     };
     let counting = |shed, relinked| {
-        coverage(Standing::Counting {
+        coverage(ProbeState::Counting {
             shed,
             is_calm: false,
             relinked,
@@ -729,7 +732,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
     let all = counting(Shed::Nothing, 0);
     assert_eq!(counting(Shed::To64, 0), all);
     assert_eq!(all - counting(Shed::Nothing, 1), 1_000_000 / 20);
-    assert_eq!(all - coverage(Standing::Lost("gone".into())), 1_000_000 / 20);
+    assert_eq!(all - coverage(ProbeState::Lost("gone".into())), 1_000_000 / 20);
 }
 
 #[test]
@@ -739,7 +742,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     assert!(before.has_more_to_save(), "a frame ended");
     assert!(!before.has_more_to_save(), "nothing since");
     before.begin(sample(40, 0).at, Beginning::NothingSaved);
-    let age_s = before.seen.at.boottime_ns / SECOND - 10;
+    let age_s = before.last.at.boottime_ns / SECOND - 10;
     let record = before.record(Duration::from_secs(1000)).unwrap();
     let mut after = decider(Origin::Ebpf);
     // Three seconds went by: as many frames are missing.
@@ -754,7 +757,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
         past,
         "the history is older by the time away"
     );
-    assert_eq!(after.sight(), Sight::Blind, "nobody has told of the node yet");
+    assert_eq!(after.sight(), AgentMode::Blind, "nobody has told of the node yet");
     after.take(sample(212, 400));
     after.direct(pods(1));
     assert_eq!(after.estimates().cpu.published, Cents(170));
@@ -763,7 +766,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     let cpu = after.estimates().cpu;
     assert_eq!(cpu.coverage_ppm, 16 * 1_000_000 / 20);
     assert!(cpu.slack.warm_requests > 0, "pods are known");
-    assert_eq!(after.sight(), Sight::Full);
+    assert_eq!(after.sight(), AgentMode::Full);
 }
 
 #[test]
@@ -833,7 +836,7 @@ fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
         decider.take(sample);
     }
     let hint = decider.report().unwrap();
-    assert_eq!(hint.sight, Sight::Full);
+    assert_eq!(hint.sight, AgentMode::Full);
     let cpu = hint.resources.cpu;
     assert_eq!((cpu.capacity, cpu.isolated), (4000, 1000));
     let estimate = decider.estimates().cpu;
@@ -891,7 +894,7 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
     let mut levels = Vec::new();
     for quarter in 121..=136 {
         let sample = Sample {
-            standing: Some(Standing::counting(Shed::WakeUps)),
+            standing: Some(ProbeState::counting(Shed::WakeUps)),
             cpu_pressure: None,
             ..sample(quarter, 4000)
         };

@@ -12,13 +12,16 @@ use std::{
 use headroom_domain::estimate::Timing;
 use tracing::{info, warn};
 
-use super::{Held, MemoryUse, POLL, PodFrame, Reading, complaints::Complaints, every::Every, held, pods};
-use crate::sample::{
-    SampleError,
-    cgroup::Kubepods,
-    clock::{Clocks, nanoseconds},
-    cpus::{CpuSet, Kept},
-    procfs::Procfs,
+use super::{Held, MemoryUse, POLL, PodFrame, Reading, every::Every, held, pods};
+use crate::{
+    gather::read_errors::ReadErrors,
+    sample::{
+        SampleError,
+        cgroup::Kubepods,
+        clock::{Clocks, nanoseconds},
+        cpus::{CpuSet, Kept},
+        procfs::Procfs,
+    },
 };
 
 /// An answer that takes longer is told of.
@@ -72,7 +75,7 @@ struct Reader {
     pods: pods::Reader,
     held: held::Watcher,
     memory: Every,
-    complaints: Complaints,
+    read_errors: ReadErrors,
 }
 
 impl Accounts {
@@ -160,7 +163,7 @@ impl Reader {
             pods: pods::Reader::new(timing),
             held: held::Watcher::new(timing.memory_sample),
             memory: Every::new(timing.memory_sample),
-            complaints: Complaints::default(),
+            read_errors: ReadErrors::default(),
         }
     }
 
@@ -179,15 +182,15 @@ impl Reader {
         let (pods, read) = self.pods.turn(soon, kubepods, *cgroup_changes);
         // Until it could be looked again who is there, that it could not still stands.
         if read.is_err() || self.pods.is_scanned() {
-            self.complaints.note(read, Reading::Pods);
+            self.read_errors.note(read, Reading::Pods);
         }
         let held = self.held.turn(at, &self.files, kubepods);
         Answer {
             pods: pods.map(|pods| (frame, pods)),
             memory,
-            held: self.complaints.note(held, Reading::Cpusets),
+            held: self.read_errors.note(held, Reading::Cpusets),
             kept: self.held.kept(CpuSet::default()),
-            failing: self.complaints.failing().clone(),
+            failing: self.read_errors.failing().clone(),
         }
     }
 
@@ -201,7 +204,7 @@ impl Reader {
             Ok(MemoryUse { node, working_set })
         };
         let read = read();
-        self.complaints.note(read, Reading::Memory)
+        self.read_errors.note(read, Reading::Memory)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::POLL;
 use crate::sample::{
     SampleError,
-    cgroup::{Confined, Cpusets, Kubepods},
+    cgroup::{Cpusets, Kubepods, PinnedPod},
     clock::{Clocks, nanoseconds},
     cpus::{CpuSet, Kept},
     procfs::Procfs,
@@ -83,7 +83,7 @@ impl Watcher {
         };
         let mut now = BTreeMap::new();
         let mut held = Vec::new();
-        for Confined { pod, cpus } in &self.cpusets.confined {
+        for PinnedPod { pod, cpus } in &self.cpusets.confined {
             let Some(cpu_ns) = kubepods.cpu_ns(pod)? else {
                 continue;
             };

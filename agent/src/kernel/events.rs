@@ -19,7 +19,7 @@ const VICTIM_BYTES: usize = size_of::<Victim>();
 
 /// What the rare hooks have counted since they were attached. A hook that is not attached stays at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rare {
+pub struct EventCounters {
     /// Direct reclaims of the whole machine that ended.
     pub reclaims: u64,
     /// Time of all tasks in them, in nanoseconds.
@@ -32,7 +32,7 @@ pub struct Rare {
     pub cpu_changes: u64,
 }
 
-/// The counters of rare events. Stays readable like [`KernelMaps`](super::KernelMaps).
+/// The counters of rare events. Stays readable like [`KernelMaps`](super::probe::KernelMaps).
 pub struct KernelEvents {
     memory: PerCpuArray<MapData, Memory>,
     changes: PerCpuArray<MapData, Changes>,
@@ -61,7 +61,7 @@ impl KernelEvents {
     ///
     /// # Errors
     /// When a map cannot be read.
-    pub fn read(&mut self) -> Result<Rare, SampleError> {
+    pub fn read(&mut self) -> Result<EventCounters, SampleError> {
         let memory = self.memory.get(&0, 0).map_err(failed(MAP_MEM))?;
         let changes = self.changes.get(&0, 0).map_err(failed(MAP_CHG))?;
         while let Some(bytes) = self.victims.next() {
@@ -73,8 +73,8 @@ impl KernelEvents {
     }
 }
 
-fn sum(memory: &[Memory], changes: &[Changes]) -> Rare {
-    let mut rare = Rare::default();
+fn sum(memory: &[Memory], changes: &[Changes]) -> EventCounters {
+    let mut rare = EventCounters::default();
     for cpu in memory {
         rare.reclaims = rare.reclaims.wrapping_add(cpu.dr_cnt);
         rare.reclaim_ns = rare.reclaim_ns.wrapping_add(cpu.dr_ns);
@@ -113,7 +113,7 @@ mod tests {
         };
         assert_eq!(
             sum(&[memory(100), memory(11)], &[changes, changes]),
-            Rare {
+            EventCounters {
                 reclaims: 2,
                 reclaim_ns: 111,
                 victims: 4,

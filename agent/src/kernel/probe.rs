@@ -288,7 +288,7 @@ impl Probe {
     ///
     /// # Errors
     /// When the kernel refuses, as it does for typed programs.
-    pub fn rehearse(&self, hook: Hook, arguments: &[u64]) -> Result<(), ProgramError> {
+    pub fn test_run(&self, hook: Hook, arguments: &[u64]) -> Result<(), ProgramError> {
         let name = hook.program(Flavour::Raw);
         let program = self.ebpf.program(name).ok_or_else(|| ProgramError::InvalidName {
             name: name.to_owned(),

@@ -17,7 +17,7 @@ pub use self::{
 };
 use crate::{
     kernel::{
-        events::{KernelEvents, Rare},
+        events::{EventCounters, KernelEvents},
         probe::{Hook, LogDrain, Probe, Refused, Runs, Verdict},
     },
     metrics::RELINKS,
@@ -29,7 +29,7 @@ const RELINKED_FOR_NS: u64 = 3_600_000_000_000;
 
 /// How the kernel programs stand. Each sample says it, so that none that is lost loses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ProbeState {
     /// They count.
     Counting {
         /// So much of their sampling is given up.
@@ -48,7 +48,7 @@ pub enum Standing {
 
 /// The programs and what is read beside their counters.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct ProbeSupervisor {
     probe: Probe,
     events: Option<KernelEvents>,
     log: Option<LogDrain>,
@@ -64,7 +64,7 @@ pub(crate) struct Keeper {
     verdicts: Option<Arc<[Verdict]>>,
 }
 
-impl Standing {
+impl ProbeState {
     /// Programs that count, with so much given up, as they were attached at the start.
     pub const fn counting(shed: Shed) -> Self {
         Self::Counting {
@@ -84,7 +84,7 @@ impl Standing {
     }
 }
 
-impl Keeper {
+impl ProbeSupervisor {
     pub(crate) fn new(mut probe: Probe, watch: Watch, limits: Limits, wake_ups: WakeUps) -> Self {
         Self {
             events: probe.take_events(),
@@ -101,7 +101,7 @@ impl Keeper {
     }
 
     /// Rare events so far; what the programs have logged goes to the agent's log.
-    pub(crate) fn rare(&mut self) -> Result<Option<Rare>, SampleError> {
+    pub(crate) fn rare(&mut self) -> Result<Option<EventCounters>, SampleError> {
         if let Some(log) = &mut self.log {
             log.flush();
         }
@@ -142,8 +142,8 @@ impl Keeper {
     }
 
     /// How the programs stood in the last poll.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing::Counting {
+    pub(crate) fn standing(&self) -> ProbeState {
+        ProbeState::Counting {
             shed: self.shedder.level(),
             is_calm: self.was_calm,
             relinked: self.relinked,

@@ -1,6 +1,6 @@
 //! Gauges show what `/status` says.
 
-use headroom_domain::{hint::Sight, resource::Resource};
+use headroom_domain::{hint::AgentMode, resource::Resource};
 
 use super::{
     signals::SIGNALS,
@@ -20,7 +20,7 @@ use crate::{
     reason = "a gauge is a float; 53 bits are more than is measured"
 )]
 pub fn show(status: &Status) {
-    for mode in Sight::ALL {
+    for mode in AgentMode::ALL {
         MODE.with([mode.name()])
             .set(f64::from(u8::from(status.mode == mode.name())));
     }

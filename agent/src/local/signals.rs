@@ -10,7 +10,7 @@ use headroom_kit::metric::Metric;
 
 pub use self::table::SIGNALS;
 use crate::{
-    decide::{CALM, Senses},
+    decide::{CALM, CpuSource},
     gather::Reading,
     kernel::{
         probe::{Health, Hook},
@@ -110,7 +110,7 @@ pub struct Readings<'a> {
     /// CPU that all tracked pods used in the last frame, in milli-cores, and their memory, in bytes.
     pub pods: Option<(u64, u64)>,
     /// Where CPU use is measured, and why not otherwise.
-    pub senses: &'a Senses,
+    pub cpu_source: &'a CpuSource,
     /// Readings that fail at the moment.
     pub failing: &'a BTreeSet<Reading>,
     /// What the machine lacks.
@@ -148,7 +148,7 @@ impl Signal {
     /// How it is at the moment.
     pub fn status(&self, readings: &Readings<'_>) -> SignalStatus {
         let (health, why) = self.health(readings);
-        let is_from_files = !self.files.is_empty() && readings.senses.origin == Origin::Procfs;
+        let is_from_files = !self.files.is_empty() && readings.cpu_source.origin == Origin::Procfs;
         let source = if is_from_files {
             self.files.to_owned()
         } else {
@@ -161,7 +161,7 @@ impl Signal {
                 Some(format!("{}; the reason: {why}", part.missing)),
             ))
         });
-        let is_resting = self.files.is_empty() && readings.senses.rests(self.hooks);
+        let is_resting = self.files.is_empty() && readings.cpu_source.rests(self.hooks);
         let (source, missing) = match (health, why) {
             (Health::Ok, None) if is_resting => (source, Some(CALM.to_owned())),
             (Health::Ok, _) => without_part.unwrap_or((source, None)),
@@ -180,7 +180,7 @@ impl Signal {
 
     fn health(&self, readings: &Readings<'_>) -> (Health, Option<String>) {
         let Readings {
-            senses,
+            cpu_source,
             failing,
             lacking,
             ..
@@ -192,7 +192,7 @@ impl Signal {
             return (Health::Unsupported, Some(lacks.to_owned()));
         }
         if self.files.is_empty() {
-            return without_hooks(senses, self.hooks).unwrap_or((Health::Ok, None));
+            return without_hooks(cpu_source, self.hooks).unwrap_or((Health::Ok, None));
         }
         (Health::Ok, None)
     }
@@ -228,24 +228,24 @@ pub fn status(readings: &Readings<'_>) -> Vec<SignalStatus> {
 }
 
 /// How a signal is that needs these hooks and has not all of them.
-fn without_hooks(senses: &Senses, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
+fn without_hooks(cpu_source: &CpuSource, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
     let refused = |verdict: &&crate::kernel::probe::Verdict| verdict.health != Health::Ok;
-    match senses.origin {
-        Origin::Ebpf if senses.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
+    match cpu_source.origin {
+        Origin::Ebpf if cpu_source.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
             let hot = Limits::hot_text();
             let why = format!("it is given up while a CPU switches more than {hot} times a second");
             Some((Health::Unsupported, Some(why)))
         }
         Origin::Ebpf => {
-            let mut verdicts = senses.verdicts.iter();
+            let mut verdicts = cpu_source.verdicts.iter();
             let verdict = verdicts.rfind(|verdict| hooks.contains(&verdict.hook) && refused(verdict))?;
             Some((verdict.health, verdict.reason.clone()))
         }
         Origin::Procfs => {
             // Without a verdict procfs is what was asked for.
-            let verdict = senses.verdicts.iter().rfind(refused);
+            let verdict = cpu_source.verdicts.iter().rfind(refused);
             let health = verdict.map_or(Health::Unsupported, |verdict| verdict.health);
-            Some((health, senses.obstacle.clone()))
+            Some((health, cpu_source.obstacle.clone()))
         }
     }
 }

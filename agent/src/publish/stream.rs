@@ -99,7 +99,7 @@ pub enum StreamError {
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The agent has nothing more to say.
-    Said,
+    ModeLog,
     /// The token was replaced; the next stream shows the new one.
     NewToken,
 }
@@ -138,7 +138,7 @@ impl Line {
         while !self.stopping.is_cancelled() {
             let began = Instant::now();
             let problem = match self.attempt().await {
-                Ok(End::Said) => return,
+                Ok(End::ModeLog) => return,
                 Ok(End::NewToken) => continue,
                 Err(problem) => chain(&problem).to_string(),
             };
@@ -156,7 +156,7 @@ impl Line {
     async fn attempt(&self) -> Result<End, StreamError> {
         let connected = select! {
             connected = self.connect() => connected?,
-            () = self.stopping.cancelled() => return Ok(End::Said),
+            () = self.stopping.cancelled() => return Ok(End::ModeLog),
         };
         let (channel, token) = connected;
         let (go_tx, go) = oneshot::channel();
@@ -181,7 +181,7 @@ impl Line {
             select! {
                 directive = directives.message() => match directive.map_err(refused)? {
                     Some(directive) => self.tell(Event::Directive(directive)).await,
-                    None if self.reports.has_changed().is_err() => return Ok(End::Said),
+                    None if self.reports.has_changed().is_err() => return Ok(End::ModeLog),
                     None => return Err(StreamError::Closed),
                 },
                 _ = checks.tick() => if is_replaced(token.as_ref()).await { return Ok(End::NewToken) },
@@ -294,7 +294,7 @@ mod tests {
     use futures::StreamExt as _;
     use headroom_domain::{
         estimate::Profile,
-        hint::{ResourceHint, Sight},
+        hint::{AgentMode, ResourceHint},
         resource::PerResource,
     };
 
@@ -308,7 +308,7 @@ mod tests {
             seq,
             is_primary: false,
             pods_generation: 1,
-            sight: Sight::Full,
+            sight: AgentMode::Full,
             timing: Profile::Production,
             is_draining: false,
             resources: PerResource::from_fn(|_| ResourceHint::default()),

@@ -20,7 +20,7 @@ use std::{
 
 use self::layout::{Driver, Name};
 pub use self::{
-    cpuset::{Confined, Cpusets},
+    cpuset::{Cpusets, PinnedPod},
     limit::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
 };

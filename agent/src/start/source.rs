@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use crate::{
     args::Source,
-    decide::Senses,
+    decide::CpuSource,
     kernel::{
         probe::{self, Health, Probe, ProbeError, Verdict},
         supervisor::Shed,
@@ -30,7 +30,7 @@ pub struct Opened {
     /// The kernel programs, if they are the source.
     pub probe: Option<Probe>,
     /// Which it is, and why not the other.
-    pub senses: Senses,
+    pub cpu_source: CpuSource,
 }
 
 /// Why nothing can be measured, or not in the way that was asked for.
@@ -84,7 +84,7 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
     let maps = probe.take_maps().ok_or(SenseError::Probe(ProbeError::NotBuilt))?;
     let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
     let sampler = sampler(Box::new(source), files)?;
-    let senses = Senses {
+    let cpu_source = CpuSource {
         origin: Origin::Ebpf,
         verdicts,
         obstacle: None,
@@ -94,14 +94,14 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
     Ok(Opened {
         sampler,
         probe: Some(probe),
-        senses,
+        cpu_source,
     })
 }
 
 fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
     let Obstacle { reason, verdicts } = obstacle;
     let sampler = sampler(Box::new(procstat::Source::new(clock::monotonic_ns())), files)?;
-    let senses = Senses {
+    let cpu_source = CpuSource {
         origin: Origin::Procfs,
         verdicts,
         obstacle: Some(reason),
@@ -111,7 +111,7 @@ fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
     Ok(Opened {
         sampler,
         probe: None,
-        senses,
+        cpu_source,
     })
 }
 
@@ -152,10 +152,10 @@ mod tests {
     fn procfs_is_taken_when_it_is_asked_for() {
         let opened = open(Source::Procfs, &probe::Options::default(), Procfs::default()).unwrap();
         assert_eq!(
-            (opened.senses.origin, opened.probe.is_none()),
+            (opened.cpu_source.origin, opened.probe.is_none()),
             (Origin::Procfs, true)
         );
-        let sentence = opened.senses.procfs();
+        let sentence = opened.cpu_source.procfs();
         assert!(
             sentence.contains("the reason: --source procfs; start it with"),
             "{sentence}"
@@ -170,12 +170,12 @@ mod tests {
             ..probe::Options::default()
         };
         let opened = open(Source::Auto, &options, Procfs::default()).unwrap();
-        let Senses {
+        let CpuSource {
             origin,
             verdicts,
             obstacle,
             ..
-        } = opened.senses;
+        } = opened.cpu_source;
         assert_eq!(
             (origin, verdicts.len()),
             (Origin::Procfs, Hook::ALL.len()),

@@ -129,7 +129,7 @@ pub(super) async fn decide(
     if let Some(records_tx) = &records_tx {
         records_tx.send_replace(decider.record(checkpoint::wall()).map(Arc::new));
     }
-    if let Some(report) = decider.farewell() {
+    if let Some(report) = decider.final_report() {
         info!(seq = report.seq, "reporting for the last time");
         reports_tx.send_replace(Some(Arc::new(report)));
     }

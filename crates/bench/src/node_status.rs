@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use headroom_domain::{
     capacity::Held,
-    hint::{Asked, Found, Note, Standing},
+    hint::{EffectiveHint, Freshness, HintQuery, Note},
     policy::{Mode, Policy},
     resource::PerResource,
 };
@@ -132,7 +132,7 @@ pub struct OfKind {
 
 /// A node with pods on it: in `auto` with a fresh hint, or without anything that would amplify it.
 struct OneNode {
-    hint: Option<Found>,
+    hint: Option<EffectiveHint>,
     stored: Arc<Node>,
 }
 
@@ -149,7 +149,7 @@ impl Nodes for OneNode {
         })
     }
 
-    fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
+    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
         self.hint.clone()
     }
 
@@ -288,7 +288,7 @@ fn dearest_ms(router: &Router) -> Result<f64> {
 /// The endpoints of the webhook, for a node of that kind.
 fn router(kind: Kind) -> Result<Router> {
     let note: Note = review::HINT.parse()?;
-    let hint = (kind != Kind::Plain).then(|| Found::new(note, Standing::Fresh));
+    let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
     Ok(Router::new(Options {
         endpoints: ENDPOINTS,
         gates: GateSet::parse(endpoints::gates(), "")?,

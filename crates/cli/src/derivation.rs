@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use headroom_domain::{
     estimate::{Inputs, Reason, Slack, Target, Timing, Visibility, confidence_ppm, slack, target},
-    hint::{Brake, Calibration, Highs, Progress, ResourceHint, Sight},
+    hint::{AgentMode, Brake, Calibration, Highs, Progress, ResourceHint},
     policy::{Bounds, Policy},
     ratio::Cents,
     resource::Resource,
@@ -24,7 +24,7 @@ pub struct Derivation {
     /// The resource.
     pub resource: Resource,
     /// How much the agent sees.
-    pub sight: Sight,
+    pub sight: AgentMode,
     /// The timing that the agent runs with.
     pub timing: Timing,
     /// C: physical capacity.
@@ -99,8 +99,10 @@ impl Derivation {
         let is_latched = is_latched(hint);
         let valid_frames = match sight {
             // What it has measured before does not count.
-            Sight::Blind => 0,
-            Sight::Full | Sight::FullShed | Sight::Proc => valid_frames(hint.coverage_ppm, &timing),
+            AgentMode::Blind => 0,
+            AgentMode::Full | AgentMode::FullShed | AgentMode::Proc => {
+                valid_frames(hint.coverage_ppm, &timing)
+            }
         };
         let age = u32::try_from(hint.peak_age_frames).unwrap_or(u32::MAX);
         Some(Self {
@@ -135,10 +137,10 @@ impl Derivation {
 }
 
 /// What the agent sees, as far as it bounds the ratio. Of a blind agent nothing counts either way.
-fn visibility(sight: Sight, hint: &ResourceHint) -> Visibility {
+fn visibility(sight: AgentMode, hint: &ResourceHint) -> Visibility {
     match sight {
-        Sight::Full | Sight::FullShed => Visibility::ALL,
-        Sight::Proc | Sight::Blind => {
+        AgentMode::Full | AgentMode::FullShed => Visibility::ALL,
+        AgentMode::Proc | AgentMode::Blind => {
             let code = Reason::NoBrake.code();
             let has_pressure = hint.reasons.iter().all(|reason| reason != code);
             Visibility {

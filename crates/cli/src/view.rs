@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::{
     capacity::{self, Term},
-    hint::{Brake, NodeHint, Sight, Standing},
+    hint::{AgentMode, Brake, Freshness, NodeHint},
     policy::{InForce, Mode},
     ratio::{Cents, Ratio},
     resource::{PerResource, Resource},
@@ -57,7 +57,7 @@ pub struct Hint {
     /// Its age in the answering replica's monotonic time.
     pub age: Duration,
     /// How much a report of that age counts.
-    pub standing: Standing,
+    pub standing: Freshness,
 }
 
 impl Node {
@@ -119,11 +119,11 @@ impl Node {
 }
 
 /// Where an agent's numbers come from.
-pub const fn source(sight: Sight) -> &'static str {
+pub const fn source(sight: AgentMode) -> &'static str {
     match sight {
-        Sight::Full | Sight::FullShed => "ebpf",
-        Sight::Proc => "procfs",
-        Sight::Blind => "none",
+        AgentMode::Full | AgentMode::FullShed => "ebpf",
+        AgentMode::Proc => "procfs",
+        AgentMode::Blind => "none",
     }
 }
 
@@ -138,11 +138,11 @@ pub const fn brake(brake: Brake) -> &'static str {
 }
 
 /// The word for a standing, on the wire and in tables.
-pub const fn standing(standing: Standing) -> &'static str {
+pub const fn standing(standing: Freshness) -> &'static str {
     match standing {
-        Standing::Fresh => "fresh",
-        Standing::Hold => "hold",
-        Standing::Stop => "stop",
+        Freshness::Fresh => "fresh",
+        Freshness::Hold => "hold",
+        Freshness::Stop => "stop",
     }
 }
 
@@ -189,7 +189,7 @@ impl TryFrom<wire::NodeStatus> for Node {
             Some(report) => Some(Hint {
                 report: report.try_into()?,
                 age: Duration::from_millis(hint_age_ms),
-                standing: [Standing::Fresh, Standing::Hold, Standing::Stop]
+                standing: [Freshness::Fresh, Freshness::Hold, Freshness::Stop]
                     .into_iter()
                     .find(|known| standing(*known) == hint_standing)
                     .ok_or_else(|| wrong("hint_standing", format!("{hint_standing:?} is not known")))?,

@@ -30,7 +30,7 @@ pub use self::{
 use self::{given::Given, ratio::Chosen};
 use crate::{
     annotation::Annotation,
-    hint::Found,
+    hint::EffectiveHint,
     policy::{Floor, Policy},
     quantity::{Format, Quantity},
     ratio::{Cents, Ratio},
@@ -97,7 +97,7 @@ pub struct Basis<'a> {
     /// The policy in force for the node.
     pub policy: &'a Policy,
     /// The hint that counts, if any.
-    pub hint: Option<&'a Found>,
+    pub hint: Option<&'a EffectiveHint>,
     /// What the node's pods hold; `None` while that is not known.
     pub held: Option<PerResource<Held>>,
 }

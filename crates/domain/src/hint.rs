@@ -1,24 +1,26 @@
 //! What an agent says about its node, and the table in which the webhook keeps the newest of it.
 
 mod life;
+mod machine;
 mod note;
 mod past;
+mod report_check;
 mod table;
-mod trial;
 
 use std::fmt;
 
-pub use life::{Asked, Caution, Found, Machine, Origin, Standing};
+pub use life::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
+pub use machine::{CAPACITY_TOLERANCE, differs as capacity_differs};
 pub use note::{Note, NoteError, NoteResource};
 pub use past::{Beginning, Past};
+pub use report_check::{ByKubelet, Contradiction, ReportCheck};
 pub use table::{Table, Verdict};
-pub use trial::{ByKubelet, Contradiction, Trial};
 
 use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
 
 /// How much an agent can see. See docs/estimator.md#brakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sight {
+pub enum AgentMode {
     /// All signals, run-queue latency sampled as configured.
     Full,
     /// All signals, run-queue latency sampled less or not at all because switching itself is too frequent.
@@ -29,7 +31,7 @@ pub enum Sight {
     Blind,
 }
 
-impl Sight {
+impl AgentMode {
     /// All modes, best first.
     pub const ALL: [Self; 4] = [Self::Full, Self::FullShed, Self::Proc, Self::Blind];
 
@@ -44,7 +46,7 @@ impl Sight {
     }
 }
 
-impl fmt::Display for Sight {
+impl fmt::Display for AgentMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -190,7 +192,7 @@ pub struct NodeHint {
     /// The pod store generation that the numbers were computed with.
     pub pods_generation: u64,
     /// How much the agent sees.
-    pub sight: Sight,
+    pub sight: AgentMode,
     /// The timing profile in force.
     pub timing: Profile,
     /// True when the agent is about to end and its successor is expected.
@@ -233,7 +235,7 @@ pub(crate) mod tests {
             seq,
             is_primary: true,
             pods_generation: 1,
-            sight: Sight::Full,
+            sight: AgentMode::Full,
             timing: Profile::Production,
             is_draining: false,
             resources: PerResource { cpu, memory },
@@ -246,9 +248,13 @@ pub(crate) mod tests {
 
     #[test]
     fn what_an_agent_sees_is_shown_by_its_name() {
-        assert!(Sight::ALL.iter().all(|sight| sight.to_string() == sight.name()));
+        assert!(
+            AgentMode::ALL
+                .iter()
+                .all(|sight| sight.to_string() == sight.name())
+        );
         assert_eq!(
-            Sight::ALL.map(Sight::name),
+            AgentMode::ALL.map(AgentMode::name),
             ["FULL", "FULL_SHED", "PROC", "BLIND"]
         );
     }

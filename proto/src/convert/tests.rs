@@ -2,7 +2,9 @@
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{Beginning, Calibration, Highs, NodeHint, Past, PodTrust, Progress, ResourceHint, Sight, Signal},
+    hint::{
+        AgentMode, Beginning, Calibration, Highs, NodeHint, Past, PodTrust, Progress, ResourceHint, Signal,
+    },
     policy::{Floor, InForce, Mode, Policy, Source},
     ratio::Cents,
 };
@@ -18,7 +20,7 @@ fn hint() -> NodeHint {
         seq: 9,
         is_primary: true,
         pods_generation: 4,
-        sight: Sight::FullShed,
+        sight: AgentMode::FullShed,
         timing: Profile::Demo,
         is_draining: false,
         resources: PerResource {

@@ -1,11 +1,11 @@
 //! Enums of the wire and the words of the vocabulary they stand for; `UNSPECIFIED` is always an error.
 
-use headroom_domain::{estimate::Profile, hint::Sight, policy::Mode};
+use headroom_domain::{estimate::Profile, hint::AgentMode, policy::Mode};
 
 use super::WireError;
 use crate::v1alpha1 as wire;
 
-impl TryFrom<wire::Mode> for Sight {
+impl TryFrom<wire::Mode> for AgentMode {
     type Error = WireError;
 
     fn try_from(mode: wire::Mode) -> Result<Self, WireError> {
@@ -19,13 +19,13 @@ impl TryFrom<wire::Mode> for Sight {
     }
 }
 
-impl From<Sight> for wire::Mode {
-    fn from(sight: Sight) -> Self {
+impl From<AgentMode> for wire::Mode {
+    fn from(sight: AgentMode) -> Self {
         match sight {
-            Sight::Full => Self::Full,
-            Sight::FullShed => Self::FullShed,
-            Sight::Proc => Self::Proc,
-            Sight::Blind => Self::Blind,
+            AgentMode::Full => Self::Full,
+            AgentMode::FullShed => Self::FullShed,
+            AgentMode::Proc => Self::Proc,
+            AgentMode::Blind => Self::Blind,
         }
     }
 }

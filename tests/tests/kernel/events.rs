@@ -25,9 +25,9 @@ use e2e::{
 use headroom_agent::{
     gather::{Gatherer, POLL, Sample},
     kernel::{
-        events::{KernelEvents, Rare},
+        events::{EventCounters, KernelEvents},
         probe::{Health, Hook, Options, Probe},
-        supervisor::{Limits, Shed, Standing, Watch},
+        supervisor::{Limits, ProbeState, Shed, Watch},
     },
     sample::{Origin, Sampler, clock::Clocks, cpus::CpuSet, procfs::Procfs, ring},
 };
@@ -48,7 +48,7 @@ fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read(events: &mut KernelEvents) -> Rare {
+fn read(events: &mut KernelEvents) -> EventCounters {
     events.read().unwrap()
 }
 
@@ -101,9 +101,9 @@ fn direct_reclaim_lasts_from_its_begin_to_its_end() {
     let mut events = probe.take_events().unwrap();
     let before = read(&mut events);
     let begun = Instant::now();
-    probe.rehearse(Hook::ReclaimBegin, &[]).unwrap();
+    probe.test_run(Hook::ReclaimBegin, &[]).unwrap();
     thread::sleep(20 * MS);
-    probe.rehearse(Hook::ReclaimEnd, &[]).unwrap();
+    probe.test_run(Hook::ReclaimEnd, &[]).unwrap();
     let longest = begun.elapsed();
     let after = read(&mut events);
     let stalled = Duration::from_nanos(after.reclaim_ns - before.reclaim_ns);
@@ -113,7 +113,7 @@ fn direct_reclaim_lasts_from_its_begin_to_its_end() {
         "{stalled:?} of at most {longest:?}"
     );
 
-    probe.rehearse(Hook::ReclaimEnd, &[]).unwrap();
+    probe.test_run(Hook::ReclaimEnd, &[]).unwrap();
     assert_eq!(
         read(&mut events).reclaims,
         after.reclaims,
@@ -230,7 +230,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
     };
     // Capabilities are each thread's own; the thread that gathers is started by this one.
     let samples = thread::spawn(body).join().unwrap();
-    let again = Standing::Counting {
+    let again = ProbeState::Counting {
         shed: Shed::Nothing,
         is_calm: false,
         relinked: 1,
@@ -250,7 +250,7 @@ fn programs_that_cannot_be_attached_anew_are_given_up_for_procfs() {
             .as_ref()
             .is_some_and(|poll| poll.origin == Origin::Procfs)
     });
-    let Some(Standing::Lost(reason)) = &samples.last().unwrap().standing else {
+    let Some(ProbeState::Lost(reason)) = &samples.last().unwrap().standing else {
         panic!("{:?}", samples.last());
     };
     assert!(
@@ -294,7 +294,7 @@ fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let is_over = AtomicBool::new(false);
-    let counting = |shed| Some(Standing::counting(shed));
+    let counting = |shed| Some(ProbeState::counting(shed));
     let samples = thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
@@ -328,7 +328,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     gatherer.limits.rest_after = Duration::from_secs(2);
     // A CPU for each that never rests, once the programs are at rest.
     let crowd = Mutex::new(Vec::new());
-    let resting = Some(Standing::Counting {
+    let resting = Some(ProbeState::Counting {
         shed: Shed::Nothing,
         is_calm: true,
         relinked: 0,
@@ -362,7 +362,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     assert!(
         samples
             .iter()
-            .all(|sample| matches!(sample.standing, Some(Standing::Counting { relinked: 0, .. }))),
+            .all(|sample| matches!(sample.standing, Some(ProbeState::Counting { relinked: 0, .. }))),
         "nothing was lost"
     );
 }
@@ -379,10 +379,10 @@ fn only_a_cpu_that_goes_is_a_change_of_cpus() {
     let before = read(&mut events).cpu_changes;
     let step = |target: u64| [0, target];
     // Modules run their callbacks for CPUs that are online and stay so; this is some state in between.
-    probe.rehearse(Hook::CpuhpEnter, &step(150)).unwrap();
-    probe.rehearse(Hook::CpuhpExit, &step(150)).unwrap();
+    probe.test_run(Hook::CpuhpEnter, &step(150)).unwrap();
+    probe.test_run(Hook::CpuhpExit, &step(150)).unwrap();
     assert_eq!(read(&mut events).cpu_changes, before);
-    probe.rehearse(Hook::CpuhpEnter, &step(0)).unwrap();
-    probe.rehearse(Hook::CpuhpExit, &step(0)).unwrap();
+    probe.test_run(Hook::CpuhpEnter, &step(0)).unwrap();
+    probe.test_run(Hook::CpuhpExit, &step(0)).unwrap();
     assert_eq!(read(&mut events).cpu_changes, before + 2);
 }

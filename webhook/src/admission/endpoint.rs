@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{
     capacity::Held,
-    hint::{Asked, Found},
+    hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
 };
@@ -179,7 +179,7 @@ pub trait Nodes: Send + Sync {
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;
 
     /// The hint that counts for a node now.
-    fn hint(&self, asked: &Asked<'_>) -> Option<Found>;
+    fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint>;
 
     /// The Node as this replica has it in its store, with its annotations parsed; `None` while it is not there. What a
     /// request carries can be another state of it.

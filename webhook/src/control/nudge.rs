@@ -31,7 +31,7 @@ pub(super) use self::{due::due_of, retry::doubled};
 pub use self::{
     due::{Due, due},
     restorer::Restorer,
-    writer::{ACCESS, ApiServer, NudgeError, StatusWriter, Toucher},
+    writer::{ACCESS, ApiServer, NudgeError, StatusPatcher, StatusWriter},
 };
 use self::{queue::Queue, retry::RetryState};
 use super::metrics::{NUDGE_SECONDS, NUDGES};

@@ -32,7 +32,7 @@ use self::{
 };
 use super::{
     metrics::{IS_LEADER, SWEEPS},
-    nudge::{Nudge, NudgeError, StatusWriter, Toucher, doubled},
+    nudge::{Nudge, NudgeError, StatusPatcher, StatusWriter, doubled},
 };
 use crate::{
     control::{
@@ -63,7 +63,7 @@ struct Course {
 /// Looks at all Nodes while it leads, and touches those that are not as they should be.
 pub struct Sweeper {
     cluster: Arc<Cluster>,
-    toucher: Arc<dyn Toucher>,
+    toucher: Arc<dyn StatusPatcher>,
     writer: Arc<dyn StatusWriter>,
     courses: HashMap<String, Course>,
     overdue: Overdue,
@@ -81,7 +81,7 @@ impl Sweeper {
     /// Touches and nudges through these, no faster than that.
     pub fn new(
         cluster: Arc<Cluster>,
-        toucher: Arc<dyn Toucher>,
+        toucher: Arc<dyn StatusPatcher>,
         writer: Arc<dyn StatusWriter>,
         rates: Rates,
     ) -> Self {

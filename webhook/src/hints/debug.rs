@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use headroom_domain::{capacity::amount, hint::Standing, resource::PerResource};
+use headroom_domain::{capacity::amount, hint::Freshness, resource::PerResource};
 use headroom_kit::{
     log::chain,
     serve::{Hold, Peer},
@@ -214,9 +214,9 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
         .filter(|(hint, _)| hint.node_uid == node.uid);
     let (decision, found) = cluster.preview(node, now);
     let standing = found.map(|found| match found.standing {
-        Standing::Fresh => "fresh",
-        Standing::Hold => "hold",
-        Standing::Stop => "stop",
+        Freshness::Fresh => "fresh",
+        Freshness::Hold => "hold",
+        Freshness::Stop => "stop",
     });
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
     let bound = cluster.pods.has_synced().then(|| {

@@ -261,9 +261,12 @@ impl Session {
         let verdict = cluster.hints.offer(hint, now);
         match verdict {
             Verdict::Accepted => {
-                cluster.try_report(&self.agent.node);
+                cluster.check_report(&self.agent.node);
                 self.nudge(is_primary);
-                self.shared.cluster.changes.ring(&self.agent.node, Urgency::Usual);
+                self.shared
+                    .cluster
+                    .changes
+                    .notify(&self.agent.node, Urgency::Usual);
             }
             // The agent says its newest report again when its primary has changed.
             Verdict::Stale { held } if held == seq => self.nudge(is_primary),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use headroom_domain::{
-    hint::{Asked, ByKubelet, Contradiction, Found, NodeHint, Note, Table, Trial, Verdict},
+    hint::{ByKubelet, Contradiction, EffectiveHint, HintQuery, NodeHint, Note, ReportCheck, Table, Verdict},
     resource::PerResource,
 };
 
@@ -18,7 +18,7 @@ const RECENT: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Hints {
     table: RwLock<Table>,
-    trials: Mutex<HashMap<String, Trial>>,
+    trials: Mutex<HashMap<String, ReportCheck>>,
 }
 
 /// What a node's reports were found to contradict, before a look and after it.
@@ -36,12 +36,12 @@ impl Hints {
     }
 
     /// What counts for a node. See [`Table::lookup`].
-    pub fn lookup(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+    pub fn lookup(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         self.read().lookup(asked, now)
     }
 
-    /// Notes what a Node says as the watch brought it. See [`Table::see`] and [`Trial::record`].
-    pub fn see(&self, asked: &Asked<'_>, now: Duration) {
+    /// Notes what a Node says as the watch brought it. See [`Table::see`] and [`ReportCheck::record`].
+    pub fn see(&self, asked: &HintQuery<'_>, now: Duration) {
         self.write().see(asked, now);
         let contradiction = asked.note().and_then(Note::contradiction);
         let mut trials = self.trials();
@@ -65,7 +65,7 @@ impl Hints {
     }
 
     /// Compares the newest report of a node with what the Node says.
-    pub fn try_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> Change {
+    pub fn check_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> Change {
         let Some((hint, _)) = self.get(node, now) else {
             return (None, None);
         };
@@ -87,7 +87,7 @@ impl Hints {
         self.trials().get(node)?.verdict(now)
     }
 
-    /// True if a contradiction counts that the Node has on record. See [`Trial::upholds`].
+    /// True if a contradiction counts that the Node has on record. See [`ReportCheck::upholds`].
     pub fn upholds(&self, node: &str, contradiction: Contradiction, now: Duration) -> bool {
         let trials = self.trials();
         let trial = trials.get(node);
@@ -104,7 +104,7 @@ impl Hints {
         self.read().is_empty()
     }
 
-    fn look(&self, node: &str, now: Duration, look: impl FnOnce(&mut Trial)) -> Change {
+    fn look(&self, node: &str, now: Duration, look: impl FnOnce(&mut ReportCheck)) -> Change {
         let mut trials = self.trials();
         let trial = trials.entry(node.to_owned()).or_default();
         let before = trial.verdict(now);
@@ -112,7 +112,7 @@ impl Hints {
         (before, trial.verdict(now))
     }
 
-    fn trials(&self) -> MutexGuard<'_, HashMap<String, Trial>> {
+    fn trials(&self) -> MutexGuard<'_, HashMap<String, ReportCheck>> {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,7 +129,7 @@ impl Hints {
 pub(crate) mod tests {
     use headroom_domain::{
         estimate::Profile,
-        hint::{ResourceHint, Sight},
+        hint::{AgentMode, ResourceHint},
         ratio::Cents,
         resource::PerResource,
     };
@@ -150,7 +150,7 @@ pub(crate) mod tests {
             seq,
             is_primary: true,
             pods_generation: 1,
-            sight: Sight::Full,
+            sight: AgentMode::Full,
             timing: Profile::Production,
             is_draining: false,
             resources: PerResource {
@@ -167,10 +167,10 @@ pub(crate) mod tests {
     #[test]
     fn a_hint_is_found_until_its_node_is_forgotten() {
         let hints = Hints::default();
-        let asked = Asked {
+        let asked = HintQuery {
             node: "n1",
             uid: "u1",
-            ..Asked::default()
+            ..HintQuery::default()
         };
         let found = || hints.lookup(&asked, Duration::ZERO).map(|found| found.note.seq);
         assert_eq!(hints.offer(hint("n1", 2), Duration::ZERO), Verdict::Accepted);

@@ -53,7 +53,7 @@ impl Changes {
     }
 
     /// Says that a node changed. Nodes that nobody follows any more are forgotten here.
-    pub fn ring(&self, node: &str, urgency: Urgency) {
+    pub fn notify(&self, node: &str, urgency: Urgency) {
         self.all.send_modify(|ticks| ticks.count(urgency));
         let mut nodes = self.lock();
         if let Some(followers) = nodes.get(node) {
@@ -87,10 +87,10 @@ mod tests {
     fn only_followers_of_the_node_and_of_all_are_told() {
         let changes = Changes::default();
         let (mut one, mut other, mut all) = (changes.follow("a"), changes.follow("b"), changes.follow_all());
-        changes.ring("a", Urgency::AtOnce);
+        changes.notify("a", Urgency::AtOnce);
         assert!(one.has_changed().unwrap() && !other.has_changed().unwrap() && all.has_changed().unwrap());
         assert_eq!(*one.borrow_and_update(), Ticks { all: 1, urgent: 1 });
-        changes.ring("b", Urgency::Usual);
+        changes.notify("b", Urgency::Usual);
         assert!(!one.has_changed().unwrap());
         assert_eq!(*other.borrow_and_update(), Ticks { all: 1, urgent: 0 });
         assert_eq!(all.borrow_and_update().all, 2);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_node_that_nobody_follows_is_forgotten() {
         let ways: [fn(&Changes); 2] = [
-            |changes| changes.ring("a", Urgency::Usual),
+            |changes| changes.notify("a", Urgency::Usual),
             |changes| changes.ring_all(Urgency::Usual),
         ];
         for way in ways {

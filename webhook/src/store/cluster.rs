@@ -1,7 +1,7 @@
 //! All that this replica knows, in memory, and what follows from it for a node.
 
 mod hint;
-mod trial;
+mod report_check;
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use std::{
 
 use headroom_domain::{
     capacity::{self, Basis, Decision, Held, Write, Writer},
-    hint::{Asked, Caution, Found},
+    hint::{EffectiveHint, HintQuery, NoRaiseReason},
     policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
 };
@@ -124,7 +124,7 @@ impl Cluster {
     }
 
     /// What a write of `nodes/status` that changes nothing else would come to now, and the hint that counts.
-    pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<Found>) {
+    pub fn preview(&self, node: &Node, now: Duration) -> (Decision, Option<EffectiveHint>) {
         self.previews.fetch_add(1, Ordering::Relaxed);
         let hint = self.hint_at(&node.asked(), now);
         let write = Write {
@@ -154,12 +154,12 @@ impl Cluster {
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
-    fn hint_at(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+    fn hint_at(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let found = self.hints.lookup(asked, now)?;
         let held = self.hints.get(asked.node, now).map(|(hint, _)| hint);
         let mut found = hint::of_now(self, asked, held.as_deref(), found);
         if !self.floor.may_raise() {
-            found.caution.get_or_insert(Caution::NoFloor);
+            found.caution.get_or_insert(NoRaiseReason::NoFloor);
         }
         Some(found)
     }
@@ -170,7 +170,7 @@ impl endpoint::Nodes for Cluster {
         Some(self.policies.of(labels)?.policy)
     }
 
-    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
+    fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint> {
         self.hint_at(asked, self.now())
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use headroom_domain::{
     capacity::{State, amount, written_ratios},
-    hint::{Asked, Machine, Note},
+    hint::{HintQuery, Machine, Note},
     policy::Mode,
 };
 
@@ -46,8 +46,8 @@ pub fn machine(state: &State, has_memory_pressure: bool) -> Machine {
 
 impl Node {
     /// The question what hint counts for it.
-    pub fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub fn asked(&self) -> HintQuery<'_> {
+        HintQuery {
             node: &self.name,
             uid: &self.uid,
             version: self.version,

@@ -112,7 +112,7 @@ impl Nodes {
             self.see(now);
         }
         if before != now {
-            self.changes.ring(name, Urgency::Usual);
+            self.changes.notify(name, Urgency::Usual);
         }
     }
 }

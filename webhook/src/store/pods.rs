@@ -109,7 +109,7 @@ impl Pods {
     fn take(&self, object: &Object, pod: Option<Pod>) {
         let urgency = self.write().held.set(object, pod);
         if let (Some(urgency), Some(node)) = (urgency, &object.spec.node_name) {
-            self.changes.ring(node, urgency);
+            self.changes.notify(node, urgency);
         }
     }
 }
@@ -153,7 +153,7 @@ impl Store for Pods {
             *has_synced = true;
         }
         for node in rung {
-            self.changes.ring(&node, Urgency::AtOnce);
+            self.changes.notify(&node, Urgency::AtOnce);
         }
     }
 

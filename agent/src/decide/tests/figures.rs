@@ -32,7 +32,7 @@ fn stolen_time_is_reported_as_its_share_of_all_cpus() {
 #[test]
 fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
     let mut decider = told();
-    decider.senses.verdicts = [Hook::SchedWakeup, Hook::SchedSwitch]
+    decider.cpu_source.verdicts = [Hook::SchedWakeup, Hook::SchedSwitch]
         .map(|hook| Verdict {
             hook,
             health: Health::Ok,

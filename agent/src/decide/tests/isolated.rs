@@ -110,14 +110,14 @@ fn production() -> Decider {
         node: "n1".into(),
         boot_id: "b1".into(),
     };
-    let senses = Senses {
+    let cpu_source = CpuSource {
         origin: Origin::Ebpf,
         verdicts: Vec::new(),
         obstacle: None,
         shed: Shed::Nothing,
         is_calm: false,
     };
-    Decider::new(identity, senses, Profile::Production.timing(), POLL)
+    Decider::new(identity, cpu_source, Profile::Production.timing(), POLL)
 }
 
 fn isolated() -> Kept {

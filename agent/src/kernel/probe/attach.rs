@@ -21,7 +21,7 @@ pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (Verdict
         },
         None => None,
     };
-    if let Some(refusal) = typed.as_ref().filter(|refusal| refusal.forbids_twin(hook)) {
+    if let Some(refusal) = typed.as_ref().filter(|refusal| refusal.blocks_raw_fallback(hook)) {
         return (Verdict::refused(hook, refusal.clone().without_twin()), None);
     }
     match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {

@@ -236,7 +236,7 @@ impl Verdict {
 impl Refusal {
     /// Would the raw twin read what the verifier has refused to the typed program? It says something whenever it has
     /// looked at a program.
-    pub(super) const fn forbids_twin(&self, hook: Hook) -> bool {
+    pub(super) const fn blocks_raw_fallback(&self, hook: Hook) -> bool {
         self.verifier_log.is_some() && hook.reads_tasks()
     }
 
@@ -391,8 +391,8 @@ mod tests {
         };
         let unknown = refusal_of(&system(Errno::INVAL), "load", false);
         for hook in Hook::ALL {
-            assert_eq!(refused.forbids_twin(hook), hook.reads_tasks(), "{hook:?}");
-            assert!(!unknown.forbids_twin(hook), "{hook:?}");
+            assert_eq!(refused.blocks_raw_fallback(hook), hook.reads_tasks(), "{hook:?}");
+            assert!(!unknown.blocks_raw_fallback(hook), "{hook:?}");
             // Whatever takes a task looks into it.
             assert!(hook.reads_tasks() || hook.task_arguments().is_empty(), "{hook:?}");
         }

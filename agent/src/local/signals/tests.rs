@@ -3,8 +3,8 @@
 use super::*;
 use crate::kernel::probe::Verdict;
 
-fn senses(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> Senses {
-    Senses {
+fn cpu_source(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> CpuSource {
+    CpuSource {
         origin,
         verdicts,
         obstacle: obstacle.map(ToOwned::to_owned),
@@ -23,14 +23,14 @@ fn refused(hook: Hook, health: Health) -> Verdict {
     }
 }
 
-fn told(senses: &Senses, failing: &BTreeSet<Reading>, lacking: &[Need]) -> Vec<SignalStatus> {
+fn told(cpu_source: &CpuSource, failing: &BTreeSet<Reading>, lacking: &[Need]) -> Vec<SignalStatus> {
     status(&Readings {
         measured: Some(Measured {
             mem_spare_bytes: Some(3),
             ..Measured::default()
         }),
         pods: Some((1, 2)),
-        senses,
+        cpu_source,
         failing,
         lacking: &lacking.iter().copied().collect(),
     })
@@ -72,14 +72,14 @@ fn every_metric_of_a_signal_is_in_the_catalogue() {
 
 #[test]
 fn with_all_programs_and_files_nothing_is_missing() {
-    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), &[]);
+    let signals = told(&cpu_source(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), &[]);
     assert_eq!(missing(&signals), []);
     assert!(signals.iter().all(|signal| signal.value.is_some()));
 }
 
 #[test]
 fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
-    let procfs = senses(Origin::Procfs, Vec::new(), Some("--source procfs"));
+    let procfs = cpu_source(Origin::Procfs, Vec::new(), Some("--source procfs"));
     let signals = told(&procfs, &BTreeSet::new(), &[]);
     let names: Vec<_> = missing(&signals).into_iter().map(|(name, _)| name).collect();
     assert_eq!(
@@ -111,7 +111,7 @@ fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
 fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
     let verdicts = vec![refused(Hook::SchedSwitch, Health::Failed)];
     let signals = told(
-        &senses(Origin::Procfs, verdicts, Some("BPF is denied")),
+        &cpu_source(Origin::Procfs, verdicts, Some("BPF is denied")),
         &BTreeSet::new(),
         &[],
     );
@@ -121,7 +121,7 @@ fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
 #[test]
 fn a_wake_up_that_is_not_seen_takes_run_queue_latency_along_and_nothing_else() {
     let verdicts = vec![refused(Hook::SchedWakeupNew, Health::Unsupported)];
-    let signals = told(&senses(Origin::Ebpf, verdicts, None), &BTreeSet::new(), &[]);
+    let signals = told(&cpu_source(Origin::Ebpf, verdicts, None), &BTreeSet::new(), &[]);
     assert_eq!(
         missing(&signals),
         [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
@@ -130,9 +130,9 @@ fn a_wake_up_that_is_not_seen_takes_run_queue_latency_along_and_nothing_else() {
 
 #[test]
 fn an_agent_that_sheds_wake_ups_says_so() {
-    let shedding = Senses {
+    let shedding = CpuSource {
         shed: Shed::WakeUps,
-        ..senses(Origin::Ebpf, Vec::new(), None)
+        ..cpu_source(Origin::Ebpf, Vec::new(), None)
     };
     let signals = told(&shedding, &BTreeSet::new(), &[]);
     assert_eq!(
@@ -145,7 +145,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
 fn what_fails_and_what_the_machine_lacks_is_told_apart() {
     let lacking = &[Need::CpuPressure, Need::Kubepods];
     let failing = BTreeSet::from([Reading::Pods]);
-    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &failing, lacking);
+    let signals = told(&cpu_source(Origin::Ebpf, Vec::new(), None), &failing, lacking);
     assert_eq!(
         missing(&signals),
         [
@@ -164,7 +164,11 @@ fn what_fails_and_what_the_machine_lacks_is_told_apart() {
 #[test]
 fn rows_that_kubepods_does_not_have_are_not_shown_as_zero() {
     let lacking = &[Need::WorkingSet, Need::KubepodsPressure, Need::LimitEvents];
-    let signals = told(&senses(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), lacking);
+    let signals = told(
+        &cpu_source(Origin::Ebpf, Vec::new(), None),
+        &BTreeSet::new(),
+        lacking,
+    );
     assert_eq!(
         missing(&signals),
         [

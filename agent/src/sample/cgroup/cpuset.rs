@@ -7,7 +7,7 @@ use crate::sample::{SampleError, cpus::CpuSet, field::Fault};
 
 /// A pod with containers that may not run everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confined {
+pub struct PinnedPod {
     /// The pod.
     pub pod: Pod,
     /// The CPUs that each of those containers may run on, without order. Containers that share what the manager has
@@ -21,7 +21,7 @@ pub struct Cpusets {
     /// Those that pods may run on; `None` where no cpuset says.
     pub all: Option<CpuSet>,
     /// The pods with containers that may run on fewer.
-    pub confined: Vec<Confined>,
+    pub confined: Vec<PinnedPod>,
 }
 
 impl Kubepods {
@@ -51,7 +51,7 @@ impl Kubepods {
             if !cpus.is_empty() {
                 let path = entry.name.into();
                 let pod = Pod { uid, path };
-                confined.push(Confined { pod, cpus });
+                confined.push(PinnedPod { pod, cpus });
             }
         }
         Ok(Cpusets {

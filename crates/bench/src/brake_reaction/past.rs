@@ -15,7 +15,7 @@ use headroom_agent::{
 };
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
-    hint::{NodeHint, Note, ResourceHint, Sight},
+    hint::{AgentMode, NodeHint, Note, ResourceHint},
     policy::{Bounds, Policy},
     ratio::Cents,
     resource::PerResource,
@@ -139,7 +139,7 @@ impl Remembered {
             seq: LAST_SEQ,
             is_primary: true,
             pods_generation: 0,
-            sight: Sight::Full,
+            sight: AgentMode::Full,
             timing: Profile::Production,
             is_draining: false,
             resources,

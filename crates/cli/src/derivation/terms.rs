@@ -4,7 +4,7 @@ use std::{cmp::Ordering, fmt};
 
 use headroom_domain::{
     estimate::{HIGHEST_PROC, LARGEST_MARGIN_PPM, MARGIN_PROC_PPM, STEP},
-    hint::{Brake, Calibration, Highs, Progress, Sight},
+    hint::{AgentMode, Brake, Calibration, Highs, Progress},
     policy::Bounds,
     ratio::Cents,
     resource::Resource,
@@ -63,8 +63,10 @@ impl Derivation {
     /// An agent that sees nothing that counts.
     fn underived(&self) -> Vec<Term> {
         let why = match self.sight {
-            Sight::Blind => "the agent is blind, for the reason below: it is 1.00",
-            Sight::Full | Sight::FullShed | Sight::Proc => "no frame of the history is valid: it is 1.00",
+            AgentMode::Blind => "the agent is blind, for the reason below: it is 1.00",
+            AgentMode::Full | AgentMode::FullShed | AgentMode::Proc => {
+                "no frame of the history is valid: it is 1.00"
+            }
         };
         vec![self.target_term(why)]
     }
@@ -140,8 +142,8 @@ impl Derivation {
     fn margin(&self) -> Vec<Term> {
         let (least, most) = (percent(MARGIN_PROC_PPM), percent(LARGEST_MARGIN_PPM));
         let least = match self.sight {
-            Sight::Full | Sight::FullShed => String::new(),
-            Sight::Proc | Sight::Blind => format!(", at least {least} on the word of procfs alone"),
+            AgentMode::Full | AgentMode::FullShed => String::new(),
+            AgentMode::Proc | AgentMode::Blind => format!(", at least {least} on the word of procfs alone"),
         };
         let applied = |is: String| term("m", exact_percent(self.margin_ppm), is);
         match self.calibration {
@@ -226,11 +228,11 @@ impl Derivation {
     fn publication(&self) -> Vec<Term> {
         let level = format!("L{} {}", self.brake.level(), brake(self.brake));
         let mut terms = vec![term("brake", level, "of the agent; why, its reasons tell")];
-        if let Some(progress) = self.progress.filter(|_| self.sight != Sight::Blind) {
+        if let Some(progress) = self.progress.filter(|_| self.sight != AgentMode::Blind) {
             terms.push(term("step", progress.stepped.to_string(), self.step(progress)));
         }
         let published_is = match self.progress {
-            _ if self.sight == Sight::Blind => {
+            _ if self.sight == AgentMode::Blind => {
                 "the agent asks for nothing; the webhook covers what pods hold"
             }
             Some(Progress { stepped, .. }) if stepped == self.published => "the step",

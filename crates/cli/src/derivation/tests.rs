@@ -33,7 +33,7 @@ fn node() -> Node {
 }
 
 /// The same with another report.
-fn with(sight: Sight, resource: Resource, change: impl FnOnce(&mut ResourceHint)) -> Node {
+fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceHint)) -> Node {
     let mut node = node();
     let report = &mut node.hint.as_mut().unwrap().report;
     report.sight = sight;
@@ -72,7 +72,7 @@ fn older(part: &mut ResourceHint) {
 
 #[test]
 fn under_a_latch_no_slack_counts() {
-    let node = with(Sight::Full, Resource::Cpu, latched);
+    let node = with(AgentMode::Full, Resource::Cpu, latched);
     assert_snapshot!(printed(&node, Resource::Cpu), @r"
     C               32000m  physical capacity
     A               31500m  raw allocatable, the kubelet's own
@@ -101,7 +101,7 @@ fn under_a_latch_no_slack_counts() {
 
 #[test]
 fn an_older_agent_tells_the_latch_by_its_reasons_alone() {
-    let node = with(Sight::Full, Resource::Cpu, |cpu| {
+    let node = with(AgentMode::Full, Resource::Cpu, |cpu| {
         latched(cpu);
         older(cpu);
     });
@@ -131,7 +131,7 @@ fn an_older_agent_tells_the_latch_by_its_reasons_alone() {
 
 #[test]
 fn procfs_alone_has_its_own_margin_and_ceiling() {
-    let mut node = with(Sight::Proc, Resource::Cpu, |cpu| {
+    let mut node = with(AgentMode::Proc, Resource::Cpu, |cpu| {
         (cpu.predicted_peak, cpu.margin_ppm) = (16_680, 200_000);
         cpu.warm_requests = 40_000;
         (cpu.target, cpu.published) = (Cents(150), Cents(140));
@@ -185,7 +185,7 @@ fn braked(memory: &mut ResourceHint) {
 
 #[test]
 fn memory_is_expected_to_climb_and_a_brake_keeps_its_ratio_down() {
-    let node = with(Sight::Full, Resource::Memory, braked);
+    let node = with(AgentMode::Full, Resource::Memory, braked);
     assert_snapshot!(printed(&node, Resource::Memory), @r"
     C           134861553664B (125.6GiB)  physical capacity
     A           126701535232B (118.0GiB)  raw allocatable, the kubelet's own
@@ -216,7 +216,7 @@ fn memory_is_expected_to_climb_and_a_brake_keeps_its_ratio_down() {
 
 #[test]
 fn an_older_agent_says_only_when_memory_was_highest() {
-    let node = with(Sight::Full, Resource::Memory, |memory| {
+    let node = with(AgentMode::Full, Resource::Memory, |memory| {
         braked(memory);
         older(memory);
     });
@@ -246,7 +246,7 @@ fn an_older_agent_says_only_when_memory_was_highest() {
 
 #[test]
 fn a_young_history_scales_slack_by_its_frames() {
-    let node = with(Sight::Full, Resource::Cpu, |cpu| {
+    let node = with(AgentMode::Full, Resource::Cpu, |cpu| {
         cpu.coverage_ppm = 347_222;
         (cpu.target, cpu.published) = (Cents(110), Cents(105));
         cpu.progress = Some(Progress {
@@ -282,7 +282,7 @@ fn a_young_history_scales_slack_by_its_frames() {
 
 #[test]
 fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
-    let mut node = with(Sight::Blind, Resource::Cpu, |cpu| {
+    let mut node = with(AgentMode::Blind, Resource::Cpu, |cpu| {
         *cpu = ResourceHint {
             capacity: 32_000,
             published: Cents::ONE,
@@ -380,7 +380,7 @@ fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimato
 }
 
 /// The node with the estimator's own report.
-fn reported(estimator: &Estimator, sight: Sight) -> Node {
+fn reported(estimator: &Estimator, sight: AgentMode) -> Node {
     let (mut node, estimates) = (node(), estimator.estimates());
     node.bound = Some(estimates.map(|_, estimate| estimate.slack.bound));
     let report = &mut node.hint.as_mut().unwrap().report;
@@ -403,7 +403,10 @@ fn the_lines_add_up() {
         memory: MemoryPressure::default(),
     };
     for past in [YOUNG, GROWN, PROCFS, LATCHED, LATCHED_ON_PROCFS] {
-        let (mut estimator, sight) = (estimator(past), if past.1 { Sight::Full } else { Sight::Proc });
+        let (mut estimator, sight) = (
+            estimator(past),
+            if past.1 { AgentMode::Full } else { AgentMode::Proc },
+        );
         for is_braked in [false, true] {
             if is_braked {
                 estimator.end_brake_period(&pressure(past.1), Duration::from_secs(10));

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets};
 use headroom_domain::{
     estimate::Profile,
-    hint::{Brake, Standing},
+    hint::{Brake, Freshness},
     resource::Resource,
 };
 
@@ -183,8 +183,8 @@ fn seen(hint: &Hint) -> String {
 /// A report's age, and how much it counts where that is not in full.
 pub(super) fn hint_age(hint: &Hint) -> String {
     match hint.standing {
-        Standing::Fresh => age(hint.age),
-        other @ (Standing::Hold | Standing::Stop) => format!("{}/{}", age(hint.age), standing(other)),
+        Freshness::Fresh => age(hint.age),
+        other @ (Freshness::Hold | Freshness::Stop) => format!("{}/{}", age(hint.age), standing(other)),
     }
 }
 

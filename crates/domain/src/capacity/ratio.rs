@@ -4,7 +4,7 @@ use super::{Basis, Given, Why};
 use crate::{
     annotation::Annotation,
     estimate::HIGHEST_PROC,
-    hint::{Brake, Caution, Found, Origin, Sight, Standing},
+    hint::{AgentMode, Brake, EffectiveHint, Freshness, NoRaiseReason, Origin},
     policy::{Mode, Policy},
     ratio::{Cents, Ratio, Ratios},
     resource::Resource,
@@ -112,35 +112,40 @@ fn from_annotation(resource: Resource, given: &Given<'_>, max: Ratio) -> Chosen 
 }
 
 /// The hint's ratio: down at once, up by no more than is due, by its standing and never against a brake.
-fn from_hint(resource: Resource, found: &Found, policy: &Policy, given: &Given<'_>) -> (Cents, Vec<Why>) {
+fn from_hint(
+    resource: Resource,
+    found: &EffectiveHint,
+    policy: &Policy,
+    given: &Given<'_>,
+) -> (Cents, Vec<Why>) {
     let part = *found.note.resources().get(resource);
     // A nudge that passed while nobody answered left its hint unapplied, and nothing outside the bounds ever is applied.
     let last = policy.bounds.get(resource).clamp(*given.last.get(resource));
     let (mut cents, mut why) = match found.standing {
-        Standing::Fresh => raised(part.published(), last, *found.step.get(resource)),
-        Standing::Hold => {
+        Freshness::Fresh => raised(part.published(), last, *found.step.get(resource)),
+        Freshness::Hold => {
             let is_marker = found.origin == Origin::Marker;
             let why = if is_marker { Why::MarkerHeld } else { Why::HintHeld };
             (part.published().min(last), vec![why])
         }
-        Standing::Stop => (last.min(Cents::ONE), vec![Why::HintStopped]),
+        Freshness::Stop => (last.min(Cents::ONE), vec![Why::HintStopped]),
     };
     if let Some(caution) = found.caution {
         cents = cents.min(last);
-        if matches!(caution, Caution::Quarantined(_)) {
+        if matches!(caution, NoRaiseReason::Quarantined(_)) {
             cents = cents.min(Cents::ONE);
         }
         why.push(match caution {
-            Caution::OlderPods => Why::OlderPods,
-            Caution::OtherCapacity => Why::OtherCapacity,
-            Caution::NoFloor => Why::NoFloor,
-            Caution::Quarantined(contradiction) => Why::of(contradiction),
+            NoRaiseReason::OlderPods => Why::OlderPods,
+            NoRaiseReason::OtherCapacity => Why::OtherCapacity,
+            NoRaiseReason::NoFloor => Why::NoFloor,
+            NoRaiseReason::Quarantined(contradiction) => Why::of(contradiction),
         });
     }
-    if found.note.mode == Sight::Blind.name() {
+    if found.note.mode == AgentMode::Blind.name() {
         cents = cents.min(Cents::ONE);
         why.push(Why::Blind);
-    } else if found.note.mode == Sight::Proc.name() && cents > HIGHEST_PROC {
+    } else if found.note.mode == AgentMode::Proc.name() && cents > HIGHEST_PROC {
         cents = HIGHEST_PROC;
         why.push(Why::ProcfsOnly);
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     annotation::Annotation,
-    hint::{Found, Origin},
+    hint::{EffectiveHint, Origin},
     names,
     policy::Mode,
     ratio::{self, Cents, Ratio},
@@ -63,7 +63,7 @@ fn hint_annotation(
         let Outcome { hinted, ratio, .. } = outcome;
         hinted.or(*ratio).unwrap_or(*given.last.get(resource))
     });
-    let written = |found: &Found| found.note.clone().with_ratios(&applied).to_string();
+    let written = |found: &EffectiveHint| found.note.clone().with_ratios(&applied).to_string();
     match basis.policy.mode {
         Mode::Off => Some((names::HINT, None)),
         Mode::Static => {
@@ -81,7 +81,7 @@ fn hint_annotation(
 }
 
 /// True if the hint is the annotation's alone, and less is applied than it came to.
-fn is_held_back(found: &Found, outcomes: &PerResource<Outcome>) -> bool {
+fn is_held_back(found: &EffectiveHint, outcomes: &PerResource<Outcome>) -> bool {
     let is_less = |resource| {
         let Outcome { applied, hinted, .. } = outcomes.get(resource);
         applied.is_some() && *applied < hinted.map(Ratio::from_cents)

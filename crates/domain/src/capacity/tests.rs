@@ -14,7 +14,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    hint::{Note, Standing, tests::hint},
+    hint::{Freshness, Note, tests::hint},
     policy::{Bounds, Mode},
 };
 
@@ -61,13 +61,19 @@ fn policy(mode: Mode) -> Policy {
     }
 }
 
-fn found(cents: u32, standing: Standing) -> Found {
+fn found(cents: u32, standing: Freshness) -> EffectiveHint {
     let mut hint = hint("n1", 7);
     hint.resources.cpu.published = Cents(cents);
-    Found::new(Note::of(&hint), standing)
+    EffectiveHint::new(Note::of(&hint), standing)
 }
 
-fn decided(policy: &Policy, hint: Option<&Found>, writer: Writer, old: &State, new: &State) -> Decision {
+fn decided(
+    policy: &Policy,
+    hint: Option<&EffectiveHint>,
+    writer: Writer,
+    old: &State,
+    new: &State,
+) -> Decision {
     let held = Some(PerResource::default());
     decide(
         &Write {
@@ -294,7 +300,7 @@ fn amplified() -> State {
         &raw,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Kubelet,
             &raw,
             &raw,
@@ -312,7 +318,7 @@ fn g1a_a_heartbeat_only_patch_after_a_nudge_does_not_amplify_twice() {
         &new,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Kubelet,
             &old,
             &new,
@@ -330,7 +336,7 @@ fn n19_d1_raw_that_became_the_amplified_value_is_told_by_capacity() {
         &new,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Kubelet,
             &old,
             &new,
@@ -355,7 +361,7 @@ fn g0_the_floor_policys_note_counts_only_in_its_own_request(
     let mut new = synced(old.clone(), "6");
     new.capacity.cpu = Some("6".parse().unwrap());
     new.annotations.kubelet_raw = Some(format!(r#"{{"cpu":"{noted}","memory":"8Gi","at":"{at}"}}"#).into());
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
     let after = stored(&new, &decision);
     assert_eq!(
@@ -372,7 +378,7 @@ fn d5_a_lost_raw_annotation_is_taken_from_the_marker() {
         &node,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Other,
             &node,
             &node,
@@ -389,7 +395,7 @@ fn d2_a_value_written_while_we_were_away_is_not_ours() {
         &node,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Other,
             &node,
             &node,
@@ -406,7 +412,7 @@ fn what_exceeds_capacity_is_not_raw_whoever_carries_it(#[case] writer: Writer) {
     let mut old = amplified();
     old.allocatable.cpu = Some("12".parse().unwrap());
     let new = synced(old.clone(), "12");
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
     assert_eq!(
         (decision.outcomes.cpu.raw, decision.outcomes.cpu.result),
@@ -452,7 +458,7 @@ fn what_was_written_is_not_amplified_again_though_the_marker_says_an_impossible_
     let forged = marker.replace(r#""raw":"4""#, r#""raw":"9""#);
     assert_ne!(forged, marker);
     old.annotations.marker = Some(forged.as_str().into());
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let after = |old: &State| {
         let new = synced(old.clone(), "6");
         let decision = decided(&policy(Mode::Auto), Some(&hint), writer, old, &new);
@@ -468,7 +474,7 @@ fn a_marker_of_another_node_object_counts_as_absent() {
     let mut old = amplified();
     old.capacity.cpu = Some("6".parse().unwrap());
     let new = synced(old.clone(), "6");
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let held = Some(PerResource::default());
     let basis = Basis {
         policy: &policy(Mode::Auto),
@@ -494,7 +500,7 @@ fn reinvocation_is_told_from_a_forged_or_old_marker() {
         &old,
         &decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Kubelet,
             &old,
             &old,
@@ -532,7 +538,7 @@ fn a_sync_records_the_capacity_that_it_tells_although_raw_is_the_same() {
     let old = amplified();
     let mut new = synced(old.clone(), "4");
     new.capacity.cpu = Some("5".parse().unwrap());
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let recorded = |writer| {
         let decision = decided(&policy(Mode::Auto), Some(&hint), writer, &old, &new);
         let annotations = stored(&new, &decision).annotations;
@@ -545,12 +551,12 @@ fn a_sync_records_the_capacity_that_it_tells_although_raw_is_the_same() {
 }
 
 #[rstest]
-#[case::fresh_rises(150, Standing::Fresh, "6")]
-#[case::held_may_fall(120, Standing::Hold, "4800m")]
-#[case::held_may_not_rise(180, Standing::Hold, "6")]
-#[case::stopped(180, Standing::Stop, "4")]
-#[case::clamped(900, Standing::Fresh, "8")]
-fn the_hint_counts_by_its_standing(#[case] cents: u32, #[case] standing: Standing, #[case] expected: &str) {
+#[case::fresh_rises(150, Freshness::Fresh, "6")]
+#[case::held_may_fall(120, Freshness::Hold, "4800m")]
+#[case::held_may_not_rise(180, Freshness::Hold, "6")]
+#[case::stopped(180, Freshness::Stop, "4")]
+#[case::clamped(900, Freshness::Fresh, "8")]
+fn the_hint_counts_by_its_standing(#[case] cents: u32, #[case] standing: Freshness, #[case] expected: &str) {
     let old = amplified();
     let after = stored(
         &old,
@@ -608,7 +614,7 @@ fn auto_without_a_hint_does_not_take_what_exceeds_capacity() {
 #[test]
 fn auto_puts_the_administrators_ratio_aside_and_back() {
     let own = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let auto = stored(
         &own,
         &decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &own, &own),
@@ -648,7 +654,7 @@ fn guard_takes_the_smaller_of_annotation_and_hint() {
     for (cents, expected) in [(150, 5332), (120, 4800)] {
         let decision = decided(
             &policy(Mode::Guard),
-            Some(&found(cents, Standing::Fresh)),
+            Some(&found(cents, Freshness::Fresh)),
             Writer::Other,
             &node,
             &node,
@@ -669,7 +675,7 @@ fn memory_is_amplified_only_where_bounds_allow_it() {
     let node = state("4", "8Gi");
     let mut hint = hint("n1", 7);
     hint.resources.memory.published = Cents(120);
-    let hint = Found::new(Note::of(&hint), Standing::Fresh);
+    let hint = EffectiveHint::new(Note::of(&hint), Freshness::Fresh);
     let mut policy = policy(Mode::Auto);
     assert_eq!(
         decided(&policy, Some(&hint), Writer::Other, &node, &node)
@@ -695,7 +701,7 @@ proptest! {
         node.allocatable.cpu = Some(Quantity::from_milli(milli));
         node.capacity.cpu = node.allocatable.cpu;
         node.annotations.ratio = ratio.map(Annotation::parse);
-        let hint = found(cents, Standing::Fresh);
+        let hint = found(cents, Freshness::Fresh);
         let held = cpu_held(admitted, admitted + waiting);
         let basis = Basis { policy: &policy(mode), hint: Some(&hint), held: Some(held) };
         let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };

@@ -21,7 +21,7 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// How much a hint counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Freshness {
     /// Applied as it is.
     Fresh,
     /// May lower, may not raise.
@@ -56,7 +56,7 @@ impl Origin {
 
 /// Why a hint that is fresh may not raise, or not even stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caution {
+pub enum NoRaiseReason {
     /// It was computed before the node's pods last changed.
     OlderPods,
     /// The machine that it speaks of has another capacity than the Node.
@@ -69,17 +69,17 @@ pub enum Caution {
 
 /// What counts for a node.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct EffectiveHint {
     /// The hint in short.
     pub note: Note,
     /// How much it counts.
-    pub standing: Standing,
+    pub standing: Freshness,
     /// Where it came from.
     pub origin: Origin,
     /// How far above the ratio that was applied last it may raise.
     pub step: PerResource<Cents>,
     /// Why it may not raise although it is fresh.
-    pub caution: Option<Caution>,
+    pub caution: Option<NoRaiseReason>,
     /// When it counts for less, or may raise, without anybody saying anything new.
     pub changes_in: Option<Duration>,
     /// True if the Node's annotation is to be renewed, before replicas that have nothing else cease to believe it.
@@ -88,7 +88,7 @@ pub struct Found {
 
 /// What is asked about a node, for one write.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Asked<'a> {
+pub struct HintQuery<'a> {
     /// The node's name.
     pub node: &'a str,
     /// UID of the Node object.
@@ -115,7 +115,7 @@ pub struct Machine {
     pub has_memory_pressure: bool,
 }
 
-impl Asked<'_> {
+impl HintQuery<'_> {
     /// What the stored annotation says, if it is of this Node.
     pub fn note(&self) -> Option<&Note> {
         self.of_this_node(self.stored?)
@@ -132,9 +132,9 @@ impl Asked<'_> {
     }
 }
 
-impl Found {
+impl EffectiveHint {
     /// A hint that counts for so much and may raise as far as it says.
-    pub fn new(note: Note, standing: Standing) -> Self {
+    pub fn new(note: Note, standing: Freshness) -> Self {
         Self {
             note,
             standing,
@@ -148,25 +148,25 @@ impl Found {
 }
 
 /// How much the report of a live stream counts at that age, and for how long.
-pub(super) fn streamed(age: Duration, is_draining: bool) -> (Standing, Option<Duration>) {
+pub(super) fn streamed(age: Duration, is_draining: bool) -> (Freshness, Option<Duration>) {
     let hold = if is_draining { HOLD_DRAINING } else { HOLD };
     if age <= FRESH {
-        (Standing::Fresh, Some(FRESH.saturating_sub(age) + A_MOMENT))
+        (Freshness::Fresh, Some(FRESH.saturating_sub(age) + A_MOMENT))
     } else {
         held(age, hold)
     }
 }
 
 /// How much a hint without a live stream counts at that age, and for how long.
-pub(super) fn noted(node: &str, age: Duration) -> (Standing, Option<Duration>) {
+pub(super) fn noted(node: &str, age: Duration) -> (Freshness, Option<Duration>) {
     let spread = Duration::from_secs(spread(node) % NOTE_SPREAD_SECONDS);
     held(age, HOLD_NOTE + spread)
 }
 
-fn held(age: Duration, limit: Duration) -> (Standing, Option<Duration>) {
+fn held(age: Duration, limit: Duration) -> (Freshness, Option<Duration>) {
     match limit.checked_sub(age) {
-        Some(left) => (Standing::Hold, Some(left + A_MOMENT)),
-        None => (Standing::Stop, None),
+        Some(left) => (Freshness::Hold, Some(left + A_MOMENT)),
+        None => (Freshness::Stop, None),
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brake, Contradiction, NodeHint, Sight};
+use super::{AgentMode, Brake, Contradiction, NodeHint};
 use crate::{
     estimate::{Profile, Reason},
     ratio::Cents,
@@ -47,7 +47,7 @@ pub struct Note {
     pub excl: u64,
     /// Memory.
     pub memory: NoteResource,
-    /// The agent's mode, as in [`Sight::name`](super::Sight::name).
+    /// The agent's mode, as in [`AgentMode::name`](super::AgentMode::name).
     pub mode: String,
     /// What its reports contradict, as in [`Contradiction::name`]; left out while they contradict nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,7 +128,7 @@ impl Note {
             cpu: part(Resource::Cpu),
             excl: 0,
             memory: part(Resource::Memory),
-            mode: Sight::Full.name().to_owned(),
+            mode: AgentMode::Full.name().to_owned(),
             quarantine: None,
             seq: 0,
             timing: Profile::Production.name().to_owned(),

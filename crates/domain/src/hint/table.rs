@@ -8,7 +8,7 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
-    Asked, Found, NodeHint, Note, Origin, Standing,
+    EffectiveHint, Freshness, HintQuery, NodeHint, Note, Origin,
     life::{self, FRESH},
 };
 use crate::{
@@ -100,7 +100,7 @@ impl Table {
 
     /// Notes what a Node says as it is stored, for the age of its annotation. Only for what the watch brings: a write that is
     /// being decided may be refused, or never meant to be stored.
-    pub fn see(&mut self, asked: &Asked<'_>, now: Duration) {
+    pub fn see(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.seen.get(asked.node);
         if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
             return;
@@ -137,7 +137,7 @@ impl Table {
     /// An annotation's age is the time since this table first met its boot id and sequence number, so a clock
     /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it. A state of
     /// the Node that the watch has not brought yet counts as seen now, for this answer only.
-    pub fn lookup(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+    pub fn lookup(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let stored = asked.note();
         let found = self.own(asked, stored, self.seen_by(asked, now).as_deref(), now);
         let Some(nudged) = asked.nudge() else {
@@ -147,9 +147,9 @@ impl Table {
             Some(found) if found.origin == Origin::Stream && found.note.is_after(nudged) == Some(true) => {
                 Some(found.raised_by(nudged, stored))
             }
-            Some(_) | None => Some(Found {
+            Some(_) | None => Some(EffectiveHint {
                 origin: Origin::Nudge,
-                ..Found::new(nudged.clone(), Standing::Fresh)
+                ..EffectiveHint::new(nudged.clone(), Freshness::Fresh)
             }),
         }
     }
@@ -172,7 +172,7 @@ impl Table {
     }
 
     /// What is seen of the Node in the state that is asked about. What is known of a state counts where that is as new.
-    fn seen_by(&self, asked: &Asked<'_>, now: Duration) -> Option<Cow<'_, Seen>> {
+    fn seen_by(&self, asked: &HintQuery<'_>, now: Duration) -> Option<Cow<'_, Seen>> {
         let before = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
         match before {
             Some(before) if before.version >= asked.version => Some(Cow::Borrowed(before)),
@@ -181,7 +181,7 @@ impl Table {
     }
 
     /// Notes since when a Node has had a marker and no hint that can be read.
-    fn see_unread(&mut self, asked: &Asked<'_>, now: Duration) {
+    fn see_unread(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.unread.get(asked.node);
         if before.is_none_or(|before| before.uid != asked.uid) {
             let unread = Unread {
@@ -194,7 +194,7 @@ impl Table {
 
     /// What counts where there is neither report nor annotation: the ratios that the marker tells, for as long as an
     /// annotation would hold.
-    fn written(&self, asked: &Asked<'_>, now: Duration) -> Option<Found> {
+    fn written(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let note = Note::of_written(asked.uid, asked.written?);
         let unread = self.unread.get(asked.node);
         let unread = unread.filter(|unread| unread.uid == asked.uid);
@@ -205,11 +205,11 @@ impl Table {
     /// What counts by what this table holds and the Node says.
     fn own(
         &self,
-        asked: &Asked<'_>,
+        asked: &HintQuery<'_>,
         stored: Option<&Note>,
         seen: Option<&Seen>,
         now: Duration,
-    ) -> Option<Found> {
+    ) -> Option<EffectiveHint> {
         let entry = self.entries.get(asked.node);
         let entry = entry.filter(|entry| entry.hint.node_uid == asked.uid);
         let Some(entry) = entry else {
@@ -238,18 +238,18 @@ impl Table {
         let renews_in = seen
             .filter(|_| stored.is_some_and(|stored| note.is_after(stored) != Some(false)))
             .map(|seen| RENEW.saturating_sub(now.saturating_sub(seen.since)));
-        let is_renewal_due = standing == Standing::Fresh && renews_in.is_some_and(|left| left.is_zero());
+        let is_renewal_due = standing == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
         let changes = left.into_iter().chain(rises_in).chain(renews_in);
-        Some(Found {
+        Some(EffectiveHint {
             step: PerResource::from_fn(|resource| life::step(moved(resource), frame)),
             changes_in: changes.filter(|left| !left.is_zero()).min(),
             is_renewal_due,
-            ..Found::new(note, standing)
+            ..EffectiveHint::new(note, standing)
         })
     }
 }
 
-impl Found {
+impl EffectiveHint {
     /// The same, and as high as a nudge of another replica says: whether a step is due was for that one to tell.
     fn raised_by(mut self, nudged: &Note, stored: Option<&Note>) -> Self {
         for resource in Resource::ALL {
@@ -263,7 +263,7 @@ impl Found {
 }
 
 /// What is seen of a Node that says this now, after what was seen before; `None` where it has no annotation.
-fn seen(before: Option<&Seen>, asked: &Asked<'_>, now: Duration) -> Option<Seen> {
+fn seen(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> Option<Seen> {
     let note = asked.note()?;
     let before = before.filter(|before| before.uid == note.uid);
     let is_same_report =
@@ -286,7 +286,7 @@ fn seen(before: Option<&Seen>, asked: &Asked<'_>, now: Duration) -> Option<Seen>
 }
 
 /// What counts where there is nothing but the annotation: it holds what was applied.
-fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> Found {
+fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> EffectiveHint {
     let age = seen
         .map(|seen| now.saturating_sub(seen.since))
         .unwrap_or_default();
@@ -294,12 +294,12 @@ fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> Found {
 }
 
 /// What only the Node says, at that age.
-fn held(node: &str, note: &Note, origin: Origin, age: Duration) -> Found {
+fn held(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
     let (standing, left) = life::noted(node, age);
-    Found {
+    EffectiveHint {
         origin,
         changes_in: left,
-        ..Found::new(note.clone(), standing)
+        ..EffectiveHint::new(note.clone(), standing)
     }
 }
 

@@ -22,7 +22,7 @@ use std::{
 use bytes::Bytes;
 use headroom_domain::{
     capacity::Held,
-    hint::{Asked, Found, Standing},
+    hint::{EffectiveHint, Freshness, HintQuery},
     policy::{Bounds, Mode, Policy},
     ratio::Cents,
     resource::PerResource,
@@ -193,12 +193,15 @@ impl Nodes for World {
         Some(policy)
     }
 
-    fn hint(&self, asked: &Asked<'_>) -> Option<Found> {
-        let reported = self.hint.as_ref().map(|hint| (hint.to_string(), Standing::Fresh));
+    fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint> {
+        let reported = self
+            .hint
+            .as_ref()
+            .map(|hint| (hint.to_string(), Freshness::Fresh));
         let (text, standing) =
-            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.text().to_owned(), Standing::Hold)))?;
+            reported.or_else(|| Some((asked.nudged.or(asked.stored)?.text().to_owned(), Freshness::Hold)))?;
         let note: headroom_domain::hint::Note = text.parse().ok()?;
-        (note.uid == asked.uid).then(|| Found::new(note, standing))
+        (note.uid == asked.uid).then(|| EffectiveHint::new(note, standing))
     }
 
     fn stored(&self, _node: &str) -> Option<Arc<Node>> {

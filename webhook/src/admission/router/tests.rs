@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use headroom_domain::{
     capacity::Held,
-    hint::{Asked, Found},
+    hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
 };
@@ -35,7 +35,7 @@ impl Nodes for NoNodes {
         Some(Policy::default())
     }
 
-    fn hint(&self, _asked: &Asked<'_>) -> Option<Found> {
+    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::{
     capacity::{Decision, amount},
-    hint::{Brake, Found, Note},
+    hint::{Brake, EffectiveHint, Note},
     names,
     resource::Resource,
 };
@@ -33,7 +33,7 @@ pub(in crate::control) fn due_of(
     cluster: &Cluster,
     node: &Node,
     decision: &Decision,
-    hint: Option<&Found>,
+    hint: Option<&EffectiveHint>,
 ) -> Due {
     if !cluster.amplifies() || !cluster.nodes.has_synced() {
         // Admission would not act on it, or what came of it would not be seen here.

@@ -8,7 +8,7 @@ use headroom_domain::{capacity::Decision, resource::Resource};
 use kube::api::Patch;
 use serde_json::{Map, Value, json};
 
-use super::writer::{ApiServer, NudgeError, Toucher};
+use super::writer::{ApiServer, NudgeError, StatusPatcher};
 use crate::store::{cluster::Cluster, node::Node};
 
 /// Writes what is decided for a Node whose mode is off, bound to the resource version that it was decided for.
@@ -24,7 +24,7 @@ impl Restorer {
     }
 }
 
-impl Toucher for Restorer {
+impl StatusPatcher for Restorer {
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         let (decision, _hint) = self.cluster.preview(node, self.cluster.now());
         let patch = Patch::Merge(patch(node, &decision));

@@ -33,7 +33,7 @@ fn offer(cluster: &Cluster, hint: NodeHint) {
         ..hint
     };
     cluster.hints.offer(hint, cluster.now());
-    cluster.changes.ring("n1", Urgency::Usual);
+    cluster.changes.notify("n1", Urgency::Usual);
 }
 
 fn braked(seq: u64, cents: u32, brake: Brake) -> NodeHint {

@@ -53,7 +53,7 @@ impl From<kube::Error> for NudgeError {
 }
 
 /// Whoever can have a Node decided anew by a write of `nodes/status` that carries nothing.
-pub trait Toucher: Send + Sync {
+pub trait StatusPatcher: Send + Sync {
     /// Writes it, unless the Node has changed since it was read.
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>>;
 }
@@ -87,7 +87,7 @@ impl ApiServer {
     }
 }
 
-impl Toucher for ApiServer {
+impl StatusPatcher for ApiServer {
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": node.version.to_string()}}));
         Box::pin(async move { self.patch(&node.name, &patch).await.map(drop) })

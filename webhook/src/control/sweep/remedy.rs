@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     capacity::{self, Decision, amount},
-    hint::{Found, Origin, Standing},
+    hint::{EffectiveHint, Freshness, Origin},
     names,
     resource::{PerResource, Resource},
 };
@@ -77,7 +77,7 @@ pub(super) fn lowering_of(
     cluster: &Cluster,
     node: &Node,
     decision: &Decision,
-    hint: Option<&Found>,
+    hint: Option<&EffectiveHint>,
 ) -> Option<Nudge> {
     let nudge = nudge::due_of(cluster, node, decision, hint).nudge;
     nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
@@ -90,7 +90,7 @@ pub(super) fn remedy_of(
     node: &Node,
     fault: Fault,
     decision: &Decision,
-    hint: Option<&Found>,
+    hint: Option<&EffectiveHint>,
 ) -> Remedy {
     let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
     let lowers = fault.direction == Direction::Lower && is_reported;
@@ -111,7 +111,7 @@ pub(super) fn fault_of(
     cluster: &Cluster,
     node: &Node,
     decision: &Decision,
-    hint: Option<&Found>,
+    hint: Option<&EffectiveHint>,
 ) -> Option<Fault> {
     // Traces of ours on a node that is no longer ours to change.
     let is_left_over = node.state.annotations.marker.is_some()
@@ -119,7 +119,7 @@ pub(super) fn fault_of(
             .annotations
             .iter()
             .any(|(key, value)| *key == names::MARKER && value.is_none());
-    let is_nudged = hint.is_some_and(|found| found.standing == Standing::Fresh) && !is_left_over;
+    let is_nudged = hint.is_some_and(|found| found.standing == Freshness::Fresh) && !is_left_over;
     let is_somebody_elses = node.state.annotations.marker.is_none();
     if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
         return None;

@@ -108,7 +108,7 @@ fn fault(cluster: &Cluster, node: &Node) -> Option<Fault> {
 #[derive(Default)]
 struct Notebook(Mutex<Vec<(String, u64, Instant)>>);
 
-impl Toucher for Notebook {
+impl StatusPatcher for Notebook {
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         Box::pin(async move {
             let entry = (node.name.clone(), node.version, Instant::now());

@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::after_departures,
-    hint::{Asked, Caution, Contradiction, Found, NodeHint, Origin},
+    hint::{Contradiction, EffectiveHint, HintQuery, NoRaiseReason, NodeHint, Origin, capacity_differs},
     policy::InForce,
     ratio::Cents,
     resource::PerResource,
@@ -15,18 +15,15 @@ use crate::{
     store::{node::Node, pods::Bound},
 };
 
-/// A larger difference than this between the machine that a hint speaks of and the Node, in percent, is one.
-const CAPACITY_TOLERANCE: u64 = 2;
-
 /// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
 /// agent did not know all of this, braked while its kubelet says that memory is under pressure, and not believed while it
 /// is in quarantine. Capacity and pressure are those of the write that is decided about.
 pub(super) fn of_now(
     cluster: &Cluster,
-    asked: &Asked<'_>,
+    asked: &HintQuery<'_>,
     hint: Option<&NodeHint>,
-    mut found: Found,
-) -> Found {
+    mut found: EffectiveHint,
+) -> EffectiveHint {
     let node = asked.node;
     if asked.machine.has_memory_pressure {
         found.note = found.note.under_memory_pressure();
@@ -42,13 +39,13 @@ pub(super) fn of_now(
         (Origin::Stream, Some(hint)) => {
             found.note.excl = exclusive(cluster, hint);
             if hint.pods_generation < cluster.pods.changed_at(node) {
-                found.caution = Some(Caution::OlderPods);
+                found.caution = Some(NoRaiseReason::OlderPods);
                 let stored = cluster.nodes.get(node);
                 if let Some(ratios) = stored.and_then(|node| departed(cluster, &node, hint)) {
                     found.note = found.note.with_ratios(&ratios);
                 }
             } else if is_of_another_machine(&asked.machine.capacity, hint) {
-                found.caution = Some(Caution::OtherCapacity);
+                found.caution = Some(NoRaiseReason::OtherCapacity);
             }
         }
     }
@@ -57,13 +54,13 @@ pub(super) fn of_now(
         found.note = found.note.in_quarantine(contradicted(cluster, asked));
     }
     if let Some(contradiction) = found.note.contradiction() {
-        found.caution = Some(Caution::Quarantined(contradiction));
+        found.caution = Some(NoRaiseReason::Quarantined(contradiction));
     }
     found
 }
 
 /// What the reports of a node contradict, by what this replica found or, until that can be told, by what is on record.
-fn contradicted(cluster: &Cluster, asked: &Asked<'_>) -> Option<Contradiction> {
+fn contradicted(cluster: &Cluster, asked: &HintQuery<'_>) -> Option<Contradiction> {
     cluster.quarantine(asked.node).or_else(|| {
         let contradiction = asked.note()?.contradiction()?;
         cluster
@@ -112,15 +109,12 @@ fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResour
 /// True if the hint's machine has other CPUs than the Node says, or more memory. Less memory can be huge pages, which
 /// agents leave out; an agent that sees too little of it is blind by itself.
 fn is_of_another_machine(capacity: &PerResource<Option<u64>>, hint: &NodeHint) -> bool {
-    let apart = |of_node: u64, difference: u64| {
-        u128::from(difference) * 100 > u128::from(of_node) * u128::from(CAPACITY_TOLERANCE)
-    };
     let PerResource { cpu, memory } = &hint.resources;
     let has_other_cpus = capacity
         .cpu
-        .is_some_and(|of_node| cpu.capacity > 0 && apart(of_node, of_node.abs_diff(cpu.capacity)));
+        .is_some_and(|of_node| cpu.capacity > 0 && capacity_differs(of_node, of_node.abs_diff(cpu.capacity)));
     let has_more_memory = capacity
         .memory
-        .is_some_and(|of_node| apart(of_node, memory.capacity.saturating_sub(of_node)));
+        .is_some_and(|of_node| capacity_differs(of_node, memory.capacity.saturating_sub(of_node)));
     has_other_cpus || has_more_memory
 }

@@ -7,7 +7,7 @@ use headroom_domain::{
         Boot, CpuPressure, Estimator, Frame, Lapse, MemoryPressure, PodUse, Pressure, Profile, Snapshot,
         Timing, View, Visibility,
     },
-    hint::{NodeHint, PodTrust, Sight},
+    hint::{AgentMode, NodeHint, PodTrust},
     resource::PerResource,
 };
 use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
@@ -167,7 +167,11 @@ impl Agent {
             seq: self.seq,
             is_primary,
             pods_generation: generation,
-            sight: if is_blind { Sight::Blind } else { Sight::Full },
+            sight: if is_blind {
+                AgentMode::Blind
+            } else {
+                AgentMode::Full
+            },
             timing: Profile::Production,
             is_draining: false,
             resources: self.estimator.estimates().map(|_, estimate| estimate.hint(0)),

@@ -6,7 +6,7 @@ use headroom_domain::{
     annotation::Annotation,
     capacity::{self, Basis, Decision, Held, State, Write, Writer},
     estimate::Profile,
-    hint::{Asked, NodeHint, Verdict},
+    hint::{HintQuery, NodeHint, Verdict},
     policy::Bounds,
     resource::{PerResource, Resource},
 };
@@ -187,9 +187,9 @@ fn endpoint_hint(
     cluster: &Cluster,
     stored: &Stored,
     nudged: Option<&str>,
-) -> Option<headroom_domain::hint::Found> {
+) -> Option<headroom_domain::hint::EffectiveHint> {
     let nudged = nudged.map(Annotation::from);
-    cluster.hint(&Asked {
+    cluster.hint(&HintQuery {
         node: NAME,
         uid: UID,
         version: stored.version,

@@ -120,7 +120,7 @@ impl Replica {
     pub(super) fn report(&self, hint: NodeHint) {
         let node = hint.node.clone();
         if self.cluster.hints.offer(hint, self.cluster.now()) == Verdict::Accepted {
-            self.cluster.try_report(&node);
+            self.cluster.check_report(&node);
         }
     }
 

@@ -30,7 +30,7 @@ fn confined(mount: &TempDir) -> Vec<(String, Vec<u32>)> {
     found
 }
 
-fn sizes(Confined { pod, cpus }: Confined) -> (String, Vec<u32>) {
+fn sizes(PinnedPod { pod, cpus }: PinnedPod) -> (String, Vec<u32>) {
     let mut cpus: Vec<_> = cpus.iter().map(CpuSet::count).collect();
     cpus.sort_unstable();
     (pod.uid, cpus)

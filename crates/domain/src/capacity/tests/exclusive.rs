@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn holding(cents: u32, exclusive: u64) -> Found {
-    let mut hint = found(cents, Standing::Fresh);
+fn holding(cents: u32, exclusive: u64) -> EffectiveHint {
+    let mut hint = found(cents, Freshness::Fresh);
     hint.note.excl = exclusive;
     hint
 }
 
-fn cpu(policy: &Policy, hint: &Found, node: &State) -> (Option<u64>, State) {
+fn cpu(policy: &Policy, hint: &EffectiveHint, node: &State) -> (Option<u64>, State) {
     let decision = decided(policy, Some(hint), Writer::Other, node, node);
     (decision.outcomes.cpu.result, stored(node, &decision))
 }
@@ -43,7 +43,7 @@ fn a_replica_without_the_agent_knows_of_them_in_every_mode() {
         let node = with_ratio(state("4", "8Gi"), r#"{"cpu":1.25}"#);
         let (_, node) = cpu(&policy(mode), &holding(150, 2000), &node);
         let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
-        let held = Found::new(note, Standing::Hold);
+        let held = EffectiveHint::new(note, Freshness::Hold);
         assert_eq!(cpu(&policy(mode), &held, &node).1, node, "{mode}");
     }
 }

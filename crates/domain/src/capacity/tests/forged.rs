@@ -6,7 +6,7 @@ use crate::hint::Origin;
 const FORGED: &str = r#"{"cpu":"1000","memory":"9Ti"}"#;
 
 /// The decision on a write that changes nothing, on a node that was forged.
-fn again(node: &State, hint: Option<&Found>) -> State {
+fn again(node: &State, hint: Option<&EffectiveHint>) -> State {
     stored(
         node,
         &decided(&policy(Mode::Auto), hint, Writer::Other, node, node),
@@ -16,7 +16,7 @@ fn again(node: &State, hint: Option<&Found>) -> State {
 #[test]
 fn the_marker_goes_before_the_raw_annotation() {
     let node = with_raw(amplified(), FORGED);
-    let after = again(&node, Some(&found(150, Standing::Fresh)));
+    let after = again(&node, Some(&found(150, Freshness::Fresh)));
     assert_eq!(
         texts(&after),
         (
@@ -41,7 +41,7 @@ fn no_saved_raw_value_above_capacity_is_used() {
         .text()
         .replace(r#""raw":"4""#, r#""raw":"1000""#);
     node.annotations.marker = Some(marker.into());
-    let after = again(&node, Some(&found(150, Standing::Fresh)));
+    let after = again(&node, Some(&found(150, Freshness::Fresh)));
     assert!(
         after.amount(Resource::Cpu) <= Some(6000),
         "what is stored counts as raw at most: {after:?}"
@@ -51,7 +51,7 @@ fn no_saved_raw_value_above_capacity_is_used() {
 
 #[test]
 fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
-    let mut forged = found(200, Standing::Hold);
+    let mut forged = found(200, Freshness::Hold);
     forged.origin = Origin::Annotation;
     let mut node = amplified();
     node.annotations.hint = Some(forged.note.to_string().into());
@@ -64,7 +64,7 @@ fn a_hint_annotation_alone_keeps_what_is_in_force_and_raises_nothing() {
 #[test]
 fn a_hint_annotation_of_which_less_is_in_force_is_left_as_it_is() {
     // More than the bounds allow, so that what is applied could not be taken for it.
-    let mut forged = found(300, Standing::Hold);
+    let mut forged = found(300, Freshness::Hold);
     forged.origin = Origin::Annotation;
     let mut node = state("4", "8Gi");
     node.annotations.hint = Some(forged.note.to_string().into());
@@ -84,7 +84,7 @@ fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
         r#"{"cpu":"1000","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"8Gi","uid":"u1"}"#
             .into(),
     );
-    let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
+    let (policy, hint) = (policy(Mode::Auto), found(100, Freshness::Fresh));
     for (admitted, expected) in [(0, 4000), (4100, 4120), (1_000_000, 40_000)] {
         let basis = Basis {
             policy: &policy,
@@ -116,7 +116,7 @@ fn what_cannot_be_read_counts_as_absent_and_a_newer_marker_is_read() {
         node.annotations.marker = Some(marker.into());
         let decision = decided(
             &policy(Mode::Auto),
-            Some(&found(150, Standing::Fresh)),
+            Some(&found(150, Freshness::Fresh)),
             Writer::Other,
             &node,
             &node,
@@ -138,7 +138,7 @@ fn a_forged_marker_alone_raises_nothing() {
     let mut node = state("4", "8Gi");
     node.annotations.marker =
         Some(r#"{"cpu":"8","from":{"cpu":{"capacity":"4","raw":"4"}},"memory":"8Gi","uid":"u1"}"#.into());
-    let mut hint = found(200, Standing::Hold);
+    let mut hint = found(200, Freshness::Hold);
     hint.origin = Origin::Marker;
     assert_eq!(written_ratios(&node.annotations, "u1"), None, "there is no hint");
     node.annotations.hint = Some(r#"{"v":2}"#.into());
@@ -150,7 +150,7 @@ fn a_forged_marker_alone_raises_nothing() {
 fn what_pods_held_is_no_ratio_on_a_larger_machine() {
     let mut old = amplified();
     old.annotations.hint = None;
-    let mut hint = found(150, Standing::Hold);
+    let mut hint = found(150, Freshness::Hold);
     hint.origin = Origin::Marker;
     let grown = |raw: &str| {
         let mut new = synced(old.clone(), raw);
@@ -169,7 +169,7 @@ fn on_another_machine(cpu: u64, raw: u64, value: u64, cents: u32) -> u64 {
         r#"{{"cpu":"{value}","from":{{"cpu":{{"capacity":"4","raw":"{raw}"}},"memory":{{"raw":"8Gi"}}}},"memory":"8Gi","uid":"u1"}}"#
     );
     node.annotations.marker = Some(marker.into());
-    let mut forged = found(cents, Standing::Hold);
+    let mut forged = found(cents, Freshness::Hold);
     forged.origin = Origin::Annotation;
     node.annotations.hint = Some(forged.note.to_string().into());
     let mut new = synced(node.clone(), &cpu.to_string());
@@ -198,7 +198,7 @@ proptest! {
 #[test]
 fn a_ratio_with_the_floor_in_it_gains_at_most_the_maximum() {
     // An agent of an earlier version reports what is bound, whoever bound it: 1000 CPUs of 4.
-    let (policy, mut old) = (policy(Mode::Auto), found(25_000, Standing::Fresh));
+    let (policy, mut old) = (policy(Mode::Auto), found(25_000, Freshness::Fresh));
     old.step = PerResource::from_fn(|_| Cents(25_000));
     let mut node = state("4", "8Gi");
     for writer in [Writer::Other, Writer::Kubelet, Writer::Other] {

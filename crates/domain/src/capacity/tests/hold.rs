@@ -5,7 +5,7 @@ use crate::hint::Brake;
 
 fn with_held<'a>(
     policy: &'a Policy,
-    hint: Option<&'a Found>,
+    hint: Option<&'a EffectiveHint>,
     held: Option<PerResource<Held>>,
 ) -> impl Fn(&State, &State) -> Decision + 'a {
     move |old, new| {
@@ -50,7 +50,7 @@ fn pods_hold_what_they_have_and_are_granted_nothing(
     #[values(Brake::Off, Brake::Stop)] brake: Brake,
 ) {
     let node = amplified();
-    let mut hint = found(100, Standing::Fresh);
+    let mut hint = found(100, Freshness::Fresh);
     hint.note.cpu.brake = brake.level();
     let policy = policy(Mode::Auto);
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(admitted, fit)));
@@ -63,7 +63,7 @@ fn pods_hold_what_they_have_and_are_granted_nothing(
 #[test]
 fn a_pod_that_nobody_let_in_lifts_nothing() {
     let node = state("8", "8Gi");
-    let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
+    let (policy, hint) = (policy(Mode::Auto), found(100, Freshness::Fresh));
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(0, 1_000_000)));
     assert_eq!(cpu(&decide(&node, &node)).0, Some(8000));
 }
@@ -97,7 +97,7 @@ fn a_maximum_that_is_lowered_below_what_is_admitted_takes_nothing_away() {
     let node = amplified();
     let mut policy = policy(Mode::Auto);
     policy.bounds.cpu = Bounds::new(Cents(100), Cents(110)).unwrap();
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(5900, 5900)));
     let decision = decide(&node, &node);
     assert_eq!(cpu(&decision), (Some(5920), vec![Why::FloorAdmitted]));
@@ -116,7 +116,7 @@ fn the_mode_says_what_pods_can_hold_at_most(
 ) {
     let mut node = state("4", "8Gi");
     node.annotations.ratio = ratio.map(Annotation::from);
-    let (policy, hint) = (policy(mode), found(100, Standing::Fresh));
+    let (policy, hint) = (policy(mode), found(100, Freshness::Fresh));
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(100_000, 100_000)));
     assert_eq!(cpu(&decide(&node, &node)).0, Some(expected));
 }
@@ -126,7 +126,7 @@ fn raw_that_shrinks_brings_the_cap_down() {
     let old = amplified();
     let mut new = synced(old.clone(), "2");
     new.capacity.cpu = new.allocatable.cpu;
-    let (policy, hint) = (policy(Mode::Off), found(100, Standing::Fresh));
+    let (policy, hint) = (policy(Mode::Off), found(100, Freshness::Fresh));
     let write = Write {
         uid: "u1",
         writer: Writer::Kubelet,
@@ -153,7 +153,7 @@ fn a_maximum_below_one_still_holds_raw() {
         min: Cents(50),
         max: Cents(80),
     };
-    let (node, hint) = (state("4", "8Gi"), found(60, Standing::Fresh));
+    let (node, hint) = (state("4", "8Gi"), found(60, Freshness::Fresh));
     let decide = with_held(&policy, Some(&hint), Some(cpu_held(3900, 3900)));
     assert_eq!(cpu(&decide(&node, &node)), (Some(3920), vec![Why::FloorAdmitted]));
 }
@@ -161,7 +161,7 @@ fn a_maximum_below_one_still_holds_raw() {
 #[test]
 fn while_it_is_not_known_what_pods_hold_nothing_is_lowered() {
     let node = amplified();
-    let hint = found(100, Standing::Fresh);
+    let hint = found(100, Freshness::Fresh);
     for mode in [Mode::Auto, Mode::Off] {
         let policy = policy(mode);
         let decision = with_held(&policy, Some(&hint), None)(&node, &node);
@@ -172,7 +172,7 @@ fn while_it_is_not_known_what_pods_hold_nothing_is_lowered() {
 #[test]
 fn where_nothing_is_to_be_lowered_it_does_not_matter_what_pods_hold() {
     let node = state("4", "8Gi");
-    let (policy, hint) = (policy(Mode::Auto), found(100, Standing::Fresh));
+    let (policy, hint) = (policy(Mode::Auto), found(100, Freshness::Fresh));
     let decision = with_held(&policy, Some(&hint), None)(&node, &node);
     assert_eq!(cpu(&decision), (Some(4000), vec![]));
 }
@@ -180,7 +180,7 @@ fn where_nothing_is_to_be_lowered_it_does_not_matter_what_pods_hold() {
 #[test]
 fn without_a_floor_what_was_decided_counts() {
     let node = amplified();
-    let hint = found(100, Standing::Fresh);
+    let hint = found(100, Freshness::Fresh);
     let policy = Policy {
         floor: Floor::None,
         ..policy(Mode::Auto)
@@ -204,7 +204,7 @@ proptest! {
     ) {
         let mut node = by_static(&with_ratio(state("1", "8Gi"), r#"{"cpu":1.4}"#));
         node.allocatable.cpu = Some(Quantity::from_milli(milli));
-        let (policy, hint) = (policy(mode), found(cents, Standing::Fresh));
+        let (policy, hint) = (policy(mode), found(cents, Freshness::Fresh));
         let result = |admitted, fit| {
             let held = Some(cpu_held(admitted, fit));
             with_held(&policy, Some(&hint), held)(&node, &node).outcomes.cpu

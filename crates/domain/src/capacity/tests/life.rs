@@ -2,17 +2,17 @@
 //! of it when another replica, another mode or another Node takes over.
 
 use super::*;
-use crate::hint::{Brake, Caution, Contradiction, Origin, Sight};
+use crate::hint::{AgentMode, Brake, Contradiction, NoRaiseReason, Origin};
 
 /// A fresh hint that may raise by 5 cents.
-fn due(cents: u32) -> Found {
-    Found {
+fn due(cents: u32) -> EffectiveHint {
+    EffectiveHint {
         step: PerResource::from_fn(|_| Cents(5)),
-        ..found(cents, Standing::Fresh)
+        ..found(cents, Freshness::Fresh)
     }
 }
 
-fn auto(hint: &Found, old: &State) -> (State, Vec<Why>) {
+fn auto(hint: &EffectiveHint, old: &State) -> (State, Vec<Why>) {
     let decision = decided(&policy(Mode::Auto), Some(hint), Writer::Other, old, old);
     (stored(old, &decision), decision.outcomes.cpu.why)
 }
@@ -38,7 +38,7 @@ fn a_ratio_rises_by_steps_from_what_was_applied_and_says_so() {
 #[test]
 fn a_ratio_that_may_not_rise_now_stays_and_falls_at_once() {
     let node = amplified();
-    let not_due = |cents| Found {
+    let not_due = |cents| EffectiveHint {
         step: PerResource::default(),
         ..due(cents)
     };
@@ -64,14 +64,14 @@ fn a_brake_is_obeyed_whatever_the_ratio_says(#[case] brake: Brake, #[case] cents
 }
 
 #[rstest]
-#[case(Caution::OlderPods, Why::OlderPods)]
-#[case(Caution::OtherCapacity, Why::OtherCapacity)]
-#[case(Caution::NoFloor, Why::NoFloor)]
+#[case(NoRaiseReason::OlderPods, Why::OlderPods)]
+#[case(NoRaiseReason::OtherCapacity, Why::OtherCapacity)]
+#[case(NoRaiseReason::NoFloor, Why::NoFloor)]
 fn a_hint_that_is_not_of_the_node_as_it_is_may_lower_and_not_raise(
-    #[case] caution: Caution,
+    #[case] caution: NoRaiseReason,
     #[case] why: Why,
 ) {
-    let cautious = |cents| Found {
+    let cautious = |cents| EffectiveHint {
         caution: Some(caution),
         ..due(cents)
     };
@@ -91,8 +91,8 @@ fn a_hint_that_cannot_be_counts_as_one_at_most(
     )]
     contradiction: Contradiction,
 ) {
-    let quarantined = |cents| Found {
-        caution: Some(Caution::Quarantined(contradiction)),
+    let quarantined = |cents| EffectiveHint {
+        caution: Some(NoRaiseReason::Quarantined(contradiction)),
         ..due(cents)
     };
     let (node, reasons) = auto(&quarantined(155), &amplified());
@@ -105,15 +105,15 @@ fn a_hint_that_cannot_be_counts_as_one_at_most(
 
 #[test]
 fn the_word_of_procfs_counts_up_to_its_limit() {
-    let mut hint = found(190, Standing::Fresh);
-    hint.note.mode = Sight::Proc.name().to_owned();
+    let mut hint = found(190, Freshness::Fresh);
+    hint.note.mode = AgentMode::Proc.name().to_owned();
     let (node, why) = auto(&hint, &state("4", "8Gi"));
     assert_eq!((applied(&node), why.last()), (150, Some(&Why::ProcfsOnly)));
 }
 
 #[test]
 fn bounds_are_part_of_what_was_applied() {
-    let (node, _) = auto(&found(300, Standing::Fresh), &state("4", "8Gi"));
+    let (node, _) = auto(&found(300, Freshness::Fresh), &state("4", "8Gi"));
     assert_eq!((texts(&node).0.as_str(), applied(&node)), ("8", 200));
     let mut wider = policy(Mode::Auto);
     wider.bounds.cpu.max = Cents(300);
@@ -146,9 +146,9 @@ fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
     for cents in [128, 130, 104, 190] {
         node = auto(&due(cents), &node).0;
         let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
-        let held = Found {
+        let held = EffectiveHint {
             origin: Origin::Annotation,
-            ..Found::new(note, Standing::Hold)
+            ..EffectiveHint::new(note, Freshness::Hold)
         };
         assert_eq!(auto(&held, &node).0, node);
     }
@@ -158,9 +158,9 @@ fn a_replica_without_the_agent_says_what_the_one_with_it_has_said() {
 fn a_hint_annotation_alone_follows_a_bound_that_came_down() {
     let node = amplified();
     let note = node.annotations.hint.as_ref().unwrap().value().unwrap().clone();
-    let held = Found {
+    let held = EffectiveHint {
         origin: Origin::Annotation,
-        ..Found::new(note, Standing::Hold)
+        ..EffectiveHint::new(note, Freshness::Hold)
     };
     let mut lower = policy(Mode::Auto);
     lower.bounds.cpu.max = Cents(120);
@@ -216,7 +216,7 @@ fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
     (old.annotations.ratio, old.annotations.static_ratio) = (own.map(Annotation::from), None);
     assert_eq!(written_ratios(&old.annotations, "u1").unwrap().cpu, Cents(150));
     assert_eq!(written_ratios(&old.annotations, "u2"), None);
-    let mut hint = found(150, Standing::Hold);
+    let mut hint = found(150, Freshness::Hold);
     hint.origin = Origin::Marker;
     let new = synced(old.clone(), "4");
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &old, &new);
@@ -228,14 +228,14 @@ fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
     assert_eq!(decision.outcomes.cpu.ratio, Some(Cents(cents)));
     let is_held = decision.outcomes.cpu.why.contains(&Why::MarkerHeld);
     assert_eq!(is_held, cents == 150, "{:?}", decision.outcomes.cpu.why);
-    hint.standing = Standing::Stop;
+    hint.standing = Freshness::Stop;
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &old, &new);
     assert_eq!(texts(&stored(&new, &decision)).0, "4");
 }
 
 #[test]
 fn a_marker_that_amplified_nothing_holds_nothing() {
-    let (mut raw, _) = auto(&found(100, Standing::Fresh), &state("4", "8Gi"));
+    let (mut raw, _) = auto(&found(100, Freshness::Fresh), &state("4", "8Gi"));
     raw.annotations.hint = Some(r#"{"v":2}"#.into());
     assert!(raw.annotations.marker.is_some());
     assert_eq!(written_ratios(&raw.annotations, "u1"), None);

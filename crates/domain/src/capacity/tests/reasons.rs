@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::hint::{Origin, Sight};
+use crate::hint::{AgentMode, Origin};
 
-fn reasons(mode: Mode, hint: Option<&Found>, node: &State) -> Vec<Why> {
+fn reasons(mode: Mode, hint: Option<&EffectiveHint>, node: &State) -> Vec<Why> {
     decided(&policy(mode), hint, Writer::Other, node, node)
         .outcomes
         .cpu
@@ -30,7 +30,7 @@ fn what_is_left_alone_says_why() {
 #[case::it_is_amplified(Mode::Auto, amplified())]
 fn what_is_recorded_stays_while_a_write_has_no_allocatable(#[case] mode: Mode, #[case] mut node: State) {
     node.allocatable = PerResource::default();
-    let hint = found(150, Standing::Fresh);
+    let hint = found(150, Freshness::Fresh);
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &node, &node);
     assert_eq!(decision.annotations, []);
 }
@@ -72,7 +72,7 @@ fn an_annotation_is_held_down_above_its_limit_alone(#[case] ratio: &str, #[case]
 #[case::at_the_lower_bound(100, &[Why::Hint])]
 #[case::below_it(99, &[Why::Hint, Why::ClampedMin])]
 fn a_hint_is_moved_into_its_bounds_from_outside_alone(#[case] cents: u32, #[case] why: &[Why]) {
-    let hint = found(cents, Standing::Fresh);
+    let hint = found(cents, Freshness::Fresh);
     assert_eq!(reasons(Mode::Auto, Some(&hint), &state("4", "8Gi")), why);
 }
 
@@ -80,25 +80,25 @@ fn a_hint_is_moved_into_its_bounds_from_outside_alone(#[case] cents: u32, #[case
 #[case::a_whole_step(105, &[Why::Hint])]
 #[case::more(106, &[Why::Hint, Why::Slewed])]
 fn a_rise_of_a_step_is_not_slewed(#[case] cents: u32, #[case] why: &[Why]) {
-    let hint = Found {
+    let hint = EffectiveHint {
         step: PerResource::from_fn(|_| Cents(5)),
-        ..found(cents, Standing::Fresh)
+        ..found(cents, Freshness::Fresh)
     };
     assert_eq!(reasons(Mode::Auto, Some(&hint), &state("4", "8Gi")), why);
 }
 
 #[rstest]
-#[case::at_the_limit(Sight::Proc, 150, 150, &[Why::Hint])]
-#[case::above_it(Sight::Proc, 151, 150, &[Why::Hint, Why::ProcfsOnly])]
-#[case::blind(Sight::Blind, 150, 100, &[Why::Hint, Why::Blind])]
-#[case::shed_sees_enough(Sight::FullShed, 151, 151, &[Why::Hint])]
+#[case::at_the_limit(AgentMode::Proc, 150, 150, &[Why::Hint])]
+#[case::above_it(AgentMode::Proc, 151, 150, &[Why::Hint, Why::ProcfsOnly])]
+#[case::blind(AgentMode::Blind, 150, 100, &[Why::Hint, Why::Blind])]
+#[case::shed_sees_enough(AgentMode::FullShed, 151, 151, &[Why::Hint])]
 fn what_an_agent_sees_limits_its_word(
-    #[case] sight: Sight,
+    #[case] sight: AgentMode,
     #[case] cents: u32,
     #[case] expected: u32,
     #[case] why: &[Why],
 ) {
-    let mut hint = found(cents, Standing::Fresh);
+    let mut hint = found(cents, Freshness::Fresh);
     hint.note.mode = sight.name().to_owned();
     let node = state("4", "8Gi");
     let cpu = decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &node, &node)
@@ -116,7 +116,7 @@ fn exclusive_cpus_are_told_where_they_change_the_product(
     #[case] cents: u32,
     #[case] is_told: bool,
 ) {
-    let mut hint = found(cents, Standing::Fresh);
+    let mut hint = found(cents, Freshness::Fresh);
     hint.note.excl = exclusive;
     let why = reasons(Mode::Auto, Some(&hint), &state("4", "8Gi"));
     assert_eq!(why.contains(&Why::ExclusiveCpus), is_told, "{why:?}");
@@ -124,16 +124,16 @@ fn exclusive_cpus_are_told_where_they_change_the_product(
 
 #[test]
 fn an_annotation_that_keeps_what_is_in_force_applies_its_own_ratio() {
-    let mut hint = found(150, Standing::Fresh);
+    let mut hint = found(150, Freshness::Fresh);
     hint.note.excl = 2000;
     let raw = state("4", "8Gi");
     let node = stored(
         &raw,
         &decided(&policy(Mode::Auto), Some(&hint), Writer::Other, &raw, &raw),
     );
-    let held = Found {
+    let held = EffectiveHint {
         origin: Origin::Annotation,
-        ..Found::new(hint.note, Standing::Hold)
+        ..EffectiveHint::new(hint.note, Freshness::Hold)
     };
     let cpu = decided(&policy(Mode::Auto), Some(&held), Writer::Other, &node, &node)
         .outcomes

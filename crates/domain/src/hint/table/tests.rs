@@ -24,20 +24,20 @@ fn reported(seq: u64, cents: u32) -> NodeHint {
 }
 
 /// What counts for `n1` at that version with that annotation, once the watch has brought that.
-fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<Found> {
+fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) -> Option<EffectiveHint> {
     let stored = stored.map(Annotation::from);
-    let asked = Asked {
+    let asked = HintQuery {
         node: "n1",
         uid: "u1",
         version,
         stored: stored.as_ref(),
-        ..Asked::default()
+        ..HintQuery::default()
     };
     table.see(&asked, at(seconds));
     table.lookup(&asked, at(seconds))
 }
 
-fn standing(table: &mut Table, seconds: u64) -> Option<Standing> {
+fn standing(table: &mut Table, seconds: u64) -> Option<Freshness> {
     found(table, 1, None, seconds).map(|found| found.standing)
 }
 
@@ -45,10 +45,10 @@ fn standing(table: &mut Table, seconds: u64) -> Option<Standing> {
 fn a_streamed_hint_goes_down_the_ladder_with_age() {
     let mut table = Table::default();
     assert_eq!(table.insert(hint("n1", 1), at(1000)), Verdict::Accepted);
-    assert_eq!(standing(&mut table, 1060), Some(Standing::Fresh));
-    assert_eq!(standing(&mut table, 1061), Some(Standing::Hold));
-    assert_eq!(standing(&mut table, 1300), Some(Standing::Hold));
-    assert_eq!(standing(&mut table, 1301), Some(Standing::Stop));
+    assert_eq!(standing(&mut table, 1060), Some(Freshness::Fresh));
+    assert_eq!(standing(&mut table, 1061), Some(Freshness::Hold));
+    assert_eq!(standing(&mut table, 1300), Some(Freshness::Hold));
+    assert_eq!(standing(&mut table, 1301), Some(Freshness::Stop));
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_draining_agent_is_held_longer() {
         ..hint("n1", 1)
     };
     table.insert(draining, at(0));
-    assert_eq!(standing(&mut table, 600), Some(Standing::Hold));
-    assert_eq!(standing(&mut table, 601), Some(Standing::Stop));
+    assert_eq!(standing(&mut table, 600), Some(Freshness::Hold));
+    assert_eq!(standing(&mut table, 601), Some(Freshness::Stop));
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
     let mut table = Table::default();
     table.insert(hint("n1", 1), at(0));
     table.leave("n1");
-    assert_eq!(standing(&mut table, 1), Some(Standing::Hold));
-    assert_eq!(standing(&mut table, 600), Some(Standing::Hold));
-    assert_eq!(standing(&mut table, 900), Some(Standing::Stop));
+    assert_eq!(standing(&mut table, 1), Some(Freshness::Hold));
+    assert_eq!(standing(&mut table, 600), Some(Freshness::Hold));
+    assert_eq!(standing(&mut table, 900), Some(Freshness::Stop));
     table.insert(hint("n1", 2), at(901));
-    assert_eq!(standing(&mut table, 901), Some(Standing::Fresh));
+    assert_eq!(standing(&mut table, 901), Some(Freshness::Fresh));
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn what_is_of_another_node_object_counts_as_absent() {
     let stored = note("b1", 7, 128);
     let of = |uid, stored: Option<&str>| {
         let stored = stored.map(Annotation::from);
-        let asked = Asked {
+        let asked = HintQuery {
             node: "n1",
             uid,
             version: 1,
             stored: stored.as_ref(),
-            ..Asked::default()
+            ..HintQuery::default()
         };
         table.lookup(&asked, at(1)).is_some()
     };
@@ -119,9 +119,9 @@ fn an_annotation_holds_from_when_it_was_first_seen() {
         assert_eq!(found.origin, Origin::Annotation);
         found.standing
     };
-    assert_eq!(standing(5000), Standing::Hold);
-    assert_eq!(standing(5600), Standing::Hold);
-    assert_eq!(standing(5000 + 600 + 300), Standing::Stop);
+    assert_eq!(standing(5000), Freshness::Hold);
+    assert_eq!(standing(5600), Freshness::Hold);
+    assert_eq!(standing(5000 + 600 + 300), Freshness::Stop);
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
     };
     let mut found = |uid, stored: Option<&str>, seconds| {
         let stored = stored.map(Annotation::from);
-        let asked = Asked {
+        let asked = HintQuery {
             node: "n1",
             uid,
             stored: stored.as_ref(),
             written: Some(written),
-            ..Asked::default()
+            ..HintQuery::default()
         };
         table.see(&asked, at(seconds));
         let found = table.lookup(&asked, at(seconds)).unwrap();
@@ -147,27 +147,30 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
     };
     let (marker, stored) = (Origin::Marker, note("b1", 7, 128));
     let later = stored.replace(r#""v":1"#, r#""v":2"#);
-    assert_eq!(found("u1", None, 5000), (marker, Standing::Hold, written));
-    assert_eq!(found("u1", Some(&later), 5600), (marker, Standing::Hold, written));
-    assert_eq!(found("u1", None, 5900).1, Standing::Stop);
-    assert_eq!(found("u2", None, 5900).1, Standing::Hold, "another Node");
+    assert_eq!(found("u1", None, 5000), (marker, Freshness::Hold, written));
+    assert_eq!(
+        found("u1", Some(&later), 5600),
+        (marker, Freshness::Hold, written)
+    );
+    assert_eq!(found("u1", None, 5900).1, Freshness::Stop);
+    assert_eq!(found("u2", None, 5900).1, Freshness::Hold, "another Node");
     assert_eq!(found("u1", Some(&stored), 5901).0, Origin::Annotation);
-    assert_eq!(found("u1", None, 5902), (marker, Standing::Hold, written));
+    assert_eq!(found("u1", None, 5902), (marker, Freshness::Hold, written));
 }
 
 #[test]
 fn a_report_goes_before_the_marker() {
     let mut table = Table::default();
-    let asked = Asked {
+    let asked = HintQuery {
         node: "n1",
         uid: "u1",
         written: Some(PerResource::from_fn(|_| Cents(120))),
-        ..Asked::default()
+        ..HintQuery::default()
     };
     table.see(&asked, at(0));
     table.insert(reported(1, 128), at(1));
     let found = table.lookup(&asked, at(1)).unwrap();
-    assert_eq!((found.origin, found.standing), (Origin::Stream, Standing::Fresh));
+    assert_eq!((found.origin, found.standing), (Origin::Stream, Freshness::Fresh));
     assert!(found.step.cpu > Cents(0), "a first report may raise at once");
 }
 
@@ -180,8 +183,8 @@ fn an_annotation_says_when_it_ceases_to_hold() {
         .changes_in
         .unwrap();
     let standing = |table: &mut Table, seconds| found(table, 1, Some(&stored), seconds).unwrap().standing;
-    assert_eq!(standing(&mut table, left.as_secs()), Standing::Hold);
-    assert_eq!(standing(&mut table, left.as_secs() + 1), Standing::Stop);
+    assert_eq!(standing(&mut table, left.as_secs()), Freshness::Hold);
+    assert_eq!(standing(&mut table, left.as_secs() + 1), Freshness::Stop);
     assert_eq!(
         found(&mut table, 1, Some(&stored), 5000).unwrap().changes_in,
         None
@@ -202,7 +205,7 @@ fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
     let ends: Vec<u64> = (0..3000)
         .map(|i| {
             let node = format!("node-{i}");
-            let holds = |age| life::noted(&node, at(age)).0 == Standing::Hold;
+            let holds = |age| life::noted(&node, at(age)).0 == Freshness::Hold;
             (600..900).take_while(|age| holds(*age)).last().unwrap()
         })
         .collect();
@@ -267,7 +270,7 @@ fn a_replica_whose_stream_fell_silent_follows_the_one_that_still_hears() {
     let found = found(&mut table, 1, Some(&stored), 400).unwrap();
     assert_eq!(
         (found.origin, found.standing),
-        (Origin::Annotation, Standing::Hold)
+        (Origin::Annotation, Freshness::Hold)
     );
 }
 
@@ -313,12 +316,12 @@ fn what_is_asked_about_and_never_stored_changes_nothing() {
         ("u2", 9, Some(note("b1", 5, 105))),
     ] {
         let written = text.map(Annotation::parse);
-        let asked = Asked {
+        let asked = HintQuery {
             node: "n1",
             uid,
             version,
             stored: written.as_ref(),
-            ..Asked::default()
+            ..HintQuery::default()
         };
         table.lookup(&asked, at(100));
         assert_eq!(format!("{table:?}"), before);
@@ -337,12 +340,12 @@ fn a_state_that_the_watch_has_not_brought_yet_counts_as_seen_now() {
     step(&mut table, 2, &note("b1", 5, 105), 1);
     table.insert(reported(9, 128), at(301));
     let raised = Annotation::parse(note("b1", 6, 110));
-    let asked = Asked {
+    let asked = HintQuery {
         node: "n1",
         uid: "u1",
         version: 3,
         stored: Some(&raised),
-        ..Asked::default()
+        ..HintQuery::default()
     };
     let found = table.lookup(&asked, at(301)).unwrap();
     assert_eq!(found.step.cpu, Cents(0), "another replica has just raised it");
@@ -353,12 +356,12 @@ fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
     let stored = note("b1", 5, 110);
     let mut table = Table::default();
     table.see(
-        &Asked {
+        &HintQuery {
             node: "n1",
             uid: "u1",
             version: 1,
             stored: Some(&stored.as_str().into()),
-            ..Asked::default()
+            ..HintQuery::default()
         },
         at(7),
     );
@@ -386,14 +389,14 @@ fn a_copy_of_the_node_that_is_behind_does_not_count() {
     assert_eq!(step(&mut table, 8, &new, 310), 5);
 }
 
-fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Found {
-    let asked = Asked {
+fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> EffectiveHint {
+    let asked = HintQuery {
         node: "n1",
         uid: "u1",
         version: 1,
         stored: Some(&stored.into()),
         nudged: Some(&nudged.into()),
-        ..Asked::default()
+        ..HintQuery::default()
     };
     table.see(&asked, at(seconds));
     table.lookup(&asked, at(seconds)).unwrap()
@@ -405,7 +408,7 @@ fn a_nudge_is_followed_by_replicas_that_know_no_better() {
     let found = nudged(&mut Table::default(), &stored, &nudge, 0);
     assert_eq!(
         (found.origin, found.standing, found.note.cpu.published),
-        (Origin::Nudge, Standing::Fresh, 115)
+        (Origin::Nudge, Freshness::Fresh, 115)
     );
     let mut behind = Table::default();
     behind.insert(reported(5, 128), at(0));
@@ -443,7 +446,7 @@ fn an_annotation_that_others_will_cease_to_believe_is_renewed() {
 #[test]
 fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
     let moment = Duration::from_millis(1);
-    let ends_in_time = |standing: &dyn Fn(Duration) -> (Standing, Option<Duration>)| {
+    let ends_in_time = |standing: &dyn Fn(Duration) -> (Freshness, Option<Duration>)| {
         let (mut age, mut ladder) = (Duration::ZERO, Vec::new());
         loop {
             let (now, left) = standing(age);
@@ -456,10 +459,10 @@ fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
     };
     for is_draining in [false, true] {
         let ladder = ends_in_time(&|age| life::streamed(age, is_draining));
-        assert_eq!(ladder, [Standing::Fresh, Standing::Hold, Standing::Stop]);
+        assert_eq!(ladder, [Freshness::Fresh, Freshness::Hold, Freshness::Stop]);
     }
     let ladder = ends_in_time(&|age| life::noted("n1", age));
-    assert_eq!(ladder, [Standing::Hold, Standing::Stop]);
+    assert_eq!(ladder, [Freshness::Hold, Freshness::Stop]);
 }
 
 #[test]
@@ -492,5 +495,5 @@ fn a_node_that_is_gone_takes_along_since_when_its_annotation_was_seen() {
     found(&mut table, 9, Some(&stored), 0);
     table.remove("n1");
     let found = found(&mut table, 1, Some(&stored), 2000).unwrap();
-    assert_eq!(found.standing, Standing::Hold);
+    assert_eq!(found.standing, Freshness::Hold);
 }

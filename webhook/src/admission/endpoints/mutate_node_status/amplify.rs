@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
-    hint::{Asked, Found, Origin},
+    hint::{EffectiveHint, HintQuery, Origin},
     names,
     resource::Resource,
 };
@@ -50,7 +50,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(apply(&capacity::keep(&write), draft)?);
     };
     let nudged = new.annotations.hint.as_ref();
-    let hint = ctx.nodes.hint(&Asked {
+    let hint = ctx.nodes.hint(&HintQuery {
         node: name,
         uid: &uid,
         version,
@@ -86,7 +86,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 
 /// False where no hint was or is applied, and there is nothing to read conditions for; and where one cannot be read: whoever
 /// wrote that has said what it means.
-fn has_conditions(hint: Option<&Found>, stored: &Annotations) -> bool {
+fn has_conditions(hint: Option<&EffectiveHint>, stored: &Annotations) -> bool {
     hint.map_or(stored.hint.is_some(), |found| found.origin != Origin::Marker)
 }
 

@@ -6,7 +6,7 @@
 
 use headroom_domain::{
     capacity::{Decision, Outcome, Why},
-    hint::{Brake, Contradiction, Found, Note, Origin},
+    hint::{Brake, Contradiction, EffectiveHint, Note, Origin},
     names,
     policy::Mode,
     resource::Resource,
@@ -40,7 +40,7 @@ pub(super) struct Grounds<'a> {
     /// The mode in force.
     pub(super) mode: Mode,
     /// The hint that counts.
-    pub(super) hint: Option<&'a Found>,
+    pub(super) hint: Option<&'a EffectiveHint>,
     /// Does somebody else keep writing our ratio?
     pub(super) is_contested: Option<bool>,
     /// The Ready heartbeat of the write.

@@ -3,7 +3,7 @@
 use headroom_domain::{
     annotation::Annotation,
     capacity::Annotations,
-    hint::{Asked, Found, Standing},
+    hint::{EffectiveHint, Freshness, HintQuery},
     names,
     ratio::{Ratio, parse_annotation},
     resource::{PerResource, Resource},
@@ -73,7 +73,7 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
     let stored = draft.old().and_then(|old| node::annotation(old, names::HINT));
     let stored = stored.map(Annotation::parse);
-    let hint = ctx.nodes.hint(&Asked {
+    let hint = ctx.nodes.hint(&HintQuery {
         node: &ctx.request.name,
         uid: &node::uid(draft),
         version: draft.old().map(node::version).unwrap_or_default(),
@@ -83,9 +83,9 @@ fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Rati
         nudged: None,
         machine: node::machine(draft, &node::state(draft, &Annotations::default())),
     });
-    let Some(Found {
+    let Some(EffectiveHint {
         note,
-        standing: Standing::Fresh | Standing::Hold,
+        standing: Freshness::Fresh | Freshness::Hold,
         ..
     }) = hint
     else {

@@ -2,7 +2,7 @@
 
 use headroom_domain::{
     estimate::Profile,
-    hint::{NodeHint, PodTrust, ResourceHint, Sight},
+    hint::{AgentMode, NodeHint, PodTrust, ResourceHint},
     ratio::Cents,
     resource::{PerResource, Resource},
 };
@@ -66,7 +66,7 @@ pub(in crate::interleavings) fn hint(uid: &str, seq: u64, says: Says) -> NodeHin
         seq,
         is_primary: true,
         pods_generation: 1,
-        sight: Sight::Full,
+        sight: AgentMode::Full,
         // Its frame, after which a ratio may rise another step, is a second.
         timing: Profile::Demo,
         is_draining: false,

@@ -7,14 +7,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{Brake, NodeHint, Sight};
+use super::{AgentMode, Brake, NodeHint, machine::differs};
 use crate::resource::{PerResource, Resource};
 
 /// For how long reports must contradict what the Node says before that counts: an agent is told of it within a second and
 /// reports every 15.
 const LASTS: Duration = Duration::from_secs(60);
-/// A larger difference than this between two capacities, in percent of the Node's, is one.
-const CAPACITY_TOLERANCE: u64 = 2;
 /// How long a node whose boot id went back is not believed.
 const BOOT_PENALTY: Duration = Duration::from_secs(600);
 /// Boot ids that are remembered.
@@ -60,7 +58,7 @@ pub struct ByKubelet {
 
 /// What was found of one agent's reports so far. `now` is monotonic time.
 #[derive(Debug, Default)]
-pub struct Trial {
+pub struct ReportCheck {
     boots: VecDeque<String>,
     went_back: Option<Duration>,
     /// Since when each report has had it.
@@ -113,7 +111,7 @@ impl Contradiction {
     }
 }
 
-impl Trial {
+impl ReportCheck {
     /// Takes an accepted report, beside what the Node says.
     pub fn report(&mut self, hint: &NodeHint, kubelet: &ByKubelet, now: Duration) {
         if self.boots.back() != Some(&hint.boot_id) {
@@ -127,7 +125,7 @@ impl Trial {
             }
         }
         // An agent that is blind claims nothing.
-        let claims = hint.sight != Sight::Blind;
+        let claims = hint.sight != AgentMode::Blind;
         let is_braked = hint.resources.memory.brake == Brake::Stop;
         self.capacity
             .take(claims && is_of_another_machine(hint, kubelet), now);
@@ -137,7 +135,7 @@ impl Trial {
 
     /// Takes what the kubelet says is used, in milli-cores and bytes, beside a report that is fresh.
     pub fn compare(&mut self, hint: &NodeHint, used: PerResource<u64>, now: Duration) {
-        if hint.sight == Sight::Blind {
+        if hint.sight == AgentMode::Blind {
             return;
         }
         // Kubelets may count as used what a hypervisor took.
@@ -175,7 +173,7 @@ impl Trial {
     }
 }
 
-impl Trial {
+impl ReportCheck {
     /// True if a contradiction counts that the Node has on record and these reports do not show, as after a restart of the
     /// replica that judges them: until a report refutes it, and at most for as long as any quarantine that ends by time.
     pub fn upholds(&self, contradiction: Contradiction, now: Duration) -> bool {
@@ -268,21 +266,18 @@ impl Figures {
 /// its kubelet hands out. Less than its capacity can be huge pages, which agents leave out; 0 is nothing said.
 fn is_of_another_machine(hint: &NodeHint, kubelet: &ByKubelet) -> bool {
     let PerResource { cpu, memory } = hint.resources.map(|_, part| part.capacity);
-    let apart = |whole: u64, difference: u64| {
-        u128::from(difference) * 100 > u128::from(whole) * u128::from(CAPACITY_TOLERANCE)
-    };
     let has_other_cpus = kubelet
         .capacity
         .cpu
-        .is_some_and(|whole| apart(whole, whole.abs_diff(cpu)));
+        .is_some_and(|whole| differs(whole, whole.abs_diff(cpu)));
     let has_more = kubelet
         .capacity
         .memory
-        .is_some_and(|whole| apart(whole, memory.saturating_sub(whole)));
+        .is_some_and(|whole| differs(whole, memory.saturating_sub(whole)));
     let has_less = kubelet
         .raw
         .memory
-        .is_some_and(|raw| apart(raw, raw.saturating_sub(memory)));
+        .is_some_and(|raw| differs(raw, raw.saturating_sub(memory)));
     (cpu > 0 && has_other_cpus) || has_more || (memory > 0 && has_less)
 }
 

@@ -111,16 +111,16 @@ impl Decider {
 
     /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
     pub fn record(&self, wall: Duration) -> Option<Record> {
-        if self.seen.at == Clocks::default() {
+        if self.last.at == Clocks::default() {
             return None;
         }
-        let now = Duration::from_nanos(self.seen.at.monotonic_ns);
+        let now = Duration::from_nanos(self.last.at.monotonic_ns);
         Some(Record {
             owner: self.owner(),
             boot_id: self.identity.boot_id.clone(),
             wall,
             began: Some(checkpoint::Began {
-                wall: wall.saturating_sub(self.began.age(self.seen.at)),
+                wall: wall.saturating_sub(self.began.age(self.last.at)),
                 why: self.began.why,
             }),
             snapshot: self.estimator.snapshot(now),

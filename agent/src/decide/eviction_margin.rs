@@ -5,7 +5,7 @@ use std::mem;
 use headroom_domain::estimate::spare_ppm;
 use tracing::info;
 
-use super::{Decider, period::Judged};
+use super::{Decider, period::BrakeInputs};
 use crate::config::Settings;
 
 impl Decider {
@@ -20,14 +20,14 @@ impl Decider {
 
     /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.
     pub(super) fn spare_bytes(&self) -> Option<u64> {
-        let available = self.seen.judged.as_ref()?.least_available?;
+        let available = self.last.judged.as_ref()?.least_available?;
         Some(available.saturating_sub(self.threshold()?))
     }
 
     /// What a period showed, with what only the servers and flags tell: without raw allocatable there is no row to judge.
-    pub(super) fn with_scarcity(&self, mut judged: Judged) -> Judged {
+    pub(super) fn with_scarcity(&self, mut judged: BrakeInputs) -> BrakeInputs {
         let memory = &mut judged.pressure.memory;
-        let Some(pods) = &self.told.pods else {
+        let Some(pods) = &self.server_view.pods else {
             return judged;
         };
         memory.is_told_of_pressure = pods.has_memory_pressure;

@@ -5,19 +5,20 @@ use std::time::Duration;
 use headroom_domain::estimate::Visibility;
 use tracing::{info, warn};
 
-use super::{Decider, Machine, frame::LONGEST_POLL_NS, noted::Noted, period::Judged};
+use super::{Decider, Machine, frame::LONGEST_POLL_NS, period::BrakeInputs};
 use crate::{
+    decide::sample_metrics::SampleMetrics,
     gather::Reading,
-    kernel::supervisor::{Shed, Standing},
+    kernel::supervisor::{ProbeState, Shed},
     local::signals::Need,
     sample::{Origin, Poll, clock::Clocks, cpus::CpuSet},
 };
 
 impl Decider {
     /// Takes in how the kernel programs stand, if otherwise than before.
-    pub(super) fn take_standing(&mut self, standing: &Standing) {
-        let calm = Standing::counting(Shed::Nothing);
-        let before = self.seen.standing.replace(standing.clone()).unwrap_or(calm);
+    pub(super) fn take_standing(&mut self, standing: &ProbeState) {
+        let calm = ProbeState::counting(Shed::Nothing);
+        let before = self.last.standing.replace(standing.clone()).unwrap_or(calm);
         if before == *standing {
             return;
         }
@@ -25,15 +26,15 @@ impl Decider {
         if before.relinked() != standing.relinked() {
             self.frames.void();
         }
-        self.senses.take(standing);
+        self.cpu_source.take(standing);
         self.see_kernel();
     }
 
     /// Tells the estimator at once whether the kernel programs count; the end of each brake period tells the rest.
     pub(super) fn see_kernel(&mut self) {
-        let judged = self.seen.judged.map(|judged| judged.pressure.visibility);
+        let judged = self.last.judged.map(|judged| judged.pressure.visibility);
         let known = judged.unwrap_or(Visibility::ALL);
-        let counts = self.senses.origin == Origin::Ebpf;
+        let counts = self.cpu_source.origin == Origin::Ebpf;
         self.estimator.set_visibility(Visibility {
             windows: counts,
             waits: counts && known.waits,
@@ -66,7 +67,7 @@ impl Decider {
     /// Takes in that nothing was seen since the last sample for longer than a poll: the machine or the agent stood still.
     /// Its frame does not count, and no brake is released by time that nobody saw.
     pub(super) fn take_gap(&mut self, at: Clocks) {
-        let before = self.seen.at;
+        let before = self.last.at;
         let gap_ns = at.monotonic_ns.saturating_sub(before.monotonic_ns);
         if before == Clocks::default() || gap_ns <= LONGEST_POLL_NS {
             return;
@@ -86,8 +87,8 @@ impl Decider {
     }
 
     /// What a period showed, with what is seen besides: pods, and which CPUs they share.
-    pub(super) fn with_sight(&self, mut judged: Judged) -> Judged {
-        let Noted { failing, lacking, .. } = &self.seen.noted;
+    pub(super) fn with_sight(&self, mut judged: BrakeInputs) -> BrakeInputs {
+        let SampleMetrics { failing, lacking, .. } = &self.last.metrics;
         let visibility = &mut judged.pressure.visibility;
         visibility.pods = !lacking.contains(&Need::Kubepods) && !failing.contains(&Reading::Pods);
         visibility.shared_cpus = !failing.contains(&Reading::Cpusets);

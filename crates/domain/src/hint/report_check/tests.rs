@@ -34,7 +34,7 @@ fn report() -> NodeHint {
 
 /// The verdict after reports every 15 seconds from `from` to `to`.
 fn verdict(
-    trial: &mut Trial,
+    trial: &mut ReportCheck,
     report: &NodeHint,
     kubelet: &ByKubelet,
     seconds: std::ops::RangeInclusive<u64>,
@@ -66,7 +66,7 @@ fn verdict(
     (report.resources.cpu.capacity, report.resources.memory.capacity) = (0, 0);
 }, None)]
 #[case::blind(|report: &mut NodeHint, _: &mut ByKubelet| {
-    report.sight = Sight::Blind;
+    report.sight = AgentMode::Blind;
     report.resources.cpu.capacity = 1;
 }, None)]
 #[case::short_of_memory(|_: &mut NodeHint, kubelet: &mut ByKubelet| kubelet.has_memory_pressure = true, Some(Contradiction::MemoryPressure))]
@@ -80,7 +80,7 @@ fn what_the_node_says_is_compared(
 ) {
     let (mut report, mut kubelet) = (report(), kubelet());
     change(&mut report, &mut kubelet);
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     assert_eq!(
         verdict(&mut trial, &report, &kubelet, 0..=59),
         None,
@@ -97,7 +97,7 @@ fn what_the_node_says_is_compared(
 
 #[test]
 fn one_honest_report_between_begins_the_time_anew() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let mut other = report();
     other.resources.cpu.capacity = 8_000;
     assert_eq!(verdict(&mut trial, &other, &kubelet(), 0..=45), None);
@@ -111,7 +111,7 @@ fn one_honest_report_between_begins_the_time_anew() {
 
 #[test]
 fn a_boot_that_had_ended_is_not_believed_for_ten_minutes() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let of_boot = |boot: &str| NodeHint {
         boot_id: boot.to_owned(),
         ..report()
@@ -132,7 +132,7 @@ fn a_boot_that_had_ended_is_not_believed_for_ten_minutes() {
 
 /// Figures once a minute: what the agent says of CPU and memory, and the kubelet. The minutes with a verdict.
 fn compared(figures: impl IntoIterator<Item = ((u64, u64), (u64, u64))>) -> Vec<usize> {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let mut found = Vec::new();
     for (minute, (said, used)) in figures.into_iter().enumerate() {
         let now = Duration::from_secs(60 * u64::try_from(minute).unwrap());
@@ -188,7 +188,7 @@ fn an_honest_mean_of_the_last_frame_is_never_found_to_lie_however_the_load_jumps
 
 #[test]
 fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     for minute in 0..20 {
         let mut report = report();
         report.resources.cpu.usage = 10_000;
@@ -206,7 +206,7 @@ fn what_a_hypervisor_takes_may_be_in_the_kubelets_figure() {
 fn what_a_hypervisor_takes_explains_no_more_than_that() {
     // Of 32 CPUs, 10 % are 3.2: with 10 CPUs of use that is 70 % of 18.857.
     for (used, expected) in [(18_857, None), (18_858, Some(Contradiction::Use))] {
-        let mut trial = Trial::default();
+        let mut trial = ReportCheck::default();
         let mut report = report();
         report.resources.cpu.usage = 10_000;
         report.steal_ppm = 100_000;
@@ -220,7 +220,7 @@ fn what_a_hypervisor_takes_explains_no_more_than_that() {
 
 #[test]
 fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let of_boot = |boot: &str| NodeHint {
         boot_id: boot.to_owned(),
         ..report()
@@ -238,7 +238,7 @@ fn a_boot_that_went_before_the_one_that_came_back_is_remembered() {
 
 #[test]
 fn as_many_boots_are_remembered_as_are_said_to_be() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let of_boot = |boot: usize| NodeHint {
         boot_id: boot.to_string(),
         ..report()
@@ -261,7 +261,7 @@ fn every_contradiction_has_words_of_its_own() {
 
 #[test]
 fn a_contradiction_of_use_on_record_is_refuted_by_figures_that_agree() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let mut report = report();
     report.resources.cpu.usage = 10_000;
     let used = PerResource {
@@ -277,9 +277,9 @@ fn a_contradiction_of_use_on_record_is_refuted_by_figures_that_agree() {
 
 #[test]
 fn a_blind_agent_says_nothing_of_use() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let blind = NodeHint {
-        sight: Sight::Blind,
+        sight: AgentMode::Blind,
         ..report()
     };
     let used = PerResource {
@@ -294,7 +294,7 @@ fn a_blind_agent_says_nothing_of_use() {
 
 #[test]
 fn without_further_figures_nothing_is_held_against_the_node() {
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     let used = PerResource {
         cpu: 20_000,
         memory: 0,
@@ -311,7 +311,7 @@ fn without_further_figures_nothing_is_held_against_the_node() {
 #[test]
 fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
     for contradiction in Contradiction::ALL {
-        let mut trial = Trial::default();
+        let mut trial = ReportCheck::default();
         assert!(
             trial.upholds(contradiction, at(0)),
             "the watch has not brought it yet"
@@ -325,7 +325,7 @@ fn what_is_on_record_counts_until_a_report_refutes_it_or_its_time_is_over() {
         assert!(trial.upholds(contradiction, at(1_801)), "it is another one");
     }
     let (hint, kubelet) = (report(), kubelet());
-    let mut trial = Trial::default();
+    let mut trial = ReportCheck::default();
     trial.report(&hint, &kubelet, at(0));
     assert!(!trial.upholds(Contradiction::Capacity, at(1)));
     assert!(!trial.upholds(Contradiction::MemoryPressure, at(1)));

@@ -14,7 +14,7 @@ use crate::{
 
 impl Cluster {
     /// Compares the report of a node that has just come with what the Node says, if that is known.
-    pub fn try_report(&self, node: &str) {
+    pub fn check_report(&self, node: &str) {
         let Some(object) = self.nodes.get(node).filter(|_| self.nodes.has_synced()) else {
             return;
         };
@@ -23,7 +23,7 @@ impl Cluster {
             raw: directive::raw(&object),
             has_memory_pressure: object.has_memory_pressure,
         };
-        self.tell(node, self.hints.try_report(node, &kubelet, self.now()));
+        self.tell(node, self.hints.check_report(node, &kubelet, self.now()));
     }
 
     /// Compares the last report of a node with what its kubelet says is used, in milli-cores and bytes.
@@ -55,7 +55,7 @@ impl Cluster {
             }
             (_, None) => info!(node, "the quarantine is over: reports agree again"),
         }
-        self.changes.ring(node, Urgency::AtOnce);
+        self.changes.notify(node, Urgency::AtOnce);
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use headroom_domain::{
         capacity::Why,
         estimate::Profile,
-        hint::{Asked, Caution, Machine, NodeHint, Origin},
+        hint::{HintQuery, Machine, NoRaiseReason, NodeHint, Origin},
         names,
     };
     use serde_json::{Value, json};
@@ -114,7 +114,7 @@ mod tests {
     async fn report(cluster: &Cluster, hint: NodeHint) {
         advance(Duration::from_secs(15)).await;
         cluster.hints.offer(hint, cluster.now());
-        cluster.try_report("n1");
+        cluster.check_report("n1");
     }
 
     fn told(cluster: &Cluster) -> String {
@@ -147,13 +147,13 @@ mod tests {
             .nudge
             .unwrap();
         let node = cluster.nodes.get("n1").unwrap();
-        let asked = Asked {
+        let asked = HintQuery {
             nudged: Some(&nudge.note.as_str().into()),
             ..node.asked()
         };
         let found = endpoint::Nodes::hint(&cluster, &asked).unwrap();
         assert_eq!(found.origin, Origin::Nudge);
-        let why = Caution::Quarantined(Contradiction::Capacity);
+        let why = NoRaiseReason::Quarantined(Contradiction::Capacity);
         assert_eq!(found.caution, Some(why), "the write of a nudge says why, too");
         let (result, why) = reported(&cluster, 6..=6, 4_000).await;
         assert_eq!((result, why), (5_000, vec![Why::Hint]));
@@ -218,7 +218,7 @@ mod tests {
         reported(&cluster, 1..=2, 4_000).await;
         let node = cluster.nodes.get("n1").unwrap();
         let found = |machine| {
-            let asked = Asked {
+            let asked = HintQuery {
                 machine,
                 ..node.asked()
             };
@@ -238,7 +238,7 @@ mod tests {
             },
             ..known
         };
-        assert_eq!(found(grown).caution, Some(Caution::OtherCapacity));
+        assert_eq!(found(grown).caution, Some(NoRaiseReason::OtherCapacity));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,9 +10,9 @@ use crate::{metrics::SAMPLE_ERRORS, sample::SampleError};
 
 /// What could not be read when it was last tried.
 #[derive(Debug, Default)]
-pub(super) struct Complaints(BTreeSet<Reading>);
+pub(super) struct ReadErrors(BTreeSet<Reading>);
 
-impl Complaints {
+impl ReadErrors {
     /// Counts a failure, and logs it when it is the first in a row.
     pub(super) fn note<T>(&mut self, result: Result<T, SampleError>, reading: Reading) -> Option<T> {
         match result {

@@ -1,38 +1,38 @@
 //! Which sentences about how much is seen are logged: each when it begins to hold, and none again while nothing is new.
 
-use headroom_domain::hint::Sight;
+use headroom_domain::hint::AgentMode;
 use tracing::{info, warn};
 
-use super::{Blindness, Senses};
+use super::{BlindReason, CpuSource};
 
 /// What was said last.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ModeLog {
     /// Of what the CPUs are measured with.
-    senses: String,
-    blindness: Option<Blindness>,
+    cpu_source: String,
+    blind_reason: Option<BlindReason>,
 }
 
 /// A line for the log.
 #[derive(Debug, PartialEq, Eq)]
 struct News {
     /// The mode that begins; `None` if it stays as it is.
-    mode: Option<Sight>,
+    mode: Option<AgentMode>,
     is_warning: bool,
     sentence: String,
 }
 
-impl Said {
+impl ModeLog {
     /// Logs what is new. Of an agent that is blind, how it would see otherwise is said, too: why there are no kernel
     /// programs does not wait for a hint server.
-    pub(super) fn say(&mut self, senses: &Senses, blindness: Option<&Blindness>) {
+    pub(super) fn say(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) {
         for News {
             mode,
             is_warning,
             sentence,
-        } in self.news(senses, blindness)
+        } in self.news(cpu_source, blind_reason)
         {
-            let mode = mode.map(Sight::name);
+            let mode = mode.map(AgentMode::name);
             if is_warning {
                 warn!(mode, "{sentence}");
             } else {
@@ -41,27 +41,27 @@ impl Said {
         }
     }
 
-    fn news(&mut self, senses: &Senses, blindness: Option<&Blindness>) -> Vec<News> {
-        let (sight, sentence) = senses.mode(None);
-        let mode = blindness.is_none().then_some(sight);
+    fn news(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) -> Vec<News> {
+        let (sight, sentence) = cpu_source.mode(None);
+        let mode = blind_reason.is_none().then_some(sight);
         let mut news = Vec::new();
-        if sentence != self.senses {
-            self.senses.clone_from(&sentence);
+        if sentence != self.cpu_source {
+            self.cpu_source.clone_from(&sentence);
             news.push(News {
                 mode,
-                is_warning: sight != Sight::Full || senses.is_missing_hooks(),
+                is_warning: sight != AgentMode::Full || cpu_source.is_missing_hooks(),
                 sentence,
             });
         }
-        if blindness == self.blindness.as_ref() {
+        if blind_reason == self.blind_reason.as_ref() {
             return news;
         }
-        self.blindness = blindness.cloned();
-        match blindness {
-            Some(blindness) => news.push(News {
-                mode: Some(Sight::Blind),
-                is_warning: matches!(blindness, Blindness::Capacity { .. }),
-                sentence: blindness.to_string(),
+        self.blind_reason = blind_reason.cloned();
+        match blind_reason {
+            Some(blind_reason) => news.push(News {
+                mode: Some(AgentMode::Blind),
+                is_warning: matches!(blind_reason, BlindReason::Capacity { .. }),
+                sentence: blind_reason.to_string(),
             }),
             None if news.is_empty() => news.push(News {
                 mode,
@@ -81,8 +81,8 @@ mod tests {
     use super::*;
     use crate::{kernel::supervisor::Shed, sample::Origin};
 
-    fn senses(origin: Origin, shed: Shed) -> Senses {
-        Senses {
+    fn cpu_source(origin: Origin, shed: Shed) -> CpuSource {
+        CpuSource {
             origin,
             verdicts: Vec::new(),
             obstacle: Some("so it is".to_owned()),
@@ -93,62 +93,62 @@ mod tests {
 
     /// Modes and whether a warning tells of them, with the first words of what is said.
     fn told(
-        said: &mut Said,
-        senses: &Senses,
-        blindness: Option<&Blindness>,
-    ) -> Vec<(Option<Sight>, bool, String)> {
+        said: &mut ModeLog,
+        cpu_source: &CpuSource,
+        blind_reason: Option<&BlindReason>,
+    ) -> Vec<(Option<AgentMode>, bool, String)> {
         let first_words = |sentence: &str| sentence.split(' ').take(3).collect::<Vec<_>>().join(" ");
-        let news = said.news(senses, blindness).into_iter();
+        let news = said.news(cpu_source, blind_reason).into_iter();
         news.map(|news| (news.mode, news.is_warning, first_words(&news.sentence)))
             .collect()
     }
 
-    fn line(mode: Option<Sight>, is_warning: bool, words: &str) -> (Option<Sight>, bool, String) {
+    fn line(mode: Option<AgentMode>, is_warning: bool, words: &str) -> (Option<AgentMode>, bool, String) {
         (mode, is_warning, words.to_owned())
     }
 
     #[test]
     fn a_spell_of_blindness_is_said_and_what_was_said_before_is_not_said_again() {
-        let (mut said, procfs) = (Said::default(), senses(Origin::Procfs, Shed::Nothing));
+        let (mut said, procfs) = (ModeLog::default(), cpu_source(Origin::Procfs, Shed::Nothing));
         assert_eq!(
-            told(&mut said, &procfs, Some(&Blindness::NoDirective)),
+            told(&mut said, &procfs, Some(&BlindReason::NoDirective)),
             [
                 line(None, true, "CPU use comes"),
-                line(Some(Sight::Blind), false, "no hint server")
+                line(Some(AgentMode::Blind), false, "no hint server")
             ]
         );
-        assert_eq!(told(&mut said, &procfs, Some(&Blindness::NoDirective)), []);
-        let sees = [line(Some(Sight::Proc), false, "the agent is")];
+        assert_eq!(told(&mut said, &procfs, Some(&BlindReason::NoDirective)), []);
+        let sees = [line(Some(AgentMode::Proc), false, "the agent is")];
         assert_eq!(told(&mut said, &procfs, None), sees);
         assert_eq!(told(&mut said, &procfs, None), []);
-        let other = Blindness::Capacity {
+        let other = BlindReason::Capacity {
             resource: Resource::Cpu,
             machine: 4000,
             node: 8000,
         };
         assert_eq!(
             told(&mut said, &procfs, Some(&other)),
-            [line(Some(Sight::Blind), true, "the machine has")]
+            [line(Some(AgentMode::Blind), true, "the machine has")]
         );
         assert_eq!(told(&mut said, &procfs, None), sees);
     }
 
     #[test]
     fn each_change_of_what_is_seen_is_said_once_with_its_sentence() {
-        let mut said = Said::default();
-        let full = senses(Origin::Ebpf, Shed::Nothing);
-        let sees = [line(Some(Sight::Full), false, "kernel programs count")];
+        let mut said = ModeLog::default();
+        let full = cpu_source(Origin::Ebpf, Shed::Nothing);
+        let sees = [line(Some(AgentMode::Full), false, "kernel programs count")];
         assert_eq!(told(&mut said, &full, None), sees);
-        let shedding = [line(Some(Sight::FullShed), true, "a CPU switches")];
+        let shedding = [line(Some(AgentMode::FullShed), true, "a CPU switches")];
         for shed in [Shed::To64, Shed::To512] {
-            let less = senses(Origin::Ebpf, shed);
+            let less = cpu_source(Origin::Ebpf, shed);
             assert_eq!(told(&mut said, &less, None), shedding);
             assert_eq!(told(&mut said, &less, None), []);
         }
         assert_eq!(told(&mut said, &full, None), sees);
         assert_eq!(
-            told(&mut said, &senses(Origin::Procfs, Shed::Nothing), None),
-            [line(Some(Sight::Proc), true, "CPU use comes")]
+            told(&mut said, &cpu_source(Origin::Procfs, Shed::Nothing), None),
+            [line(Some(AgentMode::Proc), true, "CPU use comes")]
         );
     }
 }

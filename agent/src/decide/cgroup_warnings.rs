@@ -9,13 +9,13 @@ use crate::{
 
 /// What was strange at the last sample that told of it.
 #[derive(Debug, Default)]
-pub(super) struct Strange {
+pub(super) struct CgroupWarnings {
     is_without_kubepods: bool,
     has_untracked: bool,
     has_unreadable: bool,
 }
 
-impl Strange {
+impl CgroupWarnings {
     /// Warns of what begins.
     pub(super) fn take(&mut self, sample: &Sample) {
         for complaint in self.complaints(sample.has_kubepods, sample.pods.as_ref()) {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_is_strange_is_said_when_it_begins_and_when_it_comes_again() {
-        let mut strange = Strange::default();
+        let mut strange = CgroupWarnings::default();
         let pods = |untracked, unreadable| PodFrame {
             untracked,
             unreadable,

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::strange::Strange;
 use crate::{
+    decide::cgroup_warnings::CgroupWarnings,
     gather::{MemoryUse, Reading, Sample},
     local::signals::Need,
     metrics::{
@@ -15,20 +15,20 @@ use crate::{
 
 /// What was noted so far.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct SampleMetrics {
     /// Readings that fail at the moment.
     pub(super) failing: BTreeSet<Reading>,
     /// What the machine lacks.
     pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
-    strange: Strange,
+    strange: CgroupWarnings,
     vm: Option<Vmstat>,
     /// Nanoseconds of direct reclaim that were counted.
     reclaim_ns: u64,
 }
 
-impl Noted {
+impl SampleMetrics {
     /// Notes what a sample tells.
     pub(super) fn take(&mut self, sample: &Sample) {
         if let Some(poll) = &sample.poll {

@@ -14,14 +14,14 @@ const OUTRANKS_FOR: Duration = Duration::from_secs(600);
 
 /// What the hint servers told.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ServerView {
     pub(super) pods: Option<NodeView>,
     pub(super) policy: Option<(PerResource<Bounds>, PerResource<u32>)>,
     /// When a server last sent the view that is followed, or a newer one.
     confirmed: Clocks,
 }
 
-impl Told {
+impl ServerView {
     /// Takes a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
     /// seen most is followed, for ten minutes beyond its last word.
     pub(super) fn take(&mut self, directive: Directive, at: Clocks) -> bool {
