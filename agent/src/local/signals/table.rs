@@ -1,7 +1,7 @@
 //! The table of signals, in the order in which people are shown them.
 //!
 //! Costs were measured on virtual machines with 2 CPUs (KVM, Linux 6.18): those of hooks by the kernel's own count of their
-//! runs, less that of an empty program, on two processors (the journal (docs/journal/README.md)); those of files as
+//! runs, less that of an empty program, on two processors (docs/journal/README.md); those of files as
 //! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
