@@ -12,6 +12,7 @@ mod checkpointing;
 mod eviction_margin;
 mod frame;
 mod held;
+mod last_measurements;
 mod machine;
 mod mode;
 mod mode_log;
@@ -41,19 +42,19 @@ pub use self::mode::{BlindReason, CALM, CpuSource};
 use self::{
     checkpointing::{Began, Saved},
     frame::{Ended, Frames},
+    last_measurements::LastMeasurements,
     machine::Machine,
     mode_log::ModeLog,
-    period::{BrakeInputs, Period},
+    period::Period,
     report::ReportSchedule,
-    sample_metrics::SampleMetrics,
     server_view::ServerView,
     tally::Tally,
 };
 use crate::{
     args::Ocm,
     config::eviction::Eviction,
-    gather::{Held, MemoryUse, PodFrame, Sample},
-    kernel::{events::EventCounters, probe::Runs, supervisor::ProbeState},
+    gather::{Held, MemoryUse, Sample},
+    kernel::events::EventCounters,
     metrics,
     publish::Directive,
     sample::{Poll, clock::Clocks, cpus::CpuSet},
@@ -96,30 +97,6 @@ pub struct Decider {
     began: Began,
     saved: Saved,
     last: LastMeasurements,
-}
-
-/// The last measurements.
-#[derive(Debug, Default)]
-struct LastMeasurements {
-    at: Clocks,
-    /// The stretch that is under way.
-    open: Tally,
-    /// The last whole one.
-    last: Tally,
-    /// Mean over the last frame.
-    frame: Tally,
-    /// Memory in use: at the last sample.
-    memory_bytes: u64,
-    judged: Option<BrakeInputs>,
-    /// OOM kills of the machine when the agent first looked, and now.
-    oom_kills: Option<(u64, u64)>,
-    /// How the kernel programs stood.
-    standing: Option<ProbeState>,
-    /// Rare events since the kernel programs were attached.
-    rare: Option<EventCounters>,
-    pods: PodFrame,
-    runs: Vec<Runs>,
-    metrics: SampleMetrics,
 }
 
 impl Decider {
@@ -204,6 +181,7 @@ impl Decider {
         if let Some(held) = held {
             self.take_held(&held);
         }
+        self.void_without_holders(at);
         if let Some(poll) = poll {
             self.take_poll(&poll);
         }
@@ -278,26 +256,31 @@ impl Decider {
     }
 
     fn take_held(&mut self, found: &[Held]) {
+        self.last.held_ns = self.last.at.monotonic_ns;
         let Some(pods) = &self.server_view.pods else {
             return;
         };
         let listed = &pods.view.pods;
         let holdings = held::holdings(found, listed);
-        // While the kernel does not add up what the holders use, seconds seem to ask for less than they do.
-        if held::longest_ns(found, &holdings) > frame::LONGEST_POLL_NS {
-            self.frames.void();
-        }
         self.frames.take_unused(held::unused_ns(found, &holdings, listed));
         self.exclusive = held::exclusive_cpus(found, &holdings, listed);
         self.is_view_stale |= holdings != self.holdings;
         self.holdings = holdings;
     }
 
+    /// Voids the frame while what holders use has not been read for too long: its seconds seem to ask for less than they do.
+    fn void_without_holders(&mut self, at: Clocks) {
+        let unread_ns = at.monotonic_ns.saturating_sub(self.last.held_ns);
+        if !self.holdings.is_empty() && unread_ns > frame::LONGEST_POLL_NS {
+            self.frames.void();
+        }
+    }
+
     fn take_poll(&mut self, poll: &Poll) {
         self.take_cpus(poll);
         self.last.open.add(&Tally::of(poll));
         if self.last.open.length_ns() >= SHOWN_NS {
-            self.last.last = mem::take(&mut self.last.open);
+            self.last.second = mem::take(&mut self.last.open);
         }
         if let Some(Ended { frame, mean }) = self.frames.take(poll) {
             metrics::FRAMES

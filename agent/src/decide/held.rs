@@ -70,13 +70,6 @@ pub(super) fn unused_ns(
         .fold(0, u64::saturating_add)
 }
 
-/// The longest stretch over which a holder was read, in nanoseconds.
-pub(super) fn longest_ns(found: &[Held], holdings: &BTreeMap<String, u64>) -> u64 {
-    let holders = found.iter().filter(|held| holdings.contains_key(&held.uid));
-    let stretches = holders.filter_map(|held| Some(held.used?.elapsed_ns));
-    stretches.max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use headroom_domain::resource::PerResource;

@@ -9,7 +9,7 @@ use super::{BlindReason, CpuSource};
 #[derive(Debug, Default)]
 pub(super) struct ModeLog {
     /// Of what the CPUs are measured with.
-    cpu_source: String,
+    source_sentence: String,
     blind_reason: Option<BlindReason>,
 }
 
@@ -45,8 +45,8 @@ impl ModeLog {
         let (sight, sentence) = cpu_source.mode(None);
         let mode = blind_reason.is_none().then_some(sight);
         let mut news = Vec::new();
-        if sentence != self.cpu_source {
-            self.cpu_source.clone_from(&sentence);
+        if sentence != self.source_sentence {
+            self.source_sentence.clone_from(&sentence);
             news.push(News {
                 mode,
                 is_warning: sight != AgentMode::Full || cpu_source.is_missing_hooks(),

@@ -26,13 +26,13 @@ use crate::{
 pub(super) struct ReportSchedule {
     timing: Timing,
     seq: u64,
-    said: Option<ModeLog>,
+    last_report: Option<LastReport>,
     has_frame_ended: bool,
 }
 
 /// The part of a report whose change is worth another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ModeLog {
+struct LastReport {
     published: PerResource<Cents>,
     brake: PerResource<Brake>,
     sight: AgentMode,
@@ -46,7 +46,7 @@ impl ReportSchedule {
         Self {
             timing,
             seq: 0,
-            said: None,
+            last_report: None,
             has_frame_ended: false,
         }
     }
@@ -66,7 +66,7 @@ impl ReportSchedule {
         estimates: &PerResource<Estimate>,
         held_milli: u64,
     ) -> Option<u64> {
-        let now = ModeLog {
+        let now = LastReport {
             published: estimates.map(|_, estimate| estimate.published),
             brake: estimates.map(|_, estimate| estimate.brake),
             sight,
@@ -74,18 +74,20 @@ impl ReportSchedule {
             held_milli,
             at_ns: at.monotonic_ns,
         };
-        let has_changed = self.said.is_none_or(|said| {
-            ModeLog {
+        let has_changed = self.last_report.is_none_or(|said| {
+            LastReport {
                 at_ns: now.at_ns,
                 ..said
             } != now
         });
-        let elapsed = self.said.map_or(0, |said| now.at_ns.saturating_sub(said.at_ns));
+        let elapsed = self
+            .last_report
+            .map_or(0, |said| now.at_ns.saturating_sub(said.at_ns));
         let is_shown = self.timing.profile == Profile::Demo && std::mem::take(&mut self.has_frame_ended);
         if !has_changed && !is_shown && elapsed < nanoseconds(self.timing.report_every) {
             return None;
         }
-        self.said = Some(now);
+        self.last_report = Some(now);
         Some(self.next_seq(at))
     }
 
@@ -133,7 +135,11 @@ impl Decider {
             resources: estimates
                 .map(|resource, estimate| self.resource_hint(resource, estimate, *usage.get(resource))),
             trust: trust.collect(),
-            steal_ppm: ppm(self.last.last.steal_milli(), u64::from(self.machine.cpus) * 1000).min(1_000_000),
+            steal_ppm: ppm(
+                self.last.second.steal_milli(),
+                u64::from(self.machine.cpus) * 1000,
+            )
+            .min(1_000_000),
             signals: self.signals(),
             past: Some(self.began.past(self.last.at)),
         })
@@ -225,29 +231,29 @@ impl Decider {
 
     fn measured(&self) -> Option<Measured> {
         let LastMeasurements {
-            last,
+            second,
             judged,
             memory_bytes,
             metrics,
             oom_kills,
             ..
         } = &self.last;
-        if last.length_ns() == 0 {
+        if second.length_ns() == 0 {
             return None;
         }
         let pressure = judged.map_or_else(Default::default, |judged| judged.pressure.memory);
         let cpu = judged.map_or_else(Default::default, |judged| judged.pressure.cpu);
         Some(Measured {
-            from_ns: last.from_ns,
-            until_ns: last.until_ns,
-            cpu_used_milli: last.used_milli(),
-            cpu_busy_milli: last.busy_milli(),
-            cpu_demand_milli: last.demand_milli(self.machine.cpus),
+            from_ns: second.from_ns,
+            until_ns: second.until_ns,
+            cpu_used_milli: second.used_milli(),
+            cpu_busy_milli: second.busy_milli(),
+            cpu_demand_milli: second.demand_milli(self.machine.cpus),
             cpu_peak_milli: judged.map_or(0, |judged| judged.peak_milli),
             exclusive_milli: self.holdings.values().sum(),
-            steal_milli: last.steal_milli(),
-            switches_per_s: last.switches_per_s(),
-            lost_windows: last.lost_windows,
+            steal_milli: second.steal_milli(),
+            switches_per_s: second.switches_per_s(),
+            lost_windows: second.lost_windows,
             mem_used_bytes: *memory_bytes,
             mem_available_bytes: metrics.memory.map_or(0, |memory| memory.node.available),
             mem_spare_bytes: self.spare_bytes(),

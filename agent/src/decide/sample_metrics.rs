@@ -22,7 +22,7 @@ pub(super) struct SampleMetrics {
     pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.
     pub(super) memory: Option<MemoryUse>,
-    strange: CgroupWarnings,
+    cgroup_warnings: CgroupWarnings,
     vm: Option<Vmstat>,
     /// Nanoseconds of direct reclaim that were counted.
     reclaim_ns: u64,
@@ -51,7 +51,7 @@ impl SampleMetrics {
             self.note(Need::LimitEvents, counters.limit.is_some());
             self.count(counters.vm);
         }
-        self.strange.take(sample);
+        self.cgroup_warnings.take(sample);
         self.note(Need::CpuPressure, sample.cpu_pressure.is_some());
         self.note(Need::Kubepods, sample.has_kubepods);
         if let Some(memory) = sample.memory {

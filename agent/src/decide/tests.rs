@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    gather::{Reading, Used},
+    gather::{PodFrame, Reading, Used},
     kernel::supervisor::{ProbeState, Shed},
     local::{checkpoint::Record, status::Status},
     sample::{
@@ -190,11 +190,9 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
 }
 
 #[test]
-fn a_frame_in_which_it_was_not_added_up_what_holders_use_does_not_count() {
-    for (elapsed_ns, share_ppm) in [
-        (frame::LONGEST_POLL_NS, 1_000_000),
-        (frame::LONGEST_POLL_NS + 1, 0),
-    ] {
+fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
+    // How often they are read, in quarters of a second, and until which second.
+    for (every, until, coverage_ppm) in [(8, 100, 1_000_000), (1, 50, 0), (8, 50, 0)] {
         let mut decider = decider(Origin::Ebpf);
         let Directive::Pods(mut directive) = pods(1) else {
             panic!("pods are told of");
@@ -205,18 +203,16 @@ fn a_frame_in_which_it_was_not_added_up_what_holders_use_does_not_count() {
             let held = Held {
                 uid: "p1".to_owned(),
                 cpus: vec![first_cpus(1)],
-                used: Some(Used {
-                    elapsed_ns: if quarter % 4 == 2 { elapsed_ns } else { QUARTER },
-                    cpu_ns: QUARTER / 10,
-                }),
+                used: None,
             };
+            let is_read = quarter % every == 0 && quarter <= until * 4;
             decider.take(Sample {
-                held: Some(vec![held]),
+                held: is_read.then(|| vec![held]),
                 ..sample(quarter, 400)
             });
         }
-        let coverage_ppm = decider.estimator.coverage_ppm(Resource::Cpu);
-        assert_eq!(coverage_ppm, share_ppm, "read over {elapsed_ns} ns");
+        let seen = decider.estimator.coverage_ppm(Resource::Cpu);
+        assert_eq!(seen, coverage_ppm, "read every {every} quarters until {until} s");
     }
 }
 
