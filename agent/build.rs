@@ -107,7 +107,7 @@ fn tools() -> Result<String, String> {
 fn toolchain() -> Result<String, String> {
     let mut complaints = Vec::new();
     for name in choice::candidates() {
-        complaints.push(match choice::look(&name) {
+        complaints.push(match choice::inspect(&name) {
             Verdict::Usable(_) => return Ok(name),
             Verdict::Absent => format!("there is no `{name}` toolchain"),
             Verdict::Lacks(component) => format!("`{name}` lacks the component {component}"),

@@ -96,7 +96,7 @@ impl TryFrom<Vec<ServerAddress>> for Servers {
 
 impl Settings {
     /// The flags over the file.
-    pub fn of(args: &Args, file: &File) -> Self {
+    pub fn resolve(args: &Args, file: &File) -> Self {
         let File {
             log_filter,
             publish_fanout,

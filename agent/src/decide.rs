@@ -128,17 +128,17 @@ impl Decider {
 
     /// Takes a directive; it lowers at once what it demands.
     pub fn direct(&mut self, directive: Directive) {
-        if !self.server_view.take(directive, self.last.at) {
+        if !self.server_view.apply(directive, self.last.at) {
             return;
         }
         self.is_view_stale = true;
-        self.look();
+        self.refresh_mode();
     }
 
     /// Takes a sample.
-    pub fn take(&mut self, sample: Sample) {
-        let judged = self.period.take(&sample, self.cpu_source.hearing());
-        self.last.metrics.take(&sample);
+    pub fn observe(&mut self, sample: Sample) {
+        let judged = self.period.observe(&sample, self.cpu_source.hearing());
+        self.last.metrics.record(&sample);
         let Sample {
             at,
             poll,
@@ -191,7 +191,7 @@ impl Decider {
                 .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
             self.last.judged = Some(judged);
         }
-        self.look();
+        self.refresh_mode();
     }
 
     /// The next report, if one is due. There is none before a hint server has told whom it would be about.
@@ -278,11 +278,11 @@ impl Decider {
 
     fn take_poll(&mut self, poll: &Poll) {
         self.take_cpus(poll);
-        self.last.open.add(&Tally::of(poll));
+        self.last.open.add(&Tally::count(poll));
         if self.last.open.length_ns() >= SHOWN_NS {
             self.last.second = mem::take(&mut self.last.open);
         }
-        if let Some(Ended { frame, mean }) = self.frames.take(poll) {
+        if let Some(Ended { frame, mean }) = self.frames.observe(poll) {
             metrics::FRAMES
                 .with([if frame.is_valid { "valid" } else { "void" }])
                 .increment(1);
@@ -294,7 +294,7 @@ impl Decider {
     }
 
     /// Brings the estimator's view up to date, and says what has changed in how much is seen.
-    fn look(&mut self) {
+    fn refresh_mode(&mut self) {
         let known = self.known().map(|(pods, capacity)| {
             let View {
                 bounds, target_ppm, ..
@@ -328,7 +328,8 @@ impl Decider {
         };
         let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
         self.blind_reason = blind_reason.or((!has_frames).then_some(BlindReason::NoFrame));
-        self.mode_log.say(&self.cpu_source, self.blind_reason.as_ref());
+        self.mode_log
+            .log_changes(&self.cpu_source, self.blind_reason.as_ref());
     }
 
     /// What the servers told, and the capacity of this machine.

@@ -294,7 +294,7 @@ impl Loop {
                 .as_ref()
                 .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
         };
-        let (kills, read) = self.kills.take(counted, pods);
+        let (kills, read) = self.kills.attribute(counted, pods);
         self.read_errors.note(read, Reading::Pods);
         Some(MemoryCounters { kills, ..counters })
     }

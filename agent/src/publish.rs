@@ -129,7 +129,7 @@ impl Publisher {
         loop {
             let deadline = last_words.unwrap_or_else(Instant::now);
             select! {
-                Some((peer, event)) = self.events.recv() => self.take(peer, event).await,
+                Some((peer, event)) = self.events.recv() => self.handle(peer, event).await,
                 Ok(()) = self.ends.addresses.changed(), if last_words.is_none() => self.choose(),
                 Ok(()) = self.ends.fanout.changed(), if last_words.is_none() => self.choose(),
                 Some(_ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
@@ -173,7 +173,7 @@ impl Publisher {
         self.show();
     }
 
-    async fn take(&mut self, peer: SocketAddr, event: Event) {
+    async fn handle(&mut self, peer: SocketAddr, event: Event) {
         if !self.lines.contains_key(&peer) {
             return;
         }

@@ -292,7 +292,7 @@ impl Sampler {
     /// # Errors
     /// When counters cannot be read. The next poll covers the time of this one.
     pub fn poll(&mut self, now: Clocks) -> Result<Poll, SampleError> {
-        let cpus = self.kept.of(self.files.online()?);
+        let cpus = self.kept.within(self.files.online()?);
         let is_due = self.polls % self.stat_every == self.stat_every - 1;
         let stat = if is_due || self.source.wants_stat() {
             Some(self.files.stat()?)

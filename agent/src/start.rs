@@ -93,7 +93,7 @@ struct Parts {
 /// It cannot start, or a part of it fails.
 pub fn run(args: Args) -> Result<(), StartError> {
     let file = config::load(args.config.as_deref())?;
-    let settings = Settings::of(&args, &file);
+    let settings = Settings::resolve(&args, &file);
     let levels = log::init(args.log.log_format, &settings.log_filter)?;
     install_provider();
     let exporter = Catalogue::new(&[metrics::METRICS])?.install()?;
@@ -149,7 +149,7 @@ fn sense(args: &Args, settings: &Settings, files: Procfs) -> Result<(Gatherer, C
         sampler,
         probe,
         watch: Watch::default(),
-        limits: Limits::of(&timing),
+        limits: Limits::from_timing(&timing),
         has_program_stats: settings.program_stats,
         files,
         cgroup_root: args.cgroup_root.clone(),
@@ -196,7 +196,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
     info!(address = %listener.address(), "admin port is open");
 
     let (streams_tx, streams) = watch::channel(Vec::new());
-    let (settings_tx, settings) = watch::channel(Settings::of(&args, &file));
+    let (settings_tx, settings) = watch::channel(Settings::resolve(&args, &file));
     let readiness = Readiness::new();
     let is_sampling = readiness.handle("sampling");
     let Measuring {
@@ -314,7 +314,7 @@ fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard)
         file,
         levels,
     } = heard;
-    let settings = Settings::of(&args, &file);
+    let settings = Settings::resolve(&args, &file);
     let stopping = supervisor.shutdown().stopping().clone();
     let (addresses_tx, addresses) = watch::channel(BTreeSet::new());
     let (servers_tx, servers) = watch::channel(settings.webhook_addr);

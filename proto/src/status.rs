@@ -212,7 +212,7 @@ pub struct AckStatus {
 
 impl HistoryStatus {
     /// What is said of a past.
-    pub fn of(past: Past) -> Self {
+    pub fn from_domain(past: Past) -> Self {
         let Past { age_s, beginning } = past;
         let text =
             |of: fn(Beginning) -> &'static str| beginning.map_or_else(String::new, |it| of(it).to_owned());

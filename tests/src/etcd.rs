@@ -117,7 +117,7 @@ impl History {
         let caught_up = async {
             loop {
                 let more = self.seen.more.notified();
-                let states = self.seen.of(node);
+                let states = self.seen.revisions(node);
                 if now.as_ref().is_none_or(|now| is_reached(now, states.last())) {
                     return states;
                 }
@@ -160,7 +160,7 @@ impl Seen {
         self.more.notify_waiters();
     }
 
-    fn of(&self, node: &str) -> Vec<Revision> {
+    fn revisions(&self, node: &str) -> Vec<Revision> {
         let all = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(node).cloned().unwrap_or_default()
     }

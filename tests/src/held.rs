@@ -25,7 +25,7 @@ pub struct Held {
 
 impl Held {
     /// What this process holds now.
-    pub fn of(pid: u32) -> Self {
+    pub fn read(pid: u32) -> Self {
         let (mut descriptors, mut kernel_kib) = (Parts::new(), Parts::new());
         for Descriptor { target, info, .. } in descriptors_of(pid) {
             *descriptors.entry(kind(&target, &info)).or_default() += 1;
@@ -252,7 +252,7 @@ VmFlags: rd wr
 
     #[test]
     fn this_process_holds_memory_and_files() {
-        let held = Held::of(std::process::id());
+        let held = Held::read(std::process::id());
         assert!(held.resident_kib() > 0 && held.counted_kib > 0, "{held}");
         assert!(held.descriptors.values().sum::<u64>() > 0, "{held}");
         assert_eq!(links_of(std::process::id()), []);

@@ -36,7 +36,7 @@ impl Imports {
     /// # Panics
     /// If a file cannot be read or is no Rust.
     #[expect(clippy::panic, reason = "tests panic: a returned error has no stack")]
-    pub fn of(root: &Path) -> Self {
+    pub fn read(root: &Path) -> Self {
         let mut texts = BTreeMap::new();
         collect(root, &mut Vec::new(), &mut texts);
         let sources = texts.into_iter().map(|(module, text)| {

@@ -210,7 +210,7 @@ impl Meter {
     /// What happened since the reading before.
     pub fn read(&mut self) -> Stretch {
         let deadline = Instant::now() + happens_within();
-        let cpus = Kept::default().of(self.files.online().expect("online CPUs"));
+        let cpus = Kept::default().within(self.files.online().expect("online CPUs"));
         loop {
             assert!(
                 Instant::now() < deadline,

@@ -27,7 +27,7 @@ impl NumbersWatch {
             let (mut numbers, mut pages, mut wrong) = (Numbers::default(), 0, Vec::new());
             while stopped.try_recv().is_err() {
                 if let Ok((_, page)) = get(admin, "/metrics").await {
-                    wrong.extend(numbers.take(&String::from_utf8_lossy(&page)));
+                    wrong.extend(numbers.check_page(&String::from_utf8_lossy(&page)));
                     pages += 1;
                 }
                 sleep(READ_EVERY).await;
@@ -48,7 +48,7 @@ impl NumbersWatch {
 
 impl Numbers {
     /// Takes the next page; what is wrong with it.
-    fn take(&mut self, page: &str) -> Vec<String> {
+    fn check_page(&mut self, page: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut counters = Vec::new();
         for line in page.lines() {
@@ -85,10 +85,10 @@ mod tests {
             format!("# TYPE a_total counter\na_total{{b=\"c d\"}} {total}\n# TYPE e gauge\ne {gauge}\n")
         };
         let mut numbers = Numbers::default();
-        assert_eq!(numbers.take(&page("3", "5")), [""; 0]);
-        assert_eq!(numbers.take(&page("3", "4.5")), [""; 0]);
+        assert_eq!(numbers.check_page(&page("3", "5")), [""; 0]);
+        assert_eq!(numbers.check_page(&page("3", "4.5")), [""; 0]);
         assert_eq!(
-            numbers.take(&page("2", "NaN")),
+            numbers.check_page(&page("2", "NaN")),
             ["fell from 3: a_total{b=\"c d\"} 2", "no number: e NaN"]
         );
     }

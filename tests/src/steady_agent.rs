@@ -41,7 +41,7 @@ impl SteadyAgent {
     }
 
     /// Reports another ratio of CPU, and how that is braked, from now on.
-    pub fn says(&self, cents: u32, brake: Brake) {
+    pub fn set_ratio(&self, cents: u32, brake: Brake) {
         self.says_tx.send_replace((cents, brake));
     }
 }

@@ -46,13 +46,13 @@ fn the_example_of_the_manual_says_something_of_every_key() {
 #[test]
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let file = read("publishFanout: 5\nlogFilter: debug\nwebhookAddr: [a.svc]\n").unwrap();
-    let settings = Settings::of(&args("--publish-fanout 2"), &file);
+    let settings = Settings::resolve(&args("--publish-fanout 2"), &file);
     assert_eq!(
         (settings.publish_fanout, settings.log_filter.to_string().as_str()),
         (2, "debug")
     );
     assert_eq!(settings.webhook_addr, ["a.svc".parse().unwrap()]);
-    let alone = Settings::of(&args(""), &read("{}").unwrap());
+    let alone = Settings::resolve(&args(""), &read("{}").unwrap());
     assert_eq!(
         (alone.publish_fanout, alone.source, alone.ocm, alone.program_stats),
         (3, Source::Auto, Ocm::On, false)
@@ -62,7 +62,10 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 #[test]
 fn a_flag_with_the_value_of_its_default_wins_too() {
     let file = read("publishFanout: 5\n").unwrap();
-    assert_eq!(Settings::of(&args("--publish-fanout 3"), &file).publish_fanout, 3);
+    assert_eq!(
+        Settings::resolve(&args("--publish-fanout 3"), &file).publish_fanout,
+        3
+    );
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn what_cannot_be_meant_is_refused_with_its_path() {
 
 #[test]
 fn what_needs_a_restart_is_named() {
-    let settings = |text| Settings::of(&args(""), &read(text).unwrap());
+    let settings = |text| Settings::resolve(&args(""), &read(text).unwrap());
     let known = settings("{}");
     assert_eq!(
         known.waiting(&settings(
@@ -104,6 +107,6 @@ fn what_needs_a_restart_is_named() {
         known.waiting(&settings("source: procfs\nbtf: /a/btf\nprogramStats: true\n")),
         ["source", "btf", "programStats"]
     );
-    let flags = Settings::of(&args("--source procfs"), &read("source: ebpf\n").unwrap());
+    let flags = Settings::resolve(&args("--source procfs"), &read("source: ebpf\n").unwrap());
     assert_eq!(flags.source, Source::Procfs, "a flag hides what the file says");
 }

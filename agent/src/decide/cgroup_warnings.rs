@@ -17,7 +17,7 @@ pub(super) struct CgroupWarnings {
 
 impl CgroupWarnings {
     /// Warns of what begins.
-    pub(super) fn take(&mut self, sample: &Sample) {
+    pub(super) fn observe(&mut self, sample: &Sample) {
         for complaint in self.complaints(sample.has_kubepods, sample.pods.as_ref()) {
             warn!("{complaint}");
         }

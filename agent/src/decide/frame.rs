@@ -109,7 +109,7 @@ impl Frames {
     ///
     /// Time since boot never goes back. Should a poll say that it did, it ends nothing and opens no frame a second
     /// time: its frame is void, and goes on until time is past it.
-    pub(super) fn take(&mut self, poll: &Poll) -> Option<Ended> {
+    pub(super) fn observe(&mut self, poll: &Poll) -> Option<Ended> {
         let suspended_ns = poll.at.suspended_ns();
         let open = self.open.get_or_insert_with(|| Open {
             index: poll.at.boottime_ns / self.frame_ns,
@@ -127,7 +127,7 @@ impl Frames {
         open.windows = open
             .windows
             .saturating_add(poll.counts.lost_windows + poll.counts.windows.windows.len() as u64);
-        self.second.add(&Tally::of(poll));
+        self.second.add(&Tally::count(poll));
         if self.second.length_ns() >= self.least_second_ns {
             let second = mem::take(&mut self.second);
             open.demands.push(second.demand_milli(poll.cpus));

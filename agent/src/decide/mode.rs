@@ -105,7 +105,7 @@ impl CpuSource {
     }
 
     /// Takes in how the kernel programs stand.
-    pub(super) fn take(&mut self, standing: &ProbeState) {
+    pub(super) fn observe(&mut self, standing: &ProbeState) {
         match standing {
             ProbeState::Counting {
                 shed,
@@ -347,7 +347,7 @@ mod tests {
         let all = said(&cpu_source);
         let mut one_lost = cpu_source.verdicts.clone();
         one_lost[1] = one_lost[1].lost("refused");
-        cpu_source.take(&ProbeState::Counting {
+        cpu_source.observe(&ProbeState::Counting {
             shed: Shed::Nothing,
             is_calm: false,
             relinked: 1,
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(sight, AgentMode::Full);
         assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
 
-        cpu_source.take(&ProbeState::Lost("they fell silent".into()));
+        cpu_source.observe(&ProbeState::Lost("they fell silent".into()));
         let failed = |why: &str| (Health::Failed, None, Some(why.to_owned()));
         assert_eq!(
             said(&cpu_source),

@@ -25,7 +25,7 @@ struct News {
 impl ModeLog {
     /// Logs what is new. Of an agent that is blind, how it would see otherwise is said, too: why there are no kernel
     /// programs does not wait for a hint server.
-    pub(super) fn say(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) {
+    pub(super) fn log_changes(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) {
         for News {
             mode,
             is_warning,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     /// Modes and whether a warning tells of them, with the first words of what is said.
-    fn told(
+    fn logged(
         said: &mut ModeLog,
         cpu_source: &CpuSource,
         blind_reason: Option<&BlindReason>,
@@ -111,26 +111,26 @@ mod tests {
     fn a_spell_of_blindness_is_said_and_what_was_said_before_is_not_said_again() {
         let (mut said, procfs) = (ModeLog::default(), cpu_source(Origin::Procfs, Shed::Nothing));
         assert_eq!(
-            told(&mut said, &procfs, Some(&BlindReason::NoDirective)),
+            logged(&mut said, &procfs, Some(&BlindReason::NoDirective)),
             [
                 line(None, true, "CPU use comes"),
                 line(Some(AgentMode::Blind), false, "no hint server")
             ]
         );
-        assert_eq!(told(&mut said, &procfs, Some(&BlindReason::NoDirective)), []);
+        assert_eq!(logged(&mut said, &procfs, Some(&BlindReason::NoDirective)), []);
         let sees = [line(Some(AgentMode::Proc), false, "the agent is")];
-        assert_eq!(told(&mut said, &procfs, None), sees);
-        assert_eq!(told(&mut said, &procfs, None), []);
+        assert_eq!(logged(&mut said, &procfs, None), sees);
+        assert_eq!(logged(&mut said, &procfs, None), []);
         let other = BlindReason::Capacity {
             resource: Resource::Cpu,
             machine: 4000,
             node: 8000,
         };
         assert_eq!(
-            told(&mut said, &procfs, Some(&other)),
+            logged(&mut said, &procfs, Some(&other)),
             [line(Some(AgentMode::Blind), true, "the machine has")]
         );
-        assert_eq!(told(&mut said, &procfs, None), sees);
+        assert_eq!(logged(&mut said, &procfs, None), sees);
     }
 
     #[test]
@@ -138,16 +138,16 @@ mod tests {
         let mut said = ModeLog::default();
         let full = cpu_source(Origin::Ebpf, Shed::Nothing);
         let sees = [line(Some(AgentMode::Full), false, "kernel programs count")];
-        assert_eq!(told(&mut said, &full, None), sees);
+        assert_eq!(logged(&mut said, &full, None), sees);
         let shedding = [line(Some(AgentMode::FullShed), true, "a CPU switches")];
         for shed in [Shed::To64, Shed::To512] {
             let less = cpu_source(Origin::Ebpf, shed);
-            assert_eq!(told(&mut said, &less, None), shedding);
-            assert_eq!(told(&mut said, &less, None), []);
+            assert_eq!(logged(&mut said, &less, None), shedding);
+            assert_eq!(logged(&mut said, &less, None), []);
         }
-        assert_eq!(told(&mut said, &full, None), sees);
+        assert_eq!(logged(&mut said, &full, None), sees);
         assert_eq!(
-            told(&mut said, &cpu_source(Origin::Procfs, Shed::Nothing), None),
+            logged(&mut said, &cpu_source(Origin::Procfs, Shed::Nothing), None),
             [line(Some(AgentMode::Proc), true, "CPU use comes")]
         );
     }

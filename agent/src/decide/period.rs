@@ -68,20 +68,20 @@ impl Period {
 
     /// Takes a sample in, of a source that sees waits begin or does not; what the period showed, if the sample ends it.
     /// An OOM kill ends it at once.
-    pub(super) fn take(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
+    pub(super) fn observe(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
-            self.tally.add(&Tally::of(poll));
+            self.tally.add(&Tally::count(poll));
             // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
             if hearing != Hearing::Calm {
                 self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
             }
             let full = self
                 .saturation
-                .take(&poll.counts.windows, poll.cpus, poll.shared_cpus);
+                .observe(&poll.counts.windows, poll.cpus, poll.shared_cpus);
             let hearing = if self.sees_windows { hearing } else { Hearing::Deaf };
-            self.wait_sight.take(&poll.counts, full, hearing);
+            self.wait_sight.observe(&poll.counts, full, hearing);
         }
         if let Some(meminfo) = &sample.meminfo {
             let available = meminfo.available_to_pods();
@@ -203,7 +203,7 @@ mod tests {
     fn a_period_ends_with_the_sample_that_completes_it() {
         let mut period = period();
         let ended: Vec<_> = (4..=12)
-            .filter(|quarter| period.take(&sample(*quarter, 100), Hearing::Every).is_some())
+            .filter(|quarter| period.observe(&sample(*quarter, 100), Hearing::Every).is_some())
             .collect();
         assert_eq!(ended, [8, 12]);
     }
@@ -212,14 +212,14 @@ mod tests {
     fn an_oom_kill_is_judged_at_once() {
         let mut period = period();
         assert_eq!(
-            period.take(&with_oom(4, 3), Hearing::Every),
+            period.observe(&with_oom(4, 3), Hearing::Every),
             None,
             "kills of before"
         );
-        assert_eq!(period.take(&with_oom(5, 3), Hearing::Every), None);
+        assert_eq!(period.observe(&with_oom(5, 3), Hearing::Every), None);
         assert_eq!(
             period
-                .take(&with_oom(6, 4), Hearing::Every)
+                .observe(&with_oom(6, 4), Hearing::Every)
                 .unwrap()
                 .pressure
                 .memory
@@ -227,7 +227,7 @@ mod tests {
             1
         );
         assert_eq!(
-            period.take(&with_oom(7, 4), Hearing::Every),
+            period.observe(&with_oom(7, 4), Hearing::Every),
             None,
             "it counts once"
         );
@@ -243,24 +243,24 @@ mod tests {
             }),
             ..sample(quarter, 100)
         };
-        assert_eq!(period.take(&with_kill(4, 3), Hearing::Every), None);
-        let judged = period.take(&with_kill(5, 4), Hearing::Every).unwrap();
+        assert_eq!(period.observe(&with_kill(4, 3), Hearing::Every), None);
+        let judged = period.observe(&with_kill(5, 4), Hearing::Every).unwrap();
         assert_eq!(judged.pressure.memory.limit_ooms, 1);
     }
 
     #[test]
     fn what_could_not_be_read_is_made_up_for_later() {
         let mut period = period();
-        period.take(&with_oom(4, 3), Hearing::Every);
+        period.observe(&with_oom(4, 3), Hearing::Every);
         let blind = |quarter| Sample {
             memory_pressure: None,
             ..sample(quarter, 100)
         };
-        let judged = period.take(&blind(8), Hearing::Every).unwrap();
+        let judged = period.observe(&blind(8), Hearing::Every).unwrap();
         assert_eq!(judged.pressure.memory, MemoryPressure::default());
         assert_eq!(
             period
-                .take(&with_oom(9, 4), Hearing::Every)
+                .observe(&with_oom(9, 4), Hearing::Every)
                 .unwrap()
                 .pressure
                 .memory
@@ -282,7 +282,7 @@ mod tests {
             sample
         };
         let judged = (4..=8)
-            .find_map(|quarter| period.take(&procfs(quarter), Hearing::Every))
+            .find_map(|quarter| period.observe(&procfs(quarter), Hearing::Every))
             .unwrap();
         assert_eq!(
             (judged.pressure.cpu.some_ppm, judged.pressure.cpu.busy_ppm),
@@ -309,10 +309,10 @@ mod tests {
             (poll.counts.waits, poll.counts.wait_factor) = (Waits::new(counts), wait_factor);
             sample
         };
-        period.take(&with(4, 100_000, 1000, 8), Hearing::Every);
+        period.observe(&with(4, 100_000, 1000, 8), Hearing::Every);
         // Those of a poll that heard no wake-ups do not count at all.
-        period.take(&with(5, 900_000, 1_000_000, 8), Hearing::Calm);
-        let judged = period.take(&with(8, 900_000, 1, 512), Hearing::Every).unwrap();
+        period.observe(&with(5, 900_000, 1_000_000, 8), Hearing::Calm);
+        let judged = period.observe(&with(8, 900_000, 1, 512), Hearing::Every).unwrap();
         assert!(
             (800..=1000).contains(&judged.pressure.cpu.runq_p99_us),
             "{judged:?}"
@@ -324,7 +324,7 @@ mod tests {
     fn the_kernels_windows_are_judged_by_saturation() {
         let mut period = period();
         let judged = (4..=8)
-            .find_map(|quarter| period.take(&sample(quarter, 4000), Hearing::Every))
+            .find_map(|quarter| period.observe(&sample(quarter, 4000), Hearing::Every))
             .unwrap();
         let cpu = judged.pressure.cpu;
         assert!(judged.pressure.visibility.waits, "{judged:?}");
@@ -345,7 +345,7 @@ mod tests {
                     } else {
                         Hearing::Deaf
                     };
-                    period.take(&sample(quarter, busy(quarter)), hearing)
+                    period.observe(&sample(quarter, busy(quarter)), hearing)
                 })
                 .unwrap();
             judged.pressure.visibility.waits
@@ -367,9 +367,11 @@ mod tests {
                     ..sample(quarter, 4000)
                 }
             };
-            period.take(&with(4, totals[0]), Hearing::Every);
-            let Pressure { visibility, cpu, .. } =
-                period.take(&with(8, totals[1]), Hearing::Every).unwrap().pressure;
+            period.observe(&with(4, totals[0]), Hearing::Every);
+            let Pressure { visibility, cpu, .. } = period
+                .observe(&with(8, totals[1]), Hearing::Every)
+                .unwrap()
+                .pressure;
             (visibility.cpu_pressure, cpu.some_ppm)
         };
         assert_eq!(judged([Some(100), Some(500_100)]), (true, 500_000));

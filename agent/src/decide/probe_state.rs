@@ -26,7 +26,7 @@ impl Decider {
         if before.relinked() != standing.relinked() {
             self.frames.void();
         }
-        self.cpu_source.take(standing);
+        self.cpu_source.observe(standing);
         self.see_kernel();
     }
 

@@ -200,7 +200,7 @@ impl Decider {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             mode: sight.name().to_owned(),
             mode_sentence,
-            history: HistoryStatus::of(self.began.past(self.last.at)),
+            history: HistoryStatus::from_domain(self.began.past(self.last.at)),
             timing: self.timing().name().to_owned(),
             source: match self.cpu_source.origin {
                 Origin::Ebpf => "ebpf",
@@ -216,7 +216,7 @@ impl Decider {
             measured,
             signals: self.signal_status(measured),
             resources: Resource::ALL
-                .map(|resource| ResourceStatus::of(resource, estimates.get(resource)))
+                .map(|resource| ResourceStatus::from_estimate(resource, estimates.get(resource)))
                 .into(),
             pods: PodsStatus {
                 tracked: count(used.len()),

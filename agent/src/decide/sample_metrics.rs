@@ -30,7 +30,7 @@ pub(super) struct SampleMetrics {
 
 impl SampleMetrics {
     /// Notes what a sample tells.
-    pub(super) fn take(&mut self, sample: &Sample) {
+    pub(super) fn record(&mut self, sample: &Sample) {
         if let Some(poll) = &sample.poll {
             let counts = &poll.counts;
             LOST_WINDOWS.with([]).increment(counts.lost_windows);
@@ -51,7 +51,7 @@ impl SampleMetrics {
             self.note(Need::LimitEvents, counters.limit.is_some());
             self.count(counters.vm);
         }
-        self.cgroup_warnings.take(sample);
+        self.cgroup_warnings.observe(sample);
         self.note(Need::CpuPressure, sample.cpu_pressure.is_some());
         self.note(Need::Kubepods, sample.has_kubepods);
         if let Some(memory) = sample.memory {

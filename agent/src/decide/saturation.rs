@@ -49,7 +49,7 @@ struct Block {
 impl Saturation {
     /// Takes windows in, of a machine with that many CPUs of which pods share so many; in how many of them none of those was
     /// idle.
-    pub(super) fn take(&mut self, windows: &Windows, cpus: u32, shared_cpus: u32) -> u64 {
+    pub(super) fn observe(&mut self, windows: &Windows, cpus: u32, shared_cpus: u32) -> u64 {
         let capacity_ns = u64::from(cpus) * WINDOW_NS;
         let shared_ns = u64::from(shared_cpus) * WINDOW_NS;
         if std::mem::replace(&mut self.shared_ns, shared_ns) != shared_ns {
@@ -133,7 +133,7 @@ mod tests {
 
     fn shown(busy: impl IntoIterator<Item = u64>) -> Shown {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, busy), 2, 2);
+        saturation.observe(&windows(160, busy), 2, 2);
         saturation.end_period()
     }
 
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn a_block_counts_once_it_is_whole_even_across_periods() {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, [100; 24]), 2, 2);
+        saturation.observe(&windows(160, [100; 24]), 2, 2);
         assert_eq!(saturation.end_period().sigma8_ppm, 1_000_000);
-        saturation.take(&windows(184, [0; 8]), 2, 2);
+        saturation.observe(&windows(184, [0; 8]), 2, 2);
         assert_eq!(
             saturation.end_period(),
             Shown {
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn blocks_with_lost_windows_are_left_out() {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, [100; 8]), 2, 2);
-        saturation.take(&windows(176, [0; 16]), 2, 2);
+        saturation.observe(&windows(160, [100; 8]), 2, 2);
+        saturation.observe(&windows(176, [0; 16]), 2, 2);
         assert_eq!(saturation.end_period(), Shown::default());
     }
 
@@ -202,7 +202,7 @@ mod tests {
         };
         let sigma8 = |shared_cpus| {
             let mut saturation = Saturation::default();
-            saturation.take(&windows, 16, shared_cpus);
+            saturation.observe(&windows, 16, shared_cpus);
             saturation.end_period().sigma8_ppm
         };
         assert_eq!((sigma8(16), sigma8(12)), (0, 1_000_000));
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_block_in_which_other_cpus_came_to_be_shared_is_left_out() {
         let mut saturation = Saturation::default();
-        saturation.take(&windows(160, [100; 8]), 2, 2);
-        saturation.take(&windows(168, [100; 8]), 2, 1);
+        saturation.observe(&windows(160, [100; 8]), 2, 2);
+        saturation.observe(&windows(168, [100; 8]), 2, 1);
         assert_eq!(saturation.end_period(), Shown::default());
     }
 }

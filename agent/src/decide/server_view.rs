@@ -24,7 +24,7 @@ pub(super) struct ServerView {
 impl ServerView {
     /// Takes a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
     /// seen most is followed, for ten minutes beyond its last word.
-    pub(super) fn take(&mut self, directive: Directive, at: Clocks) -> bool {
+    pub(super) fn apply(&mut self, directive: Directive, at: Clocks) -> bool {
         match directive {
             Directive::Pods(pods) => return self.take_view(pods, at),
             Directive::Policy { bounds, target_ppm } => self.policy = Some((bounds, target_ppm)),

@@ -25,7 +25,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// The counts of one poll.
-    pub(super) const fn of(poll: &Poll) -> Self {
+    pub(super) const fn count(poll: &Poll) -> Self {
         let counts = &poll.counts;
         Self {
             from_ns: counts.from_ns,

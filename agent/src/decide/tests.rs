@@ -76,7 +76,7 @@ fn pods(generation: u64) -> Directive {
     })
 }
 
-fn told() -> Decider {
+fn decider_with_view() -> Decider {
     let mut decider = decider(Origin::Ebpf);
     decider.direct(pods(1));
     decider
@@ -108,7 +108,7 @@ fn run(decider: &mut Decider, frames: std::ops::Range<u64>, busy_milli: u64) -> 
     let mut ratios = Vec::new();
     for quarter in frames.start * 4 + 1..=frames.end * 4 {
         let pods = (quarter % 4 == 0).then(|| used(busy_milli));
-        decider.take(Sample {
+        decider.observe(Sample {
             pods,
             ..sample(quarter, busy_milli)
         });
@@ -121,7 +121,7 @@ fn run(decider: &mut Decider, frames: std::ops::Range<u64>, busy_milli: u64) -> 
 
 #[test]
 fn the_ratio_rises_on_an_idle_node_falls_at_once_under_load_and_recovers() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     let rising = run(&mut decider, 10..50, 400);
     assert_eq!(rising[0], 100, "nothing is known yet");
     assert!(rising.is_sorted(), "{rising:?}");
@@ -168,7 +168,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
                     cpu_ns: QUARTER / 10,
                 }),
             };
-            decider.take(Sample {
+            decider.observe(Sample {
                 pods,
                 held: Some(vec![held]),
                 ..sample(quarter, 400)
@@ -206,7 +206,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
                 used: None,
             };
             let is_read = quarter % every == 0 && quarter <= until * 4;
-            decider.take(Sample {
+            decider.observe(Sample {
                 held: is_read.then(|| vec![held]),
                 ..sample(quarter, 400)
             });
@@ -218,7 +218,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
 
 #[test]
 fn a_report_carries_what_was_measured_and_decided() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let hint = decider.report().unwrap();
     assert_eq!(
@@ -252,12 +252,12 @@ fn a_report_carries_what_was_measured_and_decided() {
 
 #[test]
 fn reports_come_on_change_at_frame_ends_and_at_the_latest_after_the_interval() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let seq = decider.report().unwrap().seq;
     assert_eq!(seq, 50_000, "milliseconds since boot");
     assert_eq!(decider.report(), None);
-    decider.take(sample(201, 400));
+    decider.observe(sample(201, 400));
     assert_eq!(
         decider.report(),
         None,
@@ -267,7 +267,7 @@ fn reports_come_on_change_at_frame_ends_and_at_the_latest_after_the_interval() {
     let next = decider.report().unwrap();
     assert!((next.seq, next.pods_generation) == (50_250, 2));
     for quarter in 202..=204 {
-        decider.take(sample(quarter, 400));
+        decider.observe(sample(quarter, 400));
     }
     assert!(decider.report().unwrap().seq > next.seq, "the frame ended");
 }
@@ -289,7 +289,7 @@ fn production_reports_at_the_interval() {
     decider.direct(pods(1));
     let mut reported = Vec::new();
     for quarter in 4..400 {
-        decider.take(sample(quarter, 400));
+        decider.observe(sample(quarter, 400));
         reported.extend(decider.report().map(|_| quarter));
     }
     assert_eq!(reported, [4, 64, 124, 184, 244, 304, 364]);
@@ -308,9 +308,9 @@ fn nothing_is_reported_before_a_server_has_told_about_the_node() {
 
 #[test]
 fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent_before() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     assert_eq!((decider.report(), decider.final_report()), (None, None));
-    decider.take(sample(200, 400));
+    decider.observe(sample(200, 400));
     let first = decider.report().unwrap();
     assert_eq!(first.seq, 50_000, "milliseconds since boot");
     assert_eq!(
@@ -323,7 +323,7 @@ fn the_first_report_is_of_the_first_sample_and_numbered_behind_those_of_an_agent
 
 #[test]
 fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let (hint, status) = (decider.report().unwrap(), decider.status());
     for (resource, said) in Resource::ALL.into_iter().zip(&status.resources) {
@@ -347,7 +347,7 @@ fn a_report_tells_what_its_peak_its_margin_and_its_ratio_were_made_of() {
 
 #[test]
 fn the_last_report_says_that_the_agent_ends() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     let (before, last) = (decider.report().unwrap(), decider.final_report().unwrap());
     assert!(last.is_draining && !before.is_draining && last.seq > before.seq);
@@ -355,7 +355,7 @@ fn the_last_report_says_that_the_agent_ends() {
 
 #[test]
 fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let Directive::Pods(mut other) = pods(2) else {
         unreachable!()
@@ -380,7 +380,7 @@ fn a_node_object_about_another_machine_blinds_the_agent_until_it_is_corrected() 
 
 #[test]
 fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     decider.direct(pods(9));
     decider.direct(pods(8));
@@ -396,7 +396,7 @@ fn the_highest_generation_is_followed_and_another_node_object_starts_anew() {
 
 #[test]
 fn a_view_that_nobody_confirms_outranks_others_for_ten_minutes() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..12, 400);
     decider.direct(pods(9));
     let followed = |decider: &mut Decider, frame: u64| {
@@ -412,7 +412,7 @@ fn a_view_that_nobody_confirms_outranks_others_for_ten_minutes() {
 
 #[test]
 fn a_pod_that_is_being_deleted_lowers_the_ratio_at_once() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let before = decider.estimates().cpu.published;
     let Directive::Pods(mut view) = pods(2) else {
@@ -425,7 +425,7 @@ fn a_pod_that_is_being_deleted_lowers_the_ratio_at_once() {
 
 #[test]
 fn a_policy_moves_the_bounds() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let policy = Policy::default();
     let bounds = policy.bounds.map(|_, bounds| Bounds {
@@ -447,7 +447,7 @@ fn a_policy_moves_the_bounds() {
 
 #[test]
 fn contention_brakes_before_the_frame_ends() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let saturated = |quarter: u64| {
         let mut sample = sample(quarter, 4000);
@@ -463,7 +463,7 @@ fn contention_brakes_before_the_frame_ends() {
         sample
     };
     for quarter in 201..=205 {
-        decider.take(saturated(quarter));
+        decider.observe(saturated(quarter));
     }
     let hint = decider.report().unwrap();
     assert_eq!(hint.resources.cpu.brake, Brake::Hold);
@@ -479,7 +479,7 @@ fn signal(hint: &NodeHint, name: &str) -> u64 {
 
 #[test]
 fn a_report_has_every_signal_of_the_table_that_has_a_value() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let shown = decider.status().signals.into_iter();
     let shown: Vec<_> = shown
@@ -508,10 +508,10 @@ fn node_oom() -> MemoryCounters {
 
 #[test]
 fn an_oom_kill_stops_the_node_at_the_next_sample() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let memory_pressure = Some(node_oom());
-    decider.take(Sample {
+    decider.observe(Sample {
         memory_pressure,
         ..sample(201, 400)
     });
@@ -530,7 +530,7 @@ fn period_with(decider: &mut Decider, available: u64) {
         if quarter == 203 {
             sample.meminfo.as_mut().unwrap().available = available;
         }
-        decider.take(sample);
+        decider.observe(sample);
     }
 }
 
@@ -546,7 +546,7 @@ fn memory_brakes_before_the_kubelet_evicts() {
         (172 * MIB, Brake::Shed),
         (171 * MIB, Brake::Stop),
     ] {
-        let mut decider = told();
+        let mut decider = decider_with_view();
         run(&mut decider, 10..50, 400);
         period_with(&mut decider, available);
         let memory = decider.report().unwrap().resources.memory;
@@ -561,7 +561,7 @@ fn memory_brakes_before_the_kubelet_evicts() {
 
 #[test]
 fn the_threshold_is_the_one_that_the_agent_is_told() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     decider.eviction = Eviction::Ppm(750_000);
     run(&mut decider, 10..12, 400);
     let memory = decider.report().unwrap().resources.memory;
@@ -573,7 +573,7 @@ fn the_threshold_is_the_one_that_the_agent_is_told() {
 
 #[test]
 fn the_kubelets_own_word_stops_memory_in_the_next_period_and_for_its_time() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let pressed = |generation, has_memory_pressure| match pods(generation) {
         Directive::Pods(view) => Directive::Pods(NodeView {
@@ -609,7 +609,7 @@ fn procfs_alone_is_said_and_trusted_less() {
             ..sample(quarter, 400)
         };
         sample.poll.as_mut().unwrap().origin = Origin::Procfs;
-        decider.take(sample);
+        decider.observe(sample);
     }
     let hint = decider.report().unwrap();
     assert_eq!(
@@ -625,7 +625,7 @@ fn procfs_alone_is_said_and_trusted_less() {
 
 #[test]
 fn the_status_shows_one_second_and_reads_back() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let status = decider.status();
     let measured = status.measured.unwrap();
@@ -651,7 +651,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let mut quarter = 4;
     let mut run = |decider: &mut Decider, standing: ProbeState| {
         for _ in 0..8 {
-            decider.take(Sample {
+            decider.observe(Sample {
                 standing: Some(standing.clone()),
                 ..sample(quarter, 400)
             });
@@ -691,7 +691,7 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
                 cpu_changes: u64::from(quarter >= change_at),
                 ..EventCounters::default()
             };
-            decider.take(Sample {
+            decider.observe(Sample {
                 rare: Some(rare),
                 ..sample(quarter, 400)
             });
@@ -710,7 +710,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         let first = ProbeState::counting(Shed::Nothing);
         for quarter in 4..40 {
             let standing = if quarter < 22 { &first } else { &later };
-            decider.take(Sample {
+            decider.observe(Sample {
                 standing: Some(standing.clone()),
                 ..sample(quarter, 400)
             });
@@ -733,7 +733,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
 
 #[test]
 fn an_agent_that_is_started_again_goes_on_where_it_was() {
-    let mut before = told();
+    let mut before = decider_with_view();
     run(&mut before, 10..50, 400);
     assert!(before.has_more_to_save(), "a frame ended");
     assert!(!before.has_more_to_save(), "nothing since");
@@ -754,7 +754,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
         "the history is older by the time away"
     );
     assert_eq!(after.sight(), AgentMode::Blind, "nobody has told of the node yet");
-    after.take(sample(212, 400));
+    after.observe(sample(212, 400));
     after.direct(pods(1));
     assert_eq!(after.estimates().cpu.published, Cents(170));
     // The frame under way is not whole, and three are missing.
@@ -767,7 +767,7 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
 
 #[test]
 fn why_a_history_begins_anew_is_told() {
-    let mut before = told();
+    let mut before = decider_with_view();
     run(&mut before, 10..50, 400);
     let wall = Duration::from_secs(1000);
     let record = before.record(wall).unwrap();
@@ -805,13 +805,13 @@ fn nothing_is_saved_before_the_first_sample() {
 
 #[test]
 fn a_brake_is_worth_saving_at_once() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     decider.has_more_to_save();
     let memory_pressure = Some(node_oom());
-    decider.take(sample(201, 400));
+    decider.observe(sample(201, 400));
     assert!(!decider.has_more_to_save());
-    decider.take(Sample {
+    decider.observe(Sample {
         memory_pressure,
         ..sample(202, 400)
     });
@@ -821,7 +821,7 @@ fn a_brake_is_worth_saving_at_once() {
 /// A Node of as many CPUs as are online is about this machine, though pods may use fewer.
 #[test]
 fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     for quarter in 41..=80 {
         let mut sample = Sample {
             pods: (quarter % 4 == 0).then(|| used(400)),
@@ -829,7 +829,7 @@ fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
         };
         let poll = sample.poll.as_mut().unwrap();
         (poll.cpus, poll.shared_cpus) = (3, 3);
-        decider.take(sample);
+        decider.observe(sample);
     }
     let hint = decider.report().unwrap();
     assert_eq!(hint.sight, AgentMode::Full);
@@ -853,7 +853,7 @@ fn procfs_without_pressure_is_not_amplified() {
             if quarter >= from && !has_pressure {
                 sample.cpu_pressure = None;
             }
-            decider.take(sample);
+            decider.observe(sample);
         }
         let cpu = decider.report().unwrap().resources.cpu;
         (cpu.published.0, cpu.reasons.contains(&"no-brake".to_owned()))
@@ -866,11 +866,11 @@ fn procfs_without_pressure_is_not_amplified() {
 #[test]
 fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
     let risen = |reading: Option<Reading>| {
-        let mut decider = told();
+        let mut decider = decider_with_view();
         run(&mut decider, 10..22, 400);
         let before = decider.estimates().cpu.published;
         for quarter in 89..=200 {
-            decider.take(Sample {
+            decider.observe(Sample {
                 pods: (quarter % 4 == 0).then(|| used(400)),
                 failing: reading.into_iter().collect(),
                 ..sample(quarter, 400)
@@ -885,7 +885,7 @@ fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
 /// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.
 #[test]
 fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..30, 400);
     let mut levels = Vec::new();
     for quarter in 121..=136 {
@@ -894,7 +894,7 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
             cpu_pressure: None,
             ..sample(quarter, 4000)
         };
-        decider.take(sample);
+        decider.observe(sample);
         // A period ends with the first quarter of each second.
         if quarter % 4 == 1 && quarter > 121 {
             levels.push(decider.estimates().cpu.brake);
@@ -906,11 +906,11 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
 /// A paused machine: monotonic time jumps by a minute between two samples, and nobody saw what happened meanwhile.
 #[test]
 fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
     let before = decider.estimates().cpu.published;
     for quarter in 201..=205 {
-        decider.take(Sample {
+        decider.observe(Sample {
             cpu_pressure: None,
             ..sample(quarter, 4000)
         });
@@ -918,13 +918,13 @@ fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing(
     assert_eq!(decider.estimates().cpu.brake, Brake::Hold);
     // The demo lets go of a hold after two seconds.
     let resumed = 205 + 240;
-    decider.take(sample(resumed, 400));
-    decider.take(sample(resumed + 1, 400));
+    decider.observe(sample(resumed, 400));
+    decider.observe(sample(resumed + 1, 400));
     let cpu = decider.estimates().cpu;
     assert_eq!(cpu.brake, Brake::Hold);
     assert!(cpu.published <= before);
     for quarter in 2..=16 {
-        decider.take(sample(resumed + quarter, 400));
+        decider.observe(sample(resumed + quarter, 400));
     }
     assert_eq!(decider.estimates().cpu.brake, Brake::Off, "clean for its time");
 }

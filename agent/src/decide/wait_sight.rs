@@ -37,7 +37,7 @@ pub(super) struct WaitSight {
 
 impl WaitSight {
     /// Takes the counts of a poll in which so many windows were full, and which saw waits begin or did not.
-    pub(super) fn take(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
+    pub(super) fn observe(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
         let windows = u64::try_from(counts.windows.windows.len()).unwrap_or(u64::MAX);
         self.is_last_able = hearing != Hearing::Deaf;
         self.full += full;
@@ -108,40 +108,49 @@ mod tests {
     }
 
     /// Whether a period of such polls says how long tasks waited; of each, how many windows were full.
-    fn says(polls: &[(Counts, u64)]) -> bool {
+    fn reports_waits(polls: &[(Counts, u64)]) -> bool {
         let mut sight = WaitSight::default();
         for (counts, full) in polls {
-            sight.take(counts, *full, Hearing::Every);
+            sight.observe(counts, *full, Hearing::Every);
         }
         sight.end_period()
     }
 
     #[test]
     fn waits_that_end_without_having_been_measured_are_not_short_ones() {
-        assert!(says(&[(counts(100, 75, 1), 30)]));
-        assert!(!says(&[(counts(100, 74, 1), 30)]));
+        assert!(reports_waits(&[(counts(100, 75, 1), 30)]));
+        assert!(!reports_waits(&[(counts(100, 74, 1), 30)]));
         assert!(
-            !says(&[(counts(1000, 0, 1), 30)]),
+            !reports_waits(&[(counts(1000, 0, 1), 30)]),
             "a thousand waits, none measured"
         );
-        assert!(says(&[(counts(0, 0, 1), 30)]), "one task a CPU: nobody waits");
+        assert!(
+            reports_waits(&[(counts(0, 0, 1), 30)]),
+            "one task a CPU: nobody waits"
+        );
     }
 
     #[test]
     fn a_few_samples_say_nothing_of_the_others() {
-        assert!(says(&[(counts(800, 100, 8), 30)]));
-        assert!(!says(&[(counts(792, 99, 8), 30)]));
-        assert!(!says(&[(counts(16_000, 0, 512), 30)]));
+        assert!(reports_waits(&[(counts(800, 100, 8), 30)]));
+        assert!(!reports_waits(&[(counts(792, 99, 8), 30)]));
+        assert!(!reports_waits(&[(counts(16_000, 0, 512), 30)]));
         let later_all = [(counts(80, 10, 8), 30), (counts(80, 80, 1), 30)];
-        assert!(!says(&later_all), "half of it is not known");
-        assert!(says(&[(counts(80, 10, 8), 30), (counts(900, 900, 1), 30)]));
+        assert!(!reports_waits(&later_all), "half of it is not known");
+        assert!(reports_waits(&[
+            (counts(80, 10, 8), 30),
+            (counts(900, 900, 1), 30)
+        ]));
     }
 
     #[test]
     fn what_is_not_saturated_all_the_time_is_not_counted_against_it() {
         // Half of those switches begin with the idle task.
-        assert!(says(&[(counts(1000, 10, 1), 29), (counts(100, 100, 1), 30)]));
-        assert!(says(&[(counts(1000, 0, 8), 0)]), "nothing is saturated");
+        assert!(reports_waits(&[
+            (counts(1000, 10, 1), 29),
+            (counts(100, 100, 1), 30)
+        ]));
+        assert!(reports_waits(&[(counts(1000, 0, 8), 0)]), "nothing is saturated");
     }
 
     #[test]
@@ -149,7 +158,7 @@ mod tests {
         let says = |polls: &[(u64, Hearing)]| {
             let mut sight = WaitSight::default();
             for &(full, hearing) in polls {
-                sight.take(&counts(100, 100, 1), full, hearing);
+                sight.observe(&counts(100, 100, 1), full, hearing);
             }
             sight.end_period()
         };
@@ -167,9 +176,9 @@ mod tests {
     #[test]
     fn a_period_begins_anew() {
         let mut sight = WaitSight::default();
-        sight.take(&counts(100, 0, 1), 30, Hearing::Every);
+        sight.observe(&counts(100, 0, 1), 30, Hearing::Every);
         assert!(!sight.end_period());
-        sight.take(&counts(100, 100, 1), 30, Hearing::Every);
+        sight.observe(&counts(100, 100, 1), 30, Hearing::Every);
         assert!(sight.end_period());
     }
 }

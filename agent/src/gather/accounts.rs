@@ -122,7 +122,7 @@ impl Accounts {
             self.questions.try_send(question).map_err(|_gone| Gone)?;
         }
         let asked_ns = *self.asked_ns.get_or_insert(at.monotonic_ns);
-        self.tell(at.monotonic_ns.saturating_sub(asked_ns) >= nanoseconds(LATE));
+        self.set_failing(at.monotonic_ns.saturating_sub(asked_ns) >= nanoseconds(LATE));
         Ok(answer)
     }
 
@@ -140,7 +140,7 @@ impl Accounts {
         self.failing.iter().copied().chain(late)
     }
 
-    fn tell(&mut self, is_late: bool) {
+    fn set_failing(&mut self, is_late: bool) {
         if std::mem::replace(&mut self.is_late, is_late) == is_late {
             return;
         }

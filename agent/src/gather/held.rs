@@ -73,7 +73,7 @@ impl Watcher {
         kubepods: Option<&Kubepods>,
     ) -> Result<Vec<Held>, SampleError> {
         if at.monotonic_ns >= self.due_ns {
-            (self.isolated, self.cpusets) = look(files, kubepods)?;
+            (self.isolated, self.cpusets) = read_shared_cpus(files, kubepods)?;
             self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
         }
         let Some(kubepods) = kubepods else {
@@ -106,7 +106,7 @@ impl Watcher {
 
 /// Reads which CPUs are isolated and which are for pods. Sets that leave pods none are wrong, or of a moment in which they
 /// were being changed.
-fn look(files: &Procfs, kubepods: Option<&Kubepods>) -> Result<(CpuSet, Cpusets), SampleError> {
+fn read_shared_cpus(files: &Procfs, kubepods: Option<&Kubepods>) -> Result<(CpuSet, Cpusets), SampleError> {
     let (online, isolated) = (files.online()?, files.isolated()?);
     let counted = online.without(&isolated);
     if counted.is_empty() {

@@ -46,7 +46,7 @@ impl fmt::Debug for KernelEvents {
 }
 
 impl KernelEvents {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, ProbeError> {
+    pub(super) fn open(ebpf: &mut Ebpf) -> Result<Self, ProbeError> {
         let mut taken = |name| ebpf.take_map(name).ok_or(ProbeError::NoMap { name });
         let (memory, changes, victims) = (taken(MAP_MEM)?, taken(MAP_CHG)?, taken(MAP_OOM)?);
         let layout = |name| move |source| ProbeError::Map { name, source };

@@ -113,7 +113,7 @@ impl Default for Options {
 }
 
 impl Runs {
-    fn of(hook: Hook, program: &ProgramInfo) -> Self {
+    fn read(hook: Hook, program: &ProgramInfo) -> Self {
         Self {
             hook,
             id: program.id(),
@@ -162,9 +162,9 @@ impl Probe {
         let mut ebpf = loader
             .load(object)
             .map_err(|error| ProbeError::Load(Box::new(error)))?;
-        let log = LogDrain::of(&mut ebpf).map_err(|error| ProbeError::Log(Box::new(error)))?;
-        let maps = KernelMaps::take(&mut ebpf)?;
-        let events = KernelEvents::take(&mut ebpf)?;
+        let log = LogDrain::open(&mut ebpf).map_err(|error| ProbeError::Log(Box::new(error)))?;
+        let maps = KernelMaps::open(&mut ebpf)?;
+        let events = KernelEvents::open(&mut ebpf)?;
         let stats = options.program_stats.then(run_statistics).flatten();
 
         let btf = if options.typed {
@@ -309,7 +309,7 @@ impl Probe {
     pub fn runs(&self) -> Result<Vec<Runs>, ProgramError> {
         attached(&self.loaded)
             .filter_map(|(hook, flavour)| Some((hook, self.ebpf.program(hook.program(flavour))?)))
-            .map(|(hook, program)| Ok(Runs::of(hook, &information(program)?)))
+            .map(|(hook, program)| Ok(Runs::read(hook, &information(program)?)))
             .collect()
     }
 }

@@ -121,20 +121,20 @@ impl ProbeSupervisor {
             let name = hook.tracepoint();
             format!("somebody took away the kernel's link of the program for {name}")
         });
-        if let Some(why) = lost.or_else(|| self.watch.take(poll)) {
+        if let Some(why) = lost.or_else(|| self.watch.observe(poll)) {
             let reason = self.link_anew(&why, counts.until_ns)?;
             sampler.replace_source(Box::new(procstat::Source::new(Clocks::read().monotonic_ns)));
             return Some(reason.into());
         }
         self.was_calm = !self.wake_ups.are_needed();
-        if self.wake_ups.take(poll) {
+        if self.wake_ups.observe(poll) {
             self.turn_to_wake_ups();
         }
         let length_ns = counts.until_ns.saturating_sub(counts.from_ns);
         if length_ns > 0 {
             let per_s = u128::from(counts.busiest_switches) * 1_000_000_000 / u128::from(length_ns);
             let per_s = u64::try_from(per_s).unwrap_or(u64::MAX);
-            if let Some(level) = self.shedder.take(per_s, counts.until_ns) {
+            if let Some(level) = self.shedder.observe(per_s, counts.until_ns) {
                 self.shed(level, sampler);
             }
         }

@@ -80,10 +80,10 @@ impl Name {
 
     async fn look_up(&mut self) {
         let answer = lookup_host((self.server.host.as_str(), self.server.port)).await;
-        self.take(answer.map(Iterator::collect));
+        self.apply(answer.map(Iterator::collect));
     }
 
-    fn take(&mut self, answer: std::io::Result<BTreeSet<SocketAddr>>) {
+    fn apply(&mut self, answer: std::io::Result<BTreeSet<SocketAddr>>) {
         let problem = match answer {
             Ok(addresses) if !addresses.is_empty() => {
                 (self.last, self.is_failing) = (addresses, false);
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_name_that_stays_keeps_its_addresses() {
         let mut name = Name::new("a.svc".parse().unwrap());
-        name.take(Ok(BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))])));
+        name.apply(Ok(BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))])));
         let names = chosen(vec![name], &["b.svc".parse().unwrap(), "a.svc".parse().unwrap()]);
         let known: Vec<_> = names.iter().map(|name| name.last.len()).collect();
         assert_eq!(known, [0, 1]);
@@ -144,13 +144,13 @@ mod tests {
     fn a_name_that_is_not_found_keeps_its_addresses() {
         let mut name = Name::new("a.svc".parse().unwrap());
         let addresses = BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))]);
-        name.take(Ok(addresses.clone()));
-        name.take(Err(io::Error::other("NXDOMAIN")));
+        name.apply(Ok(addresses.clone()));
+        name.apply(Err(io::Error::other("NXDOMAIN")));
         assert_eq!((&name.last, name.is_failing), (&addresses, true));
-        name.take(Ok(BTreeSet::new()));
+        name.apply(Ok(BTreeSet::new()));
         assert_eq!((&name.last, name.is_failing), (&addresses, true));
         let moved = BTreeSet::from([SocketAddr::from(([10, 0, 0, 2], 9444))]);
-        name.take(Ok(moved.clone()));
+        name.apply(Ok(moved.clone()));
         assert_eq!((&name.last, name.is_failing), (&moved, false));
     }
 }

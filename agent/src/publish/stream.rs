@@ -145,7 +145,7 @@ impl Line {
             if began.elapsed() >= Backoff::LAST {
                 backoff.reset();
             }
-            self.tell(Event::Lost(problem)).await;
+            self.notify(Event::Lost(problem)).await;
             select! {
                 () = sleep(backoff.next(&mut rand::rng())) => {}
                 () = self.stopping.cancelled() => return,
@@ -174,13 +174,13 @@ impl Line {
         }
         let refused = |status| StreamError::Refused(Box::new(status));
         let answer = HintsClient::new(channel).report(request).await.map_err(refused)?;
-        self.tell(Event::Opened(go_tx)).await;
+        self.notify(Event::Opened(go_tx)).await;
         let mut directives = answer.into_inner();
         let mut checks = interval_at(Instant::now() + TOKEN_CHECK, TOKEN_CHECK);
         loop {
             select! {
                 directive = directives.message() => match directive.map_err(refused)? {
-                    Some(directive) => self.tell(Event::Directive(directive)).await,
+                    Some(directive) => self.notify(Event::Directive(directive)).await,
                     None if self.reports.has_changed().is_err() => return Ok(End::ModeLog),
                     None => return Err(StreamError::Closed),
                 },
@@ -213,7 +213,7 @@ impl Line {
         Ok((channel, token))
     }
 
-    async fn tell(&self, event: Event) {
+    async fn notify(&self, event: Event) {
         // Nobody listens any more when the agent ends.
         let _is_heard = self.events.send((self.peer, event)).await.is_ok();
     }

@@ -54,7 +54,7 @@ impl fmt::Display for CpuSet {
 
 impl Kept {
     /// What is left of the CPUs that are online. A set that would leave none is not believed.
-    pub fn of(&self, online: CpuSet) -> Cpus {
+    pub fn within(&self, online: CpuSet) -> Cpus {
         let some_of = |left: CpuSet, all: &CpuSet| if left.is_empty() { all.clone() } else { left };
         let counted = some_of(online.without(&self.isolated), &online);
         let of_pods = self.kubepods.as_ref().map(|pods| counted.within(pods));
@@ -174,10 +174,10 @@ mod tests {
             online,
             counted,
             shared,
-        } = kept.of(set("0-15"));
+        } = kept.within(set("0-15"));
         assert_eq!((online, counted), (set("0-15"), set("0-11")));
         assert_eq!(shared, set("2-3,6-11"));
-        let nothing_kept = Kept::default().of(set("0-3"));
+        let nothing_kept = Kept::default().within(set("0-3"));
         assert_eq!(nothing_kept.shared, set("0-3"));
     }
 
@@ -190,7 +190,7 @@ mod tests {
                 kubepods: Some(parse(kubepods)),
                 exclusive: parse(exclusive),
             };
-            kept.of(set("0-3")).shared
+            kept.within(set("0-3")).shared
         };
         assert_eq!(shared("0-3", "0-1", ""), set("0-1"));
         assert_eq!(

@@ -29,10 +29,10 @@ pub(super) async fn follow(
     parts: Changeable,
     stopping: CancellationToken,
 ) {
-    let began = Settings::of(&args, &file);
+    let began = Settings::resolve(&args, &file);
     let mut told = Vec::new();
     let take = |file: &File| {
-        let now = Settings::of(&args, file);
+        let now = Settings::resolve(&args, file);
         let waiting = began.waiting(&now);
         if waiting != told && !waiting.is_empty() {
             warn!(

@@ -60,7 +60,7 @@ pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<O
             Err(error) => {
                 // What ended loading before any hook was tried is said once, and not of each.
                 if let ProbeError::Refused { verdicts } = &error {
-                    tell(verdicts);
+                    log_hooks(verdicts);
                 }
                 Obstacle {
                     reason: format!("{}; {}", chain(&error), error.remedy()),
@@ -80,7 +80,7 @@ struct Obstacle {
 
 fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
     let verdicts = probe.verdicts().to_vec();
-    tell(&verdicts);
+    log_hooks(&verdicts);
     let maps = probe.take_maps().ok_or(SenseError::Probe(ProbeError::NotBuilt))?;
     let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
     let sampler = sampler(Box::new(source), files)?;
@@ -120,7 +120,7 @@ fn sampler(source: Box<dyn CounterSource>, files: Procfs) -> Result<Sampler, Sam
 }
 
 /// Logs what became of each hook.
-fn tell(verdicts: &[Verdict]) {
+fn log_hooks(verdicts: &[Verdict]) {
     for verdict in verdicts {
         let ProgramStatus {
             hook,

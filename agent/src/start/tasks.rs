@@ -96,7 +96,7 @@ pub(super) async fn decide(
         select! {
             Some(sample) = samples.recv() => {
                 let mut decider = lock(&decider);
-                decider.take(sample);
+                decider.observe(sample);
                 let exclusive = decider.exclusive_cpus();
                 exclusive_tx.send_if_modified(|known| {
                     let is_new = known != exclusive;

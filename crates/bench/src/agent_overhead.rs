@@ -15,7 +15,7 @@ use headroom_agent::kernel::probe::Runs;
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{ping_pong::Round, thread::last_cpu};
 use serde::Serialize;
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 use self::{
     arms::{Arm, COUNTED, ROUND, SEED, Turns},
@@ -177,7 +177,7 @@ pub fn run() -> Result<Report> {
         ..Report::default()
     };
     report.put_turns(&Turns::run(cpu)?);
-    say("rounds in which the kernel counts the programs' time");
+    print("rounds in which the kernel counts the programs' time");
     for (arm, name) in [
         (Arm::Attached, ""),
         (Arm::Calm, "calm_"),
@@ -189,7 +189,7 @@ pub fn run() -> Result<Report> {
     report.put_first_hints(&program)?;
     report.put_process(&program)?;
     for target in report.targets() {
-        say(target);
+        print(target);
     }
     Ok(report)
 }
@@ -239,8 +239,11 @@ impl Report {
     }
 
     fn put_first_hints(&mut self, program: &Path) -> Result<()> {
-        say("first reports of agents that were just started");
-        let (full, proc) = (FirstHint::of(program, "ebpf")?, FirstHint::of(program, "procfs")?);
+        print("first reports of agents that were just started");
+        let (full, proc) = (
+            FirstHint::measure(program, "ebpf")?,
+            FirstHint::measure(program, "procfs")?,
+        );
         (self.first_hint_full_ms_p50, self.first_hint_full_ms_max) = (full.p50_ms, full.max_ms);
         (self.first_hint_proc_ms_p50, self.first_hint_proc_ms_max) = (proc.p50_ms, proc.max_ms);
         Ok(())
@@ -348,7 +351,7 @@ impl Watched {
 }
 
 fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[Stretch]) -> Result<Watched> {
-    say(format!(
+    print(format!(
         "an agent process with {pods} pods and {timing} timing, watched {} times",
         stretches.len()
     ));

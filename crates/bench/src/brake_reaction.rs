@@ -2,7 +2,7 @@
 //! in production: for CPUs that are saturated, and for an OOM kill at the limit of all pods.
 //!
 //! Each run has a node of its own, with this machine's CPUs and memory, a pod that requests all of it, and an agent that
-//! remembers a quiet day: [`past`] says how that is come by. Free is allocatable less what is bound. The CPUs are saturated by
+//! remembers a quiet day: `brake_reaction::past` describes where it comes from. Free is allocatable less what is bound. The CPUs are saturated by
 //! sixteen spinning tasks for each, in the cgroup of that pod, with the weight that the kubelet gives it; the agent is in that
 //! of a pod with its own small request. Webhook, API server and etcd are beside kubepods on the same CPUs, where
 //! others would have machines of their own. The clock starts before the load does, which is not later than the first
@@ -22,7 +22,7 @@ use headroom_domain::estimate::Profile;
 use headroom_testbed::programs::Programs;
 use serde::Serialize;
 use tokio::{runtime::Runtime, task::spawn_blocking};
-use xtask::terminal::{say, span};
+use xtask::terminal::{print, span};
 
 use self::scene::Scene;
 use super::{
@@ -155,7 +155,7 @@ impl BrakeReaction {
     /// If a part cannot be had or does not do what it must in time.
     pub(super) async fn run(&self) -> Result<Report> {
         let total = STARTING + RUN * u32::from(self.runs);
-        say(format!("{} About {} in all.", workload(), span(total)));
+        print(format!("{} About {} in all.", workload(), span(total)));
         let programs = spawn_blocking(Programs::build).await??;
         measure(programs, self.runs).await
     }
@@ -178,13 +178,13 @@ pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
                 break run;
             }
             disturbed += 1;
-            say("others contended for the CPUs before the load came; once more");
+            print("others contended for the CPUs before the load came; once more");
             ensure!(
                 disturbed <= MOST_DISTURBED + usize::from(runs),
                 "others contend for the CPUs of this machine all the time"
             );
         };
-        say(format!(
+        print(format!(
             "run {} of {runs}: free CPU halved after {:.2} s, free memory after {:.2} s",
             number + 1,
             run.saturation_s,

@@ -3,7 +3,7 @@
 use std::{fmt, ops::RangeInclusive};
 
 use anyhow::{Result, ensure};
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 /// A figure and where it must be.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl fmt::Display for Criterion {
 /// If one is not.
 pub fn judge(criteria: &[Criterion]) -> Result<()> {
     for criterion in criteria {
-        say(criterion);
+        print(criterion);
     }
     let failed = criteria.iter().filter(|criterion| !criterion.is_met()).count();
     ensure!(failed == 0, "{failed} of {} criteria are not met", criteria.len());

@@ -23,7 +23,7 @@ use anyhow::{Result, ensure};
 use clap::{Args, FromArgMatches as _};
 use headroom_webhook::control::pace::Rates;
 use serde::Serialize;
-use xtask::terminal::{say, span};
+use xtask::terminal::{print, span};
 
 use self::{cases::Fleet, cpus::Cpus, measure::Case};
 use super::{
@@ -50,11 +50,11 @@ pub static ROW: Row = Row {
     about: "One replica in a large fleet of simulated nodes: memory, CPU, writes and the latency of reviews while much changes at once.",
     flags: Flags::augment_args,
     run: |flags| {
-        let plan = Plan::of(&Flags::from_arg_matches(flags)?);
+        let plan = Plan::from_flags(&Flags::from_arg_matches(flags)?);
         plan.announce();
         let report = run(&plan)?;
         for target in report.targets() {
-            say(target);
+            print(target);
         }
         Outcome::new(&report, Vec::new())
     },
@@ -100,7 +100,7 @@ struct Report {
 }
 
 impl Plan {
-    fn of(flags: &Flags) -> Self {
+    fn from_flags(flags: &Flags) -> Self {
         Self {
             nodes: flags.nodes as usize,
             pods: flags.pods as usize,
@@ -125,7 +125,7 @@ impl Plan {
 
     fn announce(&self) {
         let total = self.rises() * 2 + self.quiet + self.shortest * 4 + START;
-        say(format!(
+        print(format!(
             "{} nodes with {} pods; agents report every {} s, kubelets every {} s. Mode auto for all, quiet for {}, {} brakes \
              in a second, a higher maximum, and two restarts of the replica. About {} in all.",
             self.nodes,

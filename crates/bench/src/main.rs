@@ -16,7 +16,7 @@ use headroom_bench::{
     table::table,
 };
 use headroom_testbed::logs;
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 /// The latency probe of a bench, which starts this program again for it.
 const PROBE: &str = "probe";
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("error: {error:#}"));
+            print(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -20,7 +20,7 @@ use clap::{Args, FromArgMatches as _};
 use headroom_domain::policy::Mode;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use xtask::terminal::{say, span};
+use xtask::terminal::{print, span};
 
 use self::{column::Column, scene::Scene};
 use super::{
@@ -137,7 +137,7 @@ impl NodeHarm {
             MEASURED.as_secs(),
         );
         let turns = u32::from(self.rounds) * 4;
-        say(format!(
+        print(format!(
             "{workload}. {turns} turns, about {} in all.",
             span(STARTING + TURN * turns)
         ));
@@ -155,7 +155,7 @@ impl NodeHarm {
         for round in 0..self.rounds {
             for mode in order(round) {
                 let turn = scene.turn(mode, MEASURED).await?;
-                say(format!("round {}, {mode}: {turn}", round + 1));
+                print(format!("round {}, {mode}: {turn}", round + 1));
                 turns.entry(mode.name()).or_default().push(turn);
             }
         }
@@ -163,7 +163,7 @@ impl NodeHarm {
             workload,
             modes: turns
                 .iter()
-                .map(|(mode, turns)| (*mode, Figures::of(turns)))
+                .map(|(mode, turns)| (*mode, Figures::summarize(turns)))
                 .collect(),
             turns,
         })
@@ -183,7 +183,7 @@ impl Report {
 }
 
 impl Figures {
-    fn of(turns: &[Turn]) -> Self {
+    fn summarize(turns: &[Turn]) -> Self {
         let mean = |of: fn(&Turn) -> f64| turns.iter().map(of).sum::<f64>() / count(turns.len());
         Self {
             turns: turns.len(),
@@ -266,7 +266,9 @@ mod tests {
             ("static", vec![turn(1)]),
             ("auto", vec![turn(0)]),
         ]);
-        let modes = turns.iter().map(|(mode, turns)| (*mode, Figures::of(turns)));
+        let modes = turns
+            .iter()
+            .map(|(mode, turns)| (*mode, Figures::summarize(turns)));
         let report = Report {
             workload: "pods".to_owned(),
             modes: modes.collect(),

@@ -16,7 +16,7 @@ use clap::{Args, FromArgMatches as _};
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use xtask::terminal::{say, span};
+use xtask::terminal::{print, span};
 
 use self::scene::Scene;
 use super::{
@@ -155,7 +155,7 @@ impl NodeStorm {
     /// Says what is going to be done, and how long that takes.
     fn announce(&self, counted: Duration) {
         let total = START_EACH * u32::from(self.nodes) + INTERVAL * SETTLING + counted + AWAY * 2 + APPLYING;
-        say(format!(
+        print(format!(
             "{} nodes, real kubelet code: sync every 10 s, report every {} s. Half of them are amplified 1.5 times for \
              {}, heartbeats quieted for {} s, beside the other half as it is; then all are: webhook killed for {}, \
              {CHANGES} changes of a ratio, webhook frozen for {}. About {} in all.",
@@ -178,11 +178,11 @@ impl NodeStorm {
         let counted = COUNTED_EACH * INTERVALS;
         self.announce(counted);
         let mut scene = Scene::start(self.nodes, INTERVAL).await?;
-        say("half of the nodes are amplified");
+        print("half of the nodes are amplified");
         scene.amplify_half().await?;
         tokio::time::sleep(INTERVAL * SETTLING).await;
 
-        say(format!("counting writes for {}", span(counted)));
+        print(format!("counting writes for {}", span(counted)));
         let etcd = scene.etcd_writes().await?;
         let steady = scene.stretch(counted).await?;
         let etcd = scene.etcd_writes().await? - etcd;
@@ -194,11 +194,11 @@ impl NodeStorm {
         );
 
         scene.amplify_all().await?;
-        say(format!("the webhook is killed, for {}", span(AWAY)));
+        print(format!("the webhook is killed, for {}", span(AWAY)));
         let repairs = scene.outage(AWAY).await?;
-        say(format!("{CHANGES} changes of a ratio"));
+        print(format!("{CHANGES} changes of a ratio"));
         let applied = scene.changes(CHANGES).await?;
-        say(format!("the webhook is frozen, for {}", span(AWAY)));
+        print(format!("the webhook is frozen, for {}", span(AWAY)));
         let hung = scene.freeze(AWAY).await?;
         let leases_steady = scene.leases(steady)?;
         let leases_hung = scene.leases(hung)?;
@@ -237,7 +237,7 @@ impl Stretch {
 impl Steady {
     /// What the nodes did that are amplified, or are not, by the revisions and requests of a stretch and the
     /// revisions they began with.
-    fn of(
+    fn count(
         nodes: &BTreeSet<String>,
         before: &[Revision],
         revisions: &[Revision],
@@ -308,7 +308,7 @@ mod tests {
             entry("a", What::Lease),
             entry("b", What::Status),
         ];
-        let steady = Steady::of(
+        let steady = Steady::count(
             &BTreeSet::from(["a".to_owned()]),
             &[revision("a", -20), revision("b", -1)],
             &[revision("a", 10), revision("b", 11), revision("a", 41)],

@@ -67,7 +67,7 @@ struct Seen {
 }
 
 impl Revision {
-    fn of(node: &Node) -> Option<Self> {
+    fn from_node(node: &Node) -> Option<Self> {
         let status = node.status.as_ref()?;
         let ready: &NodeCondition = status
             .conditions
@@ -200,12 +200,12 @@ async fn follow(client: Client, seen: Arc<Mutex<Seen>>) {
         match event {
             Ok(Event::Init) => seen.lists += 1,
             Ok(Event::InitApply(node)) => {
-                if let Some(revision) = Revision::of(&node) {
+                if let Some(revision) = Revision::from_node(&node) {
                     seen.latest.insert(revision.node.clone(), revision);
                 }
             }
             Ok(Event::Apply(node)) => {
-                if let Some(revision) = Revision::of(&node) {
+                if let Some(revision) = Revision::from_node(&node) {
                     seen.all.push(revision.clone());
                     seen.latest.insert(revision.node.clone(), revision);
                 }

@@ -22,7 +22,7 @@ impl Vitals {
     ///
     /// # Errors
     /// If it is not.
-    pub(crate) fn of(pid: u32) -> Result<Self> {
+    pub(crate) fn read(pid: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read a process's status")?;
         let (mut cpu_ns, mut wakeups) = (0, 0);
         for thread in fs::read_dir(format!("/proc/{pid}/task")).context("list the threads")? {
@@ -97,17 +97,17 @@ mod tests {
             from.read_exact(&mut [0]).unwrap();
         };
         pass();
-        let (before, switches_before) = (Vitals::of(cat.id()).unwrap(), switches().unwrap());
+        let (before, switches_before) = (Vitals::read(cat.id()).unwrap(), switches().unwrap());
         // It may find the next byte before it sleeps, but not time after time.
         let mut woken = 0;
         for _ in 0..10_000 {
             pass();
-            woken = Vitals::of(cat.id()).unwrap().wakeups - before.wakeups;
+            woken = Vitals::read(cat.id()).unwrap().wakeups - before.wakeups;
             if woken >= 10 {
                 break;
             }
         }
-        let (after, switches_after) = (Vitals::of(cat.id()).unwrap(), switches().unwrap());
+        let (after, switches_after) = (Vitals::read(cat.id()).unwrap(), switches().unwrap());
         cat.kill().unwrap();
         cat.wait().unwrap();
         assert!(woken >= 10, "{before:?} {after:?}");

@@ -100,7 +100,7 @@ pub async fn advise(source: &Source, order: &Order) -> Result<Advice, Error> {
             example: measured.unwrap_or_default(),
         });
     }
-    Ok(Advice::of(span, order, nodes.into_values()))
+    Ok(Advice::summarize(span, order, nodes.into_values()))
 }
 
 fn wanted(order: &Order) -> impl Iterator<Item = &'static Query> + use<> {
@@ -116,7 +116,7 @@ fn replay(past: &Past, order: &Order, nodes: &mut BTreeMap<String, Node>, measur
             .entry(name.clone())
             .or_insert_with(|| Node::new(name.clone(), order.policy));
         for moment in past.moments(node_past) {
-            node.take(&moment);
+            node.replay(&moment);
         }
         if let Some(pool) = node_past.pool() {
             node.join(pool);

@@ -136,7 +136,7 @@ impl Connection {
             let mut request = Request::new(which(node, after.clone()));
             request.set_timeout(LIMIT);
             let page = self.client.list_nodes(request).await?.into_inner();
-            let before = std::mem::replace(&mut after, take(page, &mut found)?);
+            let before = std::mem::replace(&mut after, append_page(page, &mut found)?);
             if after.is_empty() {
                 break;
             }
@@ -182,7 +182,7 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<Vec<Node>>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         while let Some(page) = self.updates.message().await? {
-            let before = std::mem::replace(&mut after, take(page, &mut found)?);
+            let before = std::mem::replace(&mut after, append_page(page, &mut found)?);
             if after.is_empty() {
                 return Ok(Some(found));
             }
@@ -200,7 +200,7 @@ fn which(node: Option<&str>, after: String) -> ListNodesRequest {
 }
 
 /// Adds a page to what was found; the name after which the next one begins, empty if it is the last.
-fn take(page: ListNodesResponse, found: &mut Vec<Node>) -> Result<String, Error> {
+fn append_page(page: ListNodesResponse, found: &mut Vec<Node>) -> Result<String, Error> {
     let ListNodesResponse { nodes, next } = page;
     for status in nodes {
         let node = status.name.clone();

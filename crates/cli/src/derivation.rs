@@ -68,7 +68,7 @@ pub struct Derivation {
 impl Derivation {
     /// The numbers of one resource; `None` until the agent has reported with a view of its node and the webhook
     /// knows raw allocatable and what is bound.
-    pub fn of(node: &Node, resource: Resource) -> Option<Self> {
+    pub fn derive(node: &Node, resource: Resource) -> Option<Self> {
         let report = &node.hint.as_ref()?.report;
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
         let hint = report.resources.get(resource);

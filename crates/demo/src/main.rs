@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use headroom_testbed::logs;
 use tokio::runtime::Runtime;
-use xtask::{demo::Demo, terminal::say};
+use xtask::{demo::Demo, terminal::print};
 
 /// What `cargo xtask demo` builds and becomes.
 #[derive(Debug, Parser)]
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("error: {error:#}"));
+            print(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

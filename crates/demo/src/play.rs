@@ -58,7 +58,7 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     let stage = Stage::start(&mut view, programs).await?;
     let mut play = Play::new(view, workload, stage)?;
     tokio::select! {
-        told = play.tell(lasts, false) => told?,
+        told = play.run_scenes(lasts, false) => told?,
         interrupt = tokio::signal::ctrl_c() => interrupt?,
     }
     let checks = play.story.checks();
@@ -68,9 +68,9 @@ pub(crate) async fn run(demo: &Demo) -> Result<()> {
     }
     if keep {
         play.stage.make_debug_token().await?;
-        play.view.say(&play.stage.how_to_look())?;
+        play.view.print(&play.stage.how_to_look())?;
         tokio::select! {
-            told = play.tell(None, true) => told?,
+            told = play.run_scenes(None, true) => told?,
             interrupt = tokio::signal::ctrl_c() => interrupt?,
         }
     }
@@ -122,7 +122,7 @@ impl Play {
     }
 
     /// Tells the story: until `lasts` after Node Ready, or until its end.
-    async fn tell(&mut self, lasts: Option<Duration>, is_endless: bool) -> Result<()> {
+    async fn run_scenes(&mut self, lasts: Option<Duration>, is_endless: bool) -> Result<()> {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let began = Instant::now();

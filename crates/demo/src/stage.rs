@@ -46,30 +46,30 @@ impl Stage {
     /// If a part cannot be had or does not get ready; the message says which.
     pub(super) async fn start(view: &mut View, programs: Programs) -> Result<Self> {
         let began = Instant::now();
-        view.say(
+        view.print(
             "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
         )?;
-        view.say("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
+        view.print("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
         let builder = Testbed::builder(programs).control_plane(Options::full());
         let mut testbed = builder.namespace(NAMESPACE).start().await?;
         if policies::are_served(&testbed.client).await? {
-            view.say("installing the floor: policies that hold nodes up while no webhook answers")?;
+            view.print("installing the floor: policies that hold nodes up while no webhook answers")?;
             testbed.install_floor().await?;
         } else {
-            view.say("this API server is older than Kubernetes 1.36: no floor, the webhook takes --accept-no-floor")?;
+            view.print("this API server is older than Kubernetes 1.36: no floor, the webhook takes --accept-no-floor")?;
         }
-        view.say("starting the webhook and registering it for nodes/status and nodes")?;
+        view.print("starting the webhook and registering it for nodes/status and nodes")?;
         let options = testbed.webhook_options("headroom-webhook")?;
         let options = options.config(CONFIG).flags([webhook::DEMO_TIMING]);
         let webhook = testbed.start_webhook(&options).await?;
-        view.say("starting a node that reports this machine's CPUs and memory")?;
+        view.print("starting a node that reports this machine's CPUs and memory")?;
         let node = NodeOptions::this_machine(NODE)?.with_system_reserved();
         testbed.cluster.start_node(node).await?;
-        view.say(
+        view.print(
             "starting the agent: kernel programs on this kernel, timing profile demo (1 s stands for 5 min)",
         )?;
         let agent = Agent::spawn(&testbed.agent_options(NODE, &[&webhook]).await?)?;
-        view.say(&format!(
+        view.print(&format!(
             "everything runs after {:.1} s; files and logs: {}",
             began.elapsed().as_secs_f32(),
             testbed.cluster.dir().display()

@@ -43,7 +43,7 @@ fn monotonic_ns() -> u64 {
 impl Truth {
     /// Begins to sample.
     pub(super) fn start() -> Result<Self> {
-        let used = CpuUse::of("").context("no ground truth for CPU use")?;
+        let used = CpuUse::open("").context("no ground truth for CPU use")?;
         let samples = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
         let is_ending = Arc::new(AtomicBool::new(false));
         let (shared, ending) = (Arc::clone(&samples), Arc::clone(&is_ending));

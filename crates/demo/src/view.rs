@@ -45,7 +45,7 @@ impl View {
     }
 
     /// Says something beside the table; never mixed into JSON.
-    pub(super) fn say(&mut self, text: &str) -> Result<()> {
+    pub(super) fn print(&mut self, text: &str) -> Result<()> {
         match self {
             Self::Json => writeln!(io::stderr(), "{text}")?,
             Self::Live { drawn, .. } => {
@@ -74,7 +74,7 @@ impl View {
                 }
             }
             Self::Live { drawn, log } => {
-                log.extend(events.iter().map(|event| told(now, *event)));
+                log.extend(events.iter().map(|event| event_text(now, *event)));
                 let text = screen(now, act, log);
                 if *drawn > 0 {
                     write!(out, "\x1b[{drawn}A\x1b[J")?;
@@ -88,7 +88,7 @@ impl View {
                     *is_headed = true;
                 }
                 for event in events {
-                    writeln!(out, "{}", told(now, *event))?;
+                    writeln!(out, "{}", event_text(now, *event))?;
                 }
                 writeln!(out, "{}", row(now).join("  "))?;
             }
@@ -104,14 +104,14 @@ impl View {
                 Ok(seen) => format!("ok    {claim}: {seen}"),
                 Err(seen) => format!("FAIL  {claim}: {seen}"),
             };
-            self.say(&line)?;
+            self.print(&line)?;
         }
         Ok(())
     }
 }
 
 /// An event as a sentence.
-fn told(now: &Snapshot, event: Event) -> String {
+fn event_text(now: &Snapshot, event: Event) -> String {
     let free = now.free_cpu();
     let what = match event {
         Event::NodeReady => format!(

@@ -40,7 +40,7 @@ pub fn check(data: &[u8]) {
         Arc::new(Changes::default()),
     );
     policies.replace(Some(config_map(text)));
-    let in_force = policies.of(labels);
+    let in_force = policies.for_labels(labels);
     assert_eq!(in_force.is_some(), policies.refused().is_none());
     if let Some(refused) = policies.refused() {
         assert!(!refused.reason.is_empty(), "a refusal without a reason");
@@ -56,13 +56,13 @@ pub fn check(data: &[u8]) {
     // A bad version leaves the good one in force, and none at all brings back the file.
     let good = r#"{"mode":"guard"}"#;
     policies.apply(config_map(good));
-    let before = policies.of(labels);
+    let before = policies.for_labels(labels);
     policies.apply(config_map(text));
     if policies.refused().is_some() {
-        assert_eq!(policies.of(labels), before);
+        assert_eq!(policies.for_labels(labels), before);
     }
     policies.delete(config_map(text));
-    let default = policies.of(labels).map(|in_force| in_force.policy);
+    let default = policies.for_labels(labels).map(|in_force| in_force.policy);
     assert_eq!(default, Some(Policy::default()));
 }
 

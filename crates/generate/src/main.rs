@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
-use xtask::{terminal::say, workspace};
+use xtask::{terminal::print, workspace};
 
 /// Writes the files that follow from declarations.
 #[derive(Debug, Clone, Copy, Parser)]
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     match Generate::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("error: {error:#}"));
+            print(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -118,7 +118,7 @@ impl Generate {
         let drifts = drifts(root, files)?;
         if self.check {
             for drift in &drifts {
-                say(drift.shown());
+                print(drift.shown());
             }
             let names: Vec<_> = drifts
                 .iter()
@@ -164,10 +164,10 @@ impl Drift {
         let path = root.join(&self.path);
         if let Some(wanted) = &self.wanted {
             write(&path, wanted)?;
-            say(format!("wrote {}", self.path.display()));
+            print(format!("wrote {}", self.path.display()));
         } else {
             fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
-            say(format!("removed {}", self.path.display()));
+            print(format!("removed {}", self.path.display()));
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Pace {
     ///
     /// # Errors
     /// It is too early; the time to wait.
-    pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
+    pub fn try_acquire(&mut self, now: Duration) -> Result<(), Duration> {
         let wait = self.wait(now);
         if wait > Duration::ZERO {
             return Err(wait);
@@ -65,18 +65,18 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_steady_rate() {
         let mut pace = Pace::new(ms(50), 3);
-        let taken: Vec<_> = (0..5).map(|_| pace.take(ms(1000)).is_ok()).collect();
+        let taken: Vec<_> = (0..5).map(|_| pace.try_acquire(ms(1000)).is_ok()).collect();
         assert_eq!(taken, [true, true, true, false, false]);
-        assert_eq!(pace.take(ms(1049)), Err(ms(1)));
-        assert_eq!(pace.take(ms(1050)), Ok(()));
-        assert_eq!(pace.take(ms(1051)), Err(ms(49)));
+        assert_eq!(pace.try_acquire(ms(1049)), Err(ms(1)));
+        assert_eq!(pace.try_acquire(ms(1050)), Ok(()));
+        assert_eq!(pace.try_acquire(ms(1051)), Err(ms(49)));
     }
 
     #[test]
     fn quiet_time_is_not_saved_up_beyond_the_burst() {
         let mut pace = Pace::new(ms(50), 2);
-        assert_eq!(pace.take(ms(0)), Ok(()));
-        let passed = (0..10).filter(|_| pace.take(ms(100_000)).is_ok()).count();
+        assert_eq!(pace.try_acquire(ms(0)), Ok(()));
+        let passed = (0..10).filter(|_| pace.try_acquire(ms(100_000)).is_ok()).count();
         assert_eq!(passed, 2);
     }
 
@@ -86,22 +86,22 @@ mod tests {
         for _ in 0..4 {
             pace.charge(ms(100));
         }
-        assert_eq!(pace.take(ms(150)), Err(ms(150)));
-        assert_eq!(pace.take(ms(300)), Ok(()));
+        assert_eq!(pace.try_acquire(ms(150)), Err(ms(150)));
+        assert_eq!(pace.try_acquire(ms(300)), Ok(()));
     }
 
     #[test]
     fn a_limit_rests_once_all_that_was_taken_is_made_up_for() {
         let mut pace = Pace::new(ms(50), 3);
         assert!(pace.is_rested(ms(0)));
-        let _taken = [pace.take(ms(100)), pace.take(ms(100))];
+        let _taken = [pace.try_acquire(ms(100)), pace.try_acquire(ms(100))];
         assert_eq!([199, 200].map(|now| pace.is_rested(ms(now))), [false, true]);
     }
 
     #[test]
     fn a_burst_of_one_is_a_plain_interval() {
         let mut pace = Pace::new(ms(1000), 1);
-        assert_eq!(pace.take(ms(10)), Ok(()));
-        assert_eq!(pace.take(ms(500)), Err(ms(510)));
+        assert_eq!(pace.try_acquire(ms(10)), Ok(()));
+        assert_eq!(pace.try_acquire(ms(500)), Err(ms(510)));
     }
 }

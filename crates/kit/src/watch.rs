@@ -38,7 +38,7 @@ impl fmt::Debug for Changes {
 
 impl Changes {
     /// Watches these files; every `poll` they count as changed in any case.
-    pub fn of(files: &[&Path], poll: Duration) -> Self {
+    pub fn watch(files: &[&Path], poll: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let watcher = watcher(files, Arc::clone(&changed))
             .inspect_err(|error| warn!(?files, %error, "no file events: polling only"));

@@ -51,7 +51,7 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    fn take(&mut self, start: usize) -> Pod {
+    fn next_pod(&mut self, start: usize) -> Pod {
         let Workload { limit, usage } = self.source.workload(self.node, self.number, start);
         let pod = Pod {
             uid: format!("pod-{:06}", self.number),
@@ -87,7 +87,7 @@ impl Run<'_> {
                 if node.bound() + backlog.request > allocatable {
                     break;
                 }
-                node.bind(backlog.take(frame));
+                node.bind(backlog.next_pod(frame));
                 allocatable = policy.allocatable(&node);
             }
             observe(&node, allocatable, policy);
@@ -106,7 +106,7 @@ impl Run<'_> {
                 node,
                 build(&self.settings).as_mut(),
                 |node, allocatable, policy| {
-                    figures.take(node, allocatable, policy.predicted_peak(node));
+                    figures.record(node, allocatable, policy.predicted_peak(node));
                 },
             );
             figures

@@ -134,8 +134,13 @@ mod tests {
             deviation,
             peak: 0,
         };
-        let random = Stream::Seconds { node: 0, frame: 0 }.of(1);
-        let periods = periods(Resource::Cpu, Machine::of(Resource::Cpu), spread, random);
+        let random = Stream::Seconds { node: 0, frame: 0 }.generator(1);
+        let periods = periods(
+            Resource::Cpu,
+            Machine::for_resource(Resource::Cpu),
+            spread,
+            random,
+        );
         periods.into_iter().map(|(_, pressure)| pressure.cpu).collect()
     }
 
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn memory_runs_out_at_its_peak() {
-        let machine = Machine::of(Resource::Memory);
+        let machine = Machine::for_resource(Resource::Memory);
         let of_peak = |peak| {
             let spread = Spread {
                 mean: 0.0,

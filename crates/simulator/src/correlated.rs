@@ -27,7 +27,7 @@ struct Storms {
 impl Storms {
     /// Surges of five minutes to three hours, some `apart` hours from each other.
     fn new(seed: u64, apart: f64) -> Self {
-        let mut random = Stream::Class { group: 0, class: 0 }.of(seed);
+        let mut random = Stream::Class { group: 0, class: 0 }.generator(seed);
         let mut surges = vec![false; FRAMES];
         let mut at = 4 * DAY;
         while at < FRAMES {
@@ -110,7 +110,7 @@ fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u6
         cv: 0.5,
         settings: Settings {
             resource,
-            machine: Machine::of(resource),
+            machine: Machine::for_resource(resource),
             bounds: Bounds {
                 min: Cents(100),
                 max: Cents(200),

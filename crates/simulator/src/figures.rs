@@ -32,7 +32,7 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Takes in the frame that is running. `predicted` is the peak that the policy reckoned with.
-    pub(super) fn take(&mut self, node: &Node, allocatable: u64, predicted: Option<u64>) {
+    pub(super) fn record(&mut self, node: &Node, allocatable: u64, predicted: Option<u64>) {
         if node.now < DISCARDED {
             return;
         }
@@ -201,7 +201,7 @@ mod tests {
         let mut figures = Figures::default();
         for (frame, allocatable) in [(0, 1), (864, 31_500), (865, 34_650), (866, 34_650), (868, 31_500)] {
             node.begin(frame);
-            figures.take(&node, allocatable, Some(800));
+            figures.record(&node, allocatable, Some(800));
         }
         assert_eq!((figures.frames, figures.violation_pct()), (4, 50.0));
         assert!((figures.severity_pct() - 100.0 * (44_100.0 / 32_000.0 - 1.0)).abs() < 1e-9);

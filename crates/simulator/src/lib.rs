@@ -239,7 +239,7 @@ impl Estimator {
     fn settings(&self, resource: Resource) -> Settings {
         Settings {
             resource,
-            machine: Machine::of(resource),
+            machine: Machine::for_resource(resource),
             bounds: Bounds {
                 min: Cents(self.lo),
                 max: Cents(self.hi),

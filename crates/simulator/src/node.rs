@@ -77,7 +77,7 @@ impl Pod {
     }
 
     /// Its use in the last `window` frames before `now`, oldest first.
-    pub(super) fn seen(&self, now: usize, window: usize) -> &[u64] {
+    pub(super) fn recent_use(&self, now: usize, window: usize) -> &[u64] {
         let end = now.saturating_sub(self.start).min(self.usage.len());
         self.usage
             .get(end.saturating_sub(window)..end)
@@ -167,7 +167,7 @@ impl Node {
     pub(super) fn seconds(&self) -> ChaCha8Rng {
         let Identity { seed, number } = self.identity;
         let frame = u32::try_from(self.now).unwrap_or(u32::MAX);
-        Stream::Seconds { node: number, frame }.of(seed)
+        Stream::Seconds { node: number, frame }.generator(seed)
     }
 
     /// PO: the highest peak of the pods now on the node over this and the next frames of a day.
@@ -196,7 +196,7 @@ pub(super) mod tests {
 
     /// A node of 32 CPUs with these pods: request, which is the limit too, first frame, use.
     pub(in super::super) fn node(pods: &[(u64, usize, Vec<u64>)]) -> Node {
-        let machine = Machine::of(headroom_domain::resource::Resource::Cpu);
+        let machine = Machine::for_resource(headroom_domain::resource::Resource::Cpu);
         let mut node = Node::new(machine, 0.5, 1200, Identity::default());
         for (number, (request, start, usage)) in pods.iter().enumerate() {
             node.bind(Pod {
@@ -246,7 +246,7 @@ pub(super) mod tests {
         let node = node(&[(1, 5, vec![1, 2, 3, 4])]);
         let pod = &node.pods()[0];
         assert_eq!(
-            (pod.seen(5, 9), pod.seen(7, 9), pod.seen(9, 2)),
+            (pod.recent_use(5, 9), pod.recent_use(7, 9), pod.recent_use(9, 2)),
             (&[][..], &[1, 2][..], &[3, 4][..])
         );
         assert_eq!((pod.used(4), pod.used(5), pod.used(9)), (None, Some(1), None));

@@ -46,7 +46,7 @@ pub(super) struct Predictions {
 }
 
 impl Predictions {
-    fn take(&mut self, node: &Node, predicted: u64) {
+    fn record(&mut self, node: &Node, predicted: u64) {
         if node.now < DISCARDED || !node.has_a_day_to_come() {
             return;
         }
@@ -125,7 +125,7 @@ impl Run<'_> {
                     for (policy, sum) in policies.iter_mut().zip(&mut sums) {
                         policy.allocatable(node);
                         if let Some(predicted) = policy.predicted_peak(node) {
-                            sum.take(node, predicted);
+                            sum.record(node, predicted);
                         }
                         policy.end_frame(node);
                     }

@@ -122,7 +122,7 @@ pub(super) fn rows(run: &Run<'_>) -> Vec<Row> {
             ours.allocatable(node);
             ours.end_frame(node);
             if node.now >= DAY {
-                tally.take(node, &ours, run.frames);
+                tally.record(node, &ours, run.frames);
             }
         });
     }
@@ -199,7 +199,7 @@ impl<W: Write> Scrapes<'_, W> {
 
 impl Tally {
     /// Takes in the frame that has just run.
-    fn take(&mut self, node: &Node, ours: &Measured, frames: usize) {
+    fn record(&mut self, node: &Node, ours: &Measured, frames: usize) {
         let estimate = ours.estimate();
         let Cents(cents) = estimate.published;
         let (raw, capacity) = (node.machine.raw, node.machine.capacity);

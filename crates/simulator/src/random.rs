@@ -33,7 +33,7 @@ pub(super) enum Stream {
 
 impl Stream {
     /// The stream's generator. ChaCha is defined by its text: the same seed gives the same numbers everywhere.
-    pub(super) fn of(self, seed: u64) -> ChaCha8Rng {
+    pub(super) fn generator(self, seed: u64) -> ChaCha8Rng {
         let (kind, upper, lower) = match self {
             Self::Class { group, class } => (1 << 63, group, class),
             Self::Pod { node, number } => (0, node, number),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn streams_repeat_and_differ() {
-        let draw = |seed, stream: Stream| stream.of(seed).random::<u64>();
+        let draw = |seed, stream: Stream| stream.generator(seed).random::<u64>();
         let pod = Stream::Pod { node: 1, number: 2 };
         assert_eq!(draw(7, pod), draw(7, pod));
         let others = [
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn an_autoregressive_series_has_unit_variance() {
-        let mut random = Stream::Pod { node: 0, number: 0 }.of(1);
+        let mut random = Stream::Pod { node: 0, number: 0 }.generator(1);
         let mut series = Ar1::new(0.95, &mut random);
         let values: Vec<f64> = (0..100_000).map(|_| series.next(&mut random)).collect();
         let variance = values.iter().map(|value| value * value).sum::<f64>() / 100_000.0;

@@ -41,7 +41,7 @@ pub(super) struct Calibration {
 }
 
 impl Scene {
-    fn take(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut Measured, unit: f64) {
+    fn record(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut Measured, unit: f64) {
         let push = |points: &mut Points, value: u64| points.push((time, real(value) / unit));
         push(&mut self.demand, node.peak(node.now));
         push(&mut self.predicted, policy.estimate().slack.predicted_peak);
@@ -61,7 +61,7 @@ pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
         &mut Measured::new(&run.settings),
         |node, allocatable, policy| {
             if let Some(frame) = node.now.checked_sub(first) {
-                scene.take(real(long(frame)) / 12.0, node, allocatable, policy, unit);
+                scene.record(real(long(frame)) / 12.0, node, allocatable, policy, unit);
             }
         },
     );
@@ -122,7 +122,7 @@ pub(super) fn step(settings: Settings) -> Scene {
         let allocatable = policy.allocatable(&node);
         if let Some(shown) = frame.checked_sub(DISCARDED) {
             let unit = real(per_cpu(settings.resource));
-            scene.take(real(long(shown)) / 12.0, &node, allocatable, &mut policy, unit);
+            scene.record(real(long(shown)) / 12.0, &node, allocatable, &mut policy, unit);
         }
         policy.end_frame(&node);
     }
@@ -140,7 +140,7 @@ mod tests {
         let resource = Resource::Cpu;
         Settings {
             resource,
-            machine: Machine::of(resource),
+            machine: Machine::for_resource(resource),
             bounds: Bounds {
                 min: Cents(100),
                 max: Cents(200),

@@ -48,7 +48,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// 32 CPUs of which 31.5 are allocatable and 0.8 used by the system; for memory, 4 GiB for each CPU.
-    pub(super) fn of(resource: Resource) -> Self {
+    pub(super) fn for_resource(resource: Resource) -> Self {
         let cpu = per_cpu(resource);
         Self {
             capacity: cpu * 32,

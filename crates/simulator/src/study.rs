@@ -4,7 +4,7 @@ use std::{fs::File, io::BufWriter, path::Path};
 
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::Resource;
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 use super::{
     args::Loops,
@@ -132,7 +132,7 @@ impl<'a> Study<'a> {
     /// If the load cannot be made or the file cannot be written.
     pub(super) fn past(&self, file: &Path) -> Result<Vec<past::Row>> {
         let seed = self.seeds.first().copied().unwrap_or_default();
-        self.tell(seed, "the past as it would have been scraped");
+        self.log(seed, "the past as it would have been scraped");
         let source = self.source(seed)?;
         // What is scraped tells of no pressure.
         let settings = Settings {
@@ -162,13 +162,13 @@ impl<'a> Study<'a> {
             let source = self.source(seed)?;
             let run = self.run(source.as_ref(), self.settings);
             for (kind, outcome) in self.closed_kinds().iter().zip(&mut outcomes) {
-                self.tell(seed, kind.name);
+                self.log(seed, kind.name);
                 outcome.seeds.push(run.figures(kind.build)?);
             }
             if self.loops == Loops::Closed {
                 continue;
             }
-            self.tell(seed, "open loop");
+            self.log(seed, "open loop");
             for (sum, of_seed) in predictions.iter_mut().zip(run.predictions(&self.kinds)?) {
                 sum.add(&of_seed);
             }
@@ -235,7 +235,7 @@ impl<'a> Study<'a> {
             for (theta, settings) in frontier::moved(self.settings, name, &self.along) {
                 let mut outcome = Outcome::default();
                 for &seed in self.seeds {
-                    self.tell(seed, &format!("{name} at theta {theta:.2}"));
+                    self.log(seed, &format!("{name} at theta {theta:.2}"));
                     let source = self.source(seed)?;
                     let figures: Vec<Figures> = self.run(source.as_ref(), settings).figures(kind.build)?;
                     outcome.seeds.push(figures);
@@ -255,8 +255,8 @@ impl<'a> Study<'a> {
         outcome.row(self.load.name(), self.settings.resource, name, raw)
     }
 
-    fn tell(&self, seed: u64, what: &str) {
-        say(format_args!(
+    fn log(&self, seed: u64, what: &str) {
+        print(format_args!(
             "{} {}, seed {seed}: {what}",
             self.load.name(),
             self.settings.resource

@@ -98,12 +98,16 @@ impl Source for Synthetic {
     }
 
     fn request(&self, node: u32, number: u32) -> u64 {
-        Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.of(self.seed)).request
+        Nature::draw(
+            Resource::Cpu,
+            &mut Stream::Pod { node, number }.generator(self.seed),
+        )
+        .request
     }
 
     /// request × min(cap, base × clock × exp(0.25 own + 0.20 class) × surge × spike), as in appendix A.
     fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
-        let mut random = Stream::Pod { node, number }.of(self.seed);
+        let mut random = Stream::Pod { node, number }.generator(self.seed);
         let nature = Nature::draw(Resource::Cpu, &mut random);
         let base = self.base(node, nature.is_batch, &mut random);
         let cap = match random.random::<f64>() {
@@ -180,7 +184,7 @@ impl Burst {
 
 /// What all services of a class share: slow noise, and surges of one to three hours.
 fn class_series(seed: u64, group: u32, class: u32, frames: usize) -> Vec<f64> {
-    let mut random = Stream::Class { group, class }.of(seed);
+    let mut random = Stream::Class { group, class }.generator(seed);
     let mut noise = Ar1::new(0.97, &mut random);
     let mut surge = Burst::default();
     let mut quiet = SURGE_EVERY * random.sample::<f64, _>(Exp1);

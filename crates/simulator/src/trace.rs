@@ -173,12 +173,16 @@ impl Source for Playback<'_> {
     }
 
     fn request(&self, node: u32, number: u32) -> u64 {
-        Nature::draw(self.set.resource, &mut Stream::Pod { node, number }.of(self.seed)).request
+        Nature::draw(
+            self.set.resource,
+            &mut Stream::Pod { node, number }.generator(self.seed),
+        )
+        .request
     }
 
     /// The limit is the request: use was recorded as a part of what the workload was given.
     fn workload(&self, node: u32, number: u32, start: usize) -> Workload {
-        let mut random = Stream::Pod { node, number }.of(self.seed);
+        let mut random = Stream::Pod { node, number }.generator(self.seed);
         let nature = Nature::draw(self.set.resource, &mut random);
         let end = start.saturating_add(nature.life).min(self.frames);
         let mut usage = Vec::with_capacity(end - start);

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use self::release::Release;
 use crate::{
     setup::{golang::Go, step},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -227,7 +227,7 @@ fn build(components: &[Component], folder: &Path) -> Result<()> {
     let release = Release::pinned()?;
     let go = Go::ensure()?;
     let names = components.iter().map(|component| component.name());
-    say(format!(
+    print(format!(
         "Building {} from Go modules with {}, as tests and the demo run a real control plane (once; up to 5 GB of Go's \
          caches).",
         names.collect::<Vec<_>>().join(", "),

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::{
     lasting,
     setup::{self, Item, cargo_tool::FUZZ, toolchain::Toolchain},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -43,9 +43,9 @@ impl Fuzz {
         let toolchain = Toolchain::find().context("the nightly toolchain is gone")?;
         let mut broken = Vec::new();
         for target in targets {
-            say(format!("\n== fuzz {target}, for {} s", self.lasts.as_secs()));
+            print(format!("\n== fuzz {target}, for {} s", self.lasts.as_secs()));
             build(&toolchain, &target)?;
-            if !look(&toolchain, &target, self.lasts)? {
+            if !run_target(&toolchain, &target, self.lasts)? {
                 broken.push(target);
             } else if self.minimize {
                 minimize(&toolchain, &target)?;
@@ -101,7 +101,7 @@ fn build(toolchain: &Toolchain, target: &str) -> Result<()> {
 }
 
 /// False if an input was found that breaks the target.
-fn look(toolchain: &Toolchain, target: &str, lasts: Duration) -> Result<bool> {
+fn run_target(toolchain: &Toolchain, target: &str, lasts: Duration) -> Result<bool> {
     let options = [
         format!("-max_total_time={}", lasts.as_secs()),
         format!("-timeout={SLOW_S}"),

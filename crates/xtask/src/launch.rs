@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{
     cpu_time,
-    terminal::{say, span},
+    terminal::{print, span},
     workspace,
 };
 
@@ -88,7 +88,7 @@ pub fn build(names: &[&str], is_release: bool) -> Result<()> {
         bail!("{} could not be built ({status})", names.join(", "));
     }
     if took >= TOLD_FROM {
-        say(format!(
+        print(format!(
             "  {:>12}  our programs: done, {} s of CPU time",
             span(start.elapsed()),
             took.as_secs()

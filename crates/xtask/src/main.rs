@@ -13,7 +13,7 @@ use xtask::{
     mutants::Mutants,
     setup::{self, Item},
     suite,
-    terminal::say,
+    terminal::print,
     tree,
 };
 
@@ -55,7 +55,7 @@ struct Rest {
 
 fn main() -> ExitCode {
     Command::parse().run().unwrap_or_else(|error| {
-        say(format_args!("error: {error:#}"));
+        print(format_args!("error: {error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -101,7 +101,7 @@ impl Command {
             Self::Bench(Rest { arguments }) => {
                 let is_measuring = is_measuring(&arguments);
                 if is_measuring && !launch::costs(&[BENCH], true).is_zero() {
-                    say("building with optimisation; minutes the first time");
+                    print("building with optimisation; minutes the first time");
                 }
                 launch::build(&[BENCH], is_measuring)?;
                 launch::become_program(BENCH, is_measuring, &arguments)?;

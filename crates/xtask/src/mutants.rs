@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::{
     setup::{self, Item, cargo_tool::MUTANTS},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -75,9 +75,9 @@ impl Mutants {
         let all = caught + missed;
         ensure!(all > 0, "there is nothing to mutate in {}", self.paths.join(", "));
         for survivor in lines("missed.txt") {
-            say(format!("survived: {survivor}"));
+            print(format!("survived: {survivor}"));
         }
-        say(format!(
+        print(format!(
             "{caught} of {all} mutants caught, {unviable} do not compile"
         ));
         ensure!(

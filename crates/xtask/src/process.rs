@@ -17,7 +17,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::terminal::say;
+use crate::terminal::print;
 
 /// How often a process is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
@@ -133,7 +133,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            say(format_args!("{} could not be ended: {error}", self.name));
+            print(format_args!("{} could not be ended: {error}", self.name));
         }
     }
 }

@@ -25,7 +25,7 @@ use self::{
 };
 use crate::{
     controlplane::{self, Component},
-    terminal::{say, span},
+    terminal::{print, span},
     workspace,
 };
 
@@ -294,7 +294,7 @@ pub fn run_beside<T: Send>(
     let missing = missing(items)?;
     let costs = costs + missing.iter().map(Item::costs).sum::<Duration>();
     if !costs.is_zero() {
-        say(format!(
+        print(format!(
             "Getting what is missing and building takes about {} on {} CPUs, once.",
             minutes(costs / cpus()),
             cpus()
@@ -321,7 +321,7 @@ pub fn run_beside<T: Send>(
         (built, obstacles)
     });
     if !missing.is_empty() {
-        say(format!(
+        print(format!(
             "Set-up took {}.",
             span(start.elapsed().max(Duration::from_secs(1)))
         ));
@@ -334,12 +334,12 @@ fn missing(items: &[Item]) -> Result<Vec<Item>> {
     let mut missing = Vec::new();
     for item in items {
         match item.find()? {
-            Some(found) => say(format!("ready    {}: {found}", item.name())),
+            Some(found) => print(format!("ready    {}: {found}", item.name())),
             None => missing.push(item.clone()),
         }
     }
     for item in &missing {
-        say(format!("missing  {}: {}", item.name(), item.why()));
+        print(format!("missing  {}: {}", item.name(), item.why()));
     }
     Ok(missing)
 }
@@ -352,7 +352,7 @@ impl Lane {
         }
         let obstacles = items.iter().filter_map(|item| {
             let cause = item.get().err()?;
-            say(format!(
+            print(format!(
                 "\nCould not get {}: {cause:#}\nWithout it: {}.\n",
                 item.name(),
                 item.loss()

@@ -22,7 +22,7 @@ use crate::{
     controlplane::Component,
     launch,
     setup::{self, Item, Ready},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -195,19 +195,19 @@ impl Test {
 
     fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Outcome> {
         let mut all = Outcome::default();
-        for program in plan.of(kind) {
-            say(format!("\n== {} tests: {}", kind.word(), program.name));
+        for program in plan.programs(kind) {
+            print(format!("\n== {} tests: {}", kind.word(), program.name));
             let mut command = program.command();
             command.env(launch::BUILT, "1");
             if let Some((test, why)) = accounts::not_run(kind) {
-                say(format!("left out  {test}: {why}"));
+                print(format!("left out  {test}: {why}"));
                 command.args(["--skip", test]);
                 all.tally.skipped += 1;
             }
             all += run::timed(command, self.filter.as_deref(), kind.threads())?;
         }
         if kind == Kind::Unit {
-            say("\n== documentation tests");
+            print("\n== documentation tests");
             let mut cargo = workspace::cargo();
             cargo.args(["test", "--workspace", "--no-fail-fast", "--doc", "--quiet"]);
             all += run::counted(cargo.args(&self.filter))?;
@@ -218,7 +218,7 @@ impl Test {
 
 /// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
 fn not_run(kind: Kind, why: &str) -> Outcome {
-    say(format!("\n== {} tests do not run: {why}", kind.word()));
+    print(format!("\n== {} tests do not run: {why}", kind.word()));
     let tally = if env::var_os("CI").is_some() {
         Tally {
             failed: 1,

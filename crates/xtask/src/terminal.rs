@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Says one line. A closed terminal is no reason to stop what is being done.
-pub fn say(line: impl Display) {
+pub fn print(line: impl Display) {
     writeln!(io::stderr(), "{line}").ok();
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::{
     setup::{self, Item, cargo_tool::DENY},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -32,7 +32,7 @@ pub fn check() -> Result<()> {
     } else {
         let errors = String::from_utf8_lossy(&fetched.stderr).into_owned();
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
-        say(format!(
+        print(format!(
             "Advisories are not checked, as their database cannot be fetched: {}",
             last.unwrap_or("no reason given")
         ));

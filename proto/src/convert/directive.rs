@@ -12,7 +12,7 @@ use crate::v1alpha1 as wire;
 
 impl wire::Policy {
     /// The policy as an agent is told it, with the timing profiles that the server takes.
-    pub fn of(policy: &Policy, timing_allowed: &[Profile]) -> Self {
+    pub fn from_domain(policy: &Policy, timing_allowed: &[Profile]) -> Self {
         let Policy {
             mode,
             bounds,
@@ -48,7 +48,7 @@ impl wire::Policy {
 
 impl wire::PolicyInForce {
     /// What is in force for a node, as people are told it.
-    pub fn of(in_force: &InForce, timing_allowed: &[Profile]) -> Self {
+    pub fn from_domain(in_force: &InForce, timing_allowed: &[Profile]) -> Self {
         let InForce {
             policy,
             mode_from,
@@ -56,7 +56,7 @@ impl wire::PolicyInForce {
         } = in_force;
         let PerResource { cpu, memory } = policy.static_max;
         Self {
-            policy: Some(wire::Policy::of(policy, timing_allowed)),
+            policy: Some(wire::Policy::from_domain(policy, timing_allowed)),
             static_max_cpu_cents: cpu.0,
             static_max_memory_cents: memory.0,
             mode_from: mode_from.name().to_owned(),

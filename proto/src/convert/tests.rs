@@ -214,9 +214,10 @@ fn a_bad_directive_is_refused_by_field() {
 #[test]
 fn a_policy_survives_the_wire() {
     let policy = Policy::default();
-    let (bounds, target_ppm) = agent_policy(&wire::Policy::of(&policy, &[Profile::Production])).unwrap();
+    let (bounds, target_ppm) =
+        agent_policy(&wire::Policy::from_domain(&policy, &[Profile::Production])).unwrap();
     assert_eq!((bounds, target_ppm), (policy.bounds, policy.target_ppm));
-    let mut message = wire::Policy::of(&policy, &[]);
+    let mut message = wire::Policy::from_domain(&policy, &[]);
     message.cpu.as_mut().unwrap().max_cents = 99;
     assert_eq!(agent_policy(&message).unwrap_err().field, "cpu");
 }
@@ -240,7 +241,7 @@ fn what_is_in_force_survives_the_wire() {
         in_force(Source::Entry, Some("batch")),
     ] {
         assert_eq!(
-            InForce::try_from(wire::PolicyInForce::of(&in_force, &[])),
+            InForce::try_from(wire::PolicyInForce::from_domain(&in_force, &[])),
             Ok(in_force)
         );
     }
@@ -249,7 +250,7 @@ fn what_is_in_force_survives_the_wire() {
 #[test]
 fn what_cannot_be_in_force_is_refused_with_its_field() {
     let refused = |change: fn(&mut wire::PolicyInForce)| {
-        let mut message = wire::PolicyInForce::of(&in_force(Source::File, None), &[]);
+        let mut message = wire::PolicyInForce::from_domain(&in_force(Source::File, None), &[]);
         change(&mut message);
         InForce::try_from(message).unwrap_err().field
     };

@@ -73,7 +73,7 @@ pub struct CalibrationStatus {
 
 impl ResourceStatus {
     /// The status of one resource's estimate.
-    pub fn of(resource: Resource, estimate: &Estimate) -> Self {
+    pub fn from_estimate(resource: Resource, estimate: &Estimate) -> Self {
         let Estimate {
             capacity,
             raw,
@@ -110,7 +110,7 @@ impl ResourceStatus {
             raw: *raw,
             safe,
             peak,
-            history: history.map(PeakStatus::of),
+            history: history.map(PeakStatus::from_domain),
             predicted_peak,
             warm_requests,
             bound,
@@ -131,7 +131,7 @@ impl ResourceStatus {
 }
 
 impl PeakStatus {
-    const fn of(peak: Peak) -> Self {
+    const fn from_domain(peak: Peak) -> Self {
         let Peak {
             highest,
             frames_ago,

@@ -149,7 +149,7 @@ async fn a_resize_that_stays_deferred_on_a_full_node_lifts_nothing() {
     assert!(written >= 20.0, "{written} writes of the status");
 
     // A brake takes all but what is set aside; 1.35 is the first ratio of two decimals that covers it.
-    full.agent.says(100, Brake::Stop);
+    full.agent.set_ratio(100, Brake::Stop);
     full.until("5400m").await;
     full.ask_until(Instant::now() + 5 * EVERY).await;
     full.ask(LAST_ASKED).await;

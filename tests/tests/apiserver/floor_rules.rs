@@ -310,10 +310,10 @@ impl Result {
             let note = is_handed_over.then(|| Value::Object(note).to_string());
             after["metadata"]["annotations"][names::KUBELET_RAW] = note.into();
         }
-        Self::of(&after)
+        Self::from_node(&after)
     }
 
-    fn of(node: &Value) -> Self {
+    fn from_node(node: &Value) -> Self {
         let note = node["metadata"]["annotations"][names::KUBELET_RAW].as_str();
         Self {
             allocatable: PerResource::from_fn(|resource| quantity(node, resource)),
@@ -393,9 +393,9 @@ async fn the_policy_gives_what_the_rules_give() {
             let mut new = old.clone();
             merge(&mut new, &patch);
             let wanted = Result::wanted(uid, &old, &new);
-            let got = Result::of(&dry_run(&stand, &name, &patch).await);
+            let got = Result::from_node(&dry_run(&stand, &name, &patch).await);
             assert_eq!(got, wanted, "stored {old:#}\nwritten {patch:#}");
-            let (was, sent) = (Result::of(&old), Result::of(&new));
+            let (was, sent) = (Result::from_node(&old), Result::from_node(&new));
             kinds.insert((
                 got.allocatable.cpu != sent.allocatable.cpu,
                 got.allocatable.memory != sent.allocatable.memory,
@@ -434,7 +434,7 @@ fn decided(node: &Value) -> (Result, Option<Value>, Value) {
         marker
     });
     (
-        Result::of(node),
+        Result::from_node(node),
         marker,
         annotations[names::RAW_ALLOCATABLE].clone(),
     )

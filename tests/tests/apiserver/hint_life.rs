@@ -43,7 +43,7 @@ struct Revisions {
 }
 
 impl Revisions {
-    async fn of(stand: &Stand, node: &Node) -> Self {
+    async fn follow(stand: &Stand, node: &Node) -> Self {
         let nodes: Api<Node> = Api::all(stand.client.clone());
         let version = node.resource_version().expect("a version");
         let params = WatchParams::default().fields("metadata.name=n1");
@@ -127,7 +127,7 @@ fn condition(node: &Node, kind: &str) -> Option<(String, String, String)> {
     Some((condition.status.clone(), condition.reason.clone()?, time))
 }
 
-fn said(status: &str, reason: &str, second: u32) -> Option<(String, String, String)> {
+fn expected_condition(status: &str, reason: &str, second: u32) -> Option<(String, String, String)> {
     let time = ready(second)["lastHeartbeatTime"].as_str()?.to_owned();
     Some((status.to_owned(), reason.to_owned(), time))
 }
@@ -152,7 +152,7 @@ async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
     let lowered = stand
         .node_until("n1", "lowered to 1.00", |node| milli(node) == 4000)
         .await;
-    let fired = said("True", "CpuStop", 0);
+    let fired = expected_condition("True", "CpuStop", 0);
     assert_eq!(condition(&lowered, names::BRAKED), fired);
 
     // Said once: neither heartbeats nor further reports say it again.
@@ -168,7 +168,10 @@ async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
     report(&mut agent, &node, 20, 100).await;
     let status = json!({"allocatable": {"cpu": "4"}, "conditions": [ready(7)]});
     let written = stand.kubelet_writes("n1", &status).await.expect("a write passes");
-    assert_eq!(condition(&written, names::BRAKED), said("False", "NotBraked", 7));
+    assert_eq!(
+        condition(&written, names::BRAKED),
+        expected_condition("False", "NotBraked", 7)
+    );
     assert_eq!(condition(&written, names::CLAMPED), None);
 }
 
@@ -189,7 +192,7 @@ async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without()
         count(&with, REVIEWS).await > 0 && count(&without, REVIEWS).await > 0
     })
     .await;
-    let revisions = Revisions::of(&stand, &node).await;
+    let revisions = Revisions::follow(&stand, &node).await;
     let mut kubelet = Kubelet {
         stand: &stand,
         way: &way,

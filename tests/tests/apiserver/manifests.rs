@@ -138,7 +138,7 @@ impl Installation {
 
     /// Replicas find what was applied to be what they generate, and their certificate trusted.
     async fn is_as_generated(&self, client: &Client) {
-        let found = floor::look(client).await.expect("policies");
+        let found = floor::fetch(client).await.expect("policies");
         assert_eq!((found.floor, found.annotations), (State::InForce, State::InForce));
         let folder = self.folder.path().join(OVERLAY);
         let files = Files {
@@ -148,7 +148,7 @@ impl Installation {
         let store = CertStore::load("test", files, SystemTime::now()).expect("certificates");
         let gates = GateSet::parse(endpoints::gates(), headroom_testbed::webhook::GATES).expect("gates");
         let registration = Registration::new(&gates, &Address::Service, store);
-        let faults = registration.look(client).await.expect("webhook configurations");
+        let faults = registration.check(client).await.expect("webhook configurations");
         assert!(!faults.is_empty());
         for (endpoint, fault) in faults {
             assert_eq!(fault, None, "{endpoint}");

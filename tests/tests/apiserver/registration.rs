@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// Waits until a replica says of each endpoint whether it is registered.
-async fn says(webhook: &Webhook, what: &str, status_is: u64) {
+async fn wait_until_status(webhook: &Webhook, what: &str, status_is: u64) {
     let series = |endpoint: &str| format!("headroom_webhook_registered{{endpoint=\"{endpoint}\"");
     let (status, node) = (series("mutate-node-status"), series("validate-node"));
     until(what, async || {
@@ -37,7 +37,7 @@ async fn a_replica_says_by_which_field_it_is_no_longer_called_as_generated() {
     let stand = Stand::start().await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register_skipping(&webhook).await;
-    says(&webhook, "registered", 1).await;
+    wait_until_status(&webhook, "registered", 1).await;
 
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(stand.client.clone());
     let change = async |field: &str, value: Value| {
@@ -76,14 +76,14 @@ async fn a_replica_says_by_which_field_it_is_no_longer_called_as_generated() {
         ),
     ] {
         change(field, value).await;
-        says(&webhook, told, 0).await;
+        wait_until_status(&webhook, told, 0).await;
         let log = fs::read_to_string(&log).expect("the log");
         assert!(log.contains(told), "{told} is not in {log}");
         // Server-side apply leaves what others added.
         delete().await;
         stand.register_skipping(&webhook).await;
-        says(&webhook, "registered again", 1).await;
+        wait_until_status(&webhook, "registered again", 1).await;
     }
     delete().await;
-    says(&webhook, "the configuration is deleted", 0).await;
+    wait_until_status(&webhook, "the configuration is deleted", 0).await;
 }

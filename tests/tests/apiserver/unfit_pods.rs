@@ -144,7 +144,7 @@ async fn pods_that_do_not_fit_lift_nothing_and_keep_no_brake_from_lowering() {
     let mut beset = Beset::start().await;
     beset.more().await;
     assert_only(&beset.history.news_of("n1").await, Cpu, &[6000]);
-    beset.agent.says(100, Brake::Stop);
+    beset.agent.set_ratio(100, Brake::Stop);
     println!("lowered after {:?}", beset.falls().await);
 }
 

@@ -87,7 +87,7 @@ impl Braking {
     }
 
     /// The last second, and what is said of a resource.
-    async fn look(&mut self, resource: Resource) -> Option<(Measured, ResourceStatus)> {
+    async fn read(&mut self, resource: Resource) -> Option<(Measured, ResourceStatus)> {
         self.agent.process.check().expect("the agent goes on");
         let status = self.agent.status().await.ok()?;
         let part = status.resource(resource)?.clone();
@@ -99,7 +99,7 @@ impl Braking {
         let mut seen = Seen::default();
         let end = Instant::now() + TWO_PERIODS;
         while Instant::now() < end && seen.brake < until.level() {
-            if let Some((measured, part)) = self.look(resource).await {
+            if let Some((measured, part)) = self.read(resource).await {
                 seen.brake = seen.brake.max(part.brake);
                 let last = seen.seconds.last().map_or(0, |last| last.until_ns);
                 seen.seconds
@@ -119,7 +119,7 @@ impl Braking {
     ) -> ([Option<Duration>; 2], u64) {
         let (mut reached, mut stolen_milli) = ([None; 2], 0);
         while reached.contains(&None) && began.elapsed() < levels[1].1 {
-            if let Some((measured, part)) = self.look(Cpu).await {
+            if let Some((measured, part)) = self.read(Cpu).await {
                 stolen_milli = stolen_milli.max(measured.steal_milli);
                 for (reached, (level, within)) in reached.iter_mut().zip(levels) {
                     let is_in_force = part.brake >= level.level() && began.elapsed() <= within;
@@ -194,7 +194,7 @@ pub(super) async fn sheds_and_stops(what: &str, mount: &Path, load: impl Fn() ->
         let began = Instant::now();
         let crowd = load();
         let (reached, stolen_milli) = braking.reach(began, levels).await;
-        let last = braking.look(Cpu).await.map(|(last, _)| last);
+        let last = braking.read(Cpu).await.map(|(last, _)| last);
         drop(crowd);
         if !reached.contains(&None) {
             return format!(
@@ -237,7 +237,7 @@ async fn a_read_of_what_a_pod_uses_that_does_not_end_keeps_no_node_from_stopping
     // It can only be opened so while somebody waits for it.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK;
     let mut braking = Braking::start(mount.path()).await;
-    assert!(braking.look(Cpu).await.is_some());
+    assert!(braking.read(Cpu).await.is_some());
     openat(rustix::fs::CWD, &pipe, flags, Mode::empty()).expect("a thread of the agent is stuck in its read");
 }
 
@@ -307,7 +307,7 @@ async fn a_pod_at_its_own_limit_does_not_brake_the_node_and_all_pods_at_theirs_d
         let _reading = reader();
         let began = Instant::now();
         loop {
-            let now = braking.look(Memory).await;
+            let now = braking.read(Memory).await;
             if let Some((_, part)) = now.as_ref().filter(|(_, part)| part.brake > 0) {
                 println!(
                     "all pods at their limit: L{} after {:?}",

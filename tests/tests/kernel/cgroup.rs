@@ -191,7 +191,7 @@ fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
             victims: 0,
             limit: counters.limit,
         };
-        let (kills, read) = judge.take(counted, || kubepods.pod_ooms());
+        let (kills, read) = judge.attribute(counted, || kubepods.pod_ooms());
         read.unwrap();
         MemoryCounters { kills, ..counters }
     };

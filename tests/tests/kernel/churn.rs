@@ -123,7 +123,7 @@ async fn calm(agent: &mut Running, before: Option<&Held>) -> Held {
     agent.status_until("calm without a pod", is_calm).await;
     let deadline = Instant::now() + happens_within();
     loop {
-        let held = Held::of(agent.process.pid());
+        let held = Held::read(agent.process.pid());
         let more = before.map(|before| growth(&before.descriptors, &held.descriptors));
         if more.is_none_or(|more| more.is_empty()) {
             return held;

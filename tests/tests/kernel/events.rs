@@ -164,7 +164,7 @@ fn gatherer(mut probe: Probe) -> Gatherer {
         watch: Watch::new(Duration::from_secs(1), Duration::from_secs(60)),
         limits: Limits {
             hot_switches: as_many(Limits::HOT_SWITCHES),
-            ..Limits::of(&Profile::Demo.timing())
+            ..Limits::from_timing(&Profile::Demo.timing())
         },
         has_program_stats: false,
         files,

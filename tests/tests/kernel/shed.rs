@@ -22,7 +22,7 @@ use headroom_testbed::{ping_pong, thread::last_cpu};
 struct Settings(Array<MapData, Config>);
 
 impl Settings {
-    fn of(pid: u32) -> Self {
+    fn read(pid: u32) -> Self {
         let own = maps_of(pid);
         let map = loaded_maps()
             .filter_map(Result::ok)
@@ -82,7 +82,7 @@ async fn what_was_shed_comes_back_when_the_node_calms_down() {
     let mut confined = Confined::start(&TWO_CAPABILITIES).await;
     confined.agent.mode_until("FULL").await;
     let pid = confined.agent.process.pid();
-    let settings = Settings::of(pid);
+    let settings = Settings::read(pid);
     assert_eq!((settings.one_in(), wake_ups(pid)), (8, 2));
 
     let load = Load::start();

@@ -13,7 +13,7 @@ fn files_of_one_crate_import_each_other_in_no_circle() {
         let libraries = package.targets.iter();
         for library in libraries.filter(|target| target.kind.contains(&TargetKind::Lib)) {
             let folder = library.src_path.parent().expect("a folder");
-            let imports = Imports::of(folder.as_std_path());
+            let imports = Imports::read(folder.as_std_path());
             let lines = imports.lines();
             files += lines.len();
             println!("{}\n    {}", package.name, lines.join("\n    "));

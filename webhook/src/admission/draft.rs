@@ -116,7 +116,7 @@ impl<'a> Draft<'a> {
     /// If something on the way is neither an object nor absent nor `null`.
     pub fn set(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), WriteError> {
         let value = value.into();
-        if self.holds(path, &value) {
+        if self.has_value(path, &value) {
             return Ok(());
         }
         self.write(path, value)
@@ -133,7 +133,7 @@ impl<'a> Draft<'a> {
     /// Removes the member at `path`; nothing happens if there is none.
     pub fn remove(&mut self, path: &[&str]) {
         if !matches!(self.find(path), Found::Nothing) {
-            take(&mut self.writes.edits, &self.object, path);
+            record_removal(&mut self.writes.edits, &self.object, path);
             self.writes.changes += 1;
         }
     }
@@ -202,7 +202,7 @@ impl<'a> Draft<'a> {
         &self.writes.edits
     }
 
-    fn holds(&self, path: &[&str], value: &Value) -> bool {
+    fn has_value(&self, path: &[&str], value: &Value) -> bool {
         match self.find(path) {
             Found::Nothing => false,
             Found::Written(there) => there == value,
@@ -323,7 +323,7 @@ fn place_in(there: &mut Value, path: &[&str], value: Value) -> Option<()> {
 }
 
 /// Records that the member at `path` below `tree`, which is there, goes.
-fn take(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
+fn record_removal(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
     let Some((name, rest)) = path.split_first() else {
         return;
     };
@@ -338,10 +338,10 @@ fn take(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
                 members.remove(*last);
             }
         }
-        (Some(Edit::Inside(inside)), Some(below)) => take(inside, below, rest),
+        (Some(Edit::Inside(inside)), Some(below)) => record_removal(inside, below, rest),
         (None, Some(below)) => {
             let mut inside = Edits::new();
-            take(&mut inside, below, rest);
+            record_removal(&mut inside, below, rest);
             edits.insert((*name).to_owned(), Edit::Inside(inside));
         }
         (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {}

@@ -134,8 +134,8 @@ pub fn decode(body: &[u8]) -> Result<Review<'_>, AdmissionError> {
         return Err(AdmissionError::TooWide { field });
     }
     let (version, request) = head?;
-    let mut objects = review.take("request");
-    let mut object = |name| objects.as_mut().and_then(|request| request.take(name));
+    let mut objects = review.remove("request");
+    let mut object = |name| objects.as_mut().and_then(|request| request.remove(name));
     let (object, old_object) = (object("object"), object("oldObject"));
     let is_missing = match request.operation {
         _ if request.uid.is_empty() => Some("request.uid"),

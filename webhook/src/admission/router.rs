@@ -212,7 +212,7 @@ impl Shared {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let deadline = Deadline::of(endpoint, parts.uri.query(), started);
+        let deadline = Deadline::for_request(endpoint, parts.uri.query(), started);
         match self.admit(endpoint, parts, body, deadline).await {
             Ok((received, turn)) if turn.is_large => {
                 self.answer_apart(endpoint, received, turn, deadline).await

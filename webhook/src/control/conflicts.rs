@@ -24,7 +24,7 @@ pub async fn detect(cluster: Arc<Cluster>, stop: CancellationToken) {
         changes.mark_unchanged();
         let current = Arc::clone(&strategies.borrow_and_update());
         let found = count(&current, &cluster.nodes.all());
-        tell(&told, &found);
+        log_changes(&told, &found);
         told = found;
         select! {
             () = stop.cancelled() => return,
@@ -55,7 +55,7 @@ fn count(strategies: &Strategies, nodes: &[Arc<Node>]) -> Counts {
     counts
 }
 
-fn tell(before: &Counts, now: &Counts) {
+fn log_changes(before: &Counts, now: &Counts) {
     for key in Strategies::keys() {
         let (was, is) = (before.get(key), now.get(key));
         let number = is.map_or(0, |(number, _)| *number);

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-pub use self::look::{ACCESS, Found, look};
+pub use self::look::{ACCESS, Found, fetch};
 use crate::{
     control::metrics::POLICY_IN_FORCE,
     store::changes::{Changes, Urgency},
@@ -110,7 +110,7 @@ impl Floor {
     }
 
     /// Records what the API server has now.
-    pub fn take(&self, found: Found) {
+    pub fn record(&self, found: Found) {
         for (policy, state) in [
             (names::FLOOR_POLICY, &found.floor),
             (names::ANNOTATIONS_POLICY, &found.annotations),
@@ -164,10 +164,10 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(LOOK_LIMIT, look(&client)) => looked,
+            looked = timeout(LOOK_LIMIT, fetch(&client)) => looked,
         };
         match looked {
-            Ok(Ok(found)) => floor.take(found),
+            Ok(Ok(found)) => floor.record(found),
             Ok(Err(error)) => warn!(%error, "cannot tell whether the floor is in force; asking again"),
             Err(_elapsed) => {
                 warn!(limit = ?LOOK_LIMIT, "the API server takes too long to tell whether the floor is in force");
@@ -217,7 +217,7 @@ mod tests {
             State::Unknown,
         ] {
             for floor in [&refused, &accepted] {
-                floor.take(found(state.clone()));
+                floor.record(found(state.clone()));
             }
             assert_eq!(refused.may_raise(), state == State::InForce, "{state:?}");
             assert!(accepted.may_raise());
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_floor_that_is_not_ours_is_told_by_its_fields() {
         let (floor, _) = floor(Without::IsRefused);
-        floor.take(found(differing()));
+        floor.record(found(differing()));
         assert_eq!(
             floor.trouble().unwrap(),
             "no floor: policy headroom-floor is not that of this version: \
@@ -260,7 +260,7 @@ mod tests {
             (found(differing()), true),
             (found(differing()), false),
         ] {
-            floor.take(found);
+            floor.record(found);
             assert_eq!(followed.has_changed().unwrap(), is_told);
             followed.mark_unchanged();
         }

@@ -98,12 +98,12 @@ impl Contender {
             if !may_lead {
                 self.leave(&mut course).await;
             }
-            self.look(&mut course, may_lead).await;
+            self.poll(&mut course, may_lead).await;
             let now = Instant::now();
             if !course.may_act(now) {
                 course.renewed = None;
             }
-            self.tell(course.renewed.is_some());
+            self.log_change(course.renewed.is_some());
             self.is_elsewhere.send_if_modified(|told| {
                 let is_elsewhere = course.is_elsewhere(now);
                 std::mem::replace(told, is_elsewhere) != is_elsewhere
@@ -123,14 +123,14 @@ impl Contender {
     /// Gives the lease back, if it is ours.
     async fn leave(&self, course: &mut Course) {
         if course.may_act(Instant::now()) {
-            self.tell(false);
+            self.log_change(false);
             self.give_back().await;
         }
         course.renewed = None;
     }
 
     /// Looks at the lease, and writes it if it is ours to write and we may lead.
-    async fn look(&self, course: &mut Course, may_lead: bool) {
+    async fn poll(&self, course: &mut Course, may_lead: bool) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;
             let step = course.step(lease.as_ref(), &self.identity, Instant::now());
@@ -225,7 +225,7 @@ impl Contender {
         }
     }
 
-    fn tell(&self, is_holder: bool) {
+    fn log_change(&self, is_holder: bool) {
         let has_changed = self.is_holder.send_if_modified(|told| {
             let has_changed = *told != is_holder;
             *told = is_holder;

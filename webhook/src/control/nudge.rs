@@ -198,7 +198,7 @@ impl Nudger {
                     if retry.wait(&nudge, Instant::now()).is_some() {
                         return None;
                     }
-                    turn.take();
+                    turn.claim();
                     return Some(nudge);
                 }
                 Ok(()) = changes.changed() => {

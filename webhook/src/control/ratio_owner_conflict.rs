@@ -26,7 +26,7 @@ pub struct Contests {
 
 impl Contests {
     /// Takes note of what became of a Node.
-    pub fn see(&self, before: &Node, after: &Node, now: Duration) {
+    pub fn observe(&self, before: &Node, after: &Node, now: Duration) {
         let is_ours = |node: &Node| node.state.annotations.static_ratio.is_some();
         let written = |node: &Node| written_last(&node.state.annotations, &node.uid);
         let is_rewritten = before.state.annotations.ratio != after.state.annotations.ratio;
@@ -97,9 +97,9 @@ mod tests {
         let (ours, theirs) = (node("4800m", r#"{"cpu":1.20}"#), node("4800m", r#"{"cpu":1.00}"#));
         for round in 0..3 {
             assert_eq!(contests.is_contested("n1", at(700 + round)), Some(false));
-            contests.see(&ours, &theirs, at(700 + round));
+            contests.observe(&ours, &theirs, at(700 + round));
             if round < 2 {
-                contests.see(&theirs, &ours, at(700 + round));
+                contests.observe(&theirs, &ours, at(700 + round));
             }
         }
         assert_eq!(contests.is_contested("n1", at(703)), Some(true));
@@ -113,8 +113,8 @@ mod tests {
         let contests = Contests::default();
         for second in 0..20 {
             let (one, other) = (node("4800m", r#"{"cpu":1.20}"#), node("5", r#"{"cpu":1.25}"#));
-            contests.see(&one, &other, at(700 + second));
-            contests.see(&other, &one, at(700 + second));
+            contests.observe(&one, &other, at(700 + second));
+            contests.observe(&other, &one, at(700 + second));
         }
         assert_eq!(contests.is_contested("n1", at(720)), Some(false));
     }

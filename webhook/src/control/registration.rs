@@ -77,7 +77,7 @@ impl Registration {
     ///
     /// # Errors
     /// It does not answer, or refuses to.
-    pub async fn look(&self, client: &Client) -> kube::Result<Faults> {
+    pub async fn check(&self, client: &Client) -> kube::Result<Faults> {
         let mutating = entries::<MutatingWebhookConfiguration>(client).await?;
         let validating = entries::<ValidatingWebhookConfiguration>(client).await?;
         let faults = self.entries.iter().map(|entry| {
@@ -97,7 +97,7 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(LOOK_LIMIT, registration.look(&client)) => looked,
+            looked = timeout(LOOK_LIMIT, registration.check(&client)) => looked,
         };
         match looked {
             Ok(Ok(faults)) => {

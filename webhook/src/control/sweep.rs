@@ -130,7 +130,7 @@ impl Sweeper {
     async fn lead(&mut self, term: &watch::Receiver<bool>) {
         while *term.borrow() {
             let looked = Instant::now();
-            for (node, remedy) in self.look(looked).await {
+            for (node, remedy) in self.due_nodes(looked).await {
                 // What does not fit into this round is found again in the next, with its urgency of then.
                 if !self.is_its_turn(remedy.direction(), looked + LOOK_EVERY).await {
                     break;
@@ -148,7 +148,7 @@ impl Sweeper {
     }
 
     /// The Nodes to do something about now, the most urgent first.
-    async fn look(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
+    async fn due_nodes(&mut self, now: Instant) -> Vec<(Arc<Node>, Remedy)> {
         if !self.cluster.has_synced() {
             return Vec::new();
         }
@@ -214,7 +214,7 @@ impl Sweeper {
                 &mut self.rises
             }
         };
-        while let Err(wait) = pace.take(self.started.elapsed()) {
+        while let Err(wait) = pace.try_acquire(self.started.elapsed()) {
             if Instant::now() + wait >= end {
                 return false;
             }

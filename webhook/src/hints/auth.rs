@@ -117,15 +117,15 @@ impl Caller {
     ///
     /// # Errors
     /// Neither came.
-    pub fn of(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
+    pub fn from_request(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
         let address = peer.map_or_else(|| (Ipv6Addr::UNSPECIFIED, 0).into(), |peer| peer.address);
-        let credential = Credential::of(metadata, peer)?;
+        let credential = Credential::from_request(metadata, peer)?;
         Ok(Self { credential, address })
     }
 }
 
 impl Credential {
-    fn of(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
+    fn from_request(metadata: &MetadataMap, peer: Option<&Peer>) -> Result<Self, StreamError> {
         let header = metadata
             .get("authorization")
             .and_then(|value| value.to_str().ok());
@@ -164,7 +164,7 @@ impl Authenticator {
     pub async fn agent(&self, caller: &Caller) -> Result<Agent, StreamError> {
         match &caller.credential {
             Credential::Certificate(chain) => certified(chain, SystemTime::now()),
-            Credential::Token(token) => match self.known(&Key::of(token)) {
+            Credential::Token(token) => match self.known(&Key::hash(token)) {
                 Some(agent) => Ok(agent),
                 None => self.reviewed(token, caller.address).await,
             },
@@ -181,7 +181,7 @@ impl Authenticator {
             Credential::Token(token) => token,
         };
         // Whatever comes of it, the old result has had its time.
-        self.known.remove(&Key::of(token));
+        self.known.remove(&Key::hash(token));
         self.reviewed(token, caller.address).await
     }
 
@@ -194,7 +194,7 @@ impl Authenticator {
             return Err(StreamError::NoCredential);
         };
         Claims::check_of_person(token, SystemTime::now()).map_err(unasked)?;
-        let key = Key::of(token);
+        let key = Key::hash(token);
         refuse_known(&self.refused_people, &key)?;
         let turn = self.people.turn(caller.address).await.ok_or_else(too_many)?;
         refuse_known(&self.refused_people, &key)?;
@@ -221,7 +221,7 @@ impl Authenticator {
     /// The agent of a token, by the API server's word, or by what it said moments ago.
     async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<Agent, StreamError> {
         let claims = Claims::of_agent(token, SystemTime::now()).map_err(unasked)?;
-        let key = Key::of(token);
+        let key = Key::hash(token);
         refuse_known(&self.refused_agents, &key)?;
         let queue = if self.knows_issuer(claims.issuer()) {
             &self.agents

@@ -72,9 +72,9 @@ impl Debug {
             return Err(StreamError::ShuttingDown);
         }
         let peer = request.extensions().get::<Peer>();
-        let caller = Caller::of(request.metadata(), peer)?;
+        let caller = Caller::from_request(request.metadata(), peer)?;
         self.shared.authenticator.may_debug(&caller).await?;
-        Ok((caller, peer.and_then(Peer::hold)))
+        Ok((caller, peer.and_then(Peer::pin)))
     }
 
     fn refused(&self, error: StreamError) -> Status {
@@ -231,7 +231,7 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
     NodeStatus {
         name: node.name.clone(),
         uid: node.uid.clone(),
-        policy: in_force.map(|in_force| wire::PolicyInForce::of(&in_force, &shared.profiles)),
+        policy: in_force.map(|in_force| wire::PolicyInForce::from_domain(&in_force, &shared.profiles)),
         hint: hint.map(|(hint, _)| wire::HintReport::without_trust(&hint)),
         hint_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
         hint_standing: standing.unwrap_or_default().to_owned(),

@@ -17,7 +17,7 @@ pub fn policy(cluster: &Cluster, node: &str, profiles: &[Profile]) -> Option<wir
     let quarantine = cluster.quarantine(&node.name);
     Some(wire::Policy {
         quarantine: quarantine.map_or_else(String::new, |found| found.about().to_owned()),
-        ..wire::Policy::of(&policy, profiles)
+        ..wire::Policy::from_domain(&policy, profiles)
     })
 }
 

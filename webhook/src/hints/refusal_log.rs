@@ -32,7 +32,7 @@ impl RefusalLog {
 
     fn line_at(&self, now: Duration) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.pace.take(now).is_err() {
+        if state.pace.try_acquire(now).is_err() {
             state.left_out = state.left_out.saturating_add(1);
             return None;
         }

@@ -46,7 +46,7 @@ impl Hints {
             return Err(StreamError::ShuttingDown);
         }
         let peer = request.extensions().get::<Peer>();
-        let caller = Caller::of(request.metadata(), peer)?;
+        let caller = Caller::from_request(request.metadata(), peer)?;
         let agent = self.shared.authenticator.agent(&caller).await?;
         if agent.expires.is_some_and(|end| end <= SystemTime::now()) {
             return Err(StreamError::Expired);
@@ -55,7 +55,7 @@ impl Hints {
         let (directives_tx, directives) = mpsc::channel(QUEUE);
         let session = Session::new(Arc::clone(&self.shared), agent, directives_tx);
         // From here on nobody takes the connection's place.
-        let hold = peer.and_then(Peer::hold);
+        let hold = peer.and_then(Peer::pin);
         let reports = request.into_inner();
         tokio::spawn(async move {
             let _hold = hold;

@@ -147,7 +147,7 @@ impl Session {
                 report = reports.next() => match report {
                     None => return Err(End::Closed),
                     Some(Err(status)) => return Err(End::Broken(status)),
-                    Some(Ok(report)) => self.take(report).await?,
+                    Some(Ok(report)) => self.handle(report).await?,
                 },
                 Ok(()) = changes.changed() => {
                     let now = *changes.borrow_and_update();
@@ -159,14 +159,14 @@ impl Session {
                 }
                 () = sleep_until(due), if look_at.is_some() => {
                     look_at = None;
-                    self.look().await?;
+                    self.send_changes().await?;
                 }
             }
         }
     }
 
     /// Tells the agent what changed since it was last told.
-    async fn look(&mut self) -> Result<(), StreamError> {
+    async fn send_changes(&mut self) -> Result<(), StreamError> {
         let (cluster, node) = (&self.shared.cluster, &self.agent.node);
         if let Some(uid) = &self.agent.pod_uid
             && let Some((_, bound)) = cluster.pods.on(node)
@@ -207,7 +207,7 @@ impl Session {
     }
 
     /// Takes one report and answers it.
-    async fn take(&mut self, report: wire::HintReport) -> Result<(), StreamError> {
+    async fn handle(&mut self, report: wire::HintReport) -> Result<(), StreamError> {
         if report.node != self.agent.node {
             let (own, other) = (self.agent.node.clone(), report.node.chars().take(253).collect());
             return Err(StreamError::ForeignNode { own, other });
@@ -240,7 +240,7 @@ impl Session {
             cluster, profiles, ..
         } = &*self.shared;
         let now = cluster.now();
-        if self.pace.take(now).is_err() {
+        if self.pace.try_acquire(now).is_err() {
             return Err(("flooded", format!("more than one report in {REPORT_EVERY:?}")));
         }
         let rejected = |reason: String| ("rejected", reason);

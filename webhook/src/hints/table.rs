@@ -40,9 +40,9 @@ impl Hints {
         self.read().lookup(asked, now)
     }
 
-    /// Notes what a Node says as the watch brought it. See [`Table::see`] and [`ReportCheck::record`].
-    pub fn see(&self, asked: &HintQuery<'_>, now: Duration) {
-        self.write().see(asked, now);
+    /// Records a Node as the watch brought it. See [`Table::observe_node`] and [`ReportCheck::record`].
+    pub fn observe_node(&self, asked: &HintQuery<'_>, now: Duration) {
+        self.write().observe_node(asked, now);
         let contradiction = asked.note().and_then(Note::contradiction);
         let mut trials = self.trials();
         if contradiction.is_some() {
@@ -104,11 +104,11 @@ impl Hints {
         self.read().is_empty()
     }
 
-    fn look(&self, node: &str, now: Duration, look: impl FnOnce(&mut ReportCheck)) -> Change {
+    fn look(&self, node: &str, now: Duration, update: impl FnOnce(&mut ReportCheck)) -> Change {
         let mut trials = self.trials();
         let trial = trials.entry(node.to_owned()).or_default();
         let before = trial.verdict(now);
-        look(trial);
+        update(trial);
         (before, trial.verdict(now))
     }
 

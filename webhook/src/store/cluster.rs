@@ -115,7 +115,7 @@ impl Cluster {
 
     /// The policy in force for a node; `None` while it is not known.
     pub fn policy(&self, node: &Node) -> Option<InForce> {
-        let configured = self.policies.of(|| node.labels.clone())?;
+        let configured = self.policies.for_labels(|| node.labels.clone())?;
         let mut in_force = configured.with_mode(node.mode);
         if !self.amplifies {
             (in_force.policy.mode, in_force.mode_from) = (Mode::Off, Source::Gate);
@@ -167,7 +167,7 @@ impl Cluster {
 
 impl endpoint::Nodes for Cluster {
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
-        Some(self.policies.of(labels)?.policy)
+        Some(self.policies.for_labels(labels)?.policy)
     }
 
     fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint> {

@@ -93,12 +93,12 @@ impl Nodes {
     }
 
     /// Notes since when the Node says what it says of hints.
-    fn see(&self, node: &Node) {
-        self.hints.see(&node.asked(), self.clock.now());
+    fn observe(&self, node: &Node) {
+        self.hints.observe_node(&node.asked(), self.clock.now());
     }
 
     /// Forgets the hints of a Node object that `now` is not, notes what it says, and tells followers.
-    fn tell(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
+    fn notify(&self, name: &str, before: Option<&Node>, now: Option<&Node>) {
         if let Some(before) = before
             && now.is_none_or(|now| now.uid != before.uid)
         {
@@ -107,9 +107,9 @@ impl Nodes {
         }
         if let Some(now) = now {
             if let Some(before) = before {
-                self.contests.see(before, now, self.clock.now());
+                self.contests.observe(before, now, self.clock.now());
             }
-            self.see(now);
+            self.observe(now);
         }
         if before != now {
             self.changes.notify(name, Urgency::Usual);
@@ -134,11 +134,11 @@ impl Store for Nodes {
             std::mem::replace(&mut state.nodes, listing)
         };
         for (name, node) in &before {
-            self.tell(name, Some(node), self.get(name).as_deref());
+            self.notify(name, Some(node), self.get(name).as_deref());
         }
         for node in self.all() {
             if !before.contains_key(&node.name) {
-                self.tell(&node.name, None, Some(&node));
+                self.notify(&node.name, None, Some(&node));
             }
         }
     }
@@ -146,13 +146,13 @@ impl Store for Nodes {
     fn apply(&self, object: Object) {
         let node = Arc::new(Node::from(object));
         let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
-        self.tell(&node.name, before.as_deref(), Some(&node));
+        self.notify(&node.name, before.as_deref(), Some(&node));
     }
 
     fn delete(&self, object: Object) {
         let name = object.metadata.name.unwrap_or_default();
         let before = self.write().nodes.remove(&name);
-        self.tell(&name, before.as_deref(), None);
+        self.notify(&name, before.as_deref(), None);
     }
 
     fn set_known(&self, is_known: bool) {

@@ -93,9 +93,9 @@ impl Pods {
     }
 
     /// Looks at the pods of a node, as far as they are known.
-    pub fn look<T>(&self, node: &str, look: impl FnOnce(&Bound) -> T) -> T {
+    pub fn look<T>(&self, node: &str, with_bound: impl FnOnce(&Bound) -> T) -> T {
         let nobody = Bound::default();
-        look(self.read().held.nodes.get(node).unwrap_or(&nobody))
+        with_bound(self.read().held.nodes.get(node).unwrap_or(&nobody))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -106,7 +106,7 @@ impl Pods {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, object: &Object, pod: Option<Pod>) {
+    fn update(&self, object: &Object, pod: Option<Pod>) {
         let urgency = self.write().held.set(object, pod);
         if let (Some(urgency), Some(node)) = (urgency, &object.spec.node_name) {
             self.changes.notify(node, urgency);
@@ -120,7 +120,7 @@ impl Store for Pods {
     const RESOURCE: &'static str = "pods";
 
     fn list(listing: &mut Listing, object: Object) {
-        listing.set(&object, Pod::of(&object));
+        listing.set(&object, Pod::from_object(&object));
     }
 
     fn replace(&self, listing: Listing) {
@@ -158,11 +158,11 @@ impl Store for Pods {
     }
 
     fn apply(&self, object: Object) {
-        self.take(&object, Pod::of(&object));
+        self.update(&object, Pod::from_object(&object));
     }
 
     fn delete(&self, object: Object) {
-        self.take(&object, None);
+        self.update(&object, None);
     }
 
     fn set_known(&self, is_known: bool) {

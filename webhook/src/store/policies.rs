@@ -88,7 +88,7 @@ impl Policies {
 
     /// The policy for a node with these labels, which are read only if something depends on them; the Node's own
     /// annotation comes on top. `None` while it is not known.
-    pub fn of(&self, labels: impl FnOnce() -> Labels) -> Option<InForce> {
+    pub fn for_labels(&self, labels: impl FnOnce() -> Labels) -> Option<InForce> {
         let state = self.state.load();
         let document = state.good.as_ref().filter(|_| self.has_synced())?;
         let entry = document.entry(labels);
@@ -123,7 +123,7 @@ impl Policies {
     }
 
     /// Takes what the ConfigMap is now; `None` if there is none.
-    fn take(&self, config_map: Option<ConfigMap>) {
+    fn update(&self, config_map: Option<ConfigMap>) {
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
         let mut data = data.unwrap_or_default();
         let strategies = Strategies::read(&data);
@@ -178,15 +178,15 @@ impl Store for Policies {
     }
 
     fn replace(&self, listing: Option<ConfigMap>) {
-        self.take(listing);
+        self.update(listing);
     }
 
     fn apply(&self, object: ConfigMap) {
-        self.take(Some(object));
+        self.update(Some(object));
     }
 
     fn delete(&self, _object: ConfigMap) {
-        self.take(None);
+        self.update(None);
     }
 
     fn set_known(&self, is_known: bool) {

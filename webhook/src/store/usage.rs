@@ -92,7 +92,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<Answer>) -> An
                 );
             }
             for node in list.items {
-                take(cluster, &node);
+                compare(cluster, &node);
             }
             Answer::Read
         }
@@ -115,7 +115,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<Answer>) -> An
 }
 
 /// Compares one node, if its amounts can be read.
-fn take(cluster: &Cluster, node: &NodeUse) {
+fn compare(cluster: &Cluster, node: &NodeUse) {
     let read = |resource: Resource| {
         let quantity: Quantity = node.usage.get(resource.name())?.parse().ok()?;
         amount(resource, &quantity)

@@ -171,11 +171,11 @@ impl Run {
     fn check(&self) -> Result<(), String> {
         let mut world = World::new(self, agent::short_days());
         world
-            .take(Step::Frames(1))
+            .apply(Step::Frames(1))
             .map_err(|wrong| format!("at first: {wrong}"))?;
         for (at, step) in self.steps.iter().enumerate() {
             world
-                .take(*step)
+                .apply(*step)
                 .map_err(|wrong| format!("step {at}, {step:?}: {wrong}"))?;
         }
         world

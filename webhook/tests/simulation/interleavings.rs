@@ -242,7 +242,7 @@ impl Run {
     fn check(&self) -> Result<(), String> {
         let mut world = World::new();
         for step in &self.steps {
-            world.take(*step).map_err(|wrong| format!("{step:?}: {wrong}"))?;
+            world.apply(*step).map_err(|wrong| format!("{step:?}: {wrong}"))?;
         }
         world
             .be_quiet(self.quiet)

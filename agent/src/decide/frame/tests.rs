@@ -17,7 +17,7 @@ fn run(frames: &mut Frames, first: u64, busy: &[u64]) -> Vec<Frame> {
     let mut ended = Vec::new();
     for (quarter, busy) in (first..).zip(busy) {
         frames.take_memory(1000 + *busy);
-        ended.extend(frames.take(&poll(quarter, *busy)).map(|ended| ended.frame));
+        ended.extend(frames.observe(&poll(quarter, *busy)).map(|ended| ended.frame));
     }
     ended
 }
@@ -51,9 +51,9 @@ fn a_frame_with_too_few_seconds_does_not_count() {
     let mut late = poll(12, 100);
     late.counts.from_ns -= QUARTER;
     frames.take_memory(1);
-    frames.take(&poll(9, 100));
+    frames.observe(&poll(9, 100));
     // One poll for three quarters: two seconds in all.
-    let ended = frames.take(&late).unwrap().frame;
+    let ended = frames.observe(&late).unwrap().frame;
     assert_eq!((ended.index, ended.is_valid), (2, false));
 }
 
@@ -67,7 +67,7 @@ fn a_frame_that_lost_more_than_a_few_windows_does_not_count() {
             let mut poll = poll(quarter, 100);
             poll.counts.lost_windows = if quarter == 10 { lost } else { 0 };
             frames.take_memory(1);
-            frames.take(&poll)
+            frames.observe(&poll)
         });
         ended.last().unwrap().frame.is_valid
     };
@@ -80,7 +80,7 @@ fn a_frame_without_memory_samples_does_not_count() {
     let mut frames = frames();
     run(&mut frames, 4, &[1; 5]);
     let ended = (9..=12)
-        .filter_map(|quarter| frames.take(&poll(quarter, 1)))
+        .filter_map(|quarter| frames.observe(&poll(quarter, 1)))
         .last()
         .unwrap();
     assert!(!ended.frame.is_valid);
@@ -98,7 +98,7 @@ fn is_valid_with(memory_samples: u32) -> bool {
                 frames.take_memory(1);
             }
         }
-        frames.take(&poll(quarter, 1))
+        frames.observe(&poll(quarter, 1))
     });
     let ended = ended.last().unwrap().frame;
     assert_eq!((ended.index, due), (2, 60), "of the frame");
@@ -120,7 +120,7 @@ fn a_demonstration_wants_three_memory_samples_of_four() {
             if quarter < 9 + samples {
                 frames.take_memory(1);
             }
-            frames.take(&poll(quarter, 1))
+            frames.observe(&poll(quarter, 1))
         });
         ended.last().map(|ended| ended.frame.is_valid)
     });
@@ -156,7 +156,7 @@ fn a_suspend_voids_only_the_frame_it_is_in() {
         };
         frames.take_memory(1);
         frames
-            .take(&poll)
+            .observe(&poll)
             .map(|ended| (ended.frame.index, ended.frame.is_valid))
     };
     let ended: Vec<_> = (10..=20).filter_map(&mut awake).collect();
@@ -179,7 +179,7 @@ fn a_poll_of_an_earlier_frame_ends_nothing_and_voids_the_frame() {
     let mut early = poll(10, 1);
     early.at = poll(5, 1).at;
     frames.take_memory(1);
-    assert!(frames.take(&early).is_none());
+    assert!(frames.observe(&early).is_none());
     let ended: Vec<_> = run(&mut frames, 11, &[1; 6])
         .iter()
         .map(|frame| (frame.index, frame.is_valid))
@@ -196,7 +196,7 @@ fn a_change_of_cpus_voids_the_frame() {
             let mut poll = poll(quarter, 1);
             poll.cpus = if quarter >= 10 { 2 } else { 4 };
             frames.take_memory(1);
-            frames.take(&poll).map(|ended| ended.frame.is_valid)
+            frames.observe(&poll).map(|ended| ended.frame.is_valid)
         })
         .collect();
     assert_eq!(ended, [false, true]);
@@ -214,7 +214,7 @@ fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
             1000
         };
         frames.take_memory(5);
-        ended.extend(frames.take(&poll(quarter, busy)));
+        ended.extend(frames.observe(&poll(quarter, busy)));
     }
     let frames: Vec<_> = ended
         .iter()
@@ -245,7 +245,7 @@ fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
             700
         };
         frames.take_memory(busy);
-        last = frames.take(&starved(quarter, busy)).or(last);
+        last = frames.observe(&starved(quarter, busy)).or(last);
     }
     let frame = last.unwrap().frame;
     assert!(!frame.is_valid && frame.is_bound);
@@ -278,7 +278,7 @@ fn a_frame_in_which_time_went_back_bounds_nothing() {
     run(&mut frames, 4, &[1; 6]);
     let mut early = poll(10, 4000);
     early.at = poll(5, 4000).at;
-    frames.take(&early);
+    frames.observe(&early);
     let ended = run(&mut frames, 11, &[1; 2]);
     assert_eq!((ended[0].is_valid, ended[0].is_bound), (false, false));
 }
@@ -292,13 +292,13 @@ fn a_machine_that_stood_still_for_a_minute_has_no_valid_frame_of_it() {
         let mut still = poll(9, 0);
         still.counts.from_ns = still.counts.until_ns;
         frames.take_memory(1);
-        assert!(frames.take(&still).is_none(), "no time has passed");
+        assert!(frames.observe(&still).is_none(), "no time has passed");
     }
     // Then it jumps: the stretch is as long as the pause.
     let mut jump = poll(10 + 240, 1);
     jump.counts.from_ns = poll(9, 0).counts.until_ns;
     frames.take_memory(1);
-    let ended = frames.take(&jump).unwrap().frame;
+    let ended = frames.observe(&jump).unwrap().frame;
     assert!(!ended.is_valid);
     let after = run(&mut frames, 251, &[1; 10]);
     let valid: Vec<_> = after.iter().map(|frame| frame.is_valid).collect();

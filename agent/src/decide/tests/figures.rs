@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn stolen_time_is_reported_as_its_share_of_all_cpus() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     for quarter in 41..=48 {
         let mut sample = sample(quarter, 400);
         if let Some(poll) = &mut sample.poll {
@@ -24,14 +24,14 @@ fn stolen_time_is_reported_as_its_share_of_all_cpus() {
                 shared_busy_ns: 0,
             });
         }
-        decider.take(sample);
+        decider.observe(sample);
     }
     assert_eq!(decider.report().expect("a report").steal_ppm, 100_000);
 }
 
 #[test]
 fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
-    let mut decider = told();
+    let mut decider = decider_with_view();
     decider.cpu_source.verdicts = [Hook::SchedWakeup, Hook::SchedSwitch]
         .map(|hook| Verdict {
             hook,
@@ -49,7 +49,7 @@ fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
         translated_bytes: 0,
         jited_bytes: 0,
     };
-    decider.take(Sample {
+    decider.observe(Sample {
         runs: Some(Arc::from([runs])),
         ..sample(41, 400)
     });

@@ -96,7 +96,7 @@ fn brake_after(seconds: u64, busy: usize, kept: Kept) -> (Brake, u64) {
     for quarter in 1..=seconds * 4 {
         let now = at(START_NS + quarter * QUARTER);
         let poll = sampler.poll(now).unwrap();
-        decider.take(Sample {
+        decider.observe(Sample {
             at: now,
             poll: Some(poll),
             ..sample(quarter, 0)

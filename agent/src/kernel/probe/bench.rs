@@ -153,7 +153,7 @@ impl Peer {
     pub fn runs(&mut self) -> Result<Vec<Runs>, PeerError> {
         let Self { programs, ebpf, .. } = self;
         let runs_of = |(hook, name): &(Hook, &'static str)| {
-            let runs = program(ebpf, name).and_then(|program| Ok(Runs::of(*hook, &program.info()?)));
+            let runs = program(ebpf, name).and_then(|program| Ok(Runs::read(*hook, &program.info()?)));
             runs.map_err(|source| PeerError::Program { name, source })
         };
         programs.iter().map(runs_of).collect()

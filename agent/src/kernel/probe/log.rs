@@ -19,7 +19,7 @@ impl std::fmt::Debug for LogDrain {
 
 impl LogDrain {
     /// Must be called after the process has set up its logging: the logger of that moment is kept.
-    pub(super) fn of(ebpf: &mut Ebpf) -> Result<Self, aya_log::Error> {
+    pub(super) fn open(ebpf: &mut Ebpf) -> Result<Self, aya_log::Error> {
         let mut logger = EbpfLogger::init(ebpf)?;
         Ok(Self {
             flush: Box::new(move || logger.flush()),

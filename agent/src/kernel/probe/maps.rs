@@ -26,7 +26,7 @@ impl std::fmt::Debug for KernelMaps {
 }
 
 impl KernelMaps {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, ProbeError> {
+    pub(super) fn open(ebpf: &mut Ebpf) -> Result<Self, ProbeError> {
         let mut taken = |name| ebpf.take_map(name).ok_or(ProbeError::NoMap { name });
         let (cpu, rqh, cfg) = (taken(MAP_CPU)?, taken(MAP_RQH)?, taken(MAP_CFG)?);
         let layout = |name| move |source| ProbeError::Map { name, source };

@@ -76,7 +76,7 @@ impl Limits {
     /// A brake period of heat sheds, six of calm take back: 10 s and a minute in production. After sixty without a full CPU,
     /// ten minutes, wake-ups are left alone: as long as a brake that sheds lasts, so that nothing is attached and detached
     /// again and again.
-    pub const fn of(timing: &Timing) -> Self {
+    pub const fn from_timing(timing: &Timing) -> Self {
         Self {
             hot_switches: Self::HOT_SWITCHES,
             calm_percent: 70,
@@ -109,7 +109,7 @@ impl Shedder {
     }
 
     /// Takes the switches a second of the busiest CPU, up to `now_ns`; the new level if it changes now.
-    pub(super) fn take(&mut self, switches_per_s: u64, now_ns: u64) -> Option<Shed> {
+    pub(super) fn observe(&mut self, switches_per_s: u64, now_ns: u64) -> Option<Shed> {
         let lasts = |since: &mut Option<u64>, is_so: bool, needed_ns: u64| {
             if !is_so {
                 *since = None;
@@ -149,13 +149,13 @@ mod tests {
 
     /// The levels taken, and after how many seconds each, of so many seconds at each rate.
     fn levels(stretches: &[(u64, u64)]) -> Vec<(u64, Shed)> {
-        let mut shedder = Shedder::new(Limits::of(&Profile::Production.timing()));
+        let mut shedder = Shedder::new(Limits::from_timing(&Profile::Production.timing()));
         let rates = stretches
             .iter()
             .flat_map(|(seconds, rate)| (0..seconds * 4).map(|_| *rate));
         (0..)
             .zip(rates)
-            .filter_map(|(quarter, rate)| Some((quarter / 4, shedder.take(rate, quarter * QUARTER_NS)?)))
+            .filter_map(|(quarter, rate)| Some((quarter / 4, shedder.observe(rate, quarter * QUARTER_NS)?)))
             .collect()
     }
 
@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn a_level_that_could_not_be_left_is_tried_to_be_left_again() {
-        let mut shedder = Shedder::new(Limits::of(&Profile::Production.timing()));
+        let mut shedder = Shedder::new(Limits::from_timing(&Profile::Production.timing()));
         shedder.stay(Shed::WakeUps);
         let calm = |shedder: &mut Shedder, from: u64| {
-            (from..from + 300).find_map(|quarter| shedder.take(0, quarter * QUARTER_NS))
+            (from..from + 300).find_map(|quarter| shedder.observe(0, quarter * QUARTER_NS))
         };
         assert_eq!(calm(&mut shedder, 0), Some(Shed::To512));
         shedder.stay(Shed::WakeUps);

@@ -42,7 +42,7 @@ impl WakeUps {
     }
 
     /// Takes a poll; true if the answer changes with it.
-    pub(crate) fn take(&mut self, poll: &Poll) -> bool {
+    pub(crate) fn observe(&mut self, poll: &Poll) -> bool {
         let now_ns = poll.counts.until_ns;
         let busy_ns = *self.busy_ns.get_or_insert(now_ns);
         let before = self.are_needed;
@@ -118,7 +118,7 @@ mod tests {
             .flat_map(|&(seconds, percent, highest)| (0..seconds * 4).map(move |_| (percent, highest)));
         let changes = (0..)
             .zip(polls)
-            .filter(|&(number, (percent, highest))| wake_ups.take(&poll(number, percent, highest)));
+            .filter(|&(number, (percent, highest))| wake_ups.observe(&poll(number, percent, highest)));
         changes.map(|(number, _)| number / 4).collect()
     }
 

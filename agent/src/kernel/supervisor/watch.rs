@@ -48,7 +48,7 @@ impl Watch {
     }
 
     /// Takes a poll; why the programs do not seem to count any more, if they do not.
-    pub(super) fn take(&mut self, poll: &Poll) -> Option<String> {
+    pub(super) fn observe(&mut self, poll: &Poll) -> Option<String> {
         let counts = &poll.counts;
         let last_ns = *self.last_switch_ns.get_or_insert(counts.from_ns);
         if counts.switches > 0 {
@@ -124,7 +124,12 @@ mod tests {
 
     fn first_complaint(busy: u64, by_stat: u64, switches: u64) -> Option<(u64, String)> {
         let mut watch = Watch::default();
-        (0..200).find_map(|number| Some((number + 1, watch.take(&second(number, busy, by_stat, switches))?)))
+        (0..200).find_map(|number| {
+            Some((
+                number + 1,
+                watch.observe(&second(number, busy, by_stat, switches))?,
+            ))
+        })
     }
 
     #[test]
@@ -150,7 +155,7 @@ mod tests {
         let seconds = (0..200).map(|number| with_interrupts(number, 10, 130, 50, 120));
         assert!(
             seconds
-                .map(|poll| watch.take(&poll))
+                .map(|poll| watch.observe(&poll))
                 .all(|complaint| complaint.is_none())
         );
     }

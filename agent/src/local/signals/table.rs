@@ -71,7 +71,7 @@ pub static SIGNALS: &[Signal] = &[
         kernel: ANY,
         missing: "nothing can be said of CPU: no frame is valid and the ratio goes to 1.00",
         metric: Some(metrics::CPU_BUSY.metric()),
-        value: |readings| of(readings, |measured| measured.cpu_busy_milli),
+        value: |readings| highest(readings, |measured| measured.cpu_busy_milli),
         ..KERNEL
     },
     Signal {
@@ -81,7 +81,7 @@ pub static SIGNALS: &[Signal] = &[
         files: "/proc/stat",
         kernel: ANY,
         missing: "as cpu-busy",
-        value: |readings| of(readings, |measured| measured.cpu_used_milli),
+        value: |readings| highest(readings, |measured| measured.cpu_used_milli),
         ..KERNEL
     },
     Signal {
@@ -92,7 +92,7 @@ pub static SIGNALS: &[Signal] = &[
         kernel: ANY,
         missing: "as cpu-busy",
         metric: Some(metrics::CPU_DEMAND.metric()),
-        value: |readings| of(readings, |measured| measured.cpu_demand_milli),
+        value: |readings| highest(readings, |measured| measured.cpu_demand_milli),
         ..KERNEL
     },
     Signal {
@@ -101,7 +101,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Milli,
         missing: "peaks below a second go unseen, so the margin is larger and ratios end earlier: the mode's sentence has the figures",
         metric: Some(metrics::BLOCK_USE.metric()),
-        value: |readings| of(readings, |measured| measured.cpu_peak_milli),
+        value: |readings| highest(readings, |measured| measured.cpu_peak_milli),
         ..KERNEL
     },
     Signal {
@@ -110,7 +110,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Ppm,
         missing: "as cpu-peak",
         metric: Some(metrics::BURST.metric()),
-        value: |readings| of(readings, |measured| u64::from(measured.burst_ppm)),
+        value: |readings| highest(readings, |measured| u64::from(measured.burst_ppm)),
         ..KERNEL
     },
     Signal {
@@ -119,7 +119,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::Ppm,
         missing: "the CPU brake goes by pressure and mean use, and may come late",
         metric: Some(metrics::SIGMA8.metric()),
-        value: |readings| of(readings, |measured| u64::from(measured.sigma8_ppm)),
+        value: |readings| highest(readings, |measured| u64::from(measured.sigma8_ppm)),
         ..KERNEL
     },
     Signal {
@@ -130,7 +130,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: WAITS_COST,
         missing: "nobody sees how long tasks wait",
         metric: Some(metrics::RUNQ_WAIT.metric()),
-        value: |readings| of(readings, |measured| measured.runq_p50_us),
+        value: |readings| highest(readings, |measured| measured.runq_p50_us),
         ..KERNEL
     },
     Signal {
@@ -141,7 +141,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: WAITS_COST,
         missing: "the CPU brake cannot tell full CPUs from contended ones: it goes by CPU pressure, or takes all waits for long ones",
         metric: Some(metrics::RUNQ_WAIT.metric()),
-        value: |readings| of(readings, |measured| measured.runq_p99_us),
+        value: |readings| highest(readings, |measured| measured.runq_p99_us),
         ..KERNEL
     },
     Signal {
@@ -150,7 +150,7 @@ pub static SIGNALS: &[Signal] = &[
         unit: Unit::PerSecond,
         missing: "the agent cannot limit its own cost, and has none to limit",
         metric: Some(metrics::SWITCHES.metric()),
-        value: |readings| of(readings, |measured| measured.switches_per_s),
+        value: |readings| highest(readings, |measured| measured.switches_per_s),
         ..KERNEL
     },
     Signal {
@@ -162,7 +162,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: STAT_COST,
         missing: "stolen time counts as use",
         metric: Some(metrics::CPU_STEAL.metric()),
-        value: |readings| of(readings, |measured| measured.steal_milli),
+        value: |readings| highest(readings, |measured| measured.steal_milli),
         ..FILE
     },
     Signal {
@@ -176,7 +176,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: PRESSURE_COST,
         missing: "without kernel programs there is no CPU brake, and the ratio ends at 1.00",
         metric: Some(metrics::PRESSURE.metric()),
-        value: |readings| of(readings, |measured| u64::from(measured.psi_cpu_some_ppm)),
+        value: |readings| highest(readings, |measured| u64::from(measured.psi_cpu_some_ppm)),
         ..FILE
     },
     Signal {
@@ -190,7 +190,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: PRESSURE_COST,
         missing: "the memory brake comes with reclaim, refaults and kills only",
         metric: Some(metrics::PRESSURE.metric()),
-        value: |readings| of(readings, |measured| u64::from(measured.psi_mem_some_ppm)),
+        value: |readings| highest(readings, |measured| u64::from(measured.psi_mem_some_ppm)),
         ..FILE
     },
     Signal {
@@ -204,7 +204,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: PRESSURE_COST,
         missing: "as psi-memory-some",
         metric: Some(metrics::PRESSURE.metric()),
-        value: |readings| of(readings, |measured| u64::from(measured.psi_mem_full_ppm)),
+        value: |readings| highest(readings, |measured| u64::from(measured.psi_mem_full_ppm)),
         ..FILE
     },
     Signal {
@@ -216,7 +216,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: "nothing while memory is plenty; two runs of a program a stall",
         missing: "the memory brake goes by pressure, refaults and kills alone",
         metric: Some(metrics::DIRECT_RECLAIM.metric()),
-        value: |readings| of(readings, |measured| measured.direct_reclaim_ms),
+        value: |readings| highest(readings, |measured| measured.direct_reclaim_ms),
         ..KERNEL
     },
     Signal {
@@ -229,7 +229,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: VMSTAT_COST,
         missing: "a kill does not brake",
         metric: Some(metrics::OOM_KILLS.metric()),
-        value: |readings| of(readings, |measured| measured.oom_kills),
+        value: |readings| highest(readings, |measured| measured.oom_kills),
         ..FILE
     },
     Signal {
@@ -240,7 +240,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: VMSTAT_COST,
         missing: "a page cache that is too small does not brake",
         metric: Some(metrics::REFAULTED.metric()),
-        value: |readings| of(readings, |measured| measured.refault_mb_s),
+        value: |readings| highest(readings, |measured| measured.refault_mb_s),
         ..FILE
     },
     Signal {
@@ -251,7 +251,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: VMSTAT_COST,
         missing: "swapping does not brake",
         metric: Some(metrics::SWAPPED_OUT.metric()),
-        value: |readings| of(readings, |measured| measured.swap_out_mb_s),
+        value: |readings| highest(readings, |measured| measured.swap_out_mb_s),
         ..FILE
     },
     Signal {
@@ -262,7 +262,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: MEMINFO_COST,
         missing: "nothing can be said of memory: no frame is valid and the ratio goes to 1.00",
         metric: Some(metrics::MEMORY_AVAILABLE.metric()),
-        value: |readings| of(readings, |measured| measured.mem_available_bytes),
+        value: |readings| highest(readings, |measured| measured.mem_available_bytes),
         ..FILE
     },
     Signal {
@@ -283,7 +283,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: MEMINFO_COST,
         missing: "as memory-available",
         metric: Some(metrics::MEMORY_USED.metric()),
-        value: |readings| of(readings, |measured| measured.mem_used_bytes),
+        value: |readings| highest(readings, |measured| measured.mem_used_bytes),
         ..FILE
     },
     Signal {
@@ -295,7 +295,7 @@ pub static SIGNALS: &[Signal] = &[
         cost: GROUP_COST,
         missing: "all memory of the machine beyond what is reserved counts as the pods'",
         metric: Some(metrics::WORKING_SET.metric()),
-        value: |readings| of(readings, |measured| measured.working_set_bytes),
+        value: |readings| highest(readings, |measured| measured.working_set_bytes),
         ..FILE
     },
     Signal {
@@ -307,7 +307,7 @@ pub static SIGNALS: &[Signal] = &[
         kernel: "5.3 with cgroup v2, any with v1",
         cost: PRESSURE_COST,
         missing: "a node whose pods meet the limit of all of them does not brake",
-        value: |readings| of(readings, |measured| measured.limit_hits),
+        value: |readings| highest(readings, |measured| measured.limit_hits),
         ..FILE
     },
     Signal {
@@ -346,12 +346,12 @@ pub static SIGNALS: &[Signal] = &[
         cost: "11 us a container, with each sample of memory",
         missing: "CPUs that a pod holds idle look free",
         metric: Some(metrics::EXCLUSIVE_CPUS.metric()),
-        value: |readings| of(readings, |measured| measured.exclusive_milli),
+        value: |readings| highest(readings, |measured| measured.exclusive_milli),
         ..FILE
     },
 ];
 
 /// A part of what the last second showed.
-fn of(readings: &Readings<'_>, part: impl Fn(&Measured) -> u64) -> Option<u64> {
+fn highest(readings: &Readings<'_>, part: impl Fn(&Measured) -> u64) -> Option<u64> {
     readings.measured.as_ref().map(part)
 }

@@ -23,7 +23,11 @@ fn refused(hook: Hook, health: Health) -> Verdict {
     }
 }
 
-fn told(cpu_source: &CpuSource, failing: &BTreeSet<Reading>, lacking: &[Need]) -> Vec<SignalStatus> {
+fn signal_statuses(
+    cpu_source: &CpuSource,
+    failing: &BTreeSet<Reading>,
+    lacking: &[Need],
+) -> Vec<SignalStatus> {
     status(&Readings {
         measured: Some(Measured {
             mem_spare_bytes: Some(3),
@@ -72,7 +76,7 @@ fn every_metric_of_a_signal_is_in_the_catalogue() {
 
 #[test]
 fn with_all_programs_and_files_nothing_is_missing() {
-    let signals = told(&cpu_source(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), &[]);
+    let signals = signal_statuses(&cpu_source(Origin::Ebpf, Vec::new(), None), &BTreeSet::new(), &[]);
     assert_eq!(missing(&signals), []);
     assert!(signals.iter().all(|signal| signal.value.is_some()));
 }
@@ -80,7 +84,7 @@ fn with_all_programs_and_files_nothing_is_missing() {
 #[test]
 fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
     let procfs = cpu_source(Origin::Procfs, Vec::new(), Some("--source procfs"));
-    let signals = told(&procfs, &BTreeSet::new(), &[]);
+    let signals = signal_statuses(&procfs, &BTreeSet::new(), &[]);
     let names: Vec<_> = missing(&signals).into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         names,
@@ -110,7 +114,7 @@ fn procfs_lacks_what_only_kernel_programs_see_and_says_why() {
 #[test]
 fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
     let verdicts = vec![refused(Hook::SchedSwitch, Health::Failed)];
-    let signals = told(
+    let signals = signal_statuses(
         &cpu_source(Origin::Procfs, verdicts, Some("BPF is denied")),
         &BTreeSet::new(),
         &[],
@@ -121,7 +125,7 @@ fn programs_that_were_refused_are_a_failure_and_not_a_lack() {
 #[test]
 fn a_wake_up_that_is_not_seen_takes_run_queue_latency_along_and_nothing_else() {
     let verdicts = vec![refused(Hook::SchedWakeupNew, Health::Unsupported)];
-    let signals = told(&cpu_source(Origin::Ebpf, verdicts, None), &BTreeSet::new(), &[]);
+    let signals = signal_statuses(&cpu_source(Origin::Ebpf, verdicts, None), &BTreeSet::new(), &[]);
     assert_eq!(
         missing(&signals),
         [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
@@ -134,7 +138,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
         shed: Shed::WakeUps,
         ..cpu_source(Origin::Ebpf, Vec::new(), None)
     };
-    let signals = told(&shedding, &BTreeSet::new(), &[]);
+    let signals = signal_statuses(&shedding, &BTreeSet::new(), &[]);
     assert_eq!(
         missing(&signals),
         [("run-queue-p50", "unsupported"), ("run-queue-p99", "unsupported")]
@@ -145,7 +149,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
 fn what_fails_and_what_the_machine_lacks_is_told_apart() {
     let lacking = &[Need::CpuPressure, Need::Kubepods];
     let failing = BTreeSet::from([Reading::Pods]);
-    let signals = told(&cpu_source(Origin::Ebpf, Vec::new(), None), &failing, lacking);
+    let signals = signal_statuses(&cpu_source(Origin::Ebpf, Vec::new(), None), &failing, lacking);
     assert_eq!(
         missing(&signals),
         [
@@ -164,7 +168,7 @@ fn what_fails_and_what_the_machine_lacks_is_told_apart() {
 #[test]
 fn rows_that_kubepods_does_not_have_are_not_shown_as_zero() {
     let lacking = &[Need::WorkingSet, Need::KubepodsPressure, Need::LimitEvents];
-    let signals = told(
+    let signals = signal_statuses(
         &cpu_source(Origin::Ebpf, Vec::new(), None),
         &BTreeSet::new(),
         lacking,

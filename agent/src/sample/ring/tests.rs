@@ -105,7 +105,7 @@ fn poll_with(source: &mut Source<Fake>, now_ns: u64, online: &str) -> Counts {
 
 /// These CPUs are online, and nobody keeps any of them.
 fn all(online: &str) -> Cpus {
-    Kept::default().of(CpuSet::parse(online).unwrap())
+    Kept::default().within(CpuSet::parse(online).unwrap())
 }
 
 fn busy(counts: &Counts) -> Vec<u64> {

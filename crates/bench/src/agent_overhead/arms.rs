@@ -12,7 +12,7 @@ use headroom_agent::{
 };
 use headroom_testbed::ping_pong::{self, Round};
 use rand::{Rng, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 use crate::percentile;
 
@@ -131,7 +131,7 @@ impl Turns {
             }
         }
         let mut random = StdRng::seed_from_u64(SEED);
-        say(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
+        print(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
         let mut turn = || -> Result<Turn> {
             let rounds = Arm::order(&mut random).into_iter();
             rounds
@@ -150,12 +150,12 @@ impl Turns {
 
     /// The median of a figure of one arm.
     pub(super) fn median(&self, arm: Arm, figure: fn(&Round) -> f64) -> f64 {
-        Spread::of(self.0.iter().filter_map(|turn| turn.get(&arm).map(figure))).p50
+        Spread::from_figures(self.0.iter().filter_map(|turn| turn.get(&arm).map(figure))).p50
     }
 
     /// What a switch costs in one arm beyond another, turn by turn, in nanoseconds.
     pub(super) fn delta(&self, with: Arm, without: Arm) -> Spread {
-        Spread::of(self.0.iter().filter_map(|turn| {
+        Spread::from_figures(self.0.iter().filter_map(|turn| {
             let (with, without) = (turn.get(&with)?, turn.get(&without)?);
             Some(with.switch_ns() - without.switch_ns())
         }))
@@ -163,7 +163,7 @@ impl Turns {
 }
 
 impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
+    fn from_figures(figures: impl Iterator<Item = f64>) -> Self {
         let mut figures: Vec<f64> = figures.collect();
         figures.sort_by(f64::total_cmp);
         Self {

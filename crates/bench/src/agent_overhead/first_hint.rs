@@ -31,7 +31,7 @@ pub(super) struct FirstHint {
 
 impl FirstHint {
     /// Starts the agent again and again with this source of CPU counters (`ebpf` or `procfs`).
-    pub(super) fn of(program: &Path, source: &str) -> Result<Self> {
+    pub(super) fn measure(program: &Path, source: &str) -> Result<Self> {
         let runtime = Runtime::new()?;
         let once = |_| runtime.block_on(once(program, source));
         let mut took_ms: Vec<f64> = (0..STARTS).map(once).collect::<Result<_>>()?;

@@ -154,7 +154,7 @@ impl Stage {
             status.measured.is_some() && status.seq > 0 && status.generation > 0
         })
         .await?;
-        let start = Vitals::of(self.agent.process.pid())?;
+        let start = Vitals::read(self.agent.process.pid())?;
         if timing == Profile::Demo {
             self.until("knows its pods", |status| status.pods.tracked == pods as u64)
                 .await?;
@@ -205,7 +205,7 @@ impl Stage {
         }
         Ok(Reading {
             at: Instant::now(),
-            vitals: Vitals::of(self.agent.process.pid())?,
+            vitals: Vitals::read(self.agent.process.pid())?,
             programs: Duration::from_nanos(run_time_ns),
             switches: switches()?,
             carried: self.wire.carried(),

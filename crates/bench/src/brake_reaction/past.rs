@@ -148,7 +148,7 @@ impl Remembered {
             signals: Vec::new(),
             past: None,
         };
-        Ok(Note::of(&hint).to_string())
+        Ok(Note::from_hint(&hint).to_string())
     }
 }
 

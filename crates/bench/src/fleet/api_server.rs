@@ -271,7 +271,7 @@ impl ApiServer {
             Change::Sync => objects::sync(&mut object),
             Change::Merge(patch) => json_patch::merge(&mut object, patch),
         }
-        let asked = NodeText::of(&object, old.version)?.text();
+        let asked = NodeText::serialize(&object, old.version)?.text();
         let name = node_name(node);
         let write = Write {
             user,
@@ -294,7 +294,7 @@ impl ApiServer {
         if stored.text.version != old.version {
             return Ok(None);
         }
-        let text = Arc::new(NodeText::of(new, self.next_version())?);
+        let text = Arc::new(NodeText::serialize(new, self.next_version())?);
         if text.cpu_milli != old.cpu_milli {
             stored.moved = Instant::now();
         }

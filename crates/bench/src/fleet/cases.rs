@@ -10,7 +10,7 @@ use tokio::{
     runtime::Handle,
     time::{sleep, sleep_until},
 };
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 use super::{
     Plan,
@@ -208,7 +208,7 @@ impl Fleet {
             applied,
             self.kubelets.drain(),
         );
-        say(format!("{name}: {:.0} s", case.seconds));
+        print(format!("{name}: {:.0} s", case.seconds));
         Ok(case)
     }
 

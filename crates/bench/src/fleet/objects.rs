@@ -97,14 +97,14 @@ impl NodeText {
                 "nodeInfo": {"kubeletVersion": "v1.36.3", "kernelVersion": "6.12.41", "osImage": "Debian GNU/Linux 13 (trixie)"},
             },
         });
-        Self::of(&object, version)
+        Self::serialize(&object, version)
     }
 
     /// What [`Self::object`] returned, after a write.
     ///
     /// # Errors
     /// If a write made something else of it than a Node.
-    pub(super) fn of(object: &Value, version: u64) -> Result<Self> {
+    pub(super) fn serialize(object: &Value, version: u64) -> Result<Self> {
         let part = |name: &str| object.get(name).context("a Node without metadata or status");
         let (metadata, status) = (part("metadata")?, part("status")?);
         let cpu = status.pointer("/allocatable/cpu").and_then(Value::as_str);
@@ -209,8 +209,8 @@ mod tests {
         let object: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(object["metadata"]["resourceVersion"], "3");
         assert_eq!(object["status"]["images"].as_array().unwrap().len(), 50);
-        assert_eq!(NodeText::of(&object, 4).unwrap().cpu_milli, RAW_CPU_MILLI);
-        assert_eq!(NodeText::of(&node.object().unwrap(), 3).unwrap(), node);
+        assert_eq!(NodeText::serialize(&object, 4).unwrap().cpu_milli, RAW_CPU_MILLI);
+        assert_eq!(NodeText::serialize(&node.object().unwrap(), 3).unwrap(), node);
     }
 
     #[test]

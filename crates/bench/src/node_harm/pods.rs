@@ -114,7 +114,7 @@ impl Size {
 }
 
 impl Seen {
-    fn of(pod: &Pod) -> Option<Self> {
+    fn from_pod(pod: &Pod) -> Option<Self> {
         let role = pod.labels().get(ROLE)?;
         let PodStatus { phase, .. } = pod.status.clone().unwrap_or_default();
         let has_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
@@ -140,7 +140,7 @@ impl Seen {
 pub(super) async fn list(client: &Client) -> Result<Vec<Seen>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let pods = pods.list(&ListParams::default()).await.context("list the pods")?;
-    Ok(pods.items.iter().filter_map(Seen::of).collect())
+    Ok(pods.items.iter().filter_map(Seen::from_pod).collect())
 }
 
 #[cfg(test)]
@@ -149,13 +149,13 @@ mod tests {
 
     use super::*;
 
-    fn seen(phase: &str, node: Option<&str>) -> Seen {
+    fn observed(phase: &str, node: Option<&str>) -> Seen {
         let pod = json!({
             "metadata": {"uid": "u", "labels": {ROLE: "arriving"}},
             "spec": {"nodeName": node, "containers": []},
             "status": {"phase": phase, "reason": "OutOfcpu"},
         });
-        Seen::of(&serde_json::from_value(pod).unwrap()).unwrap()
+        Seen::from_pod(&serde_json::from_value(pod).unwrap()).unwrap()
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
             ("Running", Some("n"), State::Running, true),
             ("Failed", Some("n"), State::Rejected, false),
         ] {
-            let seen = seen(phase, node);
+            let seen = observed(phase, node);
             assert_eq!((seen.state, seen.is_on_node()), (state, is_on_node));
         }
     }

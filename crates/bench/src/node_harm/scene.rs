@@ -182,7 +182,7 @@ impl Scene {
         let began = Instant::now();
         let mut last = (began, None);
         while last.0.elapsed() < QUIET && began.elapsed() < SETTLES_WITHIN {
-            let pods = self.look().await?;
+            let pods = self.list_pods().await?;
             let now = Some((pods, self.cpu_milli()?));
             if last.1 != now {
                 last = (Instant::now(), now);
@@ -214,12 +214,12 @@ impl Scene {
 
     /// Runs the probe; pods come and go meanwhile.
     async fn measure(&mut self, length: Duration) -> Result<Turn> {
-        let pods = self.look().await?;
+        let pods = self.list_pods().await?;
         let probe = pods
             .iter()
             .find(|pod| pod.role == Role::Probe && pod.is_on_node());
         let probe = probe.context("the probe's pod is gone")?;
-        let (by_pods, by_all) = (CpuUse::of(KUBEPODS)?, CpuUse::of("")?);
+        let (by_pods, by_all) = (CpuUse::open(KUBEPODS)?, CpuUse::open("")?);
         let used = |by: &CpuUse| by.nanoseconds().context("a cgroup is gone");
         let (began, pods_before, all_before) = (Instant::now(), used(&by_pods)?, used(&by_all)?);
         let process = self
@@ -227,7 +227,7 @@ impl Scene {
             .spawn(&probe.uid, Path::new(SELF), &Probe::arguments(length))?;
         let output = tokio::task::spawn_blocking(|| process.output());
         while began.elapsed() < length {
-            self.look().await?;
+            self.list_pods().await?;
             sleep(LOOK_EVERY).await;
         }
         let mut late = probe::read(&output.await??)?;
@@ -236,7 +236,7 @@ impl Scene {
         let milli = |nanoseconds: u64| u64::try_from(u128::from(nanoseconds) * 1000 / elapsed);
         let by_pods = milli(used(&by_pods)?.saturating_sub(pods_before))?;
         let by_all = milli(used(&by_all)?.saturating_sub(all_before))?;
-        let pods = self.look().await?;
+        let pods = self.list_pods().await?;
         let placed = pods.iter().filter(|pod| pod.is_on_node()).count();
         Ok(Turn {
             late,
@@ -277,7 +277,7 @@ impl Scene {
     async fn until(&mut self, what: &str, is_so: impl Fn(&[Seen]) -> bool) -> Result<()> {
         let deadline = Instant::now() + LIMIT;
         loop {
-            let pods = self.look().await?;
+            let pods = self.list_pods().await?;
             if is_so(&pods) {
                 return Ok(());
             }
@@ -290,7 +290,7 @@ impl Scene {
     }
 
     /// The pods now; those that run have a process, and no others.
-    async fn look(&mut self) -> Result<Vec<Seen>> {
+    async fn list_pods(&mut self) -> Result<Vec<Seen>> {
         let pods = pods::list(&self.testbed.client).await?;
         let on_node: BTreeSet<String> = pods
             .iter()

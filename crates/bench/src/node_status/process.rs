@@ -109,7 +109,7 @@ impl Process {
 
     /// CPU time that it has used.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
-        Ok(Vitals::of(self.child.id())?.cpu)
+        Ok(Vitals::read(self.child.id())?.cpu)
     }
 }
 

@@ -19,7 +19,7 @@ use http::Request;
 use k8s_openapi::jiff::Timestamp;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
-use xtask::terminal::say;
+use xtask::terminal::print;
 
 use super::{LIMIT, Steady, Stretch};
 use crate::{
@@ -138,7 +138,7 @@ impl Scene {
         let entries = self.audit.between(from, until)?;
         let is_raw = |node: &&String| !self.half.contains(*node);
         let raw = self.nodes.iter().filter(is_raw).cloned().collect();
-        let of = |nodes| Steady::of(nodes, &before, &revisions, &entries, until);
+        let of = |nodes| Steady::count(nodes, &before, &revisions, &entries, until);
         Ok((of(&raw), of(&self.half)))
     }
 
@@ -238,7 +238,7 @@ async fn start_nodes(cluster: &mut Cluster, count: u16, interval: Duration) -> R
         nodes.push(options.name.clone());
         cluster.start_node(options).await?;
     }
-    say("all nodes are Ready");
+    print("all nodes are Ready");
     Ok(nodes)
 }
 

@@ -73,7 +73,7 @@ pub struct Figures {
 
 impl Advice {
     /// Figures of the nodes that were replayed.
-    pub fn of(span: Span, order: &Order, nodes: impl Iterator<Item = Node>) -> Self {
+    pub fn summarize(span: Span, order: &Order, nodes: impl Iterator<Item = Node>) -> Self {
         let nodes: Vec<Node> = nodes.filter(Node::has_view).collect();
         let pool = |node: &Node| match (&order.pool_label, node.pool()) {
             (None, _) => ALL.to_owned(),
@@ -90,11 +90,11 @@ impl Advice {
             policy: order.policy,
             pools: pools
                 .into_iter()
-                .map(|(name, nodes)| Group::of(name.clone(), name, &nodes))
+                .map(|(name, nodes)| Group::summarize(name.clone(), name, &nodes))
                 .collect(),
             nodes: nodes
                 .iter()
-                .map(|node| Group::of(node.name().to_owned(), pool(node), &[node]))
+                .map(|node| Group::summarize(node.name().to_owned(), pool(node), &[node]))
                 .collect(),
         }
     }
@@ -116,17 +116,17 @@ impl Advice {
 }
 
 impl Group {
-    fn of(name: String, pool: String, nodes: &[&Node]) -> Self {
+    fn summarize(name: String, pool: String, nodes: &[&Node]) -> Self {
         let figures = |resource| {
             let tallies: Vec<&Tally> = nodes.iter().map(|node| node.tally(resource)).collect();
-            Figures::of(&tallies)
+            Figures::summarize(&tallies)
         };
         let course = |resource| {
             let tallies: Vec<(&str, &Tally)> = nodes
                 .iter()
                 .map(|node| (node.name(), node.tally(resource)))
                 .collect();
-            Course::of(&tallies)
+            Course::join(&tallies)
         };
         Self {
             name,
@@ -140,7 +140,7 @@ impl Group {
 
 impl Figures {
     /// Figures of all tallies together; `None` where no frame was counted.
-    fn of(tallies: &[&Tally]) -> Option<Self> {
+    fn summarize(tallies: &[&Tally]) -> Option<Self> {
         let all = |ratios: fn(&Tally) -> &Vec<u32>| {
             let mut all: Vec<u32> = tallies.iter().flat_map(|tally| ratios(tally)).copied().collect();
             all.sort_unstable();

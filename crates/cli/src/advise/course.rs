@@ -41,7 +41,7 @@ pub struct Course {
 
 impl Course {
     /// The course of nodes together, each by its name.
-    pub fn of(nodes: &[(&str, &Tally)]) -> Self {
+    pub fn join(nodes: &[(&str, &Tally)]) -> Self {
         let given = nodes.iter().flat_map(|(_, tally)| &tally.given);
         let mut ratios: Vec<u32> = given.copied().collect();
         ratios.sort_unstable();
@@ -92,7 +92,7 @@ mod tests {
         let mut tally = Tally::default();
         for frame in frames {
             tally.given.push(cents);
-            tally.record.take(frame, demand, &estimate(cents));
+            tally.record.record(frame, demand, &estimate(cents));
         }
         tally
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn hours_are_means_over_frames_and_sums_over_nodes() {
         let (whole, half) = (tally(0..24, 1, 120), tally(0..6, 1, 140));
-        let course = Course::of(&[("a", &whole), ("b", &half)]);
+        let course = Course::join(&[("a", &whole), ("b", &half)]);
         let hour = |at_s, raw, gained| Hour { at_s, raw, gained };
         assert_eq!(course.hours, [hour(0, 60_000, 18_000), hour(3600, 30_000, 6000)]);
         assert_eq!(
@@ -116,7 +116,7 @@ mod tests {
             tally(0..400, 40_000, 90),
             tally(0..10, 40_000, 100),
         );
-        let day = Course::of(&[("b", &full), ("a", &quiet), ("c", &as_full)])
+        let day = Course::join(&[("b", &full), ("a", &quiet), ("c", &as_full)])
             .day
             .unwrap();
         assert_eq!((day.node.as_str(), day.frames.len()), ("b", 288));
@@ -124,6 +124,6 @@ mod tests {
             (day.frames[0].at_s, day.frames[0].advised, day.frames[0].demand),
             (112 * 300, 27_000, 40_000)
         );
-        assert_eq!(Course::of(&[("a", &Tally::default())]).day, None);
+        assert_eq!(Course::join(&[("a", &Tally::default())]).day, None);
     }
 }

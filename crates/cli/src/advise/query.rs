@@ -195,7 +195,7 @@ impl Expressions {
     }
 
     /// The expression of a query.
-    pub fn of(&self, query: &Query) -> &str {
+    pub fn expression(&self, query: &Query) -> &str {
         self.0.get(query.name).map_or(query.promql, String::as_str)
     }
 }
@@ -216,8 +216,8 @@ mod tests {
     fn an_expression_is_replaced_by_name() {
         let replacement: Replacement = "node-cpu=sum(a{b=\"c\"})".parse().unwrap();
         let expressions = Expressions::new(&[replacement]);
-        assert_eq!(expressions.of(&QUERIES[0]), "sum(a{b=\"c\"})");
-        assert_eq!(expressions.of(&QUERIES[1]), QUERIES[1].promql);
+        assert_eq!(expressions.expression(&QUERIES[0]), "sum(a{b=\"c\"})");
+        assert_eq!(expressions.expression(&QUERIES[1]), QUERIES[1].promql);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) struct Sum {
 
 impl Record {
     /// Takes a frame in: what it used, and what was made of it.
-    pub fn take(&mut self, frame: u64, demand: u64, given: &Estimate) {
+    pub fn record(&mut self, frame: u64, demand: u64, given: &Estimate) {
         let share = u128::from(given.raw) * u128::from(given.published.0) / 100;
         let advised = u64::try_from(share).unwrap_or(u64::MAX);
         let hour = self.hours.entry(frame / HOUR_FRAMES).or_default();

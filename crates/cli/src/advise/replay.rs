@@ -134,7 +134,7 @@ impl Node {
     }
 
     /// Takes a frame in. Nothing comes of frames before its capacity and allocatable are known.
-    pub fn take(&mut self, moment: &Moment) {
+    pub fn replay(&mut self, moment: &Moment) {
         for resource in Resource::ALL {
             if let (Some(capacity), Some(allocatable)) =
                 (*moment.capacity.get(resource), *moment.allocatable.get(resource))
@@ -218,7 +218,7 @@ impl Node {
             if frame.is_valid {
                 let (given, peak) = (given.get(resource), *frame.peak.get(resource));
                 tally.count(given, needed.get(resource), peak, limit);
-                tally.record.take(frame.index, peak, given);
+                tally.record.record(frame.index, peak, given);
                 tally.look_back(frame.index, peak, &pods);
             }
             tally.decide(frame.index, given.get(resource));

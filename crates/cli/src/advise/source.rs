@@ -68,7 +68,7 @@ impl Server {
     async fn ask(&self, query: &Query, span: &Span) -> Result<Vec<u8>, Error> {
         let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         let parameters = form_urlencoded::Serializer::new(String::new())
-            .append_pair("query", self.expressions.of(query))
+            .append_pair("query", self.expressions.expression(query))
             .append_pair("start", &(span.start_s() + step_s).to_string())
             .append_pair("end", &span.end_s().to_string())
             .append_pair("step", &step_s.to_string())

@@ -73,7 +73,7 @@ pub(crate) async fn off<W: Write>(
     }
     for node in course.found().await? {
         let would_be = course.probed(&node).await?;
-        telling.say(would_be)?;
+        telling.report(would_be)?;
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ async fn until_restored<W: Write>(course: &Course, telling: &mut Telling<'_, W>)
             .retain(|name, _| found.iter().any(|node| node.name_any() == *name));
         for node in found {
             let restored = course.switched_off(node).await?;
-            telling.say(restored)?;
+            telling.report(restored)?;
         }
         let (all, left) = telling.count();
         if left == 0 {
@@ -136,7 +136,7 @@ impl Course {
     /// one that comes back was seen by no webhook.
     async fn probed(&self, node: &Node) -> Result<Restored, Error> {
         if output::traces(node).next().is_none() {
-            return Ok(Restored::of(node, Remains::Nothing));
+            return Ok(Restored::new(node, Remains::Nothing));
         }
         let params = PatchParams {
             dry_run: true,
@@ -154,7 +154,7 @@ impl Course {
         } else {
             Remains::Nothing
         };
-        Ok(Restored::of(&answer, remains))
+        Ok(Restored::new(&answer, remains))
     }
 
     /// Writes annotations through `nodes/status`, where the webhook decides anew.
@@ -173,7 +173,7 @@ impl<W: Write> Telling<'_, W> {
     }
 
     /// Says what became of a node, unless that was said before.
-    fn say(&mut self, restored: Restored) -> Result<(), Error> {
+    fn report(&mut self, restored: Restored) -> Result<(), Error> {
         if self.said.get(&restored.node) == Some(&restored) {
             return Ok(());
         }

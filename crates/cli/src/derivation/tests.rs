@@ -42,7 +42,7 @@ fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceH
 }
 
 fn printed(node: &Node, resource: Resource) -> String {
-    Derivation::of(node, resource).unwrap().to_string()
+    Derivation::derive(node, resource).unwrap().to_string()
 }
 
 fn latched(cpu: &mut ResourceHint) {
@@ -414,7 +414,7 @@ fn the_lines_add_up() {
             let (node, estimates) = (reported(&estimator, sight), estimator.estimates());
             for resource in Resource::ALL {
                 let estimate = estimates.get(resource);
-                let derivation = Derivation::of(&node, resource).unwrap();
+                let derivation = Derivation::derive(&node, resource).unwrap();
                 let Highs { highest, last, climb } = derivation.highs.unwrap();
                 assert_eq!(derivation.slack, estimate.slack, "{past:?}");
                 assert_eq!(derivation.slack.peak, highest.max(last + climb), "{past:?}");

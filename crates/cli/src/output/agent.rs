@@ -131,7 +131,7 @@ pub fn status(status: &Status) -> String {
         if programs.is_empty() {
             "no kernel programs\n".to_owned()
         } else {
-            table(&PROGRAMS, programs.iter().map(program)) + &refusals::told(programs)
+            table(&PROGRAMS, programs.iter().map(program)) + &refusals::render(programs)
         },
         if streams.is_empty() {
             "no hint server is known\n".to_owned()

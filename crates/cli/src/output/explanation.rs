@@ -31,7 +31,7 @@ impl fmt::Display for Explanation<'_> {
         page::inputs(f, node)?;
         for resource in Resource::ALL {
             writeln!(f, "\n{resource}")?;
-            match Derivation::of(node, resource) {
+            match Derivation::derive(node, resource) {
                 Some(derivation) => write!(f, "{derivation}")?,
                 None => writeln!(f, "  no agent has derived a ratio yet")?,
             }
@@ -111,7 +111,7 @@ pub fn json(node: &Node) -> Value {
         all.insert(format!("rules_{}", words(resource).0), rules.collect());
     }
     for resource in Resource::ALL {
-        let terms = Derivation::of(node, resource).map(|derivation| derivation_json(&derivation));
+        let terms = Derivation::derive(node, resource).map(|derivation| derivation_json(&derivation));
         all.insert(format!("derivation_{}", words(resource).0), json!(terms));
     }
     let signals = node.hint.as_ref().map(|hint| measured(&hint.report.signals));

@@ -104,7 +104,7 @@ fn age_ms(hint: &Hint) -> u64 {
 pub fn node(node: &Node) -> Value {
     let mut all = members(node);
     for resource in Resource::ALL {
-        let derivation = Derivation::of(node, resource).map(|derivation| derivation_json(&derivation));
+        let derivation = Derivation::derive(node, resource).map(|derivation| derivation_json(&derivation));
         all.insert(resource.name().to_owned(), json!(derivation));
     }
     all.insert("hint".to_owned(), json!(node.hint.as_ref().map(report)));

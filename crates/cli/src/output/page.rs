@@ -26,7 +26,7 @@ impl fmt::Display for Page<'_> {
         let hint = node.hint.as_ref();
         for resource in Resource::ALL {
             writeln!(f, "\n{resource}: {}", outcome(node, resource))?;
-            match Derivation::of(node, resource) {
+            match Derivation::derive(node, resource) {
                 Some(derivation) => write!(f, "{derivation}")?,
                 None => writeln!(f, "  nothing has been derived yet")?,
             }

@@ -51,7 +51,7 @@ pub fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
 
 impl Restored {
     /// What is left on a node, as it is stored or as a dry run shows it.
-    pub fn of(node: &Node, remains: Remains) -> Self {
+    pub fn new(node: &Node, remains: Remains) -> Self {
         let stored = node
             .status
             .as_ref()
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn each_outcome_is_one_line() {
         let annotations = json!({names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#});
-        let line = |remains| Restored::of(&node("5", &annotations), remains).to_string();
+        let line = |remains| Restored::new(&node("5", &annotations), remains).to_string();
         assert_eq!(line(Remains::Nothing), "n1: raw, cpu 5000m, memory 8.0GiB");
         assert_eq!(
             line(Remains::Held),
@@ -178,7 +178,7 @@ mod tests {
             line(Remains::Unanswered),
             "n1: still at cpu 5000m, memory 8.0GiB, no webhook has looked at the write"
         );
-        let held = Restored::of(&node("5", &annotations), Remains::Held).json();
+        let held = Restored::new(&node("5", &annotations), Remains::Held).json();
         assert_eq!(
             held,
             json!({

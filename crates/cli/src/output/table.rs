@@ -155,7 +155,7 @@ fn cells(node: &Node, resource: Resource) -> [String; 13] {
     [
         node.name.clone(),
         node.mode().map_or_else(missing, |mode| mode.to_string()),
-        node.hint.as_ref().map_or_else(missing, seen),
+        node.hint.as_ref().map_or_else(missing, source_text),
         resource.to_string(),
         known(part.map(|part| part.usage)),
         known(part.map(|part| part.predicted_peak)),
@@ -172,7 +172,7 @@ fn cells(node: &Node, resource: Resource) -> [String; 13] {
 }
 
 /// Where the numbers come from, and a word of warning when they are not meant for production.
-fn seen(hint: &Hint) -> String {
+fn source_text(hint: &Hint) -> String {
     let sight = hint.report.sight;
     match hint.report.timing {
         Profile::Production => format!("{}/{sight}", source(sight)),

@@ -19,7 +19,7 @@ pub(crate) fn status(name: &str) -> wire::NodeStatus {
     wire::NodeStatus {
         name: name.to_owned(),
         uid: "u1".to_owned(),
-        policy: Some(wire::PolicyInForce::of(&in_force(), &[])),
+        policy: Some(wire::PolicyInForce::from_domain(&in_force(), &[])),
         policy_refused: String::new(),
         floor_trouble: String::new(),
         hint: Some(report(name)),
@@ -415,7 +415,7 @@ fn the_page_tells_what_decides_the_mode_from_what_else_applies() {
             ..in_force()
         };
         let page = Page(&node(wire::NodeStatus {
-            policy: Some(wire::PolicyInForce::of(&in_force, &[])),
+            policy: Some(wire::PolicyInForce::from_domain(&in_force, &[])),
             ..status("n")
         }))
         .to_string();

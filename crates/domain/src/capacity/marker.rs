@@ -44,7 +44,11 @@ impl Marker {
     }
 
     /// The marker for what was decided; `None` if nothing was.
-    pub(super) fn of(write: &Write<'_>, given: &Given<'_>, outcomes: &PerResource<Outcome>) -> Option<Self> {
+    pub(super) fn for_write(
+        write: &Write<'_>,
+        given: &Given<'_>,
+        outcomes: &PerResource<Outcome>,
+    ) -> Option<Self> {
         let mut from = BTreeMap::new();
         let values = outcomes.map(|resource, Outcome { raw, result, .. }| {
             let raw = (*raw)?;

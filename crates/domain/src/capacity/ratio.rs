@@ -139,7 +139,7 @@ fn from_hint(
             NoRaiseReason::OlderPods => Why::OlderPods,
             NoRaiseReason::OtherCapacity => Why::OtherCapacity,
             NoRaiseReason::NoFloor => Why::NoFloor,
-            NoRaiseReason::Quarantined(contradiction) => Why::of(contradiction),
+            NoRaiseReason::Quarantined(contradiction) => Why::quarantine(contradiction),
         });
     }
     if found.note.mode == AgentMode::Blind.name() {

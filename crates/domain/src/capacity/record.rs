@@ -42,7 +42,7 @@ pub(super) fn records(
         let raw = outcome.raw?;
         Some(quantity(resource, raw, given.family(resource, raw, write)?))
     }));
-    let marker = Marker::of(write, given, outcomes).map(|marker| marker.to_string());
+    let marker = Marker::for_write(write, given, outcomes).map(|marker| marker.to_string());
     vec![
         (names::KUBELET_RAW, None),
         (names::MARKER, marker.filter(|_| are_kept)),

@@ -64,7 +64,7 @@ fn policy(mode: Mode) -> Policy {
 fn found(cents: u32, standing: Freshness) -> EffectiveHint {
     let mut hint = hint("n1", 7);
     hint.resources.cpu.published = Cents(cents);
-    EffectiveHint::new(Note::of(&hint), standing)
+    EffectiveHint::new(Note::from_hint(&hint), standing)
 }
 
 fn decided(
@@ -675,7 +675,7 @@ fn memory_is_amplified_only_where_bounds_allow_it() {
     let node = state("4", "8Gi");
     let mut hint = hint("n1", 7);
     hint.resources.memory.published = Cents(120);
-    let hint = EffectiveHint::new(Note::of(&hint), Freshness::Fresh);
+    let hint = EffectiveHint::new(Note::from_hint(&hint), Freshness::Fresh);
     let mut policy = policy(Mode::Auto);
     assert_eq!(
         decided(&policy, Some(&hint), Writer::Other, &node, &node)

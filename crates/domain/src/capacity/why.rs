@@ -112,7 +112,7 @@ impl Why {
     ];
 
     /// The reason of a quarantine.
-    pub const fn of(contradiction: Contradiction) -> Self {
+    pub const fn quarantine(contradiction: Contradiction) -> Self {
         match contradiction {
             Contradiction::Capacity => Self::QuarantinedCapacity,
             Contradiction::MemoryPressure => Self::QuarantinedPressure,
@@ -125,7 +125,7 @@ impl Why {
     pub fn contradiction(self) -> Option<Contradiction> {
         Contradiction::ALL
             .into_iter()
-            .find(|contradiction| Self::of(*contradiction) == self)
+            .find(|contradiction| Self::quarantine(*contradiction) == self)
     }
 
     /// The code in logs, metrics, annotations and `explain`.

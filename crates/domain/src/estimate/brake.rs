@@ -122,12 +122,12 @@ impl Brakes {
         let memory = memory_call(&pressure.memory);
         let cpu = self.settled(cpu_call(pressure), is_news);
         let mut release = self.release;
-        self.state.cpu.take(cpu, now, latest, &release);
+        self.state.cpu.extend(cpu, now, latest, &release);
         if pressure.memory.node_ooms > 0 || pressure.memory.limit_ooms > 0 {
             let [_, _, stop] = &mut release;
             *stop = self.release_oom;
         }
-        self.state.memory.take(memory, now, latest, &release);
+        self.state.memory.extend(memory, now, latest, &release);
     }
 
     /// Lets what was in force `unseen` before `now` stay for as much longer: nobody saw whether that time was clean.
@@ -179,7 +179,7 @@ impl Brakes {
         for resource in Resource::ALL {
             let state = self.state.get_mut(resource);
             state.until = until.get(resource).map(|until| until.min(latest));
-            state.take((Brake::Off, None), now, now, &self.release);
+            state.extend((Brake::Off, None), now, now, &self.release);
             state.reason = (state.level > Brake::Off).then_some(Reason::BrakeResumed);
         }
     }
@@ -209,7 +209,7 @@ impl Brakes {
 
 impl State {
     /// Takes what the period that ended `at` calls for; what is in force is so at `now`.
-    fn take(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
+    fn extend(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
         self.has_stopped = called == Brake::Stop;
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];
         for ((level, until), release) in levels.into_iter().zip(&mut self.until).zip(release) {

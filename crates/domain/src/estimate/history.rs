@@ -162,7 +162,7 @@ impl History {
     /// Numbers the frames anew; those without a number are forgotten.
     pub(super) fn shift(&mut self, shift: Shift) {
         self.slots.retain_mut(|slot| {
-            let moved = shift.of(slot.index);
+            let moved = shift.apply(slot.index);
             slot.index = moved.unwrap_or(0);
             moved.is_some()
         });

@@ -95,7 +95,7 @@ impl LowRing {
             last: None,
         };
         for (frame, low) in self.uses(resource) {
-            if let Some(frame) = shift.of(frame) {
+            if let Some(frame) = shift.apply(frame) {
                 moved.push(resource, frame, low);
             }
         }

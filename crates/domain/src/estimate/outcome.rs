@@ -198,9 +198,9 @@ impl Outcome {
     /// Numbers the frames anew; what was decided before there are numbers is old enough to be judged.
     pub(super) fn shift(&mut self, shift: Shift) {
         for decision in &mut self.open {
-            decision.frame = shift.of(decision.frame).unwrap_or(0);
+            decision.frame = shift.apply(decision.frame).unwrap_or(0);
         }
-        self.last_hour = self.last_hour.map(|frame| shift.of(frame).unwrap_or(0));
+        self.last_hour = self.last_hour.map(|frame| shift.apply(frame).unwrap_or(0));
     }
 
     fn update(&mut self, is_bad: bool) {

@@ -75,7 +75,7 @@ impl Pod {
     /// Numbers the frames anew, on another boot of the machine: its containers were all started again, so that trust
     /// begins again too.
     fn shift(&mut self, shift: Shift) {
-        self.birth = shift.of(self.birth).unwrap_or(0);
+        self.birth = shift.apply(self.birth).unwrap_or(0);
         self.age = PerResource::default();
         for resource in Resource::ALL {
             self.low.get_mut(resource).shift(resource, shift);

@@ -9,7 +9,7 @@ pub(super) struct Shift {
 
 impl Shift {
     /// The new number; `None` of a frame before all numbers.
-    pub(super) fn of(self, frame: u64) -> Option<u64> {
+    pub(super) fn apply(self, frame: u64) -> Option<u64> {
         self.new_last.checked_sub(self.last.saturating_sub(frame))
     }
 }

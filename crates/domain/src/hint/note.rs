@@ -77,7 +77,7 @@ pub enum NoteError {
 
 impl Note {
     /// The short form of a hint.
-    pub fn of(hint: &NodeHint) -> Self {
+    pub fn from_hint(hint: &NodeHint) -> Self {
         let NodeHint {
             node: _,
             node_uid,
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_text_has_sorted_keys_and_reads_back() {
-        let note = Note::of(&hint("n1", 7));
+        let note = Note::from_hint(&hint("n1", 7));
         let text = note.to_string();
         assert_eq!(
             text,
@@ -287,17 +287,17 @@ mod tests {
 
     #[test]
     fn exclusive_cpus_are_written_where_there_are_some() {
-        let mut note = Note::of(&hint("n1", 7));
+        let mut note = Note::from_hint(&hint("n1", 7));
         note.excl = 2000;
         let text = note.to_string();
         assert!(text.contains(r#""pub":128},"excl":2000,"memory""#), "{text}");
         assert_eq!(text.parse::<Note>().unwrap(), note);
-        assert!(!note.says_the_same_as(&Note::of(&hint("n1", 7))));
+        assert!(!note.says_the_same_as(&Note::from_hint(&hint("n1", 7))));
     }
 
     #[test]
     fn memory_pressure_stops_memory_and_holds_the_cpu_and_is_said_once() {
-        let note = Note::of(&hint("n1", 7)).under_memory_pressure();
+        let note = Note::from_hint(&hint("n1", 7)).under_memory_pressure();
         assert_eq!((note.memory.brake, note.cpu.brake), (3, 1));
         assert_eq!(note.why, ["memory-pressure", "slack"]);
         assert_eq!(note.clone().under_memory_pressure(), note);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn another_layout_is_not_used_with_or_without_unknown_members() {
-        let text = Note::of(&hint("n1", 7)).to_string();
+        let text = Note::from_hint(&hint("n1", 7)).to_string();
         for version in [r#""v":2"#, r#""v":2,"x":1"#, r#""v":0"#, r#""v":"1""#, r#""x":1"#] {
             let other = text.replace(r#""v":1"#, version);
             assert!(other.parse::<Note>().is_err(), "{other}");
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn unknown_members_are_passed_over_on_every_level() {
-        let note = Note::of(&hint("n1", 7)).in_quarantine(Some(Contradiction::Use));
+        let note = Note::from_hint(&hint("n1", 7)).in_quarantine(Some(Contradiction::Use));
         let text = note.to_string();
         for (known, with_more) in [
             (r#""v":1"#, r#""v":1,"x":{"y":[1,"z"]}"#),
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_quarantine_is_read_as_it_was_written_and_counts_in_what_is_said() {
-        let free = Note::of(&hint("n1", 7));
+        let free = Note::from_hint(&hint("n1", 7));
         for contradiction in Contradiction::ALL {
             let note = free.clone().in_quarantine(Some(contradiction));
             let text = note.to_string();
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_quarantine_that_only_a_later_version_knows_stops_both_resources_and_is_kept() {
-        let mut note = Note::of(&hint("n1", 7));
+        let mut note = Note::from_hint(&hint("n1", 7));
         note.quarantine = Some("later".to_owned());
         let read: Note = note.to_string().parse().unwrap();
         assert_eq!((read.contradiction(), &read), (None, &note));
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_is_made_of_any_note_that_can_be_read_can_be_read() {
-        let mut forged = Note::of(&hint("n1", 7));
+        let mut forged = Note::from_hint(&hint("n1", 7));
         forged.why = (0..60).map(|i| format!("{i:010}")).collect();
         forged.why.push("é".to_owned());
         let read: Note = forged.to_string().parse().unwrap();
@@ -377,14 +377,14 @@ mod tests {
             |reasons: &[&str]| -> Vec<String> { reasons.iter().map(|&text| text.to_owned()).collect() };
         hint.resources.cpu.reasons = texts(&["a", &format!("{longest}l"), &longest, "b"]);
         hint.resources.memory.reasons = texts(&["b", "a", "c"]);
-        assert_eq!(Note::of(&hint).why, ["a", &longest, "b", "c"]);
+        assert_eq!(Note::from_hint(&hint).why, ["a", &longest, "b", "c"]);
         hint.resources.cpu.reasons = (0..=MOST_REASONS).map(|i| i.to_string()).collect();
-        assert_eq!(Note::of(&hint).why.len(), MOST_REASONS);
+        assert_eq!(Note::from_hint(&hint).why.len(), MOST_REASONS);
     }
 
     #[test]
     fn a_note_says_the_same_as_one_that_leads_to_the_same() {
-        let note = Note::of(&hint("n1", 7));
+        let note = Note::from_hint(&hint("n1", 7));
         let differs = |change: fn(&mut Note)| {
             let mut other = note.clone();
             change(&mut other);
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn words_are_visible_ascii_of_limited_length() {
         let is_read = |change: &dyn Fn(&mut Note)| {
-            let mut note = Note::of(&hint("n1", 7));
+            let mut note = Note::from_hint(&hint("n1", 7));
             change(&mut note);
             note.to_string().parse::<Note>().is_ok()
         };
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_note_may_be_as_long_as_its_limit() {
-        let text = Note::of(&hint("n1", 7)).to_string();
+        let text = Note::from_hint(&hint("n1", 7)).to_string();
         let padded = |length: usize| format!("{text}{}", " ".repeat(length - text.len()));
         assert!(padded(LONGEST).parse::<Note>().is_ok());
         assert!(padded(LONGEST + 1).parse::<Note>().is_err());
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_report_is_after_another_of_its_boot_with_a_lower_number() {
-        let [six, seven] = [6, 7].map(|seq| Note::of(&hint("n1", seq)));
+        let [six, seven] = [6, 7].map(|seq| Note::from_hint(&hint("n1", seq)));
         assert_eq!(
             (seven.is_after(&six), six.is_after(&seven)),
             (Some(true), Some(false))
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn an_unknown_brake_counts_as_the_strongest() {
-        let mut note = Note::of(&hint("n1", 7));
+        let mut note = Note::from_hint(&hint("n1", 7));
         note.cpu.brake = 4;
         assert_eq!(note.resources().cpu.brake(), Brake::Stop);
     }
@@ -474,7 +474,7 @@ mod tests {
             resource.predicted_peak = u64::MAX;
             resource.reasons = (0..20).map(|i| format!("{i:040}")).collect();
         }
-        let longest = Note::of(&long)
+        let longest = Note::from_hint(&long)
             .under_memory_pressure()
             .in_quarantine(Some(Contradiction::MemoryPressure));
         assert!(longest.to_string().len() <= LONGEST);

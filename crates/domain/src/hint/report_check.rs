@@ -128,9 +128,9 @@ impl ReportCheck {
         let claims = hint.sight != AgentMode::Blind;
         let is_braked = hint.resources.memory.brake == Brake::Stop;
         self.capacity
-            .take(claims && is_of_another_machine(hint, kubelet), now);
+            .update(claims && is_of_another_machine(hint, kubelet), now);
         self.pressure
-            .take(claims && kubelet.has_memory_pressure && !is_braked, now);
+            .update(claims && kubelet.has_memory_pressure && !is_braked, now);
     }
 
     /// Takes what the kubelet says is used, in milli-cores and bytes, beside a report that is fresh.
@@ -147,7 +147,7 @@ impl ReportCheck {
         };
         let capacity = hint.resources.map(|_, part| part.capacity);
         self.figures
-            .take((said, used), &capacity, hint.timing.timing().frame(), now);
+            .update((said, used), &capacity, hint.timing.timing().frame(), now);
     }
 
     /// Notes what contradiction the Node has on record as it is stored, if any.
@@ -191,7 +191,7 @@ impl ReportCheck {
 }
 
 impl Since {
-    fn take(&mut self, is_there: bool, now: Duration) {
+    fn update(&mut self, is_there: bool, now: Duration) {
         self.last = now;
         self.first = is_there.then(|| self.first.unwrap_or(now));
     }
@@ -203,7 +203,7 @@ impl Since {
 }
 
 impl Figures {
-    fn take(
+    fn update(
         &mut self,
         (said, used): (PerResource<u64>, PerResource<u64>),
         capacity: &PerResource<u64>,

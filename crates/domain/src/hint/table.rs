@@ -100,12 +100,12 @@ impl Table {
 
     /// Notes what a Node says as it is stored, for the age of its annotation. Only for what the watch brings: a write that is
     /// being decided may be refused, or never meant to be stored.
-    pub fn see(&mut self, asked: &HintQuery<'_>, now: Duration) {
+    pub fn observe_node(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.seen.get(asked.node);
         if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
             return;
         }
-        if let Some(seen) = seen(before, asked, now) {
+        if let Some(seen) = observation(before, asked, now) {
             self.seen.insert(asked.node.to_owned(), seen);
             self.unread.remove(asked.node);
         } else {
@@ -176,7 +176,7 @@ impl Table {
         let before = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
         match before {
             Some(before) if before.version >= asked.version => Some(Cow::Borrowed(before)),
-            Some(_) | None => seen(before, asked, now).map(Cow::Owned),
+            Some(_) | None => observation(before, asked, now).map(Cow::Owned),
         }
     }
 
@@ -218,7 +218,7 @@ impl Table {
                 None => self.written(asked, now),
             };
         };
-        let note = Note::of(&entry.hint);
+        let note = Note::from_hint(&entry.hint);
         let age = now.saturating_sub(entry.received);
         if let Some(stored) = stored
             && is_later(stored, seen, &note, entry, now)
@@ -263,7 +263,7 @@ impl EffectiveHint {
 }
 
 /// What is seen of a Node that says this now, after what was seen before; `None` where it has no annotation.
-fn seen(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> Option<Seen> {
+fn observation(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> Option<Seen> {
     let note = asked.note()?;
     let before = before.filter(|before| before.uid == note.uid);
     let is_same_report =

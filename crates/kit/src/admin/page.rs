@@ -58,7 +58,7 @@ impl Page {
     pub(super) fn show(&self) -> serde_json::Result<Bytes> {
         // A panic while it is made leaves the last one.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_early = state.pace.take(self.started.elapsed()).is_err();
+        let is_early = state.pace.try_acquire(self.started.elapsed()).is_err();
         if let Some(last) = state.last.as_ref().filter(|_| is_early) {
             return Ok(last.clone());
         }

@@ -61,15 +61,15 @@ impl Readiness {
 impl Handle {
     /// This part is ready.
     pub fn ready(&self) {
-        self.say(Ok(()));
+        self.set(Ok(()));
     }
 
     /// This part is not ready, for a reason that people may read.
     pub fn not_ready(&self, reason: impl Into<String>) {
-        self.say(Err(reason.into()));
+        self.set(Err(reason.into()));
     }
 
-    fn say(&self, state: Result<(), String>) {
+    fn set(&self, state: Result<(), String>) {
         let mut checks = self.readiness.lock();
         let is_same = checks.get(self.name) == Some(&state);
         if !is_same {

@@ -19,7 +19,7 @@ pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
     stop: CancellationToken,
     mut take: impl FnMut(&T),
 ) {
-    let mut changes = Changes::of(&[&file], poll);
+    let mut changes = Changes::watch(&[&file], poll);
     let mut told = None;
     loop {
         select! {
@@ -41,13 +41,13 @@ pub async fn follow<T: DeserializeOwned + PartialEq + Send + 'static>(
                     known = now;
                 }
             }
-            Err(refusal) => told = Some(tell(&refusal, told.as_deref())),
+            Err(refusal) => told = Some(log_refusal(&refusal, told.as_deref())),
         }
     }
 }
 
 /// Logs and counts a refusal unless it is the same as before; returns its text.
-fn tell(refusal: &ConfigError, told: Option<&str>) -> String {
+fn log_refusal(refusal: &ConfigError, told: Option<&str>) -> String {
     let refusal = chain(refusal).to_string();
     if told != Some(&refusal) {
         CONFIG_RELOADS.with(["failed"]).increment(1);
@@ -111,9 +111,9 @@ mod tests {
         let refusal = |text| super::super::parse::<Numbers>(text, Path::new("a.yaml")).unwrap_err();
         let (recorder, exporter) = crate::metric::Catalogue::new(&[]).unwrap().recorder().unwrap();
         metrics::with_local_recorder(&recorder, || {
-            let first = tell(&refusal("a: x"), None);
-            let again = tell(&refusal("a: x"), Some(&first));
-            tell(&refusal("a: y"), Some(&again));
+            let first = log_refusal(&refusal("a: x"), None);
+            let again = log_refusal(&refusal("a: x"), Some(&first));
+            log_refusal(&refusal("a: y"), Some(&again));
         });
         let text = exporter.render();
         assert!(

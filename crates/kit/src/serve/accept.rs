@@ -53,7 +53,7 @@ impl Listener {
                 }
                 accepted = self.next() => accepted,
             };
-            let Some(place) = places.take(connection::source(peer)) else {
+            let Some(place) = places.acquire(connection::source(peer)) else {
                 continue;
             };
             let (tls, serve) = (tls.clone(), serve.clone());

@@ -52,7 +52,7 @@ impl<S> Ahead<S> {
 
 impl Rest {
     /// The bytes, which count as held from here on.
-    fn hold(bytes: Vec<u8>, from: usize, to: usize, held: &'static AtomicUsize) -> Self {
+    fn new(bytes: Vec<u8>, from: usize, to: usize, held: &'static AtomicUsize) -> Self {
         held.fetch_add(1, Ordering::Relaxed);
         Self {
             bytes,
@@ -90,7 +90,7 @@ impl<S: AsyncRead + Unpin> Ahead<S> {
         let from = to.min(buf.remaining());
         buf.put_slice(bytes.get(..from).unwrap_or_default());
         if from < to {
-            self.rest = Some(Rest::hold(bytes, from, to, self.held));
+            self.rest = Some(Rest::new(bytes, from, to, self.held));
         } else {
             SPARE.set(bytes);
         }

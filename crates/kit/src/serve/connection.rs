@@ -60,8 +60,8 @@ impl Peer {
 
     /// Keeps the connection from being closed to make room, and from being counted against its source, as long as
     /// the hold lives: for a client that has proved who it is. `None` without a connection.
-    pub fn hold(&self) -> Option<Hold> {
-        self.handle.as_ref().map(Handle::hold)
+    pub fn pin(&self) -> Option<Hold> {
+        self.handle.as_ref().map(Handle::pin)
     }
 }
 

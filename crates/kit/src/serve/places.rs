@@ -94,7 +94,7 @@ impl Places {
     }
 
     /// A place for a newcomer, that of another if need be; `None` if nobody's can be had.
-    pub(super) fn take(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
+    pub(super) fn acquire(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
         let now = self.now();
         let mut state = self.lock();
         let Limits {
@@ -249,7 +249,7 @@ impl Handle {
     }
 
     /// Keeps the connection out of the queues until the hold is dropped.
-    pub(super) fn hold(&self) -> Hold {
+    pub(super) fn pin(&self) -> Hold {
         let Self { places, usage } = self;
         let mut state = places.lock();
         if usage.holds.fetch_add(1, Ordering::Relaxed) == 0 {

@@ -120,7 +120,7 @@ impl Loaded {
 
 /// Reloads a store when its directories change and every `poll`, until `stop`. Bad files are told once.
 pub async fn watch(store: Arc<CertStore>, poll: Duration, stop: CancellationToken) {
-    let mut changes = Changes::of(&[&store.files.cert, &store.files.key], poll);
+    let mut changes = Changes::watch(&[&store.files.cert, &store.files.key], poll);
     let mut told = None;
     loop {
         select! {
@@ -132,12 +132,12 @@ pub async fn watch(store: Arc<CertStore>, poll: Duration, stop: CancellationToke
         let Ok(result) = spawn_blocking(move || blocking.reload(SystemTime::now())).await else {
             return;
         };
-        told = tell(store.name, result, told.as_deref());
+        told = log_reload(store.name, result, told.as_deref());
     }
 }
 
 /// Logs and counts the result of a reload unless it is the same failure as before; returns the failure.
-fn tell(name: &'static str, result: Result<bool, TlsError>, told: Option<&str>) -> Option<String> {
+fn log_reload(name: &'static str, result: Result<bool, TlsError>, told: Option<&str>) -> Option<String> {
     match result {
         Ok(false) => None,
         Ok(true) => {
@@ -172,12 +172,12 @@ mod tests {
         let (recorder, exporter) = Catalogue::new(&[]).unwrap().recorder().unwrap();
         let refused = || Err(TlsError::Foreign { path: "a".into() });
         with_local_recorder(&recorder, || {
-            let first = tell("test", refused(), None);
-            let second = tell("test", refused(), first.as_deref());
+            let first = log_reload("test", refused(), None);
+            let second = log_reload("test", refused(), first.as_deref());
             assert_eq!(first, second);
-            let over = tell("test", Ok(false), second.as_deref());
+            let over = log_reload("test", Ok(false), second.as_deref());
             assert_eq!(over, None);
-            tell("test", refused(), None);
+            log_reload("test", refused(), None);
         });
         let text = exporter.render();
         let told = r#"headroom_tls_reloads_total{certificate="test",result="failed"} 2"#;

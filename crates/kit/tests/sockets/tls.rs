@@ -45,7 +45,7 @@ async fn counting(certs: &Certs, clients: &ClientAuth) -> Site {
 }
 
 /// What the site says to a client with this identity.
-async fn said(site: &Site, certs: &Certs, identity: Option<&Files>) -> std::io::Result<String> {
+async fn response(site: &Site, certs: &Certs, identity: Option<&Files>) -> std::io::Result<String> {
     let config = client::client_config(&certs.ca(), identity, &["http/1.1"]).unwrap();
     let mut stream = site.connect_tls(config).await?;
     let text = get(&mut stream, "/").await?;
@@ -57,11 +57,15 @@ async fn a_required_client_certificate_is_required() {
     let (certs, strangers) = (Certs::new(), Certs::new());
     let site = counting(&certs, &ClientAuth::Required(certs.ca())).await;
     assert_eq!(
-        said(&site, &certs, Some(&identity(&certs))).await.unwrap(),
+        response(&site, &certs, Some(&identity(&certs))).await.unwrap(),
         "shown 1"
     );
-    assert!(said(&site, &certs, None).await.is_err());
-    assert!(said(&site, &certs, Some(&identity(&strangers))).await.is_err());
+    assert!(response(&site, &certs, None).await.is_err());
+    assert!(
+        response(&site, &certs, Some(&identity(&strangers)))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -69,11 +73,15 @@ async fn an_optional_client_certificate_may_be_absent_but_not_wrong() {
     let (certs, strangers) = (Certs::new(), Certs::new());
     let site = counting(&certs, &ClientAuth::Optional(certs.ca())).await;
     assert_eq!(
-        said(&site, &certs, Some(&identity(&certs))).await.unwrap(),
+        response(&site, &certs, Some(&identity(&certs))).await.unwrap(),
         "shown 1"
     );
-    assert_eq!(said(&site, &certs, None).await.unwrap(), "none");
-    assert!(said(&site, &certs, Some(&identity(&strangers))).await.is_err());
+    assert_eq!(response(&site, &certs, None).await.unwrap(), "none");
+    assert!(
+        response(&site, &certs, Some(&identity(&strangers)))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -95,7 +103,7 @@ async fn a_session_with_a_client_certificate_is_not_resumed() {
 async fn a_client_of_another_ca_does_not_trust_us() {
     let (certs, strangers) = (Certs::new(), Certs::new());
     let site = counting(&certs, &ClientAuth::None).await;
-    assert!(said(&site, &strangers, None).await.is_err());
+    assert!(response(&site, &strangers, None).await.is_err());
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ struct Weekly {
 }
 
 impl Hour {
-    fn of(node: &Node, start: usize) -> Self {
+    fn summarize(node: &Node, start: usize) -> Self {
         let frames = start..start + HOUR;
         let least = |pod: &Pod| frames.clone().filter_map(|frame| pod.used(frame)).min();
         let lived_through = |pod: &&Pod| pod.start <= start;
@@ -144,7 +144,7 @@ impl Hour {
             .map(|(_, least)| least)
             .sum();
         let came = node.pods().iter().filter(|pod| pod.start > self.start);
-        let highest = |pod: &Pod| pod.seen(node.now, WEEK * HOUR).iter().max().copied();
+        let highest = |pod: &Pod| pod.recent_use(node.now, WEEK * HOUR).iter().max().copied();
         self.peak.saturating_sub(left) + came.filter_map(highest).sum::<u64>()
     }
 }
@@ -169,7 +169,7 @@ impl Policy for Weekly {
             if self.hours.len() == WEEK {
                 self.hours.pop_front();
             }
-            self.hours.push_back(Hour::of(node, node.now + 1 - HOUR));
+            self.hours.push_back(Hour::summarize(node, node.now + 1 - HOUR));
             let highest = self.hours.iter().map(|hour| hour.conditioned(node)).max();
             self.highest = highest.unwrap_or_default();
         }
@@ -214,7 +214,7 @@ mod tests {
             (1000, 15, vec![700; 1185]),
         ]);
         node.begin(11);
-        let hour = Hour::of(&node, 0);
+        let hour = Hour::summarize(&node, 0);
         // 800 of the system, 700, and 1.165 × 500 of spread.
         assert_eq!((hour.peak, hour.conditioned(&node)), (2083, 2083));
         // The third pod came and the second left since.

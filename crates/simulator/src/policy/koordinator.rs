@@ -56,7 +56,7 @@ impl Peak {
     fn new(settings: &Settings) -> Self {
         Self {
             settings: *settings,
-            shape: Shape::of(settings.resource),
+            shape: Shape::published(settings.resource),
             pods: HashMap::new(),
             all: Histogram::default(),
         }
@@ -113,7 +113,7 @@ impl Policy for Peak {
 
 impl Shape {
     /// As published: CPU in milli-cores, memory in bytes.
-    fn of(resource: Resource) -> Self {
+    fn published(resource: Resource) -> Self {
         match resource {
             Resource::Cpu => Self::new(25.0, 1_024_000.0, 144.0, 0.95),
             Resource::Memory => Self::new(real(5 << 20), real(2 << 40), 288.0, 0.98),
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn buckets_grow_by_a_twentieth_until_one_begins_beyond_the_most() {
-        let [cpu, memory] = [Resource::Cpu, Resource::Memory].map(|resource| Shape::of(resource).starts);
+        let [cpu, memory] =
+            [Resource::Cpu, Resource::Memory].map(|resource| Shape::published(resource).starts);
         assert_eq!(cpu.get(..4), Some(&[0.0, 25.0, 51.25, 78.8125][..]));
         assert_eq!((cpu.len(), memory.len()), (158, 205));
         assert!(cpu[156] < 1_024_000.0 && cpu[157] >= 1_024_000.0);

@@ -65,7 +65,7 @@ fn predictor(settings: &Settings, window: usize, rule: Rule, is_bounded: bool) -
 
 impl Predictor {
     fn peak(&self, node: &Node) -> u64 {
-        let is_warm = |pod: &&Pod| pod.seen(node.now, WARM).len() == WARM;
+        let is_warm = |pod: &&Pod| pod.recent_use(node.now, WARM).len() == WARM;
         let (warm, cold): (Vec<&Pod>, Vec<&Pod>) = node.pods().iter().partition(is_warm);
         let limits: u64 = cold.iter().map(|pod| pod.limit).sum();
         let peak = if warm.is_empty() {
@@ -123,7 +123,7 @@ fn rc_like(warm: &[&Pod], now: usize, window: usize) -> f64 {
     let mut samples: Vec<u64> = Vec::with_capacity(window);
     let percentiles = warm.iter().map(|pod| {
         samples.clear();
-        samples.extend(pod.seen(now, window).iter().map(|&used| capped(pod, used)));
+        samples.extend(pod.recent_use(now, window).iter().map(|&used| capped(pod, used)));
         interpolated(&mut samples)
     });
     percentiles.sum()

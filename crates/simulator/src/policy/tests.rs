@@ -12,7 +12,7 @@ use crate::{
 fn settings() -> Settings {
     Settings {
         resource: Resource::Cpu,
-        machine: Machine::of(Resource::Cpu),
+        machine: Machine::for_resource(Resource::Cpu),
         bounds: Bounds {
             min: Cents(100),
             max: Cents(200),

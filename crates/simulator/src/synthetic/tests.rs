@@ -8,7 +8,7 @@ fn pods(node: u32) -> Vec<(Nature, Vec<u64>)> {
     let load = Synthetic::new(11, 8, FRAMES).unwrap();
     (0..2000)
         .map(|number| {
-            let nature = Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.of(11));
+            let nature = Nature::draw(Resource::Cpu, &mut Stream::Pod { node, number }.generator(11));
             (nature, load.workload(node, number, 0).usage)
         })
         .collect()

@@ -53,7 +53,7 @@ fn a_pod_follows_its_workload_and_then_another_one() {
     let sets = sets(folder.path()).unwrap();
     let play = Playback::new(&sets[0], 3, 4 * DAY);
     let pods = (0..200).filter(|&number| {
-        Nature::draw(Resource::Cpu, &mut Stream::Pod { node: 0, number }.of(3)).life >= 4 * DAY
+        Nature::draw(Resource::Cpu, &mut Stream::Pod { node: 0, number }.generator(3)).life >= 4 * DAY
     });
     let mut first_days = Vec::new();
     for number in pods {

@@ -19,7 +19,7 @@ use tokio::{
 };
 use xtask::{
     controlplane::{self, Component},
-    terminal::say,
+    terminal::print,
 };
 
 /// The node's name.
@@ -51,7 +51,7 @@ async fn kept(keeper: Keeper) -> Result<()> {
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
-    say(format!(
+    print(format!(
         "Cluster with node {NODE} ready after {:.1} s.\n",
         start.elapsed().as_secs_f64()
     ));
@@ -61,7 +61,7 @@ async fn kept(keeper: Keeper) -> Result<()> {
         cluster.kubeconfig().display()
     )
     .context("print KUBECONFIG")?;
-    say(format!(
+    print(format!(
         "\nThen, for example: {} get nodes -o wide\nLogs: {}/*.log\nCtrl-C ends it.",
         controlplane::kubectl().display(),
         cluster.dir().display()

@@ -5,7 +5,7 @@ use std::{env, fs, time::Duration};
 use anyhow::{Context as _, Result, bail};
 use xtask::{
     controlplane::{self, Component},
-    terminal::say,
+    terminal::print,
 };
 
 /// Names the keeper of nodes, `kubelet` or `writer`, where [`NodeOptions::keeper`] leaves it open.
@@ -60,7 +60,7 @@ impl Keeper {
         let Err(cause) = controlplane::ensure(&[Component::Hollow]) else {
             return Ok(Self::Kubelet);
         };
-        say(format!(
+        print(format!(
             "\nNO KUBELET CODE HERE: {cause:#}\nNodes are kept by a status writer. It writes what a kubelet writes to its \
              Node, its Lease and its pods, but it is ours, and it turns no pod away.\n"
         ));

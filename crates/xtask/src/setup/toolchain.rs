@@ -7,12 +7,12 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 pub(super) use self::choice::LLVM;
-use self::choice::{DEBIAN, NIGHTLY, PINNED, Verdict, candidates, look};
+use self::choice::{DEBIAN, NIGHTLY, PINNED, Verdict, candidates, inspect};
 use super::{
     debian::{self, Package},
     step,
 };
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 const DEBIAN_PACKAGES: [Package; 3] = [
     Package {
@@ -39,7 +39,7 @@ pub struct Toolchain {
 impl Toolchain {
     /// The first usable one: what `HEADROOM_BPF_TOOLCHAIN` names, else `nightly`, the pinned nightly, Debian's.
     pub fn find() -> Option<Self> {
-        candidates().into_iter().find_map(|name| match look(&name) {
+        candidates().into_iter().find_map(|name| match inspect(&name) {
             Verdict::Usable(llvm) => Some(Self { name, llvm }),
             Verdict::Absent | Verdict::Lacks(_) | Verdict::TooNew(_) => None,
         })
@@ -56,7 +56,7 @@ impl Toolchain {
         workspace::on_path("rustup")
             .context("there is no rustup: see https://rustup.rs or install Debian's package rustup")?;
         fetch().or_else(|error| {
-            say(format!(
+            print(format!(
                 "rustup cannot fetch a nightly ({error:#}); taking Debian's compiler instead."
             ));
             debian::ensure(&DEBIAN_PACKAGES)?;
@@ -80,17 +80,17 @@ impl Toolchain {
 }
 
 fn fetch() -> Result<()> {
-    if let Verdict::Lacks(component) = look(NIGHTLY) {
+    if let Verdict::Lacks(component) = inspect(NIGHTLY) {
         let added = rustup_step(
             "rustup-component",
             &["component", "add", component, "rustfmt", "--toolchain", NIGHTLY],
         );
-        if added.is_ok() && matches!(look(NIGHTLY), Verdict::Usable(_)) {
+        if added.is_ok() && matches!(inspect(NIGHTLY), Verdict::Usable(_)) {
             return Ok(());
         }
     }
-    if let Verdict::TooNew(llvm) = look(NIGHTLY) {
-        say(format!(
+    if let Verdict::TooNew(llvm) = inspect(NIGHTLY) {
+        print(format!(
             "`nightly` has LLVM {llvm}, which bpf-linker cannot read; {PINNED} is fetched beside it."
         ));
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(super) use self::part::names;
 use self::part::{PARTS, Part};
 use super::tally::{Row, Tally};
-use crate::{terminal::say, workspace};
+use crate::{terminal::print, workspace};
 
 /// The last result of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub(super) fn run(names: &[String], again: bool) -> Result<Vec<Row>> {
         let commit = workspace::commit(part.of, journal::PAGE)?;
         let last = Last::read(part).filter(|last| last.is_of(&commit) && !again);
         let last = if let Some(last) = last {
-            say(format!("\n== {}: passed on {commit} before", part.name));
+            print(format!("\n== {}: passed on {commit} before", part.name));
             last
         } else {
-            say(format!("\n== {}: {}; {}", part.name, part.about, part.lasts));
+            print(format!("\n== {}: {}; {}", part.name, part.about, part.lasts));
             let start = Instant::now();
             let last = Last {
                 tally: result(part),
@@ -70,12 +70,12 @@ fn result(part: &Part) -> Tally {
     };
     match part.run() {
         Ok(tally) if tally.passed == 0 && tally.failed == 0 => {
-            say(format!("{}: no test ran: counted as one failure", part.name));
+            print(format!("{}: no test ran: counted as one failure", part.name));
             failed
         }
         Ok(tally) => tally,
         Err(error) => {
-            say(format!("{} could not run: {error:#}", part.name));
+            print(format!("{} could not run: {error:#}", part.name));
             failed
         }
     }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::Kind;
-use crate::{cpu_time, terminal::say, workspace};
+use crate::{cpu_time, terminal::print, workspace};
 
 /// The folder of the package of end-to-end tests.
 const E2E: &str = "tests";
@@ -46,7 +46,7 @@ impl Plan {
     /// If something does not compile; cargo has said what.
     pub(super) fn build() -> Result<Self> {
         let arguments = ["build", "--workspace", "--lib", "--bins", "--tests"];
-        say(format!("\n== cargo {}", arguments.join(" ")));
+        print(format!("\n== cargo {}", arguments.join(" ")));
         let mut child = workspace::cargo()
             .args(arguments)
             .arg("--message-format=json-render-diagnostics")
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// The test programs of a kind.
-    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Program> {
+    pub(super) fn programs(&self, kind: Kind) -> impl Iterator<Item = &Program> {
         self.tests.iter().filter(move |program| program.kind == kind)
     }
 
@@ -169,8 +169,8 @@ mod tests {
         plan.add(&artifact("/w/tests", "lib", "kernel", true));
         plan.add(&artifact("/w/agent", "bin", "agent", false));
         plan.add(&json!({"reason": "compiler-artifact", "executable": null}));
-        assert_eq!(plan.of(Kind::Kernel).count(), 1);
-        assert_eq!(plan.of(Kind::Unit).count(), 2);
+        assert_eq!(plan.programs(Kind::Kernel).count(), 1);
+        assert_eq!(plan.programs(Kind::Unit).count(), 2);
         assert_eq!(plan.others, [PathBuf::from("/target/agent")]);
     }
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::tally::Tally;
-use crate::{cpu_time, terminal::say};
+use crate::{cpu_time, terminal::print};
 
 /// The standard test harness tells times only where unstable options are on: this variable turns them on in it, as on a
 /// nightly. Cargo and compilers that tests start must not see it; [`crate::workspace::cargo`] takes it away.
@@ -66,7 +66,7 @@ pub(super) fn counted(command: &mut Command) -> Result<Outcome> {
     outcome.cpu = took;
     if !status.success() && outcome.tally.failed == 0 {
         // A test program that dies reports no failed test.
-        say(format!(
+        print(format!(
             "{name} ended with {status} and no failed test: counted as one failure"
         ));
         outcome.tally.failed = 1;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     setup::{self, Item},
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn run(series: &[&str], boots: &[Boot], filter: Option<&str>) -> Resu
         cfg!(target_arch = "x86_64"),
         "the machine is an emulated x86-64 and cannot run the programs of this one"
     );
-    say(
+    print(
         "The kernel tests run on Debian's kernels in an emulated machine with cgroup version 2 only, its clock driven by \
          the instructions it runs. One kernel takes half an hour and is booted six times.",
     );
@@ -54,7 +54,7 @@ pub(super) fn run(series: &[&str], boots: &[Boot], filter: Option<&str>) -> Resu
     let start = Instant::now();
     let plan = Plan::build()?;
     let tests: Vec<&Path> = plan
-        .of(Kind::Kernel)
+        .programs(Kind::Kernel)
         .map(|program| program.path.as_path())
         .collect();
     rows.push(Row::new("build", start.elapsed(), Tally::default()));
@@ -82,7 +82,7 @@ fn kernels(series: &[&str]) -> Result<(Vec<Kernel>, Vec<Row>)> {
         match Kernel::ensure(series) {
             Ok(kernel) => kernels.push(kernel),
             Err(error) if kernel::may_be_gone(series) => {
-                say(format!("not run  Linux {series}: {error:#}"));
+                print(format!("not run  Linux {series}: {error:#}"));
                 let skipped = Tally {
                     skipped: 1,
                     ..Tally::default()

@@ -101,12 +101,12 @@ impl<'a> Tree<'a> {
     }
 
     /// Takes a member out of an object; `null` is nothing.
-    pub fn take(&mut self, name: &str) -> Option<Self> {
+    pub fn remove(&mut self, name: &str) -> Option<Self> {
         self.inside();
         let Inside::Members(members) = self.inside.get_mut()?.as_mut() else {
             return None;
         };
-        let tree = members.take(name)?;
+        let tree = members.remove(name)?;
         (!tree.is_null()).then_some(tree)
     }
 
@@ -223,7 +223,7 @@ impl<'a> Members<'a> {
         self.list.get(self.position(name)?).map(|(_, tree)| tree)
     }
 
-    fn take(&mut self, name: &str) -> Option<Tree<'a>> {
+    fn remove(&mut self, name: &str) -> Option<Tree<'a>> {
         let position = self.position(name)?;
         self.order.take();
         // Not by swapping: what repeats a name must stay in order.

@@ -23,7 +23,7 @@ impl Deadline {
 
     /// Nine tenths of the endpoint's timeout, or of the shorter one that the API server sends as `timeout=`:
     /// the rest is for the way back.
-    pub(crate) fn of(endpoint: &Endpoint, query: Option<&str>, start: Instant) -> Self {
+    pub(crate) fn for_request(endpoint: &Endpoint, query: Option<&str>, start: Instant) -> Self {
         let asked = query.and_then(timeout).unwrap_or(endpoint.timeout);
         Self::after(start, asked.min(endpoint.timeout) * 9 / 10)
     }

@@ -92,7 +92,7 @@ impl Lanes {
 
     /// All permits to answer reviews of an endpoint in passing.
     #[cfg(test)]
-    pub(super) fn hold(&self, path: &str) -> OwnedSemaphorePermit {
+    pub(super) fn acquire_all(&self, path: &str) -> OwnedSemaphorePermit {
         let working = Arc::clone(&self.endpoints[path].working);
         working
             .try_acquire_many_owned(u32::try_from(WORKING).unwrap())

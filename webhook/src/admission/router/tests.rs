@@ -437,7 +437,7 @@ async fn one_review_more_than_may_wait_is_turned_away_at_once() {
         concurrent: 1,
         ..Limits::default()
     });
-    let held = router.shared.lanes.hold("/strict");
+    let held = router.shared.lanes.acquire_all("/strict");
     let mut waits = Box::pin(ask(router.clone(), post("/strict", question("a").to_string())));
     assert!(futures::poll!(&mut waits).is_pending());
     let answer = ask(router.clone(), post("/strict", question("a").to_string())).await;
@@ -451,7 +451,7 @@ async fn one_review_more_than_may_wait_is_turned_away_at_once() {
 #[tokio::test]
 async fn no_endpoint_waits_for_another_and_nothing_for_a_long_review() {
     let router = router(Limits::default());
-    let _held = router.shared.lanes.hold("/strict");
+    let _held = router.shared.lanes.acquire_all("/strict");
     let other = ask(router.clone(), post("/lenient", question("a").to_string())).await;
     assert_eq!(other.0, 200, "{}", other.1);
     let long = question("a").to_string() + &" ".repeat(intake::SMALL_BYTES);

@@ -47,7 +47,7 @@ pub struct Found {
 ///
 /// # Errors
 /// It does not answer, or refuses to.
-pub async fn look(client: &Client) -> kube::Result<Found> {
+pub async fn fetch(client: &Client) -> kube::Result<Found> {
     let mut found = Found::default();
     for bound in policies::all() {
         let state = match bound.policy.metadata.name.as_deref() {

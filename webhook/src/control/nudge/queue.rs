@@ -50,9 +50,9 @@ impl Queue {
 
 impl Turn<'_> {
     /// Takes the slot.
-    pub(super) fn take(mut self) {
+    pub(super) fn claim(mut self) {
         // It was free when the turn came, and nobody else could take it.
-        let _is_free = self.pace.take(self.now).is_ok();
+        let _is_free = self.pace.try_acquire(self.now).is_ok();
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
             tokio::spawn(async move {
                 let turn = queue.turn(|| EVERY).await;
                 if number % 2 == 0 {
-                    turn.take();
+                    turn.claim();
                 }
                 served_tx
                     .send((number, began.elapsed()))

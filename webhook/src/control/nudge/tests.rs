@@ -414,7 +414,7 @@ async fn what_raises_counts_for_the_node_that_was_looked_at_and_what_lowers_for_
     // Nobody knows yet what has changed, so it is not tried again.
     assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4800m"));
     // Another replica's brake.
-    let note: Note = Note::of(&quick(3, 105));
+    let note: Note = Note::from_hint(&quick(3, 105));
     offer(&followed.cluster, quick(3, 105));
     followed.writer.store("n1", "4200m", &note);
     Followed::settle().await;
@@ -498,7 +498,7 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     nudger.followed.store(500, Ordering::Relaxed);
     let began = Instant::now();
     for _ in 0..11 {
-        nudger.rising.turn(|| nudger.every(Line::Rising)).await.take();
+        nudger.rising.turn(|| nudger.every(Line::Rising)).await.claim();
     }
     let took = began.elapsed();
     assert!(
@@ -506,7 +506,11 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
         "{took:?}"
     );
     for _ in 0..500 {
-        nudger.lowering.turn(|| nudger.every(Line::Lowering)).await.take();
+        nudger
+            .lowering
+            .turn(|| nudger.every(Line::Lowering))
+            .await
+            .claim();
     }
     assert_eq!(began.elapsed(), took, "a burst of a second's worth");
 }

@@ -201,7 +201,7 @@ async fn a_look_at_five_thousand_nodes_lets_others_have_their_turn() {
             }
         }
     }));
-    let due = sweeper.look(Instant::now()).await;
+    let due = sweeper.due_nodes(Instant::now()).await;
     assert!(due.is_empty(), "{due:?}");
     let turns = turns.load(Ordering::Relaxed);
     assert!(turns >= 20, "a look at so many takes many slices: {turns}");

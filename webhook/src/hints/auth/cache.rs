@@ -28,7 +28,7 @@ struct Entry<T> {
 
 impl Key {
     /// The key of a token.
-    pub(super) fn of(token: &str) -> Self {
+    pub(super) fn hash(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_value_is_known_until_its_time_is_over() {
         let cache = Cache::new(2);
-        let [a, b, c] = ["a", "b", "c"].map(Key::of);
+        let [a, b, c] = ["a", "b", "c"].map(Key::hash);
         cache.insert(a, 1, SECOND);
         cache.insert(b, 2, SECOND * 3);
         cache.insert(c, 3, SECOND);

@@ -103,8 +103,8 @@ impl ReviewQueue {
     pub(super) async fn turn(&self, caller: SocketAddr) -> Option<Turn> {
         let now = self.started.elapsed();
         let shares = [
-            self.connections.of(caller, now),
-            self.sources.of(source(caller), now),
+            self.connections.share(caller, now),
+            self.sources.share(source(caller), now),
         ];
         if shares.iter().any(|share| share.is_spent(now)) {
             return None;
@@ -154,7 +154,7 @@ impl<K: Eq + Hash> Shares<K> {
         }
     }
 
-    fn of(&self, key: K, now: Duration) -> Arc<Share> {
+    fn share(&self, key: K, now: Duration) -> Arc<Share> {
         // Every change leaves a whole map: a panic elsewhere does no harm.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = known.shares.get(&key) {
@@ -193,7 +193,7 @@ impl Share {
     /// Whether it is beyond its rate of bad tokens.
     fn is_spent(&self, now: Duration) -> bool {
         let mut pace = *self.lock();
-        pace.take(now).is_err()
+        pace.try_acquire(now).is_err()
     }
 
     /// Whether nothing of its bad tokens is remembered.
@@ -293,11 +293,15 @@ mod tests {
         let queue = ReviewQueue::new(32);
         let now = Duration::ZERO;
         let shares: Vec<_> = (0..u32::try_from(CONNECTIONS).unwrap())
-            .map(|agent| queue.sources.of((0x0a00_0000 + agent).to_be_bytes().into(), now))
+            .map(|agent| {
+                queue
+                    .sources
+                    .share((0x0a00_0000 + agent).to_be_bytes().into(), now)
+            })
             .collect();
         let common = &queue.sources.common;
         assert!(shares.iter().all(|share| !Arc::ptr_eq(share, common)));
-        let beyond = queue.sources.of([127, 0, 0, 1].into(), now);
+        let beyond = queue.sources.share([127, 0, 0, 1].into(), now);
         assert!(Arc::ptr_eq(&beyond, common), "what is kept is not bounded");
     }
 

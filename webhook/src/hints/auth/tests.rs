@@ -305,7 +305,7 @@ fn a_certificate_ends_with_its_validity() {
 fn a_bearer_token_is_read_from_the_metadata(#[case] header: &str, #[case] expected: Option<&str>) {
     let mut metadata = MetadataMap::new();
     metadata.insert("authorization", header.parse().unwrap());
-    match (Credential::of(&metadata, None), expected) {
+    match (Credential::from_request(&metadata, None), expected) {
         (Ok(Credential::Token(token)), Some(expected)) => assert_eq!(token, expected),
         (Err(StreamError::NoCredential), None) => {}
         (Ok(_) | Err(_), _) => panic!("{header:?}"),
@@ -318,12 +318,12 @@ fn a_certificate_counts_where_there_is_no_token() {
     let peer = Peer::new(([127, 0, 0, 1], 1).into(), Some(chain));
     let mut metadata = MetadataMap::new();
     assert!(matches!(
-        Credential::of(&metadata, Some(&peer)),
+        Credential::from_request(&metadata, Some(&peer)),
         Ok(Credential::Certificate(_))
     ));
     metadata.insert("authorization", "Bearer abc".parse().unwrap());
     assert!(matches!(
-        Credential::of(&metadata, Some(&peer)),
+        Credential::from_request(&metadata, Some(&peer)),
         Ok(Credential::Token(_))
     ));
 }

@@ -23,12 +23,12 @@ impl Cluster {
             raw: directive::raw(&object),
             has_memory_pressure: object.has_memory_pressure,
         };
-        self.tell(node, self.hints.check_report(node, &kubelet, self.now()));
+        self.log_change(node, self.hints.check_report(node, &kubelet, self.now()));
     }
 
     /// Compares the last report of a node with what its kubelet says is used, in milli-cores and bytes.
     pub fn try_use(&self, node: &str, used: PerResource<u64>) {
-        self.tell(node, self.hints.try_use(node, used, self.now()));
+        self.log_change(node, self.hints.try_use(node, used, self.now()));
     }
 
     /// What the reports of a node contradict, if anything.
@@ -41,7 +41,7 @@ impl Cluster {
         self.hints.upholds(node, contradiction, self.now())
     }
 
-    fn tell(&self, node: &str, change: Change) {
+    fn log_change(&self, node: &str, change: Change) {
         match change {
             (before, after) if before == after => return,
             (_, Some(contradiction)) => {
@@ -117,7 +117,7 @@ mod tests {
         cluster.check_report("n1");
     }
 
-    fn told(cluster: &Cluster) -> String {
+    fn state_text(cluster: &Cluster) -> String {
         directive::policy(cluster, "n1", &Profile::ALL)
             .unwrap()
             .quarantine
@@ -128,7 +128,7 @@ mod tests {
         let cluster = cluster([node("False")], []);
         cluster.nodes.set_known(false);
         reported(&cluster, 1..=6, 8_000).await;
-        assert_eq!(told(&cluster), "");
+        assert_eq!(state_text(&cluster), "");
     }
 
     #[tokio::test(start_paused = true)]
@@ -136,12 +136,16 @@ mod tests {
         let cluster = cluster([node("False")], []);
         let (result, why) = reported(&cluster, 1..=4, 8_000).await;
         assert_eq!((result, why.last()), (5_000, Some(&Why::OtherCapacity)));
-        assert_eq!(told(&cluster), "");
+        assert_eq!(state_text(&cluster), "");
         let mut changes = cluster.changes.follow("n1");
         changes.mark_unchanged();
         let (result, why) = reported(&cluster, 5..=5, 8_000).await;
         assert_eq!((result, why.last()), (4_000, Some(&Why::QuarantinedCapacity)));
-        assert!(told(&cluster).contains("another machine"), "{}", told(&cluster));
+        assert!(
+            state_text(&cluster).contains("another machine"),
+            "{}",
+            state_text(&cluster)
+        );
         assert!(changes.has_changed().unwrap(), "whoever nudges looks at once");
         let nudge = nudge::due(&cluster, &cluster.nodes.get("n1").unwrap())
             .nudge
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!(found.caution, Some(why), "the write of a nudge says why, too");
         let (result, why) = reported(&cluster, 6..=6, 4_000).await;
         assert_eq!((result, why), (5_000, vec![Why::Hint]));
-        assert_eq!(told(&cluster), "");
+        assert_eq!(state_text(&cluster), "");
     }
 
     /// The Node once the replica whose agent speaks of another machine has put that on record.

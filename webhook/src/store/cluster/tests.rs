@@ -73,7 +73,7 @@ pub(crate) fn amplified(version: u64, cpu: &str, cents: u32) -> Value {
         "cpu": cpu, "memory": "8Gi", "uid": "u1",
         "from": {"cpu": {"capacity": "4", "raw": "4"}, "memory": {"capacity": "8Gi", "raw": "8Gi"}},
     });
-    let note = Note::of(&published(1, cents));
+    let note = Note::from_hint(&published(1, cents));
     let annotations = json!({
         names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#,
         names::MARKER: marker.to_string(),
@@ -220,7 +220,7 @@ fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     };
     let (ratio, why) = hinted(&cluster, published(2, cents));
     assert_eq!((ratio, why.last()), (expected, Some(&Why::NoFloor)));
-    cluster.floor.take(FloorFound {
+    cluster.floor.record(FloorFound {
         floor: State::InForce,
         annotations: State::InForce,
     });

@@ -146,7 +146,7 @@ impl<'a, S: Store> Source<'a, S> {
         loop {
             let event = timeout(lasts + GRACE, events.next()).await;
             match event.map_err(|_elapsed| SourceError::Silent)? {
-                Some(event) => self.take(event?)?,
+                Some(event) => self.apply(event?)?,
                 None if began.elapsed() + SOONER >= lasts => {
                     self.life.sign();
                     return Ok(());
@@ -156,7 +156,7 @@ impl<'a, S: Store> Source<'a, S> {
         }
     }
 
-    fn take(&mut self, event: WatchEvent<S::Object>) -> Result<(), SourceError> {
+    fn apply(&mut self, event: WatchEvent<S::Object>) -> Result<(), SourceError> {
         let version = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 INFORMER_EVENTS.with([S::RESOURCE, "applied"]).increment(1);

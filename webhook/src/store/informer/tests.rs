@@ -170,7 +170,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn of(server: &Arc<Server>) -> Self {
+    fn start(server: &Arc<Server>) -> Self {
         let asked = Arc::clone(server);
         let service = tower::service_fn(move |request| {
             let answer = asked.answer(&request);
@@ -218,7 +218,7 @@ async fn a_watch_that_stays_open_and_says_nothing_is_given_up() {
         [watch(NONE, Then::Stalls), watch([modified(7)], Then::Stalls)],
         Then::Stalls,
     );
-    let took = Follower::of(&server).until(7).await;
+    let took = Follower::start(&server).until(7).await;
     assert!(took > seconds(60) && took < seconds(70), "{took:?}");
     assert_eq!(server.lists.load(Ordering::Relaxed), 1, "it goes on where it was");
 }
@@ -230,7 +230,7 @@ async fn what_the_api_server_has_forgotten_is_listed_anew() {
         "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"},
     });
     let server = server([watch([gone], Then::Stalls)], Then::Stalls);
-    let took = Follower::of(&server).until(2).await;
+    let took = Follower::start(&server).until(2).await;
     assert!(took < seconds(5), "{took:?}");
 }
 
@@ -244,7 +244,7 @@ async fn an_api_server_that_never_came_as_far_is_listed_anew() {
         },
     });
     let server = server([watch([ahead], Then::Stalls)], Then::Stalls);
-    let took = Follower::of(&server).until(2).await;
+    let took = Follower::start(&server).until(2).await;
     assert!(took < seconds(5), "{took:?}");
 }
 
@@ -254,7 +254,7 @@ async fn an_api_server_that_refuses_is_asked_ever_more_rarely() {
         refusals: 10,
         ..Server::default()
     });
-    let took = Follower::of(&server).until(11).await;
+    let took = Follower::start(&server).until(11).await;
     // 0.2, 0.4 ... 3.2, then 5 s each: 31.4 s, each cut by up to a half.
     assert!(took > seconds(15) && took < seconds(33), "{took:?}");
 }
@@ -262,7 +262,7 @@ async fn an_api_server_that_refuses_is_asked_ever_more_rarely() {
 #[tokio::test(start_paused = true)]
 async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_say_nothing() {
     let server = server([], Then::Stalls);
-    let mut follower = Follower::of(&server);
+    let mut follower = Follower::start(&server);
     assert!(follower.until_known(true).await < seconds(1));
     let lost = follower.until_known(false).await;
     assert!(lost >= seconds(90) && lost < seconds(92), "{lost:?}");
@@ -288,7 +288,7 @@ async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_fail() {
         Then::Ends(Duration::ZERO),
     ] {
         let server = server([], then);
-        let mut follower = Follower::of(&server);
+        let mut follower = Follower::start(&server);
         follower.until_known(true).await;
         let lost = follower.until_known(false).await;
         assert!(lost >= seconds(90) && lost < seconds(92), "{then:?}: {lost:?}");
@@ -301,7 +301,7 @@ async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_fail() {
 #[tokio::test(start_paused = true)]
 async fn a_quiet_cluster_is_known_as_long_as_its_watches_end_when_they_should() {
     let server = server([], QUIET);
-    let mut follower = Follower::of(&server);
+    let mut follower = Follower::start(&server);
     follower.until_known(true).await;
     follower.is_known.mark_unchanged();
     sleep(seconds(3600)).await;
@@ -317,7 +317,7 @@ async fn bookmarks_are_signs_of_life() {
     // Each watch begins with a bookmark and is cut before it could end as asked.
     let cut = (0..20).map(|_| watch([bookmark.clone()], Then::Ends(seconds(8))));
     let server = server(cut, Then::Stalls);
-    let mut follower = Follower::of(&server);
+    let mut follower = Follower::start(&server);
     follower.until_known(true).await;
     follower.is_known.mark_unchanged();
     sleep(seconds(150)).await;
@@ -329,7 +329,7 @@ async fn one_connection_that_died_makes_no_quiet_cluster_unknown() {
     let stall = || watch(NONE, Then::Stalls);
     let quiet = || watch(NONE, QUIET);
     let server = server([stall(), quiet(), quiet(), stall(), quiet(), stall()], QUIET);
-    let mut follower = Follower::of(&server);
+    let mut follower = Follower::start(&server);
     follower.until_known(true).await;
     follower.is_known.mark_unchanged();
     sleep(seconds(900)).await;
@@ -340,7 +340,7 @@ async fn one_connection_that_died_makes_no_quiet_cluster_unknown() {
 async fn what_cuts_quiet_connections_makes_no_quiet_cluster_unknown() {
     // A proxy that ends what was idle for twenty seconds.
     let server = server([], Then::Ends(seconds(20)));
-    let mut follower = Follower::of(&server);
+    let mut follower = Follower::start(&server);
     follower.until_known(true).await;
     follower.is_known.mark_unchanged();
     sleep(seconds(1200)).await;

@@ -27,14 +27,14 @@ pub fn allocated(pod: &Object, spec: Spec) -> PerResource<u64> {
 /// Of the pod as a whole, where the kubelet says so: its overhead is in it. Else as its spec is made up.
 fn of_pod(resource: Resource, pod: &Object, spec: Spec) -> u64 {
     let status = &pod.status;
-    if let Some(whole) = told(resource, status.allocated_resources) {
+    if let Some(whole) = amount(resource, status.allocated_resources) {
         return whole;
     }
     let overhead = pod.spec.overhead.amount(resource);
     let asked = pod.spec.resources.requests.0.get(resource).as_ref();
     let in_force = status
         .resources
-        .and_then(|Resources { requests }| told(resource, requests));
+        .and_then(|Resources { requests }| amount(resource, requests));
     let request = match (asked, in_force, spec) {
         (Some(_), Some(in_force), _) => in_force,
         (Some(asked), None, Spec::Counts) => *asked,
@@ -67,9 +67,9 @@ fn of_container(resource: Resource, pod: &Object, container: &Container, spec: S
     let statuses = &pod.status.container_statuses;
     let mut statuses = statuses.iter().chain(&pod.status.init_container_statuses);
     let status = statuses.find(|status| status.name == container.name);
-    let in_force = || told(resource, status?.resources?.requests);
+    let in_force = || amount(resource, status?.resources?.requests);
     let has = status
-        .and_then(|status| told(resource, status.allocated_resources))
+        .and_then(|status| amount(resource, status.allocated_resources))
         .or_else(in_force);
     has.unwrap_or(match spec {
         Spec::Counts => container.resources.requests.amount(resource),
@@ -78,7 +78,7 @@ fn of_container(resource: Resource, pod: &Object, container: &Container, spec: S
 }
 
 /// The amount in a list that says something of CPU or memory; in such a list, what is missing is nothing.
-fn told(resource: Resource, list: List) -> Option<u64> {
+fn amount(resource: Resource, list: List) -> Option<u64> {
     let List(PerResource { cpu, memory }) = &list;
     (cpu.is_some() || memory.is_some()).then(|| list.amount(resource))
 }

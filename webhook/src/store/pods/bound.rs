@@ -50,7 +50,7 @@ pub struct Bound {
 
 impl Pod {
     /// What a pod counts for; `None` if it has ended.
-    pub(super) fn of(object: &Object) -> Option<Self> {
+    pub(super) fn from_object(object: &Object) -> Option<Self> {
         let status = &object.status;
         let phase = status.phase.as_deref();
         if matches!(phase, Some("Succeeded" | "Failed")) {

@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Document, Refusal> {
         return Ok(Document::default());
     }
     let mut cluster = Part::new(String::new(), value)?;
-    let entries: Vec<Value> = cluster.take("nodeConfigs")?.unwrap_or_default();
+    let entries: Vec<Value> = cluster.remove("nodeConfigs")?.unwrap_or_default();
     let entries = entries.into_iter().enumerate();
     Ok(Document {
         cluster: cluster.amplification()?,
@@ -74,10 +74,10 @@ pub(super) fn read(text: &str) -> Result<Document, Refusal> {
 
 fn entry(path: String, value: Value) -> Result<Entry, Refusal> {
     let mut part = Part::new(path, value)?;
-    let name: Option<String> = part.take("name")?;
+    let name: Option<String> = part.remove("name")?;
     let name = name.filter(|name| !name.is_empty());
     let selector = part
-        .take("nodeSelector")?
+        .remove("nodeSelector")?
         .ok_or_else(|| part.refusal("nodeSelector", "is missing"))?;
     Ok(Entry {
         name: name.unwrap_or_else(|| part.path.clone()),
@@ -111,7 +111,7 @@ impl Part {
     }
 
     /// Takes one member out; `None` if it is absent or `null`.
-    fn take<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Refusal> {
+    fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Refusal> {
         match self.members.remove(key) {
             None => Ok(None),
             Some(value) => typed(&joined(&self.path, key), value),
@@ -121,9 +121,9 @@ impl Part {
     /// What is left when Koordinator's own fields are out: ours, and nothing else.
     fn amplification(mut self) -> Result<Amplification, Refusal> {
         // What these do is up to Koordinator's controller; a version that it would refuse is refused here as well.
-        let _is_enabled: Option<bool> = self.take("enable")?;
+        let _is_enabled: Option<bool> = self.remove("enable")?;
         let _ratios: Option<BTreeMap<String, Option<KoordinatorRatio>>> =
-            self.take("resourceAmplificationRatio")?;
+            self.remove("resourceAmplificationRatio")?;
         typed(&self.path, Value::Object(self.members))
     }
 

@@ -162,29 +162,29 @@ impl Written {
 /// The entries of a key, if its text is JSON of the right types.
 fn parse(text: &str, member: &str) -> Result<Vec<Written>, Unreadable> {
     let document = serde_json::from_str(text).map_err(|_reason| Unreadable)?;
-    let entries: Option<Vec<Value>> = take(&mut members(document)?, member)?;
+    let entries: Option<Vec<Value>> = remove(&mut members(document)?, member)?;
     entries.unwrap_or_default().into_iter().map(written).collect()
 }
 
 fn written(entry: Value) -> Result<Written, Unreadable> {
     let mut entry = members(entry)?;
-    let selector: Option<Value> = take(&mut entry, "nodeSelector")?;
+    let selector: Option<Value> = remove(&mut entry, "nodeSelector")?;
     Ok(Written {
-        name: take(&mut entry, "name")?.unwrap_or_default(),
+        name: remove(&mut entry, "name")?.unwrap_or_default(),
         selector: selector.map(label_selector).transpose()?,
     })
 }
 
 fn label_selector(selector: Value) -> Result<LabelSelector, Unreadable> {
     let mut selector = members(selector)?;
-    let match_labels = take(&mut selector, "matchLabels")?;
-    let expressions: Option<Vec<Value>> = take(&mut selector, "matchExpressions")?;
+    let match_labels = remove(&mut selector, "matchLabels")?;
+    let expressions: Option<Vec<Value>> = remove(&mut selector, "matchExpressions")?;
     let expressions = expressions.unwrap_or_default().into_iter().map(|expression| {
         let mut expression = members(expression)?;
         Ok(LabelSelectorRequirement {
-            key: take(&mut expression, "key")?.unwrap_or_default(),
-            operator: take(&mut expression, "operator")?.unwrap_or_default(),
-            values: take(&mut expression, "values")?,
+            key: remove(&mut expression, "key")?.unwrap_or_default(),
+            operator: remove(&mut expression, "operator")?.unwrap_or_default(),
+            values: remove(&mut expression, "values")?,
         })
     });
     Ok(LabelSelector {
@@ -203,7 +203,10 @@ fn members(value: Value) -> Result<Map<String, Value>, Unreadable> {
 }
 
 /// Takes a member out, in whatever case its name is written; `None` if it is absent or `null`.
-fn take<T: DeserializeOwned>(members: &mut Map<String, Value>, name: &str) -> Result<Option<T>, Unreadable> {
+fn remove<T: DeserializeOwned>(
+    members: &mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<T>, Unreadable> {
     let in_any_case = || members.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
     let key = if members.contains_key(name) {
         Some(name.to_owned())

@@ -27,7 +27,7 @@ fn of_pool(policies: &Policies, pool: &str) -> Option<(Mode, Source, u32, Option
         policy,
         mode_from,
         entry,
-    } = policies.of(|| Labels::from([("pool".to_owned(), pool.to_owned())]))?;
+    } = policies.for_labels(|| Labels::from([("pool".to_owned(), pool.to_owned())]))?;
     Some((policy.mode, mode_from, policy.bounds.cpu.max.0, entry))
 }
 
@@ -63,7 +63,10 @@ fn each_layer_is_over_the_one_before_and_named_where_it_decides_the_mode() {
         of_pool(&policies, "batch"),
         Some((Mode::Off, Source::ConfigMap, 150, None))
     );
-    let asked = policies.of(Labels::new).unwrap().with_mode(Some(Mode::Static));
+    let asked = policies
+        .for_labels(Labels::new)
+        .unwrap()
+        .with_mode(Some(Mode::Static));
     assert_eq!(
         (asked.policy.mode, asked.mode_from),
         (Mode::Static, Source::Annotation)

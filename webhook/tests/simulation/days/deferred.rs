@@ -61,9 +61,9 @@ fn full(mode: Mode) -> World {
     for _frame in 0..AT_MOST {
         for pod in 0..world.pods.len() {
             let (percent, burst) = (USED, 0);
-            world.take(Step::Use { pod, percent, burst }).unwrap();
+            world.apply(Step::Use { pod, percent, burst }).unwrap();
         }
-        world.take(Step::Frames(1)).unwrap();
+        world.apply(Step::Frames(1)).unwrap();
         let now = published(&world);
         still = if now == last { still + 1 } else { 0 };
         last = now;
@@ -80,16 +80,16 @@ fn climbs_nothing(mode: Mode, percent: u64) {
     let mut world = full(mode);
     let before = published(&world);
     let has = world.admitted();
-    world.take(Step::Resize { pod: 0, percent }).unwrap();
+    world.apply(Step::Resize { pod: 0, percent }).unwrap();
     for second in 1..=HOUR {
         world.wait(1);
         if second % FRAME == 0 {
             world.end_frame().unwrap();
         }
         if second % PERIOD == 0 {
-            world.take(Step::Sync).unwrap();
+            world.apply(Step::Sync).unwrap();
         }
-        world.take(Step::Resize { pod: 0, percent: 100 }).unwrap();
+        world.apply(Step::Resize { pod: 0, percent: 100 }).unwrap();
         let now = published(&world);
         for resource in Resource::ALL {
             let (now, before) = (now.get(resource), before.get(resource));

@@ -84,7 +84,7 @@ impl Replica {
     }
 
     /// Hears of the Node as it is stored now.
-    pub(super) fn hear(&mut self, stored: &Stored) {
+    pub(super) fn observe(&mut self, stored: &Stored) {
         match &mut self.missed {
             Some(missed) => missed.node = Some(stored.object()),
             None => self.cluster.nodes.apply(stored.object()),
@@ -150,7 +150,12 @@ impl Replica {
         (writer, new): (Writer, &State),
         nudged: Option<&str>,
     ) -> Decision {
-        let policy = self.cluster.policies.of(Labels::new).expect("a policy").policy;
+        let policy = self
+            .cluster
+            .policies
+            .for_labels(Labels::new)
+            .expect("a policy")
+            .policy;
         let hint = endpoint_hint(&self.cluster, stored, nudged);
         let basis = Basis {
             policy: &policy,

@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Lets a step happen, and what follows from it: reports, nudges, new pods.
-    pub(super) fn take(&mut self, step: Step) -> Checked {
+    pub(super) fn apply(&mut self, step: Step) -> Checked {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         match step {

@@ -108,7 +108,7 @@ impl World {
             self.stored.state = new;
         }
         for replica in &mut self.replicas {
-            replica.hear(&self.stored);
+            replica.observe(&self.stored);
         }
         let admitted = if is_deaf { known } else { self.admitted() };
         for resource in Resource::ALL {

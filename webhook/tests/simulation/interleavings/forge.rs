@@ -57,7 +57,7 @@ impl World {
             resources: PerResource::from_fn(promise),
             ..hint(uid_of(self.stored()), self.seq + AHEAD, Says::the_truth(0, 0))
         };
-        Note::of(&forged).to_string()
+        Note::from_hint(&forged).to_string()
     }
 
     /// The stored marker with other values, or other raw values, or both.

@@ -67,7 +67,7 @@ pub(super) struct Pods {
 
 impl Oracle {
     /// Somebody told that raw is `value`.
-    pub(super) fn told(&mut self, resource: Resource, value: u64) {
+    pub(super) fn record_raw(&mut self, resource: Resource, value: u64) {
         let makes = self.maker(resource);
         let is_made = |truth: &u64| *truth != value && makes(value, *truth);
         let made_of: BTreeSet<u64> = self.past.get(resource).iter().copied().filter(is_made).collect();
@@ -198,7 +198,7 @@ impl Oracle {
     }
 
     /// True if pods may hold that value; remembers that they do.
-    pub(super) fn holds(&mut self, resource: Resource, value: u64, pods: Pods) -> bool {
+    pub(super) fn allows_for_pods(&mut self, resource: Resource, value: u64, pods: Pods) -> bool {
         let Pods {
             admitted,
             fit,

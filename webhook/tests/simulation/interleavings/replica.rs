@@ -90,7 +90,7 @@ impl Replica {
     }
 
     /// Hears of the Node, if it hears at all.
-    pub(super) fn hear(&self, node: &Value) {
+    pub(super) fn observe(&self, node: &Value) {
         if self.cluster.nodes.has_synced() {
             self.cluster
                 .nodes

@@ -153,7 +153,7 @@ impl World {
     }
 
     /// Lets a step happen.
-    pub(super) fn take(&mut self, step: Step) -> Checked {
+    pub(super) fn apply(&mut self, step: Step) -> Checked {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         match step {
@@ -184,7 +184,7 @@ impl World {
                     .map_or(Ok(()), |nudge| self.arrive(&nudge));
             }
             Step::Sweep(replica) => return self.sweep(replica).map(drop),
-            Step::Hear(replica) => self.replicas[replica].hear(self.stored()),
+            Step::Hear(replica) => self.replicas[replica].observe(self.stored()),
             Step::StartAnew(replica) => self.start(replica),
             Step::StartBlind(replica) => self.replicas[replica] = Replica::blind(),
             Step::Outage { replica, is_over } => self.replicas[replica].is_up = is_over,
@@ -199,7 +199,7 @@ impl World {
         self.revisions.last().expect("a Node")
     }
 
-    fn seen(&self, lag: usize) -> &Value {
+    fn observed(&self, lag: usize) -> &Value {
         let last = self.revisions.len() - 1;
         &self.revisions[last.saturating_sub(lag)]
     }

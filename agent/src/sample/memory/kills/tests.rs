@@ -69,7 +69,7 @@ impl Machine {
     /// A quarter of a second later: what is judged so far.
     fn poll(&mut self) -> Kills {
         self.now.at_ns += QUARTER;
-        let (kills, read) = self.judge.take(self.now, || Ok(self.pods.clone()));
+        let (kills, read) = self.judge.attribute(self.now, || Ok(self.pods.clone()));
         read.unwrap();
         kills
     }
@@ -230,7 +230,7 @@ fn pods_that_cannot_be_read_excuse_nothing() {
             field: "oom".into(),
         })
     };
-    let (kills, read) = machine.judge.take(machine.now, unreadable);
+    let (kills, read) = machine.judge.attribute(machine.now, unreadable);
     assert_eq!(kills, node(1));
     read.unwrap_err();
 }
@@ -246,7 +246,7 @@ fn pods_are_read_when_a_kill_could_be_theirs_and_not_at_every_poll() {
                 reads += 1;
                 Ok(PodOoms::new())
             };
-            machine.judge.take(machine.now, count).1.unwrap();
+            machine.judge.attribute(machine.now, count).1.unwrap();
         }
         reads
     };

@@ -58,7 +58,7 @@ fn moment(index: u64, each: u64) -> Moment {
 fn node(frames: u64, each: impl Fn(u64) -> u64) -> Node {
     let mut node = Node::new("a".to_owned(), policy());
     for index in 1000..1000 + frames {
-        node.take(&moment(index, each(index)));
+        node.replay(&moment(index, each(index)));
     }
     node
 }
@@ -97,7 +97,7 @@ fn nothing_comes_of_a_node_whose_size_is_not_known() {
     let mut node = Node::new("a".to_owned(), policy());
     let mut unknown = moment(1000, 1);
     unknown.allocatable.memory = None;
-    node.take(&unknown);
+    node.replay(&unknown);
     assert!(!node.has_view());
 }
 
@@ -107,7 +107,7 @@ fn frames_with_too_few_samples_do_not_count() {
     for index in 1000..1000 + 2 * 288 {
         let mut gappy = moment(index, 1000);
         gappy.used.cpu.truncate(3);
-        node.take(&gappy);
+        node.replay(&gappy);
     }
     assert_eq!(node.tally(Resource::Cpu).given.len(), 0);
 }
@@ -117,6 +117,6 @@ fn room_beyond_capacity_is_not_the_nodes_own() {
     let mut node = Node::new("a".to_owned(), policy());
     let mut amplified = moment(1000, 1000);
     amplified.allocatable.cpu = Some(48_000);
-    node.take(&amplified);
+    node.replay(&amplified);
     assert_eq!(node.given.view().unwrap().raw.cpu, 32_000);
 }

@@ -6,7 +6,7 @@ use headroom_proto::status::ProgramStatus;
 const LINES: usize = 8;
 
 /// A part for each program that was refused; programs of which the same was said share one. Empty if none was.
-pub(super) fn told(programs: &[ProgramStatus]) -> String {
+pub(super) fn render(programs: &[ProgramStatus]) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for program in programs {
         let Some(log) = program.verifier_log.as_deref() else {

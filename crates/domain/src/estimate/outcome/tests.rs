@@ -243,7 +243,7 @@ struct Incidents {
 }
 
 impl Incidents {
-    fn take(&mut self, frame: u64) {
+    fn record(&mut self, frame: u64) {
         let is_within = |since: Option<u64>, span| since.is_some_and(|since| frame - since < span);
         if !is_within(self.last, HOUR) || !is_within(self.began, DAY - HOUR) {
             self.count += 1;
@@ -288,7 +288,7 @@ proptest! {
             for at in 0..stretch.hours * HOUR {
                 let is_incident = at % stretch.every < stretch.lasts;
                 if is_incident {
-                    incidents.take(now);
+                    incidents.record(now);
                 }
                 bad += frame(&mut outcome, now, is_incident, &in_use).1;
                 now += 1;

@@ -14,7 +14,7 @@ fn note(boot: &str, seq: u64, cents: u32) -> String {
     let mut hint = hint("n1", seq);
     boot.clone_into(&mut hint.boot_id);
     hint.resources.cpu.published = Cents(cents);
-    Note::of(&hint).to_string()
+    Note::from_hint(&hint).to_string()
 }
 
 fn reported(seq: u64, cents: u32) -> NodeHint {
@@ -33,7 +33,7 @@ fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) ->
         stored: stored.as_ref(),
         ..HintQuery::default()
     };
-    table.see(&asked, at(seconds));
+    table.observe_node(&asked, at(seconds));
     table.lookup(&asked, at(seconds))
 }
 
@@ -140,7 +140,7 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
             written: Some(written),
             ..HintQuery::default()
         };
-        table.see(&asked, at(seconds));
+        table.observe_node(&asked, at(seconds));
         let found = table.lookup(&asked, at(seconds)).unwrap();
         let ratios = found.note.resources().map(|_, part| part.published());
         (found.origin, found.standing, ratios)
@@ -167,7 +167,7 @@ fn a_report_goes_before_the_marker() {
         written: Some(PerResource::from_fn(|_| Cents(120))),
         ..HintQuery::default()
     };
-    table.see(&asked, at(0));
+    table.observe_node(&asked, at(0));
     table.insert(reported(1, 128), at(1));
     let found = table.lookup(&asked, at(1)).unwrap();
     assert_eq!((found.origin, found.standing), (Origin::Stream, Freshness::Fresh));
@@ -355,7 +355,7 @@ fn a_state_that_the_watch_has_not_brought_yet_counts_as_seen_now() {
 fn a_replica_that_restarts_neither_jumps_nor_loses_the_rise() {
     let stored = note("b1", 5, 110);
     let mut table = Table::default();
-    table.see(
+    table.observe_node(
         &HintQuery {
             node: "n1",
             uid: "u1",
@@ -398,7 +398,7 @@ fn nudged(table: &mut Table, stored: &str, nudged: &str, seconds: u64) -> Effect
         nudged: Some(&nudged.into()),
         ..HintQuery::default()
     };
-    table.see(&asked, at(seconds));
+    table.observe_node(&asked, at(seconds));
     table.lookup(&asked, at(seconds)).unwrap()
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn candidates() -> Vec<String> {
 }
 
 /// Looks at the toolchain that rustup knows by this name.
-pub(crate) fn look(name: &str) -> Verdict {
+pub(crate) fn inspect(name: &str) -> Verdict {
     let rustc = |arguments: &[&str]| {
         let mut rustup = Command::new("rustup");
         let output = rustup.args(["run", name, "rustc"]).args(arguments).output();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_toolchain_nobody_installed_is_absent() {
-        assert_eq!(look("headroom-never-installed"), Verdict::Absent);
+        assert_eq!(inspect("headroom-never-installed"), Verdict::Absent);
     }
 
     #[test]

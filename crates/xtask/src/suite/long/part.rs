@@ -199,7 +199,7 @@ fn soaks() -> Result<Tally> {
 fn long_form(plan: &Plan, kind: Kind, names: &[&str]) -> Result<Tally> {
     let mut tally = Tally::default();
     for (program, name) in plan
-        .of(kind)
+        .programs(kind)
         .flat_map(|program| names.iter().map(move |name| (program, name)))
     {
         let mut command = program.command();

@@ -16,7 +16,7 @@ use crate::{
     launch::BUILT,
     process::{Process, tail},
     setup::emulator::QEMU,
-    terminal::say,
+    terminal::print,
     workspace,
 };
 
@@ -48,7 +48,7 @@ impl Guest<'_> {
     /// If the emulator cannot be started or its console not be read.
     pub(super) fn run(&self, disk: &Disk, filter: Option<&str>) -> Result<Tally> {
         let name = self.name();
-        say(format!("\n== kernel tests on Linux {name}"));
+        print(format!("\n== kernel tests on Linux {name}"));
         let log = folder().join(format!(
             "console-{}.log",
             name.replace(", ", "-").replace(' ', "-")
@@ -56,7 +56,7 @@ impl Guest<'_> {
         fs::write(&log, "").with_context(|| format!("write {}", log.display()))?;
         let mut tally = Tally::default();
         for (test, why) in self.boot.left_out() {
-            say(format!("left out  {test}: {why}"));
+            print(format!("left out  {test}: {why}"));
             tally.skipped += 1;
         }
         let command = self.emulator(&disk.path(), filter);
@@ -67,7 +67,7 @@ impl Guest<'_> {
             // Asked before the console is read, so that its last lines are not missed.
             let has_ended = process.status().context("ask for the emulator")?.is_some();
             while let Some(line) = console.line().context("read the console")? {
-                say(&line);
+                print(&line);
                 tally += Tally::parse(&line).unwrap_or_default();
                 if let Some(status) = line.strip_prefix(END) {
                     return Ok(judged(tally, status));
@@ -81,7 +81,7 @@ impl Guest<'_> {
             }
             thread::sleep(LOOK_EVERY);
         };
-        say(format!("{why}: counted as one failure; {}", tail(&log, 20)));
+        print(format!("{why}: counted as one failure; {}", tail(&log, 20)));
         tally.failed += 1;
         Ok(tally)
     }
@@ -122,7 +122,7 @@ impl Guest<'_> {
 /// A test program that dies reports no failed test.
 fn judged(mut tally: Tally, status: &str) -> Tally {
     if status != "0" && tally.failed == 0 {
-        say("a test program ended badly and reported no failed test: counted as one failure");
+        print("a test program ended badly and reported no failed test: counted as one failure");
         tally.failed = 1;
     }
     tally

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::folder;
-use crate::{setup::debian::Lists, terminal::say};
+use crate::{setup::debian::Lists, terminal::print};
 
 /// The series that are tried, oldest first.
 pub(in crate::suite) const SERIES: [&str; 3] = ["5.10", "6.1", "6.12"];
@@ -44,10 +44,10 @@ impl Kernel {
         let folder = folder();
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
         if let Some(kernel) = Self::find(series, &folder)? {
-            say(format!("ready    Linux {series}: {}", kernel.image.display()));
+            print(format!("ready    Linux {series}: {}", kernel.image.display()));
             return Ok(kernel);
         }
-        say(format!(
+        print(format!(
             "missing  Linux {series}: the kernel tests run on it, too"
         ));
         let lists = lists(series, &folder)?;

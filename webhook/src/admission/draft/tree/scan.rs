@@ -159,7 +159,7 @@ impl<'a> Scanner<'a> {
         let mut members = Members::default();
         let mut twins = twin.map_or(&[][..], Tree::opened);
         self.enter()?;
-        if self.takes(b'}') {
+        if self.skip_if(b'}') {
             self.depth -= 1;
             return Ok(Some(members));
         }
@@ -174,7 +174,7 @@ impl<'a> Scanner<'a> {
             let value = self.value(levels - 1, twin)?;
             members.push((name, value));
             self.space();
-            if self.takes(b'}') {
+            if self.skip_if(b'}') {
                 self.depth -= 1;
                 return Ok(Some(members));
             }
@@ -189,7 +189,7 @@ impl<'a> Scanner<'a> {
         self.expect(b'[')?;
         self.space();
         let mut elements = Vec::new();
-        if self.takes(b']') {
+        if self.skip_if(b']') {
             return Ok(Some(elements));
         }
         loop {
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
             };
             elements.push(element);
             self.space();
-            if self.takes(b']') {
+            if self.skip_if(b']') {
                 return Ok(Some(elements));
             }
             self.expect(b',')?;
@@ -293,7 +293,7 @@ impl<'a> Scanner<'a> {
                     }
                     self.at += 1;
                     self.space();
-                    if !self.takes(bracket + 2) {
+                    if !self.skip_if(bracket + 2) {
                         (open, depth) = (open << 1 | u128::from(is_object), depth + 1);
                         self.key(is_object)?;
                         continue;
@@ -308,7 +308,7 @@ impl<'a> Scanner<'a> {
                 }
                 self.space();
                 let is_object = open & 1 == 1;
-                if self.takes(b',') {
+                if self.skip_if(b',') {
                     self.space();
                     self.key(is_object)?;
                     break;

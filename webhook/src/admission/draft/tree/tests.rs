@@ -48,10 +48,10 @@ fn the_last_of_two_equal_members_counts() {
         node.to_value().unwrap(),
         json!({"a": {"b": {"c": 2}}, "x": {"y": 3}})
     );
-    assert_eq!(node.take("x").unwrap().to_value().unwrap(), json!({"y": 3}));
+    assert_eq!(node.remove("x").unwrap().to_value().unwrap(), json!({"y": 3}));
     let mut node = tree(r#"{"a":0,"b":1,"b":2}"#);
-    assert!(node.take("a").is_some() && node.take("c").is_none());
-    assert_eq!(node.take("b").unwrap().to_value().unwrap(), json!(2));
+    assert!(node.remove("a").is_some() && node.remove("c").is_none());
+    assert_eq!(node.remove("b").unwrap().to_value().unwrap(), json!(2));
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn a_wide_object_is_read_and_taken_from_as_a_narrow_one() {
     }
     assert!(wide.get(&["n"]).is_none() && wide.get(&["n10000"]).is_none() && wide.get(&["o"]).is_none());
     for last in [10_001, 10_000, 7] {
-        assert_eq!(wide.take("n7").unwrap().to_value().unwrap(), json!(last));
+        assert_eq!(wide.remove("n7").unwrap().to_value().unwrap(), json!(last));
     }
-    assert!(wide.take("n7").is_none());
+    assert!(wide.remove("n7").is_none());
     assert_eq!(wide.read(&["n9999"]).unwrap(), Some(9_999));
 }
 

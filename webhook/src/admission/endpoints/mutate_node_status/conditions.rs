@@ -85,7 +85,7 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         after.retain(|condition| !OURS.contains(&kind(condition)));
     }
     for said in said {
-        say(&mut after, said, heartbeat);
+        set(&mut after, said, heartbeat);
     }
     if after != before {
         draft.set(&CONDITIONS, Value::from_iter(after))?;
@@ -214,7 +214,7 @@ fn kind(condition: &Condition) -> &str {
 }
 
 /// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
-fn say(conditions: &mut Vec<Condition>, said: Said, heartbeat: Option<&str>) {
+fn set(conditions: &mut Vec<Condition>, said: Said, heartbeat: Option<&str>) {
     let Said {
         kind: name,
         complaint,
@@ -248,7 +248,7 @@ mod tests {
     fn note(cpu: Brake, memory: Brake) -> Note {
         let mut hint: NodeHint = hint("n1", 1);
         (hint.resources.cpu.brake, hint.resources.memory.brake) = (cpu, memory);
-        Note::of(&hint)
+        Note::from_hint(&hint)
     }
 
     fn decision(why: &[Why]) -> Decision {
@@ -308,7 +308,7 @@ mod tests {
         };
         let mut conditions = Vec::new();
         let mut look = |complaint, at| {
-            say(&mut conditions, said(complaint), Some(at));
+            set(&mut conditions, said(complaint), Some(at));
             let text = |name| {
                 let condition: &Condition = conditions.last()?;
                 condition.get(name)?.as_str().map(str::to_owned)

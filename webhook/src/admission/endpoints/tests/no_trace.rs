@@ -42,7 +42,7 @@ async fn a_dry_run_or_refused_write_leaves_no_trace() {
         ..options(World::default())
     });
     let known = format!("{hints:?}");
-    let note = Note::of(&published(9, 150));
+    let note = Note::from_hint(&published(9, 150));
     let hint = note.to_string();
     let quarantined = note.in_quarantine(Some(Contradiction::Capacity)).to_string();
     for (path, sub_resource) in [("/mutate-node-status", "status"), ("/validate-node", "")] {

@@ -37,7 +37,7 @@ pub(super) fn parts() -> Parts {
         variable("renewed", member("variables.marker", "at")),
         variable("stored", ready_heartbeat("oldObject")),
         variable("sent", ready_heartbeat("object")),
-        variable("holds", holds()),
+        variable("holds", marker_is_fresh()),
     ];
     variables.extend(Resource::ALL.into_iter().flat_map(resource_variables));
     variables.push(variable("quiet", quiet()));
@@ -91,7 +91,7 @@ fn conditions(object: &str) -> String {
 }
 
 /// True while the marker has been renewed recently. A clock that was set back is told by an age below zero.
-fn holds() -> String {
+fn marker_is_fresh() -> String {
     let hour = seconds(HOLDS_FOR);
     format!(
         "variables.renewed != '' && variables.sent != ''

@@ -124,7 +124,7 @@ impl World {
             self.sync(0, false)?;
             self.replicas
                 .iter()
-                .for_each(|replica| replica.hear(self.stored()));
+                .for_each(|replica| replica.observe(self.stored()));
             still = if self.version == version { still + 1 } else { 0 };
             if still == STILL {
                 return Ok(());
@@ -142,7 +142,7 @@ impl World {
 
     fn is_due(&self, replica: usize) -> bool {
         let replica = &self.replicas[replica];
-        replica.hear(self.stored());
+        replica.observe(self.stored());
         replica.sweep(NAME).is_some()
     }
 
@@ -154,10 +154,10 @@ impl World {
             self.repeat(quiet);
             // A write goes to either replica, and only one of them may know what there is to do.
             self.route = round % 2;
-            self.replicas[0].hear(self.stored());
+            self.replicas[0].observe(self.stored());
             let mut is_done = quiet.streams == 0 || !self.nudge(0)?;
             for replica in 0..2 {
-                self.replicas[replica].hear(self.stored());
+                self.replicas[replica].observe(self.stored());
                 is_done &= !self.sweep(replica)?;
             }
             still = if is_done { still + 1 } else { 0 };

@@ -62,7 +62,7 @@ impl World {
             },
         })];
         for resource in Resource::ALL {
-            self.oracle.told(resource, *self.raw.get(resource));
+            self.oracle.record_raw(resource, *self.raw.get(resource));
         }
     }
 
@@ -85,7 +85,7 @@ impl World {
     /// The kubelet's sync: what differs between what it finds and the copy that it sees.
     pub(super) fn sync(&mut self, lag: usize, is_report: bool) -> Checked {
         self.wait(SYNC);
-        let seen = self.seen(lag).clone();
+        let seen = self.observed(lag).clone();
         let mut node = self.stored().clone();
         let mut has_news = is_report;
         for (list, amounts) in [("capacity", self.capacity), ("allocatable", self.raw)] {
@@ -157,7 +157,7 @@ impl World {
                 HUMAN
             }
             Others::Revert { lag } => {
-                let before = allocatable(self.seen(lag), Resource::Cpu);
+                let before = allocatable(self.observed(lag), Resource::Cpu);
                 self.edit(&mut node, before);
                 HUMAN
             }
@@ -171,7 +171,7 @@ impl World {
         if value > amount_in(node, "capacity", resource) {
             self.oracle.shown(resource, value);
         } else {
-            self.oracle.told(resource, value);
+            self.oracle.record_raw(resource, value);
         }
     }
 

@@ -72,7 +72,7 @@ impl World {
                 are_known,
                 is_unheard,
             };
-            if !self.oracle.allows(resource, value) && !self.oracle.holds(resource, value, pods) {
+            if !self.oracle.allows(resource, value) && !self.oracle.allows_for_pods(resource, value, pods) {
                 return Err(format!(
                     "{resource} is {value}, neither raw {:?} nor that times a ratio, nor what pods hold ({pods:?}); stored is {:#}",
                     self.oracle.truths(resource),

@@ -30,15 +30,15 @@ impl Scanner<'_> {
     }
 
     fn number(&mut self) -> Result<(), ScanError> {
-        self.takes(b'-');
-        if !self.takes(b'0') {
+        self.skip_if(b'-');
+        if !self.skip_if(b'0') {
             self.digits()?;
         }
-        if self.takes(b'.') {
+        if self.skip_if(b'.') {
             self.digits()?;
         }
-        if self.takes(b'e') || self.takes(b'E') {
-            let _is_signed = self.takes(b'+') || self.takes(b'-');
+        if self.skip_if(b'e') || self.skip_if(b'E') {
+            let _is_signed = self.skip_if(b'+') || self.skip_if(b'-');
             self.digits()?;
         }
         Ok(())
@@ -118,14 +118,14 @@ impl Scanner<'_> {
     }
 
     /// Goes past `byte` if it is the next.
-    pub(super) fn takes(&mut self, byte: u8) -> bool {
+    pub(super) fn skip_if(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
         is_next
     }
 
     pub(super) fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
-        if self.takes(byte) {
+        if self.skip_if(byte) {
             Ok(())
         } else {
             Err(self.syntax())
