@@ -4,8 +4,8 @@
     reason = "kernel memory is read and map memory shared through pointers"
 )]
 
+mod event_counters;
 mod maps;
-mod rare;
 mod sched;
 mod task;
 
@@ -75,17 +75,17 @@ fn hr_wakenew_raw(ctx: RawTracePointContext) -> i32 {
 
 #[btf_tracepoint(function = "mark_victim")]
 fn hr_victim(ctx: BtfTracePointContext) -> i32 {
-    rare::victim_chosen(&ctx, ctx.arg::<u64>(0), Typed(ctx.arg(0)));
+    event_counters::victim_chosen(&ctx, ctx.arg::<u64>(0), Typed(ctx.arg(0)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "mark_victim")]
 fn hr_victim_raw(ctx: RawTracePointContext) -> i32 {
-    rare::victim_chosen(&ctx, ctx.arg::<u64>(0), Probed(ctx.arg(0)));
+    event_counters::victim_chosen(&ctx, ctx.arg::<u64>(0), Probed(ctx.arg(0)));
     0
 }
 
-/// A hook whose arguments are of no interest: its typed program and the raw twin.
+/// A hook whose arguments are of no interest: its typed program and the raw fallback.
 macro_rules! counted {
     ($tracepoint:literal, $typed:ident, $raw:ident, $body:path) => {
         #[btf_tracepoint(function = $tracepoint)]
@@ -106,29 +106,39 @@ counted!(
     "mm_vmscan_direct_reclaim_begin",
     hr_dr_begin,
     hr_dr_begin_raw,
-    rare::reclaim_begins
+    event_counters::reclaim_begins
 );
 counted!(
     "mm_vmscan_direct_reclaim_end",
     hr_dr_end,
     hr_dr_end_raw,
-    rare::reclaim_ends
+    event_counters::reclaim_ends
 );
-counted!("cgroup_mkdir", hr_cg_mkdir, hr_cg_mkdir_raw, rare::cgroup_made);
-counted!("cgroup_rmdir", hr_cg_rmdir, hr_cg_rmdir_raw, rare::cgroup_removed);
+counted!(
+    "cgroup_mkdir",
+    hr_cg_mkdir,
+    hr_cg_mkdir_raw,
+    event_counters::cgroup_made
+);
+counted!(
+    "cgroup_rmdir",
+    hr_cg_rmdir,
+    hr_cg_rmdir_raw,
+    event_counters::cgroup_removed
+);
 
-/// A hook that looks at its second argument: its typed program and the raw twin.
+/// A hook that looks at its second argument: its typed program and the raw fallback.
 macro_rules! stepped {
     ($tracepoint:literal, $typed:ident, $raw:ident) => {
         #[btf_tracepoint(function = $tracepoint)]
         fn $typed(ctx: BtfTracePointContext) -> i32 {
-            rare::cpu_steps(ctx.arg::<u64>(1));
+            event_counters::cpu_steps(ctx.arg::<u64>(1));
             0
         }
 
         #[raw_tracepoint(tracepoint = $tracepoint)]
         fn $raw(ctx: RawTracePointContext) -> i32 {
-            rare::cpu_steps(ctx.arg::<u64>(1));
+            event_counters::cpu_steps(ctx.arg::<u64>(1));
             0
         }
     };

@@ -1,4 +1,4 @@
-//! The agent's flags, each with its twin in the environment.
+//! The agent's flags; each has an environment variable.
 
 use std::{collections::BTreeSet, env, ffi::OsString, fmt, path::PathBuf, str::FromStr};
 
@@ -28,10 +28,10 @@ pub const MOST_SERVERS: u8 = 16;
 #[command(name = "headroom-agent", version)]
 #[group(id = "credential", args = ["token_file", "client_cert_file"], required = true, multiple = false)]
 pub struct Args {
-    /// YAML file with what may change while the agent runs; what it says, flags and their twins override
+    /// YAML file with reloadable settings. Flags and HEADROOM_* variables win
     #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Flags that were given, by themselves or by their twins.
+    /// Flags that were given, on the command line or by environment variables.
     #[arg(skip)]
     given: BTreeSet<String>,
     /// Name of the Node this agent speaks for [env also: NODE_NAME]
@@ -101,13 +101,13 @@ pub struct Args {
     pub timing: Profile,
     /// Where CPU use is measured
     #[arg(long, env = "HEADROOM_SOURCE", value_enum, default_value_t)]
-    pub source: Source,
-    /// BTF of this very kernel, for one that carries none: raw tracepoints count by it, and nobody checks what they read
+    pub source: CpuSourceChoice,
+    /// External BTF for kernels without their own. Raw tracepoints are used, without the verifier's type checks
     #[arg(long, env = "HEADROOM_BTF", value_name = "FILE", default_value = VMLINUX)]
     pub btf: PathBuf,
-    /// Whether what came of earlier ratios calibrates the margin; off and on again forgets what it came to
-    #[arg(long, env = "HEADROOM_OCM", value_enum, default_value_t)]
-    pub ocm: Ocm,
+    /// Adapt the safety margin to past outcomes. Switching it resets the margin
+    #[arg(long, env = "HEADROOM_MARGIN_CALIBRATION", value_enum, default_value_t)]
+    pub margin_calibration: MarginCalibration,
     /// The kubelet's hard eviction threshold of memory, as in its `evictionHard`: a quantity or a percentage
     #[arg(
         long,
@@ -154,7 +154,7 @@ pub struct Args {
 /// Where CPU use is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum CpuSourceChoice {
     /// Kernel programs, and procfs where they cannot be had
     #[default]
     Auto,
@@ -164,10 +164,10 @@ pub enum Source {
     Procfs,
 }
 
-/// Does what came of earlier ratios calibrate the margin?
+/// Whether the safety margin adapts to what came of earlier ratios (OCM, outcome-calibrated margin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ocm {
+pub enum MarginCalibration {
     /// A ratio that turned out too high makes the margin larger
     #[default]
     On,
@@ -336,7 +336,10 @@ mod tests {
             "headroom-hints.headroom-system.svc:9444"
         );
         assert_eq!(args.webhook_server_name, "headroom-hints.headroom-system.svc");
-        assert_eq!((args.timing, args.source), (Profile::Production, Source::Auto));
+        assert_eq!(
+            (args.timing, args.source),
+            (Profile::Production, CpuSourceChoice::Auto)
+        );
         assert_eq!(args.credential(), Credential::Token("t".into()));
     }
 

@@ -1,7 +1,7 @@
 //! The configuration file, and what it comes to with the flags over it. Unknown keys are errors.
 //!
 //! A key is here what differs between clusters and not between nodes, and may be changed while agents run. A flag or
-//! its environment twin wins over the file, the file over the default.
+//! its environment variable wins over the file, the file over the default.
 
 pub mod eviction;
 
@@ -14,7 +14,7 @@ use headroom_kit::{
 use serde::Deserialize;
 
 use crate::{
-    args::{Args, MOST_SERVERS, Ocm, ServerAddress, Source},
+    args::{Args, CpuSourceChoice, MOST_SERVERS, MarginCalibration, ServerAddress},
     config::eviction::Eviction,
 };
 
@@ -25,9 +25,9 @@ pub struct File {
     log_filter: Option<Filter>,
     publish_fanout: Option<Fanout>,
     webhook_addr: Option<Servers>,
-    source: Option<Source>,
+    source: Option<CpuSourceChoice>,
     btf: Option<PathBuf>,
-    ocm: Option<Ocm>,
+    margin_calibration: Option<MarginCalibration>,
     eviction_hard_memory: Option<Eviction>,
     program_stats: Option<bool>,
 }
@@ -52,11 +52,11 @@ pub struct Settings {
     /// Hint servers.
     pub webhook_addr: Vec<ServerAddress>,
     /// Where CPU use is measured.
-    pub source: Source,
+    pub source: CpuSourceChoice,
     /// Where the kernel's BTF is.
     pub btf: PathBuf,
     /// Do outcomes calibrate the margin?
-    pub ocm: Ocm,
+    pub margin_calibration: MarginCalibration,
     /// Where does the kubelet evict pods?
     pub eviction_hard_memory: Eviction,
     /// Does the kernel count the runs of our programs?
@@ -103,7 +103,7 @@ impl Settings {
             webhook_addr,
             source,
             btf,
-            ocm,
+            margin_calibration,
             eviction_hard_memory,
             program_stats,
         } = file;
@@ -121,7 +121,11 @@ impl Settings {
             ),
             source: args.over("source", source.as_ref(), &args.source),
             btf: args.over("btf", btf.as_ref(), &args.btf),
-            ocm: args.over("ocm", ocm.as_ref(), &args.ocm),
+            margin_calibration: args.over(
+                "margin_calibration",
+                margin_calibration.as_ref(),
+                &args.margin_calibration,
+            ),
             eviction_hard_memory: args.over(
                 "eviction_hard_memory",
                 eviction_hard_memory.as_ref(),
@@ -137,7 +141,7 @@ impl Settings {
             log_filter: _,
             publish_fanout: _,
             webhook_addr: _,
-            ocm: _,
+            margin_calibration: _,
             eviction_hard_memory: _,
             source,
             btf,

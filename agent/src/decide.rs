@@ -10,8 +10,8 @@ mod calibration;
 mod cgroup_warnings;
 mod checkpointing;
 mod eviction_margin;
+mod exclusive_cpus;
 mod frame;
-mod held;
 mod last_measurements;
 mod machine;
 mod mode;
@@ -22,7 +22,7 @@ mod report;
 mod sample_metrics;
 mod saturation;
 mod server_view;
-mod shown;
+mod status_details;
 mod tally;
 mod wait_sight;
 
@@ -40,8 +40,8 @@ use headroom_proto::NodeView;
 
 pub use self::mode::{BlindReason, CALM, CpuSource};
 use self::{
-    checkpointing::{Began, Saved},
-    frame::{Ended, Frames},
+    checkpointing::{HistoryStart, Saved},
+    frame::{EndedFrame, Frames},
     last_measurements::LastMeasurements,
     machine::Machine,
     mode_log::ModeLog,
@@ -51,9 +51,9 @@ use self::{
     tally::Tally,
 };
 use crate::{
-    args::Ocm,
+    args::MarginCalibration,
     config::eviction::Eviction,
-    gather::{Held, MemoryUse, Sample},
+    gather::{MemoryUse, PinnedUse, Sample},
     kernel::events::EventCounters,
     metrics,
     publish::Directive,
@@ -78,7 +78,7 @@ pub struct Decider {
     identity: Identity,
     cpu_source: CpuSource,
     estimator: Estimator,
-    ocm: Ocm,
+    margin_calibration: MarginCalibration,
     eviction: Eviction,
     frames: Frames,
     period: Period,
@@ -94,7 +94,7 @@ pub struct Decider {
     mode_log: ModeLog,
     /// Set when what the estimator's view is made of has changed.
     is_view_stale: bool,
-    began: Began,
+    began: HistoryStart,
     saved: Saved,
     last: LastMeasurements,
 }
@@ -106,7 +106,7 @@ impl Decider {
             identity,
             cpu_source,
             estimator: Estimator::new(timing),
-            ocm: Ocm::On,
+            margin_calibration: MarginCalibration::On,
             eviction: Eviction::default(),
             frames: Frames::new(timing, poll),
             period: Period::new(timing.brake_period, poll),
@@ -118,7 +118,7 @@ impl Decider {
             blind_reason: Some(BlindReason::NoDirective),
             mode_log: ModeLog::default(),
             is_view_stale: false,
-            began: Began::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
+            began: HistoryStart::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
             saved: Saved::default(),
             last: LastMeasurements::default(),
         };
@@ -255,15 +255,16 @@ impl Decider {
         self.last.memory_bytes = node.used();
     }
 
-    fn take_held(&mut self, found: &[Held]) {
+    fn take_held(&mut self, found: &[PinnedUse]) {
         self.last.held_ns = self.last.at.monotonic_ns;
         let Some(pods) = &self.server_view.pods else {
             return;
         };
         let listed = &pods.view.pods;
-        let holdings = held::holdings(found, listed);
-        self.frames.take_unused(held::unused_ns(found, &holdings, listed));
-        self.exclusive = held::exclusive_cpus(found, &holdings, listed);
+        let holdings = exclusive_cpus::holdings(found, listed);
+        self.frames
+            .take_unused(exclusive_cpus::unused_ns(found, &holdings, listed));
+        self.exclusive = exclusive_cpus::exclusive_cpus(found, &holdings, listed);
         self.is_view_stale |= holdings != self.holdings;
         self.holdings = holdings;
     }
@@ -282,7 +283,7 @@ impl Decider {
         if self.last.open.length_ns() >= SHOWN_NS {
             self.last.second = mem::take(&mut self.last.open);
         }
-        if let Some(Ended { frame, mean }) = self.frames.observe(poll) {
+        if let Some(EndedFrame { frame, mean }) = self.frames.observe(poll) {
             metrics::FRAMES
                 .with([if frame.is_valid { "valid" } else { "void" }])
                 .increment(1);

@@ -3,7 +3,7 @@
 
 mod accounts;
 mod every;
-mod held;
+mod exclusive_cpus;
 mod pods;
 mod read_errors;
 mod reading;
@@ -21,9 +21,9 @@ use self::{
     read_errors::ReadErrors,
 };
 pub use self::{
-    held::{Held, Used},
+    exclusive_cpus::{PinnedUse, Used},
     pods::PodFrame,
-    reading::Reading,
+    reading::GatheredSignal,
 };
 use crate::{
     kernel::{
@@ -36,7 +36,7 @@ use crate::{
         cgroup::{Kubepods, PodOoms},
         clock::{Clocks, nanoseconds},
         cpus::CpuSet,
-        memory::{Counted, KillJudge, Meminfo, MemoryCounters},
+        memory::{KillCounts, KillJudge, Meminfo, MemoryCounters},
         procfs::Procfs,
         psi::{Psi, Subject},
     },
@@ -68,11 +68,11 @@ pub struct Sample {
     /// kernel did not add it up in time.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
-    pub held: Option<Vec<Held>>,
+    pub held: Option<Vec<PinnedUse>>,
     /// What the kernel counted of our programs, if it was asked to.
     pub runs: Option<Arc<[Runs]>>,
     /// What could not be read when it was last tried.
-    pub failing: BTreeSet<Reading>,
+    pub failing: BTreeSet<GatheredSignal>,
     /// Is there a cgroup of all pods?
     pub has_kubepods: bool,
 }
@@ -185,7 +185,7 @@ impl Loop {
     fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
         let poll = self
             .read_errors
-            .note(self.gatherer.sampler.poll(at), Reading::Cpu);
+            .note(self.gatherer.sampler.poll(at), GatheredSignal::Cpu);
         let standing = self.keep(poll.as_ref());
         let rare = self.rare();
         let frame = at.boottime_ns / self.frame_ns;
@@ -217,7 +217,7 @@ impl Loop {
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
         let cpu_pressure = self
             .read_errors
-            .note(cpu_pressure, Reading::CpuPressure)
+            .note(cpu_pressure, GatheredSignal::CpuPressure)
             .flatten();
         let failing = self.read_errors.failing().iter().copied();
         Ok(Sample {
@@ -257,7 +257,7 @@ impl Loop {
         if let Some(read) = self.keeper.as_mut().map(ProbeSupervisor::rare) {
             self.rare = self
                 .read_errors
-                .note(read, Reading::Events)
+                .note(read, GatheredSignal::Events)
                 .flatten()
                 .or(self.rare);
         }
@@ -282,8 +282,8 @@ impl Loop {
                 ..counters
             })
         };
-        let counters = self.read_errors.note(read(), Reading::Memory)?;
-        let counted = Counted {
+        let counters = self.read_errors.note(read(), GatheredSignal::Memory)?;
+        let counted = KillCounts {
             at_ns: at.monotonic_ns,
             vm: counters.vm,
             victims,
@@ -295,7 +295,7 @@ impl Loop {
                 .map_or_else(|| Ok(PodOoms::new()), Kubepods::pod_ooms)
         };
         let (kills, read) = self.kills.attribute(counted, pods);
-        self.read_errors.note(read, Reading::Pods);
+        self.read_errors.note(read, GatheredSignal::Pods);
         Some(MemoryCounters { kills, ..counters })
     }
 

@@ -26,12 +26,12 @@ pub static HOOKS: Gauge<1> = Gauge::new(
     "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all where the source is to be procfs.",
 );
 
-/// Programs that were given new links.
-pub static RELINKS: Counter = Counter::new(
-    "headroom_agent_relinks_total",
+/// Programs that were attached again.
+pub static REATTACHED: Counter = Counter::new(
+    "headroom_agent_bpf_reattach_total",
     Unit::Count,
     &[],
-    "Times the kernel programs lost a link or stopped counting and were linked anew; where that does not help, the mode is PROC.",
+    "Times the kernel programs lost a link or stopped counting and were attached again; where that does not help, the mode is PROC.",
 );
 
 /// Busy CPUs of the node.
@@ -270,7 +270,7 @@ pub static ACKS: Counter<1> = Counter::new(
 pub static METRICS: &[&Metric] = &[
     MODE.metric(),
     HOOKS.metric(),
-    RELINKS.metric(),
+    REATTACHED.metric(),
     CPU_BUSY.metric(),
     CPU_STEAL.metric(),
     CPU_DEMAND.metric(),

@@ -91,12 +91,12 @@ pub struct Publisher {
     events: mpsc::Receiver<(SocketAddr, Event)>,
     lines: BTreeMap<SocketAddr, CancellationToken>,
     tasks: JoinSet<()>,
-    board: Board,
+    board: StreamView,
 }
 
 /// What people are shown and told about the streams.
 #[derive(Debug, Default)]
-struct Board {
+struct StreamView {
     streams: BTreeMap<SocketAddr, StreamStatus>,
     /// Reasons of refused reports that were logged.
     told: BTreeSet<String>,
@@ -118,7 +118,7 @@ impl Publisher {
             events,
             lines: BTreeMap::new(),
             tasks: JoinSet::new(),
-            board: Board::default(),
+            board: StreamView::default(),
         }
     }
 
@@ -224,7 +224,7 @@ impl Publisher {
     }
 }
 
-impl Board {
+impl StreamView {
     fn opened(&mut self, peer: SocketAddr) {
         CONNECTS.with(["opened"]).increment(1);
         info!(%peer, "reporting to hint server");

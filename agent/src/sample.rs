@@ -31,7 +31,7 @@ use self::{
     procfs::{CpuTime, Procfs, Stat},
     waits::Waits,
 };
-use crate::sample::field::Fault;
+use crate::sample::field::FieldError;
 
 /// Why a reading failed. Files that may come and go are not errors where they do.
 #[derive(Debug, thiserror::Error)]
@@ -225,8 +225,8 @@ impl std::fmt::Debug for Sampler {
 }
 
 impl SampleError {
-    pub(crate) fn field(path: &Path, fault: Fault) -> Self {
-        let (path, Fault { field, found }) = (path.to_owned(), fault);
+    pub(crate) fn field(path: &Path, fault: FieldError) -> Self {
+        let (path, FieldError { field, found }) = (path.to_owned(), fault);
         if found.is_empty() {
             Self::Missing { path, field }
         } else {

@@ -56,7 +56,7 @@ use crate::{
         checkpoint::{self, Loaded, Store},
         debug::{Debug, PodsAsked, Socket},
         gauges,
-        status::{self, Board, StreamStatus},
+        status::{self, StatusRequests, StreamStatus},
     },
     metrics,
     publish::{self, Access, Directive, Publisher},
@@ -221,7 +221,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         levels,
     };
     report(&mut supervisor, args, access, heard);
-    let shown = Shown {
+    let shown = StatusPages {
         exporter,
         readiness,
         listener,
@@ -246,7 +246,7 @@ struct Measuring {
     directives_tx: mpsc::Sender<Directive>,
     pods_tx: mpsc::Sender<PodsAsked>,
     reports: watch::Receiver<Option<Arc<NodeHint>>>,
-    board: Board,
+    board: StatusRequests,
 }
 
 /// Samples, and decides what the samples come to.
@@ -256,7 +256,7 @@ fn measure(
     (decider, store): (Decider, Option<Store>),
     settings: watch::Receiver<Settings>,
     streams: watch::Receiver<Vec<StreamStatus>>,
-    is_sampling: admin::Handle,
+    is_sampling: admin::PartReadiness,
 ) -> Result<Measuring, StartError> {
     let (samples_tx, samples) = mpsc::channel(SAMPLES);
     let (directives_tx, directives) = mpsc::channel(DIRECTIVES);
@@ -265,7 +265,7 @@ fn measure(
     let (changes_tx, changes) = watch::channel(());
     let decider = Arc::new(Mutex::new(decider));
     let shown = Arc::clone(&decider);
-    let board = Board::new(move || lock(&shown).status(), changes, streams);
+    let board = StatusRequests::new(move || lock(&shown).status(), changes, streams);
     let (exclusive_tx, exclusive) = watch::channel(CpuSet::default());
     let records_tx = store.map(|store| {
         let (records_tx, records) = watch::channel(None);
@@ -342,18 +342,18 @@ fn report(supervisor: &mut Supervisor, args: Args, access: Access, heard: Heard)
 }
 
 /// What the agent is looked at by.
-struct Shown {
+struct StatusPages {
     exporter: Exporter,
     readiness: Readiness,
     listener: Listener,
     socket: Option<Socket>,
-    board: Board,
+    board: StatusRequests,
     pods_tx: mpsc::Sender<PodsAsked>,
 }
 
 /// Opens the admin port and the debug socket to whoever asks.
-fn show(supervisor: &mut Supervisor, shown: Shown) {
-    let Shown {
+fn show(supervisor: &mut Supervisor, shown: StatusPages) {
+    let StatusPages {
         exporter,
         readiness,
         listener,

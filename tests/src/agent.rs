@@ -12,7 +12,7 @@ use headroom_agent::local::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_proto::v1alpha1::Pods;
 use headroom_testbed::{
-    agent::{Agent, Options},
+    agent::{Agent, AgentOptions},
     programs::get,
 };
 use serde_json::Value;
@@ -35,7 +35,7 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A node that agents can be started on.
 #[derive(Debug)]
-pub struct Node {
+pub struct AgentNode {
     /// Folder of everything that belongs to it; the server's certificate is in `tls`.
     pub folder: TempDir,
     /// The server that agents report to unless they are told otherwise.
@@ -47,7 +47,7 @@ pub struct Node {
 #[derive(Debug)]
 pub struct Running(Agent);
 
-impl Node {
+impl AgentNode {
     /// A node of this machine's capacity without pods.
     pub async fn start() -> Self {
         Self::with_pods(this_machine()).await
@@ -78,14 +78,14 @@ impl Node {
     }
 
     /// Starts an agent, whose source is `auto` and whose durations are compressed unless the options are changed.
-    pub async fn agent_with(&self, change: impl FnOnce(&mut Options)) -> Running {
+    pub async fn agent_with(&self, change: impl FnOnce(&mut AgentOptions)) -> Running {
         let options = self.options(change).await;
         Running(Agent::spawn(&options).expect("start the agent"))
     }
 
     /// As [`Self::agent_with`], by a program with its arguments, which takes the agent's own behind them. The kernel is not
     /// asked to count runs.
-    pub async fn agent_under(&self, confiner: &[&str], change: impl FnOnce(&mut Options)) -> Running {
+    pub async fn agent_under(&self, confiner: &[&str], change: impl FnOnce(&mut AgentOptions)) -> Running {
         let options = self.options(change).await;
         Running(Agent::spawn_under(confiner, &options).expect("start the agent"))
     }
@@ -142,8 +142,8 @@ impl Node {
         }
     }
 
-    async fn options(&self, change: impl FnOnce(&mut Options)) -> Options {
-        let mut options = Options {
+    async fn options(&self, change: impl FnOnce(&mut AgentOptions)) -> AgentOptions {
+        let mut options = AgentOptions {
             program: programs().await.agent,
             folder: self.folder.path().to_owned(),
             node: "n1".to_owned(),

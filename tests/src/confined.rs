@@ -7,9 +7,9 @@ use headroom_agent::{
     local::status::{ProgramStatus, Status},
 };
 use headroom_proto::v1alpha1::Mode;
-use headroom_testbed::agent::Options;
+use headroom_testbed::agent::AgentOptions;
 
-use crate::agent::{Node, Running};
+use crate::agent::{AgentNode, Running};
 
 /// Leaves root these two capabilities, as the DaemonSet does.
 pub const TWO_CAPABILITIES: [&str; 3] = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf,+perfmon"];
@@ -20,7 +20,7 @@ pub struct Confined {
     /// The agent.
     pub agent: Running,
     /// Its node.
-    pub node: Node,
+    pub node: AgentNode,
 }
 
 impl Confined {
@@ -31,8 +31,9 @@ impl Confined {
 
     /// As [`Self::start`], with these flags besides.
     pub async fn start_with(confiner: &[&str], flags: &[&str]) -> Self {
-        let node = Node::start().await;
-        let add = |options: &mut Options| options.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let node = AgentNode::start().await;
+        let add =
+            |options: &mut AgentOptions| options.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
         Self {
             agent: node.agent_under(confiner, add).await,
             node,

@@ -58,13 +58,13 @@ pub struct Revision {
 #[derive(Debug)]
 pub struct History {
     channel: Channel,
-    seen: Arc<Seen>,
+    seen: Arc<RevisionLog>,
     told: HashMap<String, usize>,
     _watch: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct RevisionLog {
     states: Mutex<HashMap<String, Vec<Revision>>>,
     more: Notify,
 }
@@ -80,7 +80,8 @@ impl Revision {
     fn read(kv: &wire::KeyValue) -> Self {
         let envelope = kv.value.strip_prefix(wire::MAGIC).expect("stored as protobuf");
         let envelope = wire::Envelope::decode(envelope).expect("an envelope");
-        let wire::Node { metadata, status } = wire::Node::decode(envelope.raw.as_slice()).expect("a Node");
+        let wire::StoredNode { metadata, status } =
+            wire::StoredNode::decode(envelope.raw.as_slice()).expect("a Node");
         let wire::Metadata { name, annotations } = metadata.expect("metadata");
         let allocatable = status.unwrap_or_default().allocatable.into_iter();
         Self {
@@ -98,7 +99,7 @@ impl History {
     pub async fn follow(cluster: &Cluster) -> Self {
         let channel = connect(cluster.etcd()).await;
         let (revision, now) = range(&channel).await;
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(RevisionLog::default());
         seen.add(now);
         let mut watch = JoinSet::new();
         watch.spawn(follow(channel.clone(), revision + 1, Arc::clone(&seen)));
@@ -150,7 +151,7 @@ impl History {
     }
 }
 
-impl Seen {
+impl RevisionLog {
     fn add(&self, states: impl IntoIterator<Item = Revision>) {
         let mut all = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         for state in states {
@@ -235,7 +236,7 @@ async fn range(channel: &Channel) -> (i64, Vec<Revision>) {
 }
 
 /// Adds all states from a revision of the store on.
-async fn follow(channel: Channel, start_revision: i64, seen: Arc<Seen>) {
+async fn follow(channel: Channel, start_revision: i64, seen: Arc<RevisionLog>) {
     let mut client = Grpc::new(channel);
     client.ready().await.expect("etcd");
     let create = wire::WatchCreate {

@@ -19,7 +19,7 @@ use nix::{
 };
 use rustix::io::Errno;
 
-use crate::{held::links_of, kernel::LOOK_EVERY, pace::happens_within, seccomp};
+use crate::{kernel::LOOK_EVERY, pace::happens_within, process_resources::links_of, seccomp};
 
 /// The thread that reads the counters, and links programs anew.
 const THREAD: &str = "sample";

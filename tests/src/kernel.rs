@@ -12,7 +12,7 @@ use headroom_agent::{
         clock::monotonic_ns,
         cpus::Kept,
         procfs::{CpuTime, Procfs},
-        ring::{Counters, Rings, Source},
+        ring::{Counters, RingSource, Rings},
     },
 };
 use headroom_agent_ebpf::{
@@ -156,7 +156,7 @@ impl Rings for OneCpu {
 /// One CPU, read by the agent's own reader in stretches that end where windows do.
 #[derive(Debug)]
 pub struct Meter {
-    source: Source<OneCpu>,
+    source: RingSource<OneCpu>,
     _probe: Probe,
     files: Procfs,
     cpu: u32,
@@ -165,14 +165,14 @@ pub struct Meter {
 
 /// What one CPU did in one stretch of time.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct CpuInterval {
     /// What the programs counted.
     pub counts: Counts,
     /// What the kernel's own accounts say.
     pub stat: CpuTime,
 }
 
-impl Stretch {
+impl CpuInterval {
     /// Its length, in nanoseconds.
     pub const fn length_ns(&self) -> u64 {
         self.counts.until_ns - self.counts.from_ns
@@ -188,7 +188,7 @@ impl Meter {
             cpu: cpu as usize,
         };
         let mut meter = Self {
-            source: Source::new(maps, 0, probe.attached_ns()).expect("configure"),
+            source: RingSource::new(maps, 0, probe.attached_ns()).expect("configure"),
             _probe: probe,
             files: Procfs::default(),
             cpu,
@@ -208,7 +208,7 @@ impl Meter {
     }
 
     /// What happened since the reading before.
-    pub fn read(&mut self) -> Stretch {
+    pub fn read(&mut self) -> CpuInterval {
         let deadline = Instant::now() + happens_within();
         let cpus = Kept::default().within(self.files.online().expect("online CPUs"));
         loop {
@@ -237,7 +237,7 @@ impl Meter {
             // Else a ring was always being written to, and the next reading covers this one.
             if counts.until_ns > counts.from_ns {
                 let stat = since(mem::replace(&mut self.before, now), now);
-                return Stretch { counts, stat };
+                return CpuInterval { counts, stat };
             }
         }
     }

@@ -11,30 +11,30 @@
 
 pub mod admission;
 pub mod agent;
-pub mod alone;
 pub mod balancer;
 pub mod bound_pods;
 pub mod built;
 pub mod cgroup;
 pub mod confined;
 pub mod cpu_load;
-pub mod detour;
+pub mod delayed_proxy;
 pub mod etcd;
 pub mod floor;
 pub mod foreign;
-pub mod held;
 pub mod hint_server;
 #[cfg(target_arch = "x86_64")]
 pub mod imports;
 pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
+pub mod known_past;
+pub mod lone_cpu;
 pub mod metrics_server;
 pub mod numbers;
 pub mod pace;
-pub mod past;
 pub mod pod_tree;
 mod pool;
+pub mod process_resources;
 pub mod prometheus;
 pub mod remembered;
 pub mod scripted_agent;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headroom_agent::local::checkpoint::{Owner, Record, Store};
+use headroom_agent::local::checkpoint::{CheckpointFile, Owner, Store};
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},
     policy::Policy,
@@ -19,7 +19,7 @@ pub fn number(store: &mut Store) -> Option<u64> {
 }
 
 /// A checkpoint of a node with many pods; its number is the second it was made at.
-pub fn record() -> Record {
+pub fn record() -> CheckpointFile {
     let mut estimator = Estimator::new(Profile::Production.timing());
     let uids: Vec<String> = (0..PODS).map(|pod| format!("pod-{pod}")).collect();
     let plenty = PerResource {
@@ -45,7 +45,7 @@ pub fn record() -> Record {
         pods: uids.into_iter().map(|uid| (uid, PodUse::default())).collect(),
         ..Frame::default()
     });
-    Record {
+    CheckpointFile {
         owner: owner(),
         boot_id: "one".to_owned(),
         wall: Duration::ZERO,

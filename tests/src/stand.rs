@@ -9,7 +9,7 @@ use std::{
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed, accounts,
-    cluster::{Keeper, NodeOptions, Options},
+    cluster::{ClusterOptions, Keeper, NodeOptions},
     programs::get,
     webhook::{self, Webhook},
 };
@@ -52,7 +52,7 @@ impl Stand {
     }
 
     /// Starts a control plane that is made up as said.
-    pub async fn start_with(options: Options) -> Self {
+    pub async fn start_with(options: ClusterOptions) -> Self {
         let builder = Testbed::builder(programs().await).control_plane(options);
         Self {
             testbed: Some(builder.start().await.expect("start the testbed")),
@@ -73,7 +73,7 @@ impl Stand {
     }
 
     /// What a replica is started with; it takes hints of compressed durations.
-    pub fn webhook_options(&self, name: &str, config: &str) -> webhook::Options {
+    pub fn webhook_options(&self, name: &str, config: &str) -> webhook::WebhookOptions {
         let options = Testbed::webhook_options(self, name).expect("kubeconfig");
         options.config(config).flags([webhook::DEMO_TIMING])
     }

@@ -1,4 +1,4 @@
-//! The webhook's flags, each with its twin in the environment.
+//! The webhook's flags; each has an environment variable.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

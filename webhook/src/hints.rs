@@ -5,18 +5,18 @@ pub mod debug;
 pub mod directive;
 pub mod metrics;
 mod refusal_log;
-pub mod review;
 pub mod server;
 pub mod service;
 pub mod session;
 pub mod shared;
 pub mod streams;
 pub mod table;
+pub mod token_review;
 
 use headroom_domain::names;
 use tonic::{Code, Status};
 
-use self::review::ReviewError;
+use self::token_review::ReviewError;
 
 /// Connections that the hint port takes: one for each agent of a large fleet.
 const CONNECTIONS: usize = 20_000;

@@ -17,7 +17,7 @@ use std::{
 
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
-    admin::{Admin, Handle, Readiness},
+    admin::{Admin, PartReadiness, Readiness},
     config::ConfigError,
     files,
     log::LogError,
@@ -41,7 +41,10 @@ use crate::{
         registration::{self, Registration},
         sweep::Sweeper,
     },
-    hints::{auth::Authenticator, metrics as hint_metrics, review, server, shared::Shared, streams::Streams},
+    hints::{
+        auth::Authenticator, metrics as hint_metrics, server, shared::StreamContext, streams::Streams,
+        token_review,
+    },
     store::{
         clock::Clock,
         cluster::{Cluster, Settings},
@@ -107,7 +110,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let exporter = catalogue()?.install()?;
     let mut supervisor = Supervisor::new()?;
     let readiness = Readiness::new();
-    let ready = Parts::new(&readiness);
+    let ready = ReadinessParts::new(&readiness);
     open_admin(&args, exporter, readiness, &mut supervisor).await?;
     info!(
         replica = args.replica_name,
@@ -160,7 +163,7 @@ pub fn access() -> Vec<Access> {
         nodes::ACCESS,
         pods::ACCESS,
         policies::ACCESS,
-        review::ACCESS,
+        token_review::ACCESS,
         nudge::ACCESS,
         floor::ACCESS,
         registration::ACCESS,
@@ -182,12 +185,12 @@ pub fn catalogue() -> Result<Catalogue, MetricError> {
 }
 
 /// The parts that have a say in readiness; all of them do from the beginning.
-struct Parts {
-    caches: Handle,
-    admission: Handle,
+struct ReadinessParts {
+    caches: PartReadiness,
+    admission: PartReadiness,
 }
 
-impl Parts {
+impl ReadinessParts {
     fn new(readiness: &Readiness) -> Self {
         Self {
             caches: readiness.handle("caches"),
@@ -229,12 +232,12 @@ fn lead(
     client: &Client,
     cluster: &Arc<Cluster>,
     are_known: watch::Receiver<bool>,
-    ready: Handle,
+    ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) {
     let stop = supervisor.shutdown().stopping().clone();
     let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
-    let api_server = nudge::ApiServer::new(client.clone());
+    let api_server = nudge::StatusWriteClient::new(client.clone());
     let writer = Arc::new(api_server.clone());
     let toucher: Arc<dyn StatusPatcher> = if cluster.amplifies() {
         Arc::new(api_server)
@@ -279,12 +282,12 @@ async fn serve_hints(
     } else {
         vec![Profile::Production]
     };
-    let writer = Arc::new(nudge::ApiServer::new(client.clone()));
-    let shared = Arc::new(Shared {
+    let writer = Arc::new(nudge::StatusWriteClient::new(client.clone()));
+    let shared = Arc::new(StreamContext {
         cluster: Arc::clone(cluster),
-        authenticator: Arc::new(Authenticator::new(Arc::new(review::ApiServer::new(
-            client.clone(),
-        )))),
+        authenticator: Arc::new(Authenticator::new(Arc::new(
+            token_review::TokenReviewClient::new(client.clone()),
+        ))),
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, args.rates())),
         profiles,

@@ -25,9 +25,9 @@ fn the_example_of_the_manual_says_something_of_every_key() {
         log_filter: Some(log_filter),
         publish_fanout: Some(Fanout(2)),
         webhook_addr: Some(Servers(webhook_addr)),
-        source: Some(Source::Auto),
+        source: Some(CpuSourceChoice::Auto),
         btf: Some(btf),
-        ocm: Some(Ocm::On),
+        margin_calibration: Some(MarginCalibration::On),
         eviction_hard_memory: Some(eviction),
         program_stats: Some(false),
     } = read(&format!("#{example}")).unwrap()
@@ -54,8 +54,13 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(settings.webhook_addr, ["a.svc".parse().unwrap()]);
     let alone = Settings::resolve(&args(""), &read("{}").unwrap());
     assert_eq!(
-        (alone.publish_fanout, alone.source, alone.ocm, alone.program_stats),
-        (3, Source::Auto, Ocm::On, false)
+        (
+            alone.publish_fanout,
+            alone.source,
+            alone.margin_calibration,
+            alone.program_stats
+        ),
+        (3, CpuSourceChoice::Auto, MarginCalibration::On, false)
     );
 }
 
@@ -81,7 +86,10 @@ fn what_cannot_be_meant_is_refused_with_its_path() {
         ),
         ("logFilter: inof", "logFilter: log filter \"inof\""),
         ("source: kprobe", "source: unknown variant `kprobe`"),
-        ("ocm: maybe", "ocm: unknown variant `maybe`"),
+        (
+            "marginCalibration: maybe",
+            "marginCalibration: unknown variant `maybe`",
+        ),
         (
             "evictionHardMemory: 5 %",
             "evictionHardMemory: \"5 %\" is neither a quantity",
@@ -108,5 +116,9 @@ fn what_needs_a_restart_is_named() {
         ["source", "btf", "programStats"]
     );
     let flags = Settings::resolve(&args("--source procfs"), &read("source: ebpf\n").unwrap());
-    assert_eq!(flags.source, Source::Procfs, "a flag hides what the file says");
+    assert_eq!(
+        flags.source,
+        CpuSourceChoice::Procfs,
+        "a flag hides what the file says"
+    );
 }

@@ -5,12 +5,12 @@ use std::mem;
 use tracing::warn;
 
 use super::Decider;
-use crate::args::Ocm;
+use crate::args::MarginCalibration;
 
 impl Decider {
     /// Switches the calibration of the margin. What it came to is forgotten: the bound on bad outcomes counts from here.
-    pub(super) fn calibrate(&mut self, ocm: Ocm) {
-        if mem::replace(&mut self.ocm, ocm) == ocm {
+    pub(super) fn calibrate(&mut self, margin_calibration: MarginCalibration) {
+        if mem::replace(&mut self.margin_calibration, margin_calibration) == margin_calibration {
             return;
         }
         let before = self
@@ -18,11 +18,12 @@ impl Decider {
             .estimates()
             .map(|_, estimate| estimate.accumulator_ppm);
         warn!(
-            ?ocm,
+            ?margin_calibration,
             cpu_ppm = before.cpu,
             memory_ppm = before.memory,
             "the margin is what it was at first; what outcomes made of it is forgotten"
         );
-        self.estimator.reset_outcomes(ocm == Ocm::On);
+        self.estimator
+            .reset_outcomes(margin_calibration == MarginCalibration::On);
     }
 }

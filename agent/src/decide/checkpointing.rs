@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::Decider;
 use crate::{
-    local::checkpoint::{self, Owner, Record},
+    local::checkpoint::{self, CheckpointFile, Owner},
     sample::clock::{Clocks, nanoseconds},
 };
 
@@ -25,13 +25,13 @@ pub(super) struct Saved {
 
 /// When the history began, and why then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Began {
+pub(super) struct HistoryStart {
     /// In nanoseconds since boot; negative before it.
     boottime_ns: i128,
     why: Beginning,
 }
 
-impl Began {
+impl HistoryStart {
     /// It began so long before `at`.
     pub(super) fn before(at: Clocks, age: Duration, why: Beginning) -> Self {
         let age = i128::from(nanoseconds(age));
@@ -58,7 +58,7 @@ impl Began {
 impl Decider {
     /// The history begins at this time, for this reason.
     pub fn begin(&mut self, at: Clocks, why: Beginning) {
-        self.began = Began::before(at, Duration::ZERO, why);
+        self.began = HistoryStart::before(at, Duration::ZERO, why);
     }
 
     /// Whose state it is.
@@ -73,7 +73,7 @@ impl Decider {
     ///
     /// # Errors
     /// The record is not of an estimator of this timing. Nothing has changed.
-    pub fn resume(&mut self, record: Record, at: Clocks, wall: Duration) -> Result<(), ResumeError> {
+    pub fn resume(&mut self, record: CheckpointFile, at: Clocks, wall: Duration) -> Result<(), ResumeError> {
         let boot = record.boot(&self.identity.boot_id, wall);
         let timing = *self.estimator.timing();
         let lapse = Lapse {
@@ -85,19 +85,19 @@ impl Decider {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             timing.frame().saturating_mul(count)
         };
-        let began = record.began.unwrap_or_else(|| checkpoint::Began {
+        let began = record.began.unwrap_or_else(|| checkpoint::HistoryOrigin {
             wall: record.wall.saturating_sub(frames(record.snapshot.frames())),
             why: Beginning::NotRecorded,
         });
         let is_forgotten = wall.saturating_sub(record.wall) >= frames(timing.ring_frames.into());
         self.estimator = Estimator::resume(timing, record.snapshot, lapse)?;
         self.began = match boot {
-            Boot::Other { gap: None } => Began::before(at, Duration::ZERO, Beginning::ClockWentBack),
+            Boot::Other { gap: None } => HistoryStart::before(at, Duration::ZERO, Beginning::ClockWentBack),
             Boot::Same | Boot::Other { gap: Some(_) } if is_forgotten => {
-                Began::before(at, Duration::ZERO, Beginning::AwayTooLong)
+                HistoryStart::before(at, Duration::ZERO, Beginning::AwayTooLong)
             }
             Boot::Same | Boot::Other { gap: Some(_) } => {
-                Began::before(at, wall.saturating_sub(began.wall), began.why)
+                HistoryStart::before(at, wall.saturating_sub(began.wall), began.why)
             }
         };
         self.see_kernel();
@@ -110,16 +110,16 @@ impl Decider {
     }
 
     /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
-    pub fn record(&self, wall: Duration) -> Option<Record> {
+    pub fn record(&self, wall: Duration) -> Option<CheckpointFile> {
         if self.last.at == Clocks::default() {
             return None;
         }
         let now = Duration::from_nanos(self.last.at.monotonic_ns);
-        Some(Record {
+        Some(CheckpointFile {
             owner: self.owner(),
             boot_id: self.identity.boot_id.clone(),
             wall,
-            began: Some(checkpoint::Began {
+            began: Some(checkpoint::HistoryOrigin {
                 wall: wall.saturating_sub(self.began.age(self.last.at)),
                 why: self.began.why,
             }),

@@ -15,7 +15,7 @@ impl Decider {
         if mem::replace(&mut self.eviction, eviction) != eviction {
             info!(%eviction, "memory is short by another hard eviction threshold of the kubelet");
         }
-        self.calibrate(settings.ocm);
+        self.calibrate(settings.margin_calibration);
     }
 
     /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.

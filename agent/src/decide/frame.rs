@@ -39,7 +39,7 @@ pub(super) struct Frames {
 
 /// A frame that ended, with the mean over it.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedFrame {
     pub(super) frame: Frame,
     pub(super) mean: Tally,
 }
@@ -109,7 +109,7 @@ impl Frames {
     ///
     /// Time since boot never goes back. Should a poll say that it did, it ends nothing and opens no frame a second
     /// time: its frame is void, and goes on until time is past it.
-    pub(super) fn observe(&mut self, poll: &Poll) -> Option<Ended> {
+    pub(super) fn observe(&mut self, poll: &Poll) -> Option<EndedFrame> {
         let suspended_ns = poll.at.suspended_ns();
         let open = self.open.get_or_insert_with(|| Open {
             index: poll.at.boottime_ns / self.frame_ns,
@@ -151,7 +151,7 @@ impl Frames {
 
 impl Open {
     /// The frame; where pods could not be read, those that were there before have not left.
-    fn close(self, timing: &Timing, there: &BTreeSet<String>) -> Ended {
+    fn close(self, timing: &Timing, there: &BTreeSet<String>) -> EndedFrame {
         let Self {
             index,
             demands,
@@ -192,7 +192,7 @@ impl Open {
             pods: used,
             unmeasured,
         };
-        Ended { frame, mean }
+        EndedFrame { frame, mean }
     }
 }
 

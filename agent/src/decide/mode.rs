@@ -110,7 +110,7 @@ impl CpuSource {
             ProbeState::Counting {
                 shed,
                 is_calm,
-                relinked: _,
+                reattached: _,
                 verdicts,
             } => {
                 self.shed = *shed;
@@ -350,7 +350,7 @@ mod tests {
         cpu_source.observe(&ProbeState::Counting {
             shed: Shed::Nothing,
             is_calm: false,
-            relinked: 1,
+            reattached: 1,
             verdicts: Some(one_lost.into()),
         });
         assert_eq!(

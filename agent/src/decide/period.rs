@@ -5,7 +5,7 @@ use std::time::Duration;
 use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure, Visibility};
 
 use super::{
-    saturation::{Saturation, Shown},
+    saturation::{PeriodWindows, Saturation},
     tally::Tally,
     wait_sight::{Hearing, WaitSight},
 };
@@ -30,7 +30,7 @@ pub(super) struct BrakeInputs {
 #[derive(Debug)]
 pub(super) struct Period {
     least_ns: u64,
-    began: Option<Began>,
+    began: Option<PeriodStart>,
     /// Do the kernel programs count? As of the last poll.
     sees_windows: bool,
     wait_sight: WaitSight,
@@ -44,7 +44,7 @@ pub(super) struct Period {
 
 /// Counters at the beginning of a period.
 #[derive(Clone, Copy, Debug)]
-struct Began {
+struct PeriodStart {
     at_ns: u64,
     cpu: Option<Psi>,
     memory: Option<MemoryCounters>,
@@ -90,7 +90,7 @@ impl Period {
                     .map_or(available, |least| least.min(available)),
             );
         }
-        let now = Began {
+        let now = PeriodStart {
             at_ns: sample.at.monotonic_ns,
             cpu: sample.cpu_pressure,
             memory: sample.memory_pressure,
@@ -107,7 +107,7 @@ impl Period {
             return None;
         }
         // What could not be read now is measured from where it was last read.
-        self.began = Some(Began {
+        self.began = Some(PeriodStart {
             cpu: now.cpu.or(began.cpu),
             memory: now.memory.or(began.memory),
             ..now
@@ -127,7 +127,7 @@ impl Period {
         cpu_pressure_ppm: Option<u32>,
         has_memory_pressure: bool,
     ) -> BrakeInputs {
-        let Shown {
+        let PeriodWindows {
             sigma8_ppm,
             peak_milli,
         } = self.saturation.end_period();

@@ -1,4 +1,4 @@
-//! What follows for the node when the kernel programs shed, were linked anew, or are lost.
+//! What follows for the node when the kernel programs shed, were attached again, or are lost.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::{Decider, Machine, frame::LONGEST_POLL_NS, period::BrakeInputs};
 use crate::{
     decide::sample_metrics::SampleMetrics,
-    gather::Reading,
+    gather::GatheredSignal,
     kernel::supervisor::{ProbeState, Shed},
     local::signals::Need,
     sample::{Origin, Poll, clock::Clocks, cpus::CpuSet},
@@ -23,7 +23,7 @@ impl Decider {
             return;
         }
         // Shedding changes sampling alone; otherwise busy time went uncounted just before.
-        if before.relinked() != standing.relinked() {
+        if before.reattached() != standing.reattached() {
             self.frames.void();
         }
         self.cpu_source.observe(standing);
@@ -90,8 +90,8 @@ impl Decider {
     pub(super) fn with_sight(&self, mut judged: BrakeInputs) -> BrakeInputs {
         let SampleMetrics { failing, lacking, .. } = &self.last.metrics;
         let visibility = &mut judged.pressure.visibility;
-        visibility.pods = !lacking.contains(&Need::Kubepods) && !failing.contains(&Reading::Pods);
-        visibility.shared_cpus = !failing.contains(&Reading::Cpusets);
+        visibility.pods = !lacking.contains(&Need::Kubepods) && !failing.contains(&GatheredSignal::Pods);
+        visibility.shared_cpus = !failing.contains(&GatheredSignal::Cpusets);
         judged
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     decide::cgroup_warnings::CgroupWarnings,
-    gather::{MemoryUse, Reading, Sample},
+    gather::{GatheredSignal, MemoryUse, Sample},
     local::signals::Need,
     metrics::{
         self, DIRECT_RECLAIM, LOST_WINDOWS, MISSED_SWITCHES, OOM_KILLS, REFAULTED, RUNQ_WAIT, SWAPPED_OUT,
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct SampleMetrics {
     /// Readings that fail at the moment.
-    pub(super) failing: BTreeSet<Reading>,
+    pub(super) failing: BTreeSet<GatheredSignal>,
     /// What the machine lacks.
     pub(super) lacking: BTreeSet<Need>,
     /// Memory in use, at the last sample of it.

@@ -13,7 +13,7 @@ const BLOCK: u64 = 1 << BLOCK_SHIFT;
 
 /// What the windows of one period showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct PeriodWindows {
     /// sigma8: share of windows in which no CPU that pods share was idle, in blocks in which these were nearly all busy,
     /// in ppm.
     pub(super) sigma8_ppm: u32,
@@ -96,11 +96,11 @@ impl Saturation {
     }
 
     /// What the blocks showed that ended since the last call.
-    pub(super) fn end_period(&mut self) -> Shown {
+    pub(super) fn end_period(&mut self) -> PeriodWindows {
         let sigma8 = (self.saturated * 1_000_000)
             .checked_div(self.windows)
             .unwrap_or(0);
-        let shown = Shown {
+        let shown = PeriodWindows {
             sigma8_ppm: u32::try_from(sigma8).unwrap_or(1_000_000),
             peak_milli: self.peak_milli,
         };
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    fn shown(busy: impl IntoIterator<Item = u64>) -> Shown {
+    fn shown(busy: impl IntoIterator<Item = u64>) -> PeriodWindows {
         let mut saturation = Saturation::default();
         saturation.observe(&windows(160, busy), 2, 2);
         saturation.end_period()
@@ -141,7 +141,7 @@ mod tests {
     fn a_busy_node_is_saturated_in_the_windows_without_an_idle_cpu() {
         assert_eq!(
             shown([100; 32]),
-            Shown {
+            PeriodWindows {
                 sigma8_ppm: 1_000_000,
                 peak_milli: 2000
             }
@@ -157,7 +157,7 @@ mod tests {
         let burst = (0..64).map(|window| if window % 16 < 6 { 100 } else { 0 });
         assert_eq!(
             shown(burst),
-            Shown {
+            PeriodWindows {
                 sigma8_ppm: 0,
                 peak_milli: 750
             }
@@ -172,12 +172,12 @@ mod tests {
         saturation.observe(&windows(184, [0; 8]), 2, 2);
         assert_eq!(
             saturation.end_period(),
-            Shown {
+            PeriodWindows {
                 sigma8_ppm: 0,
                 peak_milli: 1000
             }
         );
-        assert_eq!(saturation.end_period(), Shown::default());
+        assert_eq!(saturation.end_period(), PeriodWindows::default());
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         let mut saturation = Saturation::default();
         saturation.observe(&windows(160, [100; 8]), 2, 2);
         saturation.observe(&windows(176, [0; 16]), 2, 2);
-        assert_eq!(saturation.end_period(), Shown::default());
+        assert_eq!(saturation.end_period(), PeriodWindows::default());
     }
 
     #[test]
@@ -213,6 +213,6 @@ mod tests {
         let mut saturation = Saturation::default();
         saturation.observe(&windows(160, [100; 8]), 2, 2);
         saturation.observe(&windows(168, [100; 8]), 2, 1);
-        assert_eq!(saturation.end_period(), Shown::default());
+        assert_eq!(saturation.end_period(), PeriodWindows::default());
     }
 }

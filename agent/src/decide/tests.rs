@@ -14,9 +14,9 @@ use super::{
     *,
 };
 use crate::{
-    gather::{PodFrame, Reading, Used},
+    gather::{GatheredSignal, PodFrame, Used},
     kernel::supervisor::{ProbeState, Shed},
-    local::{checkpoint::Record, status::Status},
+    local::{checkpoint::CheckpointFile, status::Status},
     sample::{
         Origin, Window,
         memory::{Kills, MemoryCounters, Vmstat},
@@ -160,7 +160,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
     let mut run = |seconds: std::ops::Range<u64>, cpus: Option<u32>| {
         for quarter in seconds.start * 4 + 1..=seconds.end * 4 {
             let pods = (quarter % 4 == 0).then(|| used(400));
-            let held = Held {
+            let held = PinnedUse {
                 uid: "p1".to_owned(),
                 cpus: cpus.into_iter().map(first_cpus).collect(),
                 used: Some(Used {
@@ -200,7 +200,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
         directive.view.pods.get_mut("p1").unwrap().is_guaranteed = true;
         decider.direct(Directive::Pods(directive));
         for quarter in 10 * 4 + 1..=100 * 4 {
-            let held = Held {
+            let held = PinnedUse {
                 uid: "p1".to_owned(),
                 cpus: vec![first_cpus(1)],
                 used: None,
@@ -717,11 +717,11 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         }
         decider.estimator.coverage_ppm(Resource::Cpu)
     };
-    let counting = |shed, relinked| {
+    let counting = |shed, reattached| {
         coverage(ProbeState::Counting {
             shed,
             is_calm: false,
-            relinked,
+            reattached,
             verdicts: None,
         })
     };
@@ -771,14 +771,14 @@ fn why_a_history_begins_anew_is_told() {
     run(&mut before, 10..50, 400);
     let wall = Duration::from_secs(1000);
     let record = before.record(wall).unwrap();
-    let resumed = |record: Record, quarter: u64, wall: Duration| {
+    let resumed = |record: CheckpointFile, quarter: u64, wall: Duration| {
         let mut after = decider(Origin::Ebpf);
         let at = sample(quarter, 0).at;
         after.resume(record, at, wall).unwrap();
         let Past { age_s, beginning } = after.began.past(at);
         (age_s, beginning.unwrap())
     };
-    let another_boot = Record {
+    let another_boot = CheckpointFile {
         boot_id: "another".to_owned(),
         ..record.clone()
     };
@@ -786,7 +786,7 @@ fn why_a_history_begins_anew_is_told() {
     assert_eq!(back, (0, Beginning::ClockWentBack));
     let late = resumed(record.clone(), 400, wall + Duration::from_secs(50));
     assert_eq!(late, (0, Beginning::AwayTooLong), "20 frames of a second");
-    let silent = Record {
+    let silent = CheckpointFile {
         began: None,
         ..record
     };
@@ -865,7 +865,7 @@ fn procfs_without_pressure_is_not_amplified() {
 
 #[test]
 fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
-    let risen = |reading: Option<Reading>| {
+    let risen = |reading: Option<GatheredSignal>| {
         let mut decider = decider_with_view();
         run(&mut decider, 10..22, 400);
         let before = decider.estimates().cpu.published;
@@ -878,8 +878,8 @@ fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
         }
         decider.estimates().cpu.published > before
     };
-    assert!(risen(None) && risen(Some(Reading::CpuPressure)));
-    assert!(!risen(Some(Reading::Pods)) && !risen(Some(Reading::Cpusets)));
+    assert!(risen(None) && risen(Some(GatheredSignal::CpuPressure)));
+    assert!(!risen(Some(GatheredSignal::Pods)) && !risen(Some(GatheredSignal::Cpusets)));
 }
 
 /// A tenant whose tasks switch so fast that wake-ups are given up, on a kernel that keeps no pressure.

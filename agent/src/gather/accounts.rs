@@ -12,7 +12,7 @@ use std::{
 use headroom_domain::estimate::Timing;
 use tracing::{info, warn};
 
-use super::{Held, MemoryUse, POLL, PodFrame, Reading, every::Every, held, pods};
+use super::{GatheredSignal, MemoryUse, POLL, PinnedUse, PodFrame, every::Every, exclusive_cpus, pods};
 use crate::{
     gather::read_errors::ReadErrors,
     sample::{
@@ -48,10 +48,10 @@ pub(super) struct Answer {
     /// What the pods used in a frame, and the frame's number.
     pub(super) pods: Option<(u64, PodFrame)>,
     pub(super) memory: Option<MemoryUse>,
-    pub(super) held: Option<Vec<Held>>,
+    pub(super) held: Option<Vec<PinnedUse>>,
     /// CPUs that are kept from pods, but for those that one pod each holds.
     kept: Kept,
-    failing: BTreeSet<Reading>,
+    failing: BTreeSet<GatheredSignal>,
 }
 
 /// The sampling thread's end.
@@ -64,16 +64,16 @@ pub(super) struct Accounts {
     is_late: bool,
     /// As of the last answer.
     kept: Kept,
-    failing: BTreeSet<Reading>,
+    failing: BTreeSet<GatheredSignal>,
 }
 
 /// The other end.
 #[derive(Debug)]
-struct Reader {
+struct AccountReader {
     files: Procfs,
     lead: Duration,
-    pods: pods::Reader,
-    held: held::Watcher,
+    pods: pods::PodReader,
+    held: exclusive_cpus::Watcher,
     memory: Every,
     read_errors: ReadErrors,
 }
@@ -87,7 +87,7 @@ impl Accounts {
         // One question at a time: neither end ever waits for room.
         let (questions_tx, questions) = sync_channel(1);
         let (answers_tx, answers) = sync_channel(1);
-        let mut reader = Reader::new(files, timing);
+        let mut reader = AccountReader::new(files, timing);
         let body = move || {
             for question in questions {
                 if answers_tx.send(reader.answer(Clocks::read(), &question)).is_err() {
@@ -135,8 +135,8 @@ impl Accounts {
     }
 
     /// What fails at the moment. Pods do while they are being read for too long.
-    pub(super) fn failing(&self) -> impl Iterator<Item = Reading> {
-        let late = self.is_late.then_some(Reading::Pods);
+    pub(super) fn failing(&self) -> impl Iterator<Item = GatheredSignal> {
+        let late = self.is_late.then_some(GatheredSignal::Pods);
         self.failing.iter().copied().chain(late)
     }
 
@@ -155,13 +155,13 @@ impl Accounts {
     }
 }
 
-impl Reader {
+impl AccountReader {
     fn new(files: Procfs, timing: &Timing) -> Self {
         Self {
             files,
             lead: LEAST_LEAD.max(timing.frame() / LEAD_PART),
-            pods: pods::Reader::new(timing),
-            held: held::Watcher::new(timing.memory_sample),
+            pods: pods::PodReader::new(timing),
+            held: exclusive_cpus::Watcher::new(timing.memory_sample),
             memory: Every::new(timing.memory_sample),
             read_errors: ReadErrors::default(),
         }
@@ -182,13 +182,13 @@ impl Reader {
         let (pods, read) = self.pods.turn(soon, kubepods, *cgroup_changes);
         // Until it could be looked again who is there, that it could not still stands.
         if read.is_err() || self.pods.is_scanned() {
-            self.read_errors.note(read, Reading::Pods);
+            self.read_errors.note(read, GatheredSignal::Pods);
         }
         let held = self.held.turn(at, &self.files, kubepods);
         Answer {
             pods: pods.map(|pods| (frame, pods)),
             memory,
-            held: self.read_errors.note(held, Reading::Cpusets),
+            held: self.read_errors.note(held, GatheredSignal::Cpusets),
             kept: self.held.kept(CpuSet::default()),
             failing: self.read_errors.failing().clone(),
         }
@@ -204,7 +204,7 @@ impl Reader {
             Ok(MemoryUse { node, working_set })
         };
         let read = read();
-        self.read_errors.note(read, Reading::Memory)
+        self.read_errors.note(read, GatheredSignal::Memory)
     }
 }
 

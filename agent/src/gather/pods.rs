@@ -35,7 +35,7 @@ pub struct PodFrame {
 
 /// Reads pods a few at a time.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct PodReader {
     frame_ns: u64,
     /// The frame that is being read.
     frame: u64,
@@ -48,20 +48,20 @@ pub(super) struct Reader {
     is_scanned: bool,
     /// Cgroups created or removed, of all kinds, when the hierarchy was last looked through.
     changes: Option<u64>,
-    before: BTreeMap<String, Reading>,
-    now: BTreeMap<String, Reading>,
+    before: BTreeMap<String, PodSample>,
+    now: BTreeMap<String, PodSample>,
     result: PodFrame,
 }
 
 /// One pod at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reading {
+struct PodSample {
     at_ns: u64,
     cpu_ns: u64,
     memory: PodMemory,
 }
 
-impl Reader {
+impl PodReader {
     pub(super) fn new(timing: &Timing) -> Self {
         Self {
             frame_ns: nanoseconds(timing.frame()).max(1),
@@ -173,7 +173,7 @@ impl Reader {
         let (Some(cpu_ns), Some(memory)) = (kubepods.cpu_ns(pod)?, kubepods.memory(pod)?) else {
             return Ok(());
         };
-        let now = Reading {
+        let now = PodSample {
             at_ns: at.monotonic_ns,
             cpu_ns,
             memory,
@@ -193,7 +193,7 @@ impl Reader {
     }
 }
 
-impl Reading {
+impl PodSample {
     fn since(&self, before: &Self) -> PodUse {
         let elapsed = u128::from(self.at_ns.saturating_sub(before.at_ns).max(1));
         let ran = u128::from(self.cpu_ns.saturating_sub(before.cpu_ns));
@@ -246,18 +246,18 @@ mod tests {
         (root, kubepods)
     }
 
-    fn reader() -> Reader {
-        Reader::new(&Profile::Demo.timing())
+    fn reader() -> PodReader {
+        PodReader::new(&Profile::Demo.timing())
     }
 
     /// A turn in which everything can be read: the frame that it ends.
-    fn turn(reader: &mut Reader, quarter: u64, kubepods: &Kubepods) -> Option<PodFrame> {
+    fn turn(reader: &mut PodReader, quarter: u64, kubepods: &Kubepods) -> Option<PodFrame> {
         turn_after(reader, quarter, kubepods, None)
     }
 
     /// The same after so many cgroups came and went.
     fn turn_after(
-        reader: &mut Reader,
+        reader: &mut PodReader,
         quarter: u64,
         kubepods: &Kubepods,
         changes: Option<u64>,
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_pod_that_comes_within_a_frame_is_read_in_it_when_the_kernel_tells_of_cgroups() {
         let (root, kubepods) = hierarchy();
-        let mut reader = Reader::new(&Profile::Production.timing());
+        let mut reader = PodReader::new(&Profile::Production.timing());
         let minute = 4 * 60;
         // Frames of five minutes: the first of these turns begins one.
         turn_after(&mut reader, 5 * minute, &kubepods, Some(7));
@@ -399,10 +399,10 @@ mod tests {
     const FRAME: u64 = 1200;
 
     /// A reader, after the first turn of its first frame, of a hierarchy with pod `a`.
-    fn begun() -> (tempfile::TempDir, Kubepods, Reader) {
+    fn begun() -> (tempfile::TempDir, Kubepods, PodReader) {
         let (root, kubepods) = hierarchy();
         write_pod(root.path(), "a", 1000, 1000);
-        let mut reader = Reader::new(&Profile::Production.timing());
+        let mut reader = PodReader::new(&Profile::Production.timing());
         turn(&mut reader, FRAME, &kubepods);
         (root, kubepods, reader)
     }

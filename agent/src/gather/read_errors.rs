@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use headroom_kit::log::chain;
 use tracing::warn;
 
-use super::Reading;
+use super::GatheredSignal;
 use crate::{metrics::SAMPLE_ERRORS, sample::SampleError};
 
 /// What could not be read when it was last tried.
 #[derive(Debug, Default)]
-pub(super) struct ReadErrors(BTreeSet<Reading>);
+pub(super) struct ReadErrors(BTreeSet<GatheredSignal>);
 
 impl ReadErrors {
     /// Counts a failure, and logs it when it is the first in a row.
-    pub(super) fn note<T>(&mut self, result: Result<T, SampleError>, reading: Reading) -> Option<T> {
+    pub(super) fn note<T>(&mut self, result: Result<T, SampleError>, reading: GatheredSignal) -> Option<T> {
         match result {
             Ok(value) => {
                 self.0.remove(&reading);
@@ -31,7 +31,7 @@ impl ReadErrors {
     }
 
     /// What fails at the moment.
-    pub(super) const fn failing(&self) -> &BTreeSet<Reading> {
+    pub(super) const fn failing(&self) -> &BTreeSet<GatheredSignal> {
         &self.0
     }
 }

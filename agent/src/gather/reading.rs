@@ -2,7 +2,7 @@
 
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reading {
+pub enum GatheredSignal {
     /// CPU counters and `/proc/stat`.
     Cpu,
     /// CPU pressure.
@@ -17,7 +17,7 @@ pub enum Reading {
     Cpusets,
 }
 
-impl Reading {
+impl GatheredSignal {
     /// Its name in logs and metrics.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Offsets of kernel fields and arguments of kernel tracepoints, read from the running kernel's BTF; never guessed.
 //!
-//! The whole file (5.5 MB for a distribution kernel) is in memory only while [`Kernel`] lives.
+//! The whole file (5.5 MB for a distribution kernel) is in memory only while [`KernelTypes`] lives.
 
 mod types;
 
@@ -97,12 +97,12 @@ pub struct Field {
 
 /// The types of one kernel.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct KernelTypes {
     path: PathBuf,
     types: Types,
 }
 
-impl Kernel {
+impl KernelTypes {
     /// Reads and indexes a BTF file.
     ///
     /// # Errors
@@ -204,8 +204,8 @@ impl Kernel {
             })
     }
 
-    fn sound<T>(&self, read: Result<T, types::Fault>) -> Result<T, BtfError> {
-        read.map_err(|types::Fault { what, offset }| BtfError::Malformed {
+    fn sound<T>(&self, read: Result<T, types::TypesError>) -> Result<T, BtfError> {
+        read.map_err(|types::TypesError { what, offset }| BtfError::Malformed {
             path: self.path.clone(),
             what,
             offset,

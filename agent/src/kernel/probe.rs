@@ -35,7 +35,7 @@ pub use self::{
 use self::{links::HookLink, verdict::Refusal};
 use crate::{
     kernel::{
-        btf::{BtfError, Kernel, VMLINUX},
+        btf::{BtfError, KernelTypes, VMLINUX},
         events::KernelEvents,
     },
     sample::clock,
@@ -126,7 +126,7 @@ impl Runs {
 }
 
 impl Probe {
-    /// Loads the kernel programs and attaches one to each hook: the typed one, else its raw twin.
+    /// Loads the kernel programs and attaches one to each hook: the typed one, else its raw fallback.
     ///
     /// Blocks for some 50 ms, most of it in parsing the kernel's BTF. To be called after logging is set up.
     ///
@@ -141,7 +141,7 @@ impl Probe {
     }
 
     fn load_object(object: &[u8], options: &Options) -> Result<Self, ProbeError> {
-        let kernel = Kernel::read(&options.btf)?;
+        let kernel = KernelTypes::read(&options.btf)?;
         let globals = globals(&kernel)?;
         let shapes = Hook::ALL
             .map(|hook| kernel.check_arguments(hook.tracepoint(), hook.task_arguments(), "task_struct"));
@@ -212,7 +212,7 @@ impl Probe {
         self.attached_ns
     }
 
-    /// The counters, for a [`ring::Source`](crate::sample::ring::Source). They can be taken once.
+    /// The counters, for a [`ring::RingSource`](crate::sample::ring::Source). They can be taken once.
     pub const fn take_maps(&mut self) -> Option<KernelMaps> {
         self.maps.take()
     }
@@ -284,7 +284,7 @@ impl Probe {
     }
 
     /// Runs a program once for the calling thread, as if its event had happened with these arguments (at most twelve,
-    /// the others zero). For hooks that are attached by their raw twins and follow no pointer.
+    /// the others zero). For hooks that are attached by their raw fallbacks and follow no pointer.
     ///
     /// # Errors
     /// When the kernel refuses, as it does for typed programs.
@@ -335,7 +335,7 @@ fn check_programs() -> Result<(), ProbeError> {
 }
 
 /// What the programs must know of this kernel, by the names of their constants.
-fn globals(kernel: &Kernel) -> Result<[(&'static str, u64); 8], BtfError> {
+fn globals(kernel: &KernelTypes) -> Result<[(&'static str, u64); 8], BtfError> {
     let task = |paths: &[&str]| kernel.field("task_struct", paths);
     // Renamed in Linux 5.14.
     let state = task(&["__state", "state"])?;
@@ -368,7 +368,7 @@ fn globals(kernel: &Kernel) -> Result<[(&'static str, u64); 8], BtfError> {
 /// Where the scheduler's books are of how long a task has run since it was picked: of its priority, its run time, and its
 /// run time when it was picked. They serve to make good what is hidden by switches that the kernel does not tell of, and
 /// nothing else: busy time is exact without them.
-fn books(kernel: &Kernel) -> Result<[u64; 3], BtfError> {
+fn books(kernel: &KernelTypes) -> Result<[u64; 3], BtfError> {
     let offset = |path: &str, width| {
         let field = kernel.field("task_struct", &[path])?;
         if field.width == width {

@@ -1,7 +1,7 @@
 //! Keeps the kernel programs at work: sheds when switches come too fast, listens to wake-ups while waits matter, links the
 //! programs anew when a link is gone or they stop counting, and gives them up for procfs when that does not help.
 
-mod shed;
+mod shedding;
 mod wake_ups;
 mod watch;
 
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
-use self::shed::Shedder;
+use self::shedding::Shedder;
 pub(crate) use self::wake_ups::WakeUps;
 pub use self::{
-    shed::{Limits, Shed},
+    shedding::{Limits, Shed},
     watch::Watch,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         events::{EventCounters, KernelEvents},
         probe::{Hook, LogDrain, Probe, Refused, Runs, Verdict},
     },
-    metrics::RELINKS,
+    metrics::REATTACHED,
     sample::{Poll, SampleError, Sampler, clock::Clocks, procstat},
 };
 
@@ -37,8 +37,8 @@ pub enum ProbeState {
         /// True while wake-ups are not listened to because no CPU is nearly full: waits are not measured then, and nothing
         /// goes by them.
         is_calm: bool,
-        /// How often they were linked anew: what happened just before went uncounted.
-        relinked: u32,
+        /// How often they were attached again: what happened just before went uncounted.
+        reattached: u32,
         /// What has become of each hook, once one could not be attached again; `None` while it is as at the start.
         verdicts: Option<Arc<[Verdict]>>,
     },
@@ -57,9 +57,9 @@ pub(crate) struct ProbeSupervisor {
     /// Were they not listened to in the last poll?
     was_calm: bool,
     watch: Watch,
-    relinked: u32,
-    /// When they were last linked anew.
-    relinked_ns: Option<u64>,
+    reattached: u32,
+    /// When they were last attached again.
+    reattached_ns: Option<u64>,
     /// What has become of each hook, once one could not be attached again.
     verdicts: Option<Arc<[Verdict]>>,
 }
@@ -70,15 +70,15 @@ impl ProbeState {
         Self::Counting {
             shed,
             is_calm: false,
-            relinked: 0,
+            reattached: 0,
             verdicts: None,
         }
     }
 
-    /// How often the programs were linked anew; `None` once they are lost.
-    pub const fn relinked(&self) -> Option<u32> {
+    /// How often the programs were attached again; `None` once they are lost.
+    pub const fn reattached(&self) -> Option<u32> {
         match self {
-            Self::Counting { relinked, .. } => Some(*relinked),
+            Self::Counting { reattached, .. } => Some(*reattached),
             Self::Lost(_) => None,
         }
     }
@@ -94,8 +94,8 @@ impl ProbeSupervisor {
             wake_ups,
             was_calm: false,
             watch,
-            relinked: 0,
-            relinked_ns: None,
+            reattached: 0,
+            reattached_ns: None,
             verdicts: None,
         }
     }
@@ -123,7 +123,9 @@ impl ProbeSupervisor {
         });
         if let Some(why) = lost.or_else(|| self.watch.observe(poll)) {
             let reason = self.link_anew(&why, counts.until_ns)?;
-            sampler.replace_source(Box::new(procstat::Source::new(Clocks::read().monotonic_ns)));
+            sampler.replace_source(Box::new(procstat::ProcStatSource::new(
+                Clocks::read().monotonic_ns,
+            )));
             return Some(reason.into());
         }
         self.was_calm = !self.wake_ups.are_needed();
@@ -146,7 +148,7 @@ impl ProbeSupervisor {
         ProbeState::Counting {
             shed: self.shedder.level(),
             is_calm: self.was_calm,
-            relinked: self.relinked,
+            reattached: self.reattached,
             verdicts: self.verdicts.clone(),
         }
     }
@@ -200,13 +202,13 @@ impl ProbeSupervisor {
     /// Makes new links from the programs that are loaded; why they are given up, if they are.
     fn link_anew(&mut self, why: &str, now_ns: u64) -> Option<String> {
         let is_recent = |then: u64| now_ns.saturating_sub(then) < RELINKED_FOR_NS;
-        if self.relinked_ns.is_some_and(is_recent) {
+        if self.reattached_ns.is_some_and(is_recent) {
             return Some(format!(
                 "{why}, although they were attached anew before; find out who takes them away, and restart the agent"
             ));
         }
-        self.relinked_ns = Some(now_ns);
-        self.relinked = self.relinked.saturating_add(1);
+        self.reattached_ns = Some(now_ns);
+        self.reattached = self.reattached.saturating_add(1);
         self.watch.begin_anew();
         self.probe.detach();
         let attached = self.attach();
@@ -214,7 +216,7 @@ impl ProbeSupervisor {
             self.probe.detach_from(&Hook::WAKE_UPS);
         }
         let Err(refused) = attached else {
-            RELINKS.with([]).increment(1);
+            REATTACHED.with([]).increment(1);
             warn!(reason = why, "the kernel programs are attached anew");
             return None;
         };
@@ -223,7 +225,7 @@ impl ProbeSupervisor {
                 "{why}, and they cannot be attached anew: {refused}; restart the agent"
             ));
         }
-        RELINKS.with([]).increment(1);
+        REATTACHED.with([]).increment(1);
         warn!(reason = why, error = %refused, "some of the kernel programs are attached anew");
         None
     }

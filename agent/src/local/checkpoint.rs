@@ -102,7 +102,7 @@ pub struct Owner {
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct CheckpointFile {
     /// Whose state it is.
     pub owner: Owner,
     /// The kernel's boot id.
@@ -110,14 +110,14 @@ pub struct Record {
     /// Wall time since 1970. It sizes the gap to another boot and says how old the history is, and decides nothing else.
     pub wall: Duration,
     /// When the history began; `None` from a version that did not say.
-    pub began: Option<Began>,
+    pub began: Option<HistoryOrigin>,
     /// The state.
     pub snapshot: Snapshot,
 }
 
 /// When a history began, and why then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Began {
+pub struct HistoryOrigin {
     /// Wall time since 1970.
     pub wall: Duration,
     /// Why.
@@ -145,7 +145,7 @@ impl<T> Loaded<T> {
     }
 }
 
-impl Record {
+impl CheckpointFile {
     /// What lies between the record and a start on this boot at this wall time.
     pub fn boot(&self, boot_id: &str, wall: Duration) -> Boot {
         if self.boot_id == boot_id {
@@ -209,7 +209,7 @@ impl Store {
     pub fn load<T>(
         &mut self,
         owner: &Owner,
-        mut resume: impl FnMut(Record) -> Result<T, ResumeError>,
+        mut resume: impl FnMut(CheckpointFile) -> Result<T, ResumeError>,
     ) -> Loaded<T> {
         let mut is_any_unusable = false;
         let mut all = [OWN, PREDECESSOR].map(|schema| Candidates {
@@ -268,7 +268,7 @@ impl Store {
     ///
     /// # Errors
     /// The file system refuses; the records of before are as they were.
-    pub fn save(&self, record: &Record) -> Result<(), CheckpointError> {
+    pub fn save(&self, record: &CheckpointFile) -> Result<(), CheckpointError> {
         // A clock that went back says nothing of how long it has been.
         let is_young = record
             .wall
@@ -280,7 +280,7 @@ impl Store {
         self.save_as(OWN, record)
     }
 
-    fn save_as(&self, schema: Schema, record: &Record) -> Result<(), CheckpointError> {
+    fn save_as(&self, schema: Schema, record: &CheckpointFile) -> Result<(), CheckpointError> {
         let bytes = schema.encode(record, self.since)?;
         self.write(schema, &bytes)
             .map_err(|(path, source)| CheckpointError::File { path, source })
@@ -347,7 +347,7 @@ pub fn wall() -> Duration {
 }
 
 /// Saves what is given to be saved, the newest first, until nobody gives any more.
-pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<Record>>>) {
+pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<CheckpointFile>>>) {
     let mut is_failing = false;
     while records.changed().await.is_ok() {
         let Some(record) = records.borrow_and_update().clone() else {

@@ -25,7 +25,7 @@ use tracing::warn;
 
 pub use self::socket::{Socket, SocketError, SocketFile};
 use crate::{
-    local::status::{Board, PodStatus},
+    local::status::{PodStatus, StatusRequests},
     metrics::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE},
 };
 
@@ -41,7 +41,7 @@ pub type PodsAsked = oneshot::Sender<Vec<PodStatus>>;
 #[derive(Clone, Debug)]
 pub struct Debug {
     /// Where the status is.
-    pub board: Board,
+    pub board: StatusRequests,
     /// Where questions about pods go.
     pub pods: mpsc::Sender<PodsAsked>,
     /// Ends watches.
@@ -110,7 +110,7 @@ impl AgentDebug for Debug {
 }
 
 /// The status now, and again when it has changed, at most every [`WATCH_EVERY`].
-fn statuses(board: Board) -> impl Stream<Item = AgentStatus> + Send {
+fn statuses(board: StatusRequests) -> impl Stream<Item = AgentStatus> + Send {
     stream::unfold((board, None), |(mut board, next)| async move {
         if let Some(next) = next {
             sleep_until(next).await;
@@ -164,7 +164,7 @@ mod tests {
                 ..Status::default()
             }
         };
-        let answers = statuses(Board::new(status, changes, streams));
+        let answers = statuses(StatusRequests::new(status, changes, streams));
         tokio::pin!(answers);
         assert_eq!(answers.next().await.unwrap().seq, 0);
         let began = Instant::now();

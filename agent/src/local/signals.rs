@@ -11,7 +11,7 @@ use headroom_kit::metric::Metric;
 pub use self::table::SIGNALS;
 use crate::{
     decide::{CALM, CpuSource},
-    gather::Reading,
+    gather::GatheredSignal,
     kernel::{
         probe::{Health, Hook},
         supervisor::{Limits, Shed},
@@ -34,7 +34,7 @@ pub struct Signal {
     /// Files behind it; empty if it comes from hooks alone.
     pub files: &'static str,
     /// The reading that it is part of.
-    pub reading: Reading,
+    pub reading: GatheredSignal,
     /// What a machine may lack, besides hooks.
     pub need: Need,
     /// What may be missing while the rest serves.
@@ -112,7 +112,7 @@ pub struct Readings<'a> {
     /// Where CPU use is measured, and why not otherwise.
     pub cpu_source: &'a CpuSource,
     /// Readings that fail at the moment.
-    pub failing: &'a BTreeSet<Reading>,
+    pub failing: &'a BTreeSet<GatheredSignal>,
     /// What the machine lacks.
     pub lacking: &'a BTreeSet<Need>,
 }

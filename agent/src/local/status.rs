@@ -16,7 +16,7 @@ pub const PATH: &str = "/status";
 
 /// Where the agent's status is asked for. It is made when somebody asks.
 #[derive(Clone)]
-pub struct Board {
+pub struct StatusRequests {
     /// Everything but the streams.
     status: Arc<dyn Fn() -> Status + Send + Sync>,
     /// Told each time that there may be something else to say.
@@ -63,13 +63,13 @@ pub fn program(verdict: &Verdict) -> ProgramStatus {
     }
 }
 
-impl fmt::Debug for Board {
+impl fmt::Debug for StatusRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Board").finish_non_exhaustive()
     }
 }
 
-impl Board {
+impl StatusRequests {
     /// What `status` makes, with the streams; it changes with these.
     pub fn new(
         status: impl Fn() -> Status + Send + Sync + 'static,
@@ -93,7 +93,7 @@ impl Board {
         }
     }
 
-    /// Waits until [`Board::now`] would say something else; false when nobody writes any more.
+    /// Waits until [`StatusRequests::now`] would say something else; false when nobody writes any more.
     pub async fn changed(&mut self) -> bool {
         tokio::select! {
             changed = self.changes.changed() => changed.is_ok(),

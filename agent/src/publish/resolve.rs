@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// One name and what it last resolved to.
 #[derive(Debug)]
-struct Name {
+struct ResolvedName {
     server: ServerAddress,
     last: BTreeSet<SocketAddr>,
     is_failing: bool,
@@ -60,16 +60,16 @@ pub async fn resolve(
 }
 
 /// These servers; the names that stay keep the addresses they had.
-fn chosen(known: Vec<Name>, servers: &[ServerAddress]) -> Vec<Name> {
+fn chosen(known: Vec<ResolvedName>, servers: &[ServerAddress]) -> Vec<ResolvedName> {
     let mut known = known;
     let name = |server: &ServerAddress| {
         let at = known.iter().position(|name| name.server == *server);
-        at.map_or_else(|| Name::new(server.clone()), |at| known.swap_remove(at))
+        at.map_or_else(|| ResolvedName::new(server.clone()), |at| known.swap_remove(at))
     };
     servers.iter().map(name).collect()
 }
 
-impl Name {
+impl ResolvedName {
     const fn new(server: ServerAddress) -> Self {
         Self {
             server,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_name_that_stays_keeps_its_addresses() {
-        let mut name = Name::new("a.svc".parse().unwrap());
+        let mut name = ResolvedName::new("a.svc".parse().unwrap());
         name.apply(Ok(BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))])));
         let names = chosen(vec![name], &["b.svc".parse().unwrap(), "a.svc".parse().unwrap()]);
         let known: Vec<_> = names.iter().map(|name| name.last.len()).collect();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_found_keeps_its_addresses() {
-        let mut name = Name::new("a.svc".parse().unwrap());
+        let mut name = ResolvedName::new("a.svc".parse().unwrap());
         let addresses = BTreeSet::from([SocketAddr::from(([10, 0, 0, 1], 9444))]);
         name.apply(Ok(addresses.clone()));
         name.apply(Err(io::Error::other("NXDOMAIN")));

@@ -8,10 +8,10 @@ fn peer(last: u8) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, last], 9))
 }
 
-fn board() -> Board {
-    Board {
+fn board() -> StreamView {
+    StreamView {
         streams: BTreeMap::from([(peer(1), StreamStatus::new(peer(1)))]),
-        ..Board::default()
+        ..StreamView::default()
     }
 }
 

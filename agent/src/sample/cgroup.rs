@@ -18,14 +18,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::layout::{Driver, Name};
+use self::layout::{CgroupKind, Driver};
 pub use self::{
     cpuset::{Cpusets, PinnedPod},
     limit::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
 };
 use super::{SampleError, psi::Psi, read_if_present};
-use crate::sample::field::{Fault, keyed, number, required};
+use crate::sample::field::{FieldError, keyed, number, required};
 
 /// Pods tracked at most. Beyond it the oldest are kept; the others are charged in full by the estimator.
 pub const MAX_PODS: usize = 512;
@@ -119,11 +119,11 @@ impl Kubepods {
             for entry in entries(&folder)? {
                 let path = class.join(&entry.name);
                 match self.driver.name(&folder, &entry.name) {
-                    Name::Pod(uid) => found.push((entry.inode, Pod { uid, path })),
+                    CgroupKind::Pod(uid) => found.push((entry.inode, Pod { uid, path })),
                     // Classes are the first level only, so this ends.
-                    Name::Class if class.as_os_str().is_empty() => classes.push(path),
-                    Name::Unreadable => scan.unreadable += 1,
-                    Name::Class | Name::Other => {}
+                    CgroupKind::Class if class.as_os_str().is_empty() => classes.push(path),
+                    CgroupKind::Unreadable => scan.unreadable += 1,
+                    CgroupKind::Class | CgroupKind::Other => {}
                 }
             }
         }
@@ -339,7 +339,10 @@ fn has_processes(folder: &Path) -> Result<bool, SampleError> {
     Ok(false)
 }
 
-fn parsed<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, SampleError> {
+fn parsed<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, FieldError>,
+) -> Result<Option<T>, SampleError> {
     let Some(text) = read_if_present(path)? else {
         return Ok(None);
     };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::sample::field::{Fault, number};
+use crate::sample::field::{FieldError, number};
 
 /// Numbers of CPUs, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl CpuSet {
     ///
     /// # Errors
     /// When an entry is no number or range, or the list is empty.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
         let mut cpus = Vec::new();
         for entry in text.trim().split(',') {
             let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
@@ -83,7 +83,7 @@ impl CpuSet {
             );
             // Linux has at most 8192 CPUs; more is not a list of them.
             if first > last || last >= 8192 {
-                return Err(Fault {
+                return Err(FieldError {
                     field: "cpu list".to_owned(),
                     found: entry.to_owned(),
                 });

@@ -2,14 +2,14 @@
 
 /// A field that was not found or not a number. The reader adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct FieldError {
     /// The field, or the line it should be on.
     pub field: String,
     /// What was found there; empty if nothing.
     pub found: String,
 }
 
-impl Fault {
+impl FieldError {
     pub(super) fn missing(field: &str) -> Self {
         Self {
             field: field.to_owned(),
@@ -19,15 +19,15 @@ impl Fault {
 }
 
 /// A number, or a fault that names the field.
-pub(super) fn number<T: std::str::FromStr>(text: &str, field: &str) -> Result<T, Fault> {
-    text.parse().map_err(|_invalid| Fault {
+pub(super) fn number<T: std::str::FromStr>(text: &str, field: &str) -> Result<T, FieldError> {
+    text.parse().map_err(|_invalid| FieldError {
         field: field.to_owned(),
         found: text.to_owned(),
     })
 }
 
 /// The value after `name` and white space at the start of a line, as in `/proc/vmstat` and `memory.stat`.
-pub(super) fn keyed(text: &str, name: &str) -> Result<Option<u64>, Fault> {
+pub(super) fn keyed(text: &str, name: &str) -> Result<Option<u64>, FieldError> {
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -35,8 +35,8 @@ pub(super) fn keyed(text: &str, name: &str) -> Result<Option<u64>, Fault> {
 }
 
 /// Like [`keyed`], where the value must be there.
-pub(super) fn required(text: &str, name: &str) -> Result<u64, Fault> {
-    keyed(text, name)?.ok_or_else(|| Fault::missing(name))
+pub(super) fn required(text: &str, name: &str) -> Result<u64, FieldError> {
+    keyed(text, name)?.ok_or_else(|| FieldError::missing(name))
 }
 
 #[cfg(test)]
@@ -50,11 +50,11 @@ mod tests {
         assert_eq!(keyed(text, "pgscan"), Ok(None));
         assert_eq!(
             keyed(text, "broken"),
-            Err(Fault {
+            Err(FieldError {
                 field: "broken".into(),
                 found: "x".into()
             })
         );
-        assert_eq!(required(text, "absent"), Err(Fault::missing("absent")));
+        assert_eq!(required(text, "absent"), Err(FieldError::missing("absent")));
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use headroom_domain::estimate::MemoryPressure;
 
-pub use self::kills::{Counted, KillJudge, Kills};
+pub use self::kills::{KillCounts, KillJudge, Kills};
 use super::{SampleError, cgroup::LimitEvents, procfs::Procfs, psi::Psi};
-use crate::sample::field::{Fault, keyed, number};
+use crate::sample::field::{FieldError, keyed, number};
 
 /// Bytes in the pages vmstat counts. Larger base pages (arm64 can have 64 KiB) are asked for at start.
 pub(crate) fn page_bytes() -> u64 {
@@ -72,7 +72,7 @@ impl Meminfo {
     ///
     /// # Errors
     /// When a field is missing that every kernel since 3.14 has, or a field is malformed.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
         let field = |name: &str| {
             let Some(value) = text
                 .lines()
@@ -86,8 +86,8 @@ impl Meminfo {
                 .map_or((value, 1), |digits| (digits, 1_024));
             Ok(Some(number::<u64>(digits.trim(), name)?.saturating_mul(unit)))
         };
-        let required = |name: &str| field(name)?.ok_or_else(|| Fault::missing(name));
-        let optional = |name: &str| Ok::<u64, Fault>(field(name)?.unwrap_or(0));
+        let required = |name: &str| field(name)?.ok_or_else(|| FieldError::missing(name));
+        let optional = |name: &str| Ok::<u64, FieldError>(field(name)?.unwrap_or(0));
 
         // `Hugetlb` sums up the pools of all sizes; before Linux 4.19 only the default size is told.
         let default_pool = optional("HugePages_Total")?.saturating_mul(optional("Hugepagesize")?);
@@ -153,7 +153,7 @@ impl Vmstat {
     ///
     /// # Errors
     /// When a field is malformed.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
         let sum = |names: &[&str]| {
             names.iter().try_fold(0_u64, |sum, name| {
                 Ok(sum.saturating_add(keyed(text, name)?.unwrap_or(0)))
@@ -260,7 +260,7 @@ impl Procfs {
 }
 
 /// The sum of the counters of stalls: one for each zone since Linux 4.10, one before.
-fn stalls(text: &str) -> Result<u64, Fault> {
+fn stalls(text: &str) -> Result<u64, FieldError> {
     let counters = text.lines().filter(|line| line.starts_with("allocstall"));
     let counts = counters.filter_map(|line| line.split_once(' '));
     let mut sum = 0_u64;

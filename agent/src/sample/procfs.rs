@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     SampleError,
     cpus::CpuSet,
-    field::{Fault, number},
+    field::{FieldError, number},
     read_if_present, read_text,
 };
 
@@ -116,7 +116,7 @@ impl Procfs {
     pub(super) fn parsed<T>(
         &self,
         name: &str,
-        parse: impl FnOnce(&str) -> Result<T, Fault>,
+        parse: impl FnOnce(&str) -> Result<T, FieldError>,
     ) -> Result<T, SampleError> {
         let path = self.path(name);
         parse(&read_text(&path)?).map_err(|fault| SampleError::field(&path, fault))
@@ -132,7 +132,7 @@ impl Stat {
     ///
     /// # Errors
     /// When a CPU's line is malformed or there is none at all.
-    pub fn parse(text: &str, tick_ns: u64) -> Result<Self, Fault> {
+    pub fn parse(text: &str, tick_ns: u64) -> Result<Self, FieldError> {
         let mut cpus = Vec::new();
         for line in text.lines() {
             let Some((name, fields)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' ')) else {
@@ -147,7 +147,7 @@ impl Stat {
             let mut next = |field: &str| {
                 let text = fields
                     .next()
-                    .ok_or_else(|| Fault::missing(&format!("cpu{cpu} {field}")))?;
+                    .ok_or_else(|| FieldError::missing(&format!("cpu{cpu} {field}")))?;
                 Ok(number::<u64>(text, &format!("cpu{cpu} {field}"))?.saturating_mul(tick_ns))
             };
             let (user, nice, system) = (next("user")?, next("nice")?, next("system")?);
@@ -167,7 +167,7 @@ impl Stat {
             ));
         }
         if cpus.is_empty() {
-            return Err(Fault::missing("cpu0"));
+            return Err(FieldError::missing("cpu0"));
         }
         cpus.sort_unstable_by_key(|(cpu, _)| *cpu);
         Ok(Self(cpus))
@@ -253,7 +253,7 @@ mod tests {
         let fault = Stat::parse("cpu0 1 2 three 4 5 6 7 8\n", 1).unwrap_err();
         assert_eq!(
             fault,
-            Fault {
+            FieldError {
                 field: "cpu0 system".into(),
                 found: "three".into()
             }

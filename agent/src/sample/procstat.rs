@@ -4,18 +4,18 @@ use super::{CounterSource, Counts, Origin, SampleError, Tick, Windows, waits::Wa
 
 /// Busy time in ticks; no windows, no waits, no switches.
 #[derive(Debug)]
-pub struct Source {
+pub struct ProcStatSource {
     from_ns: u64,
 }
 
-impl Source {
+impl ProcStatSource {
     /// Counts from `now_ns` (CLOCK_MONOTONIC) on.
     pub const fn new(now_ns: u64) -> Self {
         Self { from_ns: now_ns }
     }
 }
 
-impl CounterSource for Source {
+impl CounterSource for ProcStatSource {
     fn origin(&self) -> Origin {
         Origin::Procfs
     }

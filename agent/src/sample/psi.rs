@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use super::{SampleError, procfs::Procfs, read_if_present};
-use crate::sample::field::{Fault, number};
+use crate::sample::field::{FieldError, number};
 
 /// Time lost since boot, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Psi {
     ///
     /// # Errors
     /// When the line `some` or a total is missing or malformed.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
         let total = |kind: &str| {
             let Some(line) = text
                 .lines()
@@ -38,10 +38,10 @@ impl Psi {
             };
             let field = format!("{kind} total");
             let total = line.split(' ').find_map(|item| item.strip_prefix("total="));
-            number(total.ok_or_else(|| Fault::missing(&field))?.trim(), &field).map(Some)
+            number(total.ok_or_else(|| FieldError::missing(&field))?.trim(), &field).map(Some)
         };
         Ok(Self {
-            some_us: total("some")?.ok_or_else(|| Fault::missing("some"))?,
+            some_us: total("some")?.ok_or_else(|| FieldError::missing("some"))?,
             full_us: total("full")?.unwrap_or(0),
         })
     }
@@ -113,12 +113,15 @@ mod tests {
 
     #[test]
     fn malformed_pressure_names_the_field() {
-        assert_eq!(Psi::parse(""), Err(Fault::missing("some")));
-        assert_eq!(Psi::parse("some avg10=0.00\n"), Err(Fault::missing("some total")));
+        assert_eq!(Psi::parse(""), Err(FieldError::missing("some")));
+        assert_eq!(
+            Psi::parse("some avg10=0.00\n"),
+            Err(FieldError::missing("some total"))
+        );
         let fault = Psi::parse("some total=1\nfull total=-5\n").unwrap_err();
         assert_eq!(
             fault,
-            Fault {
+            FieldError {
                 field: "full total".into(),
                 found: "-5".into()
             }

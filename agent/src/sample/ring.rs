@@ -53,7 +53,7 @@ pub trait Rings: Send {
 
 /// Reads the kernel's rings.
 #[derive(Debug)]
-pub struct Source<R> {
+pub struct RingSource<R> {
     rings: R,
     sampling: Sampling,
     /// First window not reported yet.
@@ -103,7 +103,7 @@ struct Stretch {
     newest: u64,
 }
 
-impl<R: Rings> Source<R> {
+impl<R: Rings> RingSource<R> {
     /// Starts reading what the programs count, sampling one task in 2^`sampling_shift` (at most 2^16). They were
     /// attached at `attached_ns` (CLOCK_MONOTONIC).
     ///
@@ -241,7 +241,7 @@ impl<R: Rings> Source<R> {
     }
 }
 
-impl<R: Rings> CounterSource for Source<R> {
+impl<R: Rings> CounterSource for RingSource<R> {
     fn origin(&self) -> Origin {
         Origin::Ebpf
     }

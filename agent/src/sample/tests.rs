@@ -10,12 +10,12 @@ use tempfile::TempDir;
 use super::*;
 
 /// Remembers how often it was given CPU times.
-struct Counted {
+struct CountingSource {
     with_stat: Arc<AtomicU32>,
     wants: bool,
 }
 
-impl CounterSource for Counted {
+impl CounterSource for CountingSource {
     fn origin(&self) -> Origin {
         Origin::Ebpf
     }
@@ -34,9 +34,9 @@ impl CounterSource for Counted {
     fn sample_one_in(&mut self, _shift: u32) {}
 }
 
-struct Machine(TempDir);
+struct ProcDir(TempDir);
 
-impl Machine {
+impl ProcDir {
     fn new() -> Self {
         let machine = Self(TempDir::new().unwrap());
         machine.set("sys/devices/system/cpu/online", "0-1\n");
@@ -63,8 +63,8 @@ fn at(milliseconds: u64) -> Clocks {
 }
 
 fn reads_of_stat(wants: bool, stat_every: u32) -> u32 {
-    let (machine, with_stat) = (Machine::new(), Arc::new(AtomicU32::new(0)));
-    let source = Counted {
+    let (machine, with_stat) = (ProcDir::new(), Arc::new(AtomicU32::new(0)));
+    let source = CountingSource {
         with_stat: Arc::clone(&with_stat),
         wants,
     };
@@ -84,8 +84,8 @@ fn proc_stat_is_read_when_due_or_when_the_source_wants_it() {
 
 #[test]
 fn stat_covers_the_time_since_it_was_last_read() {
-    let (machine, with_stat) = (Machine::new(), Arc::new(AtomicU32::new(0)));
-    let source = Counted {
+    let (machine, with_stat) = (ProcDir::new(), Arc::new(AtomicU32::new(0)));
+    let source = CountingSource {
         with_stat,
         wants: false,
     };
@@ -103,8 +103,14 @@ fn stat_covers_the_time_since_it_was_last_read() {
 
 #[test]
 fn failed_poll_is_covered_by_the_next() {
-    let machine = Machine::new();
-    let mut sampler = Sampler::new(Box::new(procstat::Source::new(0)), machine.files(), 1, at(0)).unwrap();
+    let machine = ProcDir::new();
+    let mut sampler = Sampler::new(
+        Box::new(procstat::ProcStatSource::new(0)),
+        machine.files(),
+        1,
+        at(0),
+    )
+    .unwrap();
     machine.set("proc/stat", "nonsense\n");
     let error = sampler.poll(at(250)).unwrap_err().to_string();
     assert!(error.ends_with("proc/stat: no `cpu0`"), "{error}");
@@ -119,7 +125,7 @@ fn failed_poll_is_covered_by_the_next() {
 #[test]
 fn procfs_source_measures_this_machine() {
     let now = Clocks::read();
-    let source = procstat::Source::new(now.monotonic_ns);
+    let source = procstat::ProcStatSource::new(now.monotonic_ns);
     let mut sampler = Sampler::new(Box::new(source), Procfs::default(), 1, now).unwrap();
     // Until this thread has run for three ticks.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);

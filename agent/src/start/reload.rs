@@ -53,7 +53,7 @@ impl Changeable {
             publish_fanout,
             webhook_addr,
             // Who decides takes these.
-            ocm: _,
+            margin_calibration: _,
             eviction_hard_memory: _,
             // Only with a restart.
             source: _,

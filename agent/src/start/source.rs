@@ -4,7 +4,7 @@ use headroom_kit::log::chain;
 use tracing::{info, warn};
 
 use crate::{
-    args::Source,
+    args::CpuSourceChoice,
     decide::CpuSource,
     kernel::{
         probe::{self, Health, Probe, ProbeError, Verdict},
@@ -48,15 +48,15 @@ pub enum SenseError {
 ///
 /// # Errors
 /// procfs cannot be read, or the kernel programs were insisted on and cannot be had.
-pub fn open(source: Source, options: &probe::Options, files: Procfs) -> Result<Opened, SenseError> {
+pub fn open(source: CpuSourceChoice, options: &probe::Options, files: Procfs) -> Result<Opened, SenseError> {
     let obstacle = match source {
-        Source::Procfs => Obstacle {
+        CpuSourceChoice::Procfs => Obstacle {
             reason: "--source procfs; start it with --source auto to have kernel programs count".to_owned(),
             verdicts: Vec::new(),
         },
-        Source::Auto | Source::Ebpf => match Probe::load(options) {
+        CpuSourceChoice::Auto | CpuSourceChoice::Ebpf => match Probe::load(options) {
             Ok(probe) => return kernel(probe, files),
-            Err(error) if source == Source::Ebpf => return Err(SenseError::Probe(error)),
+            Err(error) if source == CpuSourceChoice::Ebpf => return Err(SenseError::Probe(error)),
             Err(error) => {
                 // What ended loading before any hook was tried is said once, and not of each.
                 if let ProbeError::Refused { verdicts } = &error {
@@ -82,7 +82,7 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
     let verdicts = probe.verdicts().to_vec();
     log_hooks(&verdicts);
     let maps = probe.take_maps().ok_or(SenseError::Probe(ProbeError::NotBuilt))?;
-    let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
+    let source = ring::RingSource::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns())?;
     let sampler = sampler(Box::new(source), files)?;
     let cpu_source = CpuSource {
         origin: Origin::Ebpf,
@@ -100,7 +100,10 @@ fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
 
 fn procfs(obstacle: Obstacle, files: Procfs) -> Result<Opened, SenseError> {
     let Obstacle { reason, verdicts } = obstacle;
-    let sampler = sampler(Box::new(procstat::Source::new(clock::monotonic_ns())), files)?;
+    let sampler = sampler(
+        Box::new(procstat::ProcStatSource::new(clock::monotonic_ns())),
+        files,
+    )?;
     let cpu_source = CpuSource {
         origin: Origin::Procfs,
         verdicts,
@@ -150,7 +153,12 @@ mod tests {
 
     #[test]
     fn procfs_is_taken_when_it_is_asked_for() {
-        let opened = open(Source::Procfs, &probe::Options::default(), Procfs::default()).unwrap();
+        let opened = open(
+            CpuSourceChoice::Procfs,
+            &probe::Options::default(),
+            Procfs::default(),
+        )
+        .unwrap();
         assert_eq!(
             (opened.cpu_source.origin, opened.probe.is_none()),
             (Origin::Procfs, true)
@@ -169,7 +177,7 @@ mod tests {
             btf: "/nonexistent/btf".into(),
             ..probe::Options::default()
         };
-        let opened = open(Source::Auto, &options, Procfs::default()).unwrap();
+        let opened = open(CpuSourceChoice::Auto, &options, Procfs::default()).unwrap();
         let CpuSource {
             origin,
             verdicts,
@@ -186,14 +194,14 @@ mod tests {
             obstacle.contains("; mount /sys/kernel/btf") || !probe::is_built_in(),
             "{obstacle}"
         );
-        let refusal = open(Source::Ebpf, &options, Procfs::default()).unwrap_err();
+        let refusal = open(CpuSourceChoice::Ebpf, &options, Procfs::default()).unwrap_err();
         assert!(refusal.to_string().starts_with("--source ebpf"), "{refusal}");
     }
 
     #[test]
     fn a_machine_without_procfs_cannot_be_measured() {
         let files = Procfs::at("/nonexistent".as_ref(), "/nonexistent".as_ref());
-        let refusal = open(Source::Procfs, &probe::Options::default(), files).unwrap_err();
+        let refusal = open(CpuSourceChoice::Procfs, &probe::Options::default(), files).unwrap_err();
         assert!(
             chain(&refusal).to_string().contains("/nonexistent/stat"),
             "{}",

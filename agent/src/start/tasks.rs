@@ -20,7 +20,7 @@ use crate::{
     decide::Decider,
     gather::{Gatherer, Sample},
     local::{
-        checkpoint::{self, Record},
+        checkpoint::{self, CheckpointFile},
         debug::PodsAsked,
     },
     publish::Directive,
@@ -30,7 +30,7 @@ use crate::{
 /// A thread that measures has ended, though nobody asked it to; the log says what it died of.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread that measures has ended")]
-pub(super) struct Ended;
+pub(super) struct ThreadEnded;
 
 /// The ends of the channels of who decides.
 pub(super) struct DecideEnds {
@@ -40,7 +40,7 @@ pub(super) struct DecideEnds {
     /// What is in force, whenever it changes.
     pub(super) settings: watch::Receiver<Settings>,
     /// For what is to be saved; `None` if nothing is.
-    pub(super) records_tx: Option<watch::Sender<Option<Arc<Record>>>>,
+    pub(super) records_tx: Option<watch::Sender<Option<Arc<CheckpointFile>>>>,
     pub(super) reports_tx: watch::Sender<Option<Arc<NodeHint>>>,
     /// Told each time that there may be something else to show.
     pub(super) changes_tx: watch::Sender<()>,
@@ -54,7 +54,7 @@ pub(super) fn sample(
     samples_tx: mpsc::Sender<Sample>,
     exclusive: watch::Receiver<CpuSet>,
     stopping: CancellationToken,
-) -> Result<impl Future<Output = Result<(), Ended>>, StartError> {
+) -> Result<impl Future<Output = Result<(), ThreadEnded>>, StartError> {
     let (ended_tx, ended) = oneshot::channel();
     let body = move || {
         gatherer.run(&samples_tx, exclusive, &stopping);
@@ -67,7 +67,7 @@ pub(super) fn sample(
         .name("sample".to_owned())
         .spawn(body)
         .map_err(StartError::Runtime)?;
-    Ok(async { ended.await.map_err(|_dropped| Ended) })
+    Ok(async { ended.await.map_err(|_dropped| ThreadEnded) })
 }
 
 /// Who decides and who shows are tasks of one thread, and neither keeps the lock while it waits: it is always free.
@@ -79,7 +79,7 @@ pub(super) fn lock(decider: &Mutex<Decider>) -> MutexGuard<'_, Decider> {
 pub(super) async fn decide(
     decider: Arc<Mutex<Decider>>,
     ends: DecideEnds,
-    is_sampling: admin::Handle,
+    is_sampling: admin::PartReadiness,
     stopping: CancellationToken,
 ) {
     let DecideEnds {

@@ -21,11 +21,11 @@ use self::{
     arms::{Arm, COUNTED, ROUND, SEED, Turns},
     first_hint::FirstHint,
     load::Pace,
-    resident::{Cost, Stretch, Watched},
+    resident::{Cost, ResidentWatch, Watched},
 };
 use super::{
     row::{Outcome, Row, no_flags},
-    target::Target,
+    target::FigureTarget,
 };
 
 /// The bench.
@@ -51,7 +51,7 @@ const FAST: u32 = 100_000;
 /// The figures. `*_ns_per_switch_*` and `*_delta_*` are CPU time of two threads per switch; deltas are taken turn by
 /// turn. Shares are in percent of one CPU.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct AgentOverheadReport {
     /// What was measured and how.
     pub workload: String,
     /// Turns behind all figures per switch.
@@ -162,10 +162,10 @@ pub struct Report {
 ///
 /// # Errors
 /// If the kernel programs cannot be had, the threads not be pinned, or the agent not be started.
-pub fn run() -> Result<Report> {
+pub fn run() -> Result<AgentOverheadReport> {
     let program = resident::build()?;
     let cpu = last_cpu()?;
-    let mut report = Report {
+    let mut report = AgentOverheadReport {
         workload: format!(
             "two threads on cpu {cpu} pass a byte through pipes, one wake-up per switch; rounds of {} ms in an order \
              drawn for each turn (seed {SEED:#x}); 1 task in {} sampled; program time over {COUNTED} other rounds of \
@@ -174,7 +174,7 @@ pub fn run() -> Result<Report> {
             1 << headroom_agent::sample::ring::SAMPLING_SHIFT,
             WATCHED.as_secs(),
         ),
-        ..Report::default()
+        ..AgentOverheadReport::default()
     };
     report.put_turns(&Turns::run(cpu)?);
     print("rounds in which the kernel counts the programs' time");
@@ -194,7 +194,7 @@ pub fn run() -> Result<Report> {
     Ok(report)
 }
 
-impl Report {
+impl AgentOverheadReport {
     fn put_turns(&mut self, turns: &Turns) {
         let delta = |arm| turns.delta(arm, Arm::Detached);
         let (ours, empty, hash) = (delta(Arm::Attached), delta(Arm::Empty), delta(Arm::Hash));
@@ -250,12 +250,13 @@ impl Report {
     }
 
     fn put_process(&mut self, program: &Path) -> Result<()> {
-        let rest = |length| Stretch { pace: None, length };
-        let under = |pace| Stretch {
+        let rest = |length| ResidentWatch { pace: None, length };
+        let under = |pace| ResidentWatch {
             pace: Some(pace),
             length: WATCHED,
         };
-        let production = |pods, stretches: &[Stretch]| watch(program, Profile::Production, pods, stretches);
+        let production =
+            |pods, stretches: &[ResidentWatch]| watch(program, Profile::Production, pods, stretches);
 
         let few = production(FEW_PODS, &[rest(WATCHED)])?.last()?;
         let stretches = [
@@ -300,8 +301,8 @@ impl Report {
     }
 
     /// What the figures should be.
-    fn targets(&self) -> [Target; 8] {
-        let target = |figure, measured, must, stretch| Target {
+    fn targets(&self) -> [FigureTarget; 8] {
+        let target = |figure, measured, must, stretch| FigureTarget {
             figure,
             measured,
             must,
@@ -350,7 +351,7 @@ impl Watched {
     }
 }
 
-fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[Stretch]) -> Result<Watched> {
+fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[ResidentWatch]) -> Result<Watched> {
     print(format!(
         "an agent process with {pods} pods and {timing} timing, watched {} times",
         stretches.len()
@@ -413,7 +414,7 @@ mod tests {
 
     #[test]
     fn the_object_is_flat_and_has_the_keys_that_are_followed() {
-        let mut report = Report::default();
+        let mut report = AgentOverheadReport::default();
         report.put_programs("", &[runs(Hook::SchedSwitch, 10), runs(Hook::SchedWakeup, 20)]);
         let object = serde_json::to_value(&report).unwrap();
         let object = object.as_object().unwrap();
@@ -429,7 +430,7 @@ mod tests {
 
     #[test]
     fn programs_that_did_not_run_have_no_figures() {
-        let mut report = Report::default();
+        let mut report = AgentOverheadReport::default();
         report.put_programs(
             "hash_",
             &[runs(Hook::SchedSwitch, 10), runs(Hook::SchedWakeupNew, 0)],

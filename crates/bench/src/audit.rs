@@ -58,7 +58,7 @@ struct Line {
     stage_timestamp: Timestamp,
     user: User,
     object_ref: Object,
-    response_status: Option<Answer>,
+    response_status: Option<ReviewResponse>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,7 +72,7 @@ struct Object {
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct ReviewResponse {
     code: u16,
 }
 

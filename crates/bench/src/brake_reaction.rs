@@ -9,9 +9,9 @@
 //! contended window, and stops when a watch tells of the revision. A run before which others contend for the CPUs would
 //! measure their load, and is repeated.
 
-mod past;
-mod said;
-mod scene;
+mod node_view;
+mod quiet_day;
+mod run;
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use serde::Serialize;
 use tokio::{runtime::Runtime, task::spawn_blocking};
 use xtask::terminal::{print, span};
 
-use self::scene::Scene;
+use self::run::BrakeTestbed;
 use super::{
     criterion::Criterion,
     percentile,
@@ -64,7 +64,7 @@ pub struct BrakeReaction {
 
 /// The figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct BrakeReactionReport {
     /// What was measured and how.
     pub workload: String,
     /// Runs behind each figure; below 100 a p99 is the longest.
@@ -108,7 +108,7 @@ pub struct Run {
     pub oom_publish_s: f64,
 }
 
-impl Report {
+impl BrakeReactionReport {
     /// What must hold.
     pub fn criteria(&self) -> Vec<Criterion> {
         let at_most = |figure: &str, measured, most| Criterion {
@@ -153,7 +153,7 @@ impl BrakeReaction {
     ///
     /// # Errors
     /// If a part cannot be had or does not do what it must in time.
-    pub(super) async fn run(&self) -> Result<Report> {
+    pub(super) async fn run(&self) -> Result<BrakeReactionReport> {
         let total = STARTING + RUN * u32::from(self.runs);
         print(format!("{} About {} in all.", workload(), span(total)));
         let programs = spawn_blocking(Programs::build).await??;
@@ -165,8 +165,8 @@ impl BrakeReaction {
 ///
 /// # Errors
 /// If a part cannot be had or does not do what it must in time.
-pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
-    let mut scene = Scene::start(programs).await?;
+pub async fn measure(programs: Programs, runs: u16) -> Result<BrakeReactionReport> {
+    let mut scene = BrakeTestbed::start(programs).await?;
     let (before, began) = (cpu_time()?, Instant::now());
     let (mut each, mut disturbed) = (Vec::new(), 0);
     for number in 0..runs {
@@ -196,7 +196,7 @@ pub async fn measure(programs: Programs, runs: u16) -> Result<Report> {
     let cpus = Procfs::default().online()?.count();
     let all = began.elapsed().as_secs_f64() * f64::from(cpus);
     let stolen_pct = Duration::from_nanos(stolen_ns).as_secs_f64() * 100.0 / all;
-    Ok(Report::new(each, disturbed, stolen_pct))
+    Ok(BrakeReactionReport::new(each, disturbed, stolen_pct))
 }
 
 /// The time of all CPUs since boot.
@@ -215,8 +215,8 @@ fn workload() -> String {
         "real etcd, API server, webhook, floor policies and agent with production timing on this machine; a new node in each \
          run, which remembers a quiet day, with cpu {:.2} and memory {:.2} and a pod that requests all of raw; {SPINNERS} \
          spinning tasks for each CPU, then a process that takes twice the limit of all pods.",
-        cents(past::RATIO.cpu),
-        cents(past::RATIO.memory),
+        cents(quiet_day::RATIO.cpu),
+        cents(quiet_day::RATIO.memory),
     )
 }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_longest_of_few_runs_decides() {
-        let report = Report::new(vec![run(9.0, 0.5), run(12.75, 0.25), run(3.0, 0.125)], 0, 1.0);
+        let report = BrakeReactionReport::new(vec![run(9.0, 0.5), run(12.75, 0.25), run(3.0, 0.125)], 0, 1.0);
         assert_eq!(
             (report.saturation_s_p50, report.saturation_s_p99, report.oom_s_max),
             (9.0, 12.75, 0.5)

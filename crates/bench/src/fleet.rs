@@ -28,7 +28,7 @@ use xtask::terminal::{print, span};
 use self::{cases::Fleet, cpus::Cpus, measure::Case};
 use super::{
     row::{Outcome, Row},
-    target::Target,
+    target::FigureTarget,
 };
 
 /// The name that certificates are for.
@@ -84,7 +84,7 @@ struct Plan {
 
 /// The figures.
 #[derive(Debug, Clone, Serialize)]
-struct Report {
+struct FleetReport {
     /// What was done.
     setting: String,
     /// Nodes, each with an agent.
@@ -139,10 +139,10 @@ impl Plan {
     }
 }
 
-impl Report {
+impl FleetReport {
     /// What the figures should be.
-    fn targets(&self) -> Vec<Target> {
-        let target = |figure, measured, must| Target {
+    fn targets(&self) -> Vec<FigureTarget> {
+        let target = |figure, measured, must| FigureTarget {
             figure,
             measured,
             must,
@@ -192,7 +192,7 @@ fn largest_before_restarts(cases: &[Case]) -> f64 {
 ///
 /// # Errors
 /// If the machine has one CPU, or the fleet does not come up.
-fn run(plan: &Plan) -> Result<Report> {
+fn run(plan: &Plan) -> Result<FleetReport> {
     ensure!(plan.nodes > 0, "a fleet without nodes");
     let cpus = Cpus::choose()?;
     headroom_testbed::thread::stay_on(cpus.load)?;
@@ -202,11 +202,11 @@ fn run(plan: &Plan) -> Result<Report> {
     report
 }
 
-async fn measured(plan: &Plan, cpus: Cpus, load: &tokio::runtime::Handle) -> Result<Report> {
+async fn measured(plan: &Plan, cpus: Cpus, load: &tokio::runtime::Handle) -> Result<FleetReport> {
     let mut fleet = Fleet::start(*plan, cpus, load).await?;
     let cases = fleet.cases().await?;
     let (least, most) = (api_server::WRITE_MS.start(), api_server::WRITE_MS.end());
-    Ok(Report {
+    Ok(FleetReport {
         setting: format!(
             "replica on CPU {}, stand-ins on CPU {}; a write takes {least} to {most} ms after its review, evenly spread; a \
              frame of a hint lasts 1 s; reviews of 80 kB over TLS, agents over plain TCP but for the last row",

@@ -11,7 +11,7 @@ mod column;
 mod nodes;
 mod pods;
 pub mod probe;
-mod scene;
+mod testbed;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 use xtask::terminal::{print, span};
 
-use self::{column::Column, scene::Scene};
+use self::{column::Column, testbed::HarmTestbed};
 use super::{
     criterion::Criterion,
     percentile,
@@ -64,14 +64,14 @@ pub struct NodeHarm {
 
 /// What was done, and what came of it in each mode.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct NodeHarmReport {
     /// What was measured and how.
     pub workload: String,
     /// The figures of each mode, by its name.
     #[serde(flatten)]
     pub modes: BTreeMap<&'static str, Figures>,
     #[serde(skip)]
-    turns: BTreeMap<&'static str, Vec<Turn>>,
+    turns: BTreeMap<&'static str, Vec<ModeRun>>,
 }
 
 /// The figures of one mode.
@@ -105,7 +105,7 @@ pub struct Figures {
 
 /// One turn.
 #[derive(Debug, Clone, Default)]
-struct Turn {
+struct ModeRun {
     /// Its length.
     seconds: f64,
     /// How late tasks of the probe were done, in microseconds, ascending.
@@ -148,10 +148,10 @@ impl NodeHarm {
     ///
     /// # Errors
     /// If a part cannot be had, or does not do what it must in time.
-    pub async fn run(&self) -> Result<Report> {
+    pub async fn run(&self) -> Result<NodeHarmReport> {
         let workload = self.announce();
-        let mut scene = Scene::start(self.used, self.guess).await?;
-        let mut turns: BTreeMap<&'static str, Vec<Turn>> = BTreeMap::new();
+        let mut scene = HarmTestbed::start(self.used, self.guess).await?;
+        let mut turns: BTreeMap<&'static str, Vec<ModeRun>> = BTreeMap::new();
         for round in 0..self.rounds {
             for mode in order(round) {
                 let turn = scene.turn(mode, MEASURED).await?;
@@ -159,7 +159,7 @@ impl NodeHarm {
                 turns.entry(mode.name()).or_default().push(turn);
             }
         }
-        Ok(Report {
+        Ok(NodeHarmReport {
             workload,
             modes: turns
                 .iter()
@@ -170,7 +170,7 @@ impl NodeHarm {
     }
 }
 
-impl Report {
+impl NodeHarmReport {
     /// What must hold: no mode is worse than `off` in any column.
     pub fn criteria(&self) -> Vec<Criterion> {
         let of = |mode: Mode| self.turns.get(mode.name()).map_or(&[][..], Vec::as_slice);
@@ -183,8 +183,8 @@ impl Report {
 }
 
 impl Figures {
-    fn summarize(turns: &[Turn]) -> Self {
-        let mean = |of: fn(&Turn) -> f64| turns.iter().map(of).sum::<f64>() / count(turns.len());
+    fn summarize(turns: &[ModeRun]) -> Self {
+        let mean = |of: fn(&ModeRun) -> f64| turns.iter().map(of).sum::<f64>() / count(turns.len());
         Self {
             turns: turns.len(),
             turns_s: turns.iter().map(|turn| turn.seconds).sum(),
@@ -204,7 +204,7 @@ impl Figures {
     }
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for ModeRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -253,15 +253,15 @@ mod tests {
 
     #[test]
     fn a_report_has_an_object_of_figures_for_each_mode() {
-        let turn = |rejected| Turn {
+        let turn = |rejected| ModeRun {
             seconds: 10.0,
             late: vec![90.0, 100.0],
             renewals: 5,
             rejected,
             placed: 10,
-            ..Turn::default()
+            ..ModeRun::default()
         };
-        let turns: BTreeMap<&'static str, Vec<Turn>> = BTreeMap::from([
+        let turns: BTreeMap<&'static str, Vec<ModeRun>> = BTreeMap::from([
             ("off", vec![turn(0), turn(0)]),
             ("static", vec![turn(1)]),
             ("auto", vec![turn(0)]),
@@ -269,7 +269,7 @@ mod tests {
         let modes = turns
             .iter()
             .map(|(mode, turns)| (*mode, Figures::summarize(turns)));
-        let report = Report {
+        let report = NodeHarmReport {
             workload: "pods".to_owned(),
             modes: modes.collect(),
             turns,

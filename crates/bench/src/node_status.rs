@@ -24,7 +24,7 @@ use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
     admission::{
         draft::Tree,
-        endpoint::{Deadline, Nodes},
+        endpoint::{Deadline, NodeLookup},
         endpoints::{self, ENDPOINTS},
         router::{Limits, Options, Router},
     },
@@ -64,7 +64,7 @@ const WARM_UP: usize = 500;
 
 /// The figures. `review_*`, `parse_*` and `scan_*` are CPU time of one thread, `tls_cpu_*` of all threads of the server.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct NodeStatusReport {
     /// Of a node that is left alone.
     pub plain: OfKind,
     /// Of a node that is amplified, in a write that is stored.
@@ -136,7 +136,7 @@ struct OneNode {
     stored: Arc<Node>,
 }
 
-impl Nodes for OneNode {
+impl NodeLookup for OneNode {
     fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
         let mode = if self.hint.is_some() {
             Mode::Auto
@@ -186,7 +186,7 @@ impl Nodes for OneNode {
 ///
 /// # Errors
 /// If a review is not answered as its kind is, or the load cannot be put on.
-pub fn run() -> Result<Report> {
+pub fn run() -> Result<NodeStatusReport> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let of = |kind| of_kind(kind, &runtime);
     let (plain, _) = of(Kind::Plain)?;
@@ -202,7 +202,7 @@ pub fn run() -> Result<Report> {
         "only {} samples",
         beside.crowded_ms.len()
     );
-    Ok(Report {
+    Ok(NodeStatusReport {
         plain,
         amplified,
         quieted,
@@ -249,7 +249,7 @@ fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
     Ok((figures, in_memory))
 }
 
-impl Report {
+impl NodeStatusReport {
     /// Who withholds a body may at most double the time of others, and no body may be dear.
     fn criteria(&self) -> Vec<Criterion> {
         let at_most = |figure: &str, measured, most| Criterion {

@@ -7,7 +7,7 @@
 //! are not installed: nodes are to fall to raw when the webhook is away. Then all nodes are amplified, and the
 //! webhook is killed, asked for many changes, and frozen.
 
-mod scene;
+mod testbed;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 use xtask::terminal::{print, span};
 
-use self::scene::Scene;
+use self::testbed::StormTestbed;
 use super::{
     audit::{Entry, What},
     criterion::Criterion,
@@ -65,7 +65,7 @@ pub struct NodeStorm {
 
 /// The figures, and how many samples are behind each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct NodeStormReport {
     /// Writes to etcd of amplified nodes, per write of the others.
     pub etcd_writes_ratio: f64,
     /// Writes behind it.
@@ -106,7 +106,7 @@ pub struct Report {
 
 /// A stretch of time.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct Interval {
     from: Timestamp,
     until: Timestamp,
 }
@@ -120,7 +120,7 @@ struct Steady {
     ages: Vec<f64>,
 }
 
-impl Report {
+impl NodeStormReport {
     /// What must hold.
     pub fn criteria(&self) -> Vec<Criterion> {
         let at_most = |figure: &str, measured, most| Criterion {
@@ -173,11 +173,11 @@ impl NodeStorm {
     ///
     /// # Errors
     /// If a part cannot be had, does not do what it must in time, or a write may have gone uncounted.
-    pub async fn run(&self) -> Result<Report> {
+    pub async fn run(&self) -> Result<NodeStormReport> {
         ensure!(self.nodes.is_multiple_of(2), "--nodes {} is odd", self.nodes);
         let counted = COUNTED_EACH * INTERVALS;
         self.announce(counted);
-        let mut scene = Scene::start(self.nodes, INTERVAL).await?;
+        let mut scene = StormTestbed::start(self.nodes, INTERVAL).await?;
         print("half of the nodes are amplified");
         scene.amplify_half().await?;
         tokio::time::sleep(INTERVAL * SETTLING).await;
@@ -204,7 +204,7 @@ impl NodeStorm {
         let leases_hung = scene.leases(hung)?;
         scene.revisions.ensure_gapless()?;
         scene.check()?;
-        Ok(Report {
+        Ok(NodeStormReport {
             etcd_writes_ratio: count(amplified.writes) / count(raw.writes),
             etcd_writes_samples_raw: raw.writes,
             etcd_writes_samples_amplified: amplified.writes,
@@ -228,7 +228,7 @@ impl NodeStorm {
     }
 }
 
-impl Stretch {
+impl Interval {
     fn seconds(self) -> f64 {
         self.until.duration_since(self.from).as_secs_f64()
     }

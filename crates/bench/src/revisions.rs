@@ -54,12 +54,12 @@ pub(super) struct Revision {
 /// The watch; it ends when dropped.
 #[derive(Debug)]
 pub(super) struct Revisions {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObservedRevisions>>,
     _task: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedRevisions {
     all: Vec<Revision>,
     latest: BTreeMap<String, Revision>,
     /// How often all Nodes were listed: more than once means that the watch broke off.
@@ -104,7 +104,7 @@ impl Revision {
 impl Revisions {
     /// Begins to watch.
     pub(super) fn watch(client: Client) -> Self {
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<ObservedRevisions>> = Arc::default();
         let mut task = JoinSet::new();
         task.spawn(follow(client, Arc::clone(&seen)));
         Self { seen, _task: task }
@@ -186,12 +186,12 @@ impl Revisions {
         self.lock().all.iter().find(|revision| is_it(revision)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, ObservedRevisions> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn follow(client: Client, seen: Arc<Mutex<Seen>>) {
+async fn follow(client: Client, seen: Arc<Mutex<ObservedRevisions>>) {
     let nodes: Api<Node> = Api::all(client);
     let events = watcher(nodes, Config::default());
     pin_mut!(events);

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A figure and the most that it should be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct FigureTarget {
     /// The figure's key in the report.
     pub(super) figure: &'static str,
     /// What was measured; not a number never meets anything.
@@ -16,7 +16,7 @@ pub(super) struct Target {
     pub(super) stretch: Option<f64>,
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for FigureTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             figure,
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn each_limit_is_said_to_be_met_or_missed() {
         let target = |measured, stretch| {
-            Target {
+            FigureTarget {
                 figure: "x_ns",
                 measured,
                 must: 80.0,

@@ -8,23 +8,23 @@
 //! most that these numbers allow, see [`CAVEATS`].
 
 pub mod advice;
-pub mod course;
 pub mod error;
-pub mod past;
 pub mod query;
 pub mod record;
 pub mod replay;
 pub mod series;
+pub mod slots;
 pub mod source;
 pub mod span;
+pub mod trend;
 
 use std::collections::BTreeMap;
 
-pub use self::{advice::Advice, error::Error, replay::Policy};
+pub use self::{advice::Advice, error::AdviceError, replay::Policy};
 use self::{
-    past::Past,
     query::{Of, QUERIES, Query},
-    replay::Node,
+    replay::ReplayedNode,
+    slots::Past,
     source::Source,
     span::{FRAME_S, Span},
 };
@@ -39,7 +39,7 @@ pub const CAVEATS: [&str; 4] = [
 
 /// What is to be replayed.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct ReplayRequest {
     /// The stretch of the past to ask a server for; of files, all that they hold counts.
     pub span: Span,
     /// Seconds between two samples of a node; divides a frame.
@@ -53,9 +53,9 @@ pub struct Order {
 /// Replays the past.
 ///
 /// # Errors
-/// See [`Error`]: the source has no answer, or none that advice can be made of.
-pub async fn advise(source: &Source, order: &Order) -> Result<Advice, Error> {
-    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+/// See [`AdviceError`]: the source has no answer, or none that advice can be made of.
+pub async fn advise(source: &Source, order: &ReplayRequest) -> Result<Advice, AdviceError> {
+    let mut nodes: BTreeMap<String, ReplayedNode> = BTreeMap::new();
     let mut measured: Option<String> = None;
     let mut has_use = false;
     let span = match source {
@@ -90,12 +90,12 @@ pub async fn advise(source: &Source, order: &Order) -> Result<Advice, Error> {
         }
     };
     if !has_use {
-        return Err(Error::Empty {
+        return Err(AdviceError::Empty {
             query: QUERIES.first().map_or("", |query| query.name),
         });
     }
     if nodes.values().all(|node| !node.has_view()) {
-        return Err(Error::NoNode {
+        return Err(AdviceError::NoNode {
             measured: nodes.len(),
             example: measured.unwrap_or_default(),
         });
@@ -103,18 +103,23 @@ pub async fn advise(source: &Source, order: &Order) -> Result<Advice, Error> {
     Ok(Advice::summarize(span, order, nodes.into_values()))
 }
 
-fn wanted(order: &Order) -> impl Iterator<Item = &'static Query> + use<> {
+fn wanted(order: &ReplayRequest) -> impl Iterator<Item = &'static Query> + use<> {
     QUERIES
         .iter()
         .chain(order.pool_label.is_some().then_some(&query::POOLS))
 }
 
 /// Plays one part of the past to the nodes, frame by frame.
-fn replay(past: &Past, order: &Order, nodes: &mut BTreeMap<String, Node>, measured: &mut Option<String>) {
+fn replay(
+    past: &Past,
+    order: &ReplayRequest,
+    nodes: &mut BTreeMap<String, ReplayedNode>,
+    measured: &mut Option<String>,
+) {
     for (name, node_past) in past.nodes() {
         let node = nodes
             .entry(name.clone())
-            .or_insert_with(|| Node::new(name.clone(), order.policy));
+            .or_insert_with(|| ReplayedNode::new(name.clone(), order.policy));
         for moment in past.moments(node_past) {
             node.replay(&moment);
         }

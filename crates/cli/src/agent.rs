@@ -31,7 +31,7 @@ pub struct Agent {
 
 /// The status again each time it changed.
 #[derive(Debug)]
-pub struct Watch {
+pub struct StatusWatch {
     updates: Streaming<AgentStatus>,
 }
 
@@ -84,14 +84,14 @@ impl Agent {
     ///
     /// # Errors
     /// The agent does not answer.
-    pub async fn watch(&mut self) -> Result<Watch, Error> {
+    pub async fn watch(&mut self) -> Result<StatusWatch, Error> {
         let answer = self.client.watch_status(GetStatusRequest {}).await;
         let updates = answer.map_err(|status| refused(&status))?.into_inner();
-        Ok(Watch { updates })
+        Ok(StatusWatch { updates })
     }
 }
 
-impl Watch {
+impl StatusWatch {
     /// The next status.
     ///
     /// # Errors

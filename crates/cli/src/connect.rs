@@ -25,7 +25,7 @@ use tower::{BoxError, Layer as _, ServiceExt as _, retry::RetryLayer, service_fn
 use crate::{
     args::{Address, ConnectArgs},
     error::Error,
-    view::Node,
+    view::NodeView,
 };
 
 /// Connecting, and one answer, must be done within this.
@@ -41,7 +41,7 @@ pub struct Connection {
 
 /// The nodes again each time one of them changed.
 #[derive(Debug)]
-pub struct Watch {
+pub struct NodeWatch {
     updates: Streaming<ListNodesResponse>,
 }
 
@@ -130,7 +130,7 @@ impl Connection {
     ///
     /// # Errors
     /// The webhook refuses, is gone, or answers what cannot be read; [`Error::UnknownNode`] if it has not that one.
-    pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<Node>, Error> {
+    pub async fn list(&mut self, node: Option<&str>) -> Result<Vec<NodeView>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
             let mut request = Request::new(which(node, after.clone()));
@@ -154,7 +154,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    pub async fn one(&mut self, name: String) -> Result<Node, Error> {
+    pub async fn one(&mut self, name: String) -> Result<NodeView, Error> {
         let nodes = self.list(Some(&name)).await?;
         let found = nodes.into_iter().find(|node| node.name == name);
         found.ok_or(Error::UnknownNode { name })
@@ -164,22 +164,22 @@ impl Connection {
     ///
     /// # Errors
     /// The webhook refuses or is gone.
-    pub async fn watch(&mut self, node: Option<&str>) -> Result<Watch, Error> {
+    pub async fn watch(&mut self, node: Option<&str>) -> Result<NodeWatch, Error> {
         let updates = self
             .client
             .watch_nodes(which(node, String::new()))
             .await?
             .into_inner();
-        Ok(Watch { updates })
+        Ok(NodeWatch { updates })
     }
 }
 
-impl Watch {
+impl NodeWatch {
     /// The next state; `None` when the webhook ends the stream.
     ///
     /// # Errors
     /// The stream breaks, or its content cannot be read.
-    pub async fn next(&mut self) -> Result<Option<Vec<Node>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Vec<NodeView>>, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         while let Some(page) = self.updates.message().await? {
             let before = std::mem::replace(&mut after, append_page(page, &mut found)?);
@@ -200,11 +200,11 @@ fn which(node: Option<&str>, after: String) -> ListNodesRequest {
 }
 
 /// Adds a page to what was found; the name after which the next one begins, empty if it is the last.
-fn append_page(page: ListNodesResponse, found: &mut Vec<Node>) -> Result<String, Error> {
+fn append_page(page: ListNodesResponse, found: &mut Vec<NodeView>) -> Result<String, Error> {
     let ListNodesResponse { nodes, next } = page;
     for status in nodes {
         let node = status.name.clone();
-        found.push(Node::try_from(status).map_err(|source| Error::Answer { node, source })?);
+        found.push(NodeView::try_from(status).map_err(|source| Error::Answer { node, source })?);
     }
     Ok(next)
 }

@@ -13,7 +13,7 @@ use headroom_domain::{
 };
 
 pub(crate) use self::terms::SYMBOL;
-use crate::view::Node;
+use crate::view::NodeView;
 
 /// The numbers of one resource of one node. See [`headroom_domain::estimate`] for what they mean.
 ///
@@ -68,7 +68,7 @@ pub struct Derivation {
 impl Derivation {
     /// The numbers of one resource; `None` until the agent has reported with a view of its node and the webhook
     /// knows raw allocatable and what is bound.
-    pub fn derive(node: &Node, resource: Resource) -> Option<Self> {
+    pub fn derive(node: &NodeView, resource: Resource) -> Option<Self> {
         let report = &node.hint.as_ref()?.report;
         let (raw, bound) = (*node.raw?.get(resource), *node.bound?.get(resource));
         let hint = report.resources.get(resource);

@@ -150,7 +150,7 @@ pub enum Error {
     },
     /// No advice can be made of the past.
     #[error(transparent)]
-    Advise(#[from] advise::Error),
+    Advise(#[from] advise::AdviceError),
     /// The answer cannot be written.
     #[error("cannot write the answer")]
     Write(#[source] io::Error),

@@ -64,7 +64,7 @@ pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Err
             node,
             wait_seconds,
         } => {
-            let order = cmd::off::Order {
+            let order = cmd::off::OffRequest {
                 node,
                 now,
                 wait: Duration::from_secs(wait_seconds),

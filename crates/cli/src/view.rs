@@ -13,7 +13,7 @@ use headroom_proto::{WireError, v1alpha1 as wire};
 
 /// One node as the webhook knows it. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeView {
     /// The node's name.
     pub name: String,
     /// UID of the Node object.
@@ -60,7 +60,7 @@ pub struct Hint {
     pub standing: Freshness,
 }
 
-impl Node {
+impl NodeView {
     /// How the node's ratio is chosen; `None` while the policy is not known.
     pub fn mode(&self) -> Option<Mode> {
         self.policy.as_ref().map(|in_force| in_force.policy.mode)
@@ -164,7 +164,7 @@ impl From<wire::Rule> for Rule {
     }
 }
 
-impl TryFrom<wire::NodeStatus> for Node {
+impl TryFrom<wire::NodeStatus> for NodeView {
     type Error = WireError;
 
     fn try_from(status: wire::NodeStatus) -> Result<Self, WireError> {

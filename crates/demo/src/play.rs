@@ -9,7 +9,7 @@ use headroom_testbed::{
     programs::Programs,
     workload::{
         Workload,
-        deployment::{Shape, deploy},
+        deployment::{DeploymentShape, deploy},
         load::Load,
     },
 };
@@ -286,10 +286,10 @@ impl Play {
 
 /// Pods of the story, as parts of this machine's raw allocatable: the steady ones ask for nine tenths of it,
 /// the waiting ones for a quarter more than is left.
-fn shape(node: &NodeState, role: &'static str) -> Shape<'static> {
+fn shape(node: &NodeState, role: &'static str) -> DeploymentShape<'static> {
     let (replicas, percent) = if role == STEADY { (6, 15) } else { (2, 12) };
     let requests = PerResource::from_fn(|resource| node.raw.get(resource) * percent / 100);
-    Shape {
+    DeploymentShape {
         namespace: stage::NAMESPACE,
         role,
         node: stage::NODE,

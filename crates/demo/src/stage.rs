@@ -7,7 +7,7 @@ use headroom_agent::local::status::Status;
 use headroom_testbed::{
     Testbed, accounts,
     agent::{self, Agent},
-    cluster::{NodeOptions, Options},
+    cluster::{ClusterOptions, NodeOptions},
     policies,
     programs::Programs,
     webhook::{self, Webhook},
@@ -50,7 +50,7 @@ impl Stage {
             "headroom demo: a real control plane, webhook and node on loopback; the agent on this kernel",
         )?;
         view.print("starting etcd, kube-apiserver, kube-scheduler, kube-controller-manager")?;
-        let builder = Testbed::builder(programs).control_plane(Options::full());
+        let builder = Testbed::builder(programs).control_plane(ClusterOptions::full());
         let mut testbed = builder.namespace(NAMESPACE).start().await?;
         if policies::are_served(&testbed.client).await? {
             view.print("installing the floor: policies that hold nodes up while no webhook answers")?;

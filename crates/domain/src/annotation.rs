@@ -90,8 +90,8 @@ mod tests {
         let other = Annotation::parse_unless("8".to_owned(), Some(&known));
         assert!(!other.is_shared_with(&known));
         assert_eq!((other.text(), other.value()), ("8", Some(&8)));
-        let twin = Annotation::from("7");
-        assert!(!twin.is_shared_with(&known) && twin == known);
+        let equal = Annotation::from("7");
+        assert!(!equal.is_shared_with(&known) && equal == known);
     }
 
     #[test]

@@ -9,23 +9,23 @@ mod baseline;
 mod explain;
 pub mod floor;
 mod given;
-mod hold;
 mod marker;
+mod pod_demand;
 mod ratio;
+mod reasons;
 mod record;
 mod result;
 mod rule;
 mod unknown;
-mod why;
 
 pub use self::{
     annotations::Annotations,
     explain::{Applied, Term},
-    hold::Held,
     marker::{Marker, RawNote},
+    pod_demand::Held,
+    reasons::Why,
     rule::Rule,
     unknown::keep,
-    why::Why,
 };
 use self::{given::Given, ratio::Chosen};
 use crate::{
@@ -39,7 +39,7 @@ use crate::{
 
 /// What the rules read of a Node object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
+pub struct NodeState {
     /// `status.allocatable`; `None` where the resource is missing or unreadable.
     pub allocatable: PerResource<Option<Quantity>>,
     /// `status.capacity`.
@@ -67,12 +67,12 @@ pub struct Write<'a> {
     /// Who writes.
     pub writer: Writer,
     /// The stored object.
-    pub old: &'a State,
+    pub old: &'a NodeState,
     /// The object as it would be stored.
-    pub new: &'a State,
+    pub new: &'a NodeState,
 }
 
-impl State {
+impl NodeState {
     /// Allocatable in milli-cores and bytes; `None` where it is missing, unreadable, negative or too large.
     pub fn amounts(&self) -> PerResource<Option<u64>> {
         PerResource::from_fn(|resource| self.amount(resource))
@@ -104,7 +104,7 @@ pub struct Basis<'a> {
 
 /// The decision for one resource. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct ResourceDecision {
     /// The kubelet's own value, as far as it can be told.
     pub raw: Option<u64>,
     /// What allocatable is to be.
@@ -127,7 +127,7 @@ pub struct Outcome {
     pub why: Vec<Why>,
 }
 
-impl Outcome {
+impl ResourceDecision {
     /// The decision to change nothing.
     fn left_alone(why: Why) -> Self {
         Self {
@@ -145,7 +145,7 @@ pub struct Decision {
     /// Annotations to set, or to remove where the value is `None`.
     pub annotations: Vec<(&'static str, Option<String>)>,
     /// Per resource, what was decided and why.
-    pub outcomes: PerResource<Outcome>,
+    pub outcomes: PerResource<ResourceDecision>,
 }
 
 /// The amount of a quantity in the resource's unit: milli-cores or bytes; `None` if negative or too large.
@@ -166,7 +166,7 @@ fn quantity(resource: Resource, amount: u64, family: Format) -> Quantity {
 
 /// The raw values that the Node of that UID records, in milli-cores and bytes: those that decisions would take. For readers
 /// other than admission.
-pub fn recorded_raw(state: &State, uid: &str) -> PerResource<Option<u64>> {
+pub fn recorded_raw(state: &NodeState, uid: &str) -> PerResource<Option<u64>> {
     let Annotations { raw, .. } = &state.annotations;
     let marker = state.annotations.marker_of(uid);
     let raw = raw.as_ref().map(RawNote::values).unwrap_or_default();
@@ -194,7 +194,7 @@ pub fn written_ratios(annotations: &Annotations, uid: &str) -> Option<PerResourc
 
 /// True if `new` already carries what an earlier call of ours wrote in this same request (reinvocation): its
 /// marker is not the stored one and names this request's Ready heartbeat.
-pub fn is_reinvoked(old: &State, new: &State) -> bool {
+pub fn is_reinvoked(old: &NodeState, new: &NodeState) -> bool {
     let (old_marker, marker) = (&old.annotations.marker, &new.annotations.marker);
     let says = marker.as_ref().and_then(Annotation::value);
     old_marker != marker && says.is_some_and(|marker| marker.at == new.ready_heartbeat)
@@ -226,7 +226,7 @@ pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
 }
 
 /// True if nothing was decided: the node is not ours, or the write has no allocatable, and what is recorded stays (G8).
-fn is_left_alone(outcomes: &PerResource<Outcome>) -> bool {
+fn is_left_alone(outcomes: &PerResource<ResourceDecision>) -> bool {
     Resource::ALL
         .into_iter()
         .all(|resource| outcomes.get(resource).raw.is_none())
@@ -236,25 +236,25 @@ fn is_left_alone(outcomes: &PerResource<Outcome>) -> bool {
 fn allocatable(
     write: &Write<'_>,
     given: &Given<'_>,
-    outcomes: &PerResource<Outcome>,
+    outcomes: &PerResource<ResourceDecision>,
 ) -> PerResource<Option<Quantity>> {
     PerResource::from_fn(|resource| {
-        let Outcome { raw, result, .. } = *outcomes.get(resource);
+        let ResourceDecision { raw, result, .. } = *outcomes.get(resource);
         let result = quantity(resource, result?, given.family(resource, raw?, write)?);
         (Some(result) != *write.new.allocatable.get(resource)).then_some(result)
     })
 }
 
-fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> Outcome {
+fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Given<'_>) -> ResourceDecision {
     if !given.is_managed && given.marker.is_none() {
-        return Outcome::left_alone(Why::Unmanaged);
+        return ResourceDecision::left_alone(Why::Unmanaged);
     }
     let Some(now) = write.new.amount(resource) else {
-        return Outcome::left_alone(Why::Absent);
+        return ResourceDecision::left_alone(Why::Absent);
     };
     let (raw, odd) = match baseline::baseline(resource, now, write, given) {
         Ok(told) => told,
-        Err(why) => return Outcome::left_alone(why),
+        Err(why) => return ResourceDecision::left_alone(why),
     };
     let chosen = if given.is_managed {
         ratio::chosen(resource, basis, given)
@@ -282,10 +282,10 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         wanted = most;
         ratio = cents_of(wanted, raw).map(Ratio::from_cents);
     }
-    let cap = (basis.policy.floor != Floor::None).then(|| hold::cap(resource, raw, basis, given));
+    let cap = (basis.policy.floor != Floor::None).then(|| pod_demand::cap(resource, raw, basis, given));
     let amounts = (raw, wanted, cap.unwrap_or(wanted));
-    let result = hold::held_up(resource, amounts, stored, basis, &mut why);
-    Outcome {
+    let result = pod_demand::held_up(resource, amounts, stored, basis, &mut why);
+    ResourceDecision {
         raw: Some(raw),
         result: Some(result),
         ratio: cents_of(result, raw),

@@ -12,7 +12,7 @@ mod brake;
 mod departure;
 mod history;
 mod low;
-mod outcome;
+mod margin_calibrator;
 mod pods;
 mod publish;
 mod reason;
@@ -34,7 +34,9 @@ pub use self::{
     brake::{Brakes, CpuPressure, MemoryPressure, Pressure, spare_ppm},
     departure::after_departures,
     history::{History, Peak},
-    outcome::{LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, Outcome, UNCALIBRATED_PPM},
+    margin_calibrator::{
+        LARGEST_ACCUMULATOR_PPM, LARGEST_MARGIN_PPM, MARGIN_PPM, MarginCalibrator, UNCALIBRATED_PPM,
+    },
     pods::{MOST_TRACKED, Pods, Trust},
     publish::{Publication, STEP},
     reason::{Reason, Stage},
@@ -124,7 +126,7 @@ pub struct Estimator {
     limits: PerResource<Option<u64>>,
     pods: Pods,
     history: PerResource<History>,
-    outcomes: PerResource<Outcome>,
+    outcomes: PerResource<MarginCalibrator>,
     publication: PerResource<Publication>,
     brakes: Brakes,
     derived: PerResource<Option<Derived>>,
@@ -146,7 +148,7 @@ impl Estimator {
             limits: PerResource::default(),
             pods: Pods::default(),
             history: PerResource::from_fn(|_| History::new(timing.ring_frames)),
-            outcomes: PerResource::from_fn(|_| Outcome::new(&timing)),
+            outcomes: PerResource::from_fn(|_| MarginCalibrator::new(&timing)),
             publication: PerResource::default(),
             brakes: Brakes::new(&timing),
             derived: PerResource::default(),

@@ -1,18 +1,18 @@
 //! What an agent says about its node, and the table in which the webhook keeps the newest of it.
 
+mod history_origin;
 mod life;
 mod machine;
 mod note;
-mod past;
 mod report_check;
 mod table;
 
 use std::fmt;
 
+pub use history_origin::{Beginning, Past};
 pub use life::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
 pub use machine::{CAPACITY_TOLERANCE, differs as capacity_differs};
 pub use note::{Note, NoteError, NoteResource};
-pub use past::{Beginning, Past};
 pub use report_check::{ByKubelet, Contradiction, ReportCheck};
 pub use table::{Table, Verdict};
 

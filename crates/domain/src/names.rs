@@ -127,7 +127,7 @@ pub const SYSTEM_CONFIG: &str = "system-config";
 /// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
 pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
 
-/// Prefix of the environment twin of every flag.
+/// Prefix of the environment variable of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";
 
 /// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].

@@ -160,12 +160,12 @@ fn router(node: &Value) -> Router {
     };
     let cluster = Cluster::new(settings, Arc::new(Clock::new()));
     cluster.policies.replace(None);
-    let mut nodes = nodes::Listing::default();
+    let mut nodes = nodes::NodeListing::default();
     if let Ok(node) = serde_json::from_value(node.clone()) {
         nodes::Nodes::list(&mut nodes, node);
     }
     cluster.nodes.replace(nodes);
-    cluster.pods.replace(pods::Listing::default());
+    cluster.pods.replace(pods::PodListing::default());
     Router::new(Options {
         endpoints: endpoints::ENDPOINTS,
         gates: GateSet::parse(endpoints::gates(), "").expect("gates"),

@@ -8,7 +8,7 @@ use headroom_webhook::{
     install::manifest::{
         self, Address, Client,
         policies::{
-            self, Bound,
+            self, PolicyAndBinding,
             checks::{self, Checks},
         },
         steady_state,
@@ -41,7 +41,7 @@ pub(super) fn webhooks() -> Result<String> {
 /// The policies that the API server evaluates, with their bindings.
 pub(super) fn policies() -> Result<String> {
     let mut texts = Vec::new();
-    for Bound { policy, binding } in policies::all() {
+    for PolicyAndBinding { policy, binding } in policies::all() {
         texts.extend([yaml(&policy)?, yaml(&binding)?]);
     }
     Ok(documents(&texts))

@@ -20,7 +20,7 @@ use headroom_webhook::admission::{
 /// The flags of all programs.
 pub(super) fn cli() -> String {
     let mut page = format!(
-        "# Command lines\n\nEvery flag has a twin in the environment: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
+        "# Command lines\n\nEvery flag has an environment variable: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
         names::ENV_PREFIX
     );
     let webhook = headroom_webhook::args::Args::command()

@@ -19,7 +19,7 @@ use tokio::{
 use tracing::error;
 
 use self::page::Page;
-pub use self::readiness::{Handle, Readiness};
+pub use self::readiness::{PartReadiness, Readiness};
 use crate::{
     metric::{Exporter, process::BUILD_INFO},
     serve::{Limits, Listener, Peer},

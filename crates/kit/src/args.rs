@@ -1,4 +1,4 @@
-//! Flags shared by the processes, to be flattened into their parsers; each has a twin in the environment.
+//! Flags shared by the processes, to be flattened into their parsers; each has an environment variable.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -17,10 +17,10 @@ use crate::{
     tls::{self, ClientAuth, Files, MinVersion, TlsError, self_signed},
 };
 
-/// What the environment twin of every flag begins with.
+/// Prefix of the environment variable of every flag.
 pub const ENV_PREFIX: &str = "HEADROOM_";
 
-/// Variables that Kubernetes sets in each pod for our Services: no flag may have such a twin.
+/// Variables that Kubernetes sets in each pod for our Services: no flag may have such a variable.
 const SERVICE_PREFIXES: [&str; 2] = ["HEADROOM_WEBHOOK_", "HEADROOM_HINTS_"];
 
 /// How this process logs.
@@ -178,7 +178,7 @@ pub const fn any(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)
 }
 
-/// Flags of a parser and its subcommands that lack their environment twin, and why. For a test in each program.
+/// Flags of a parser and its subcommands that lack their environment variable, and why. For a test in each program.
 pub fn flags_without_twin(command: &Command) -> Vec<String> {
     let own = command.get_arguments().filter_map(|arg| {
         let long = arg
@@ -188,7 +188,7 @@ pub fn flags_without_twin(command: &Command) -> Vec<String> {
         if SERVICE_PREFIXES.iter().any(|prefix| wanted.starts_with(prefix)) {
             return Some(format!("--{long}: Kubernetes sets {wanted} for a Service"));
         }
-        (arg.get_env() != Some(wanted.as_ref())).then(|| format!("--{long}: twin is not {wanted}"))
+        (arg.get_env() != Some(wanted.as_ref())).then(|| format!("--{long}: variable is not {wanted}"))
     });
     own.chain(command.get_subcommands().flat_map(flags_without_twin))
         .collect()
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(
             flags_without_twin(&command),
             [
-                "--port: twin is not HEADROOM_PORT",
+                "--port: variable is not HEADROOM_PORT",
                 "--webhook-port: Kubernetes sets HEADROOM_WEBHOOK_PORT for a Service",
             ]
         );

@@ -1,12 +1,12 @@
 //! Accepts connections within limits, secures them, and lets those in flight finish when told to stop.
 
 mod accept;
-mod ahead;
 mod connection;
 mod grpc;
 mod http;
 mod pace;
 mod places;
+mod read_ahead;
 
 use std::{
     io,

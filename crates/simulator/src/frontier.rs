@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     policy::{ORACLE, OURS, PEAK_RULE, RAW, Settings},
-    report::{Row, rounded},
+    report::{PolicyRow, rounded},
 };
 
 /// Values of theta, in ppm; CPU's T does not grow beyond raw allocatable, which is 0.984 of capacity.
@@ -21,7 +21,7 @@ pub(super) struct FrontierRow {
     pub(super) theta: f64,
     /// What came of it.
     #[serde(flatten)]
-    pub(super) row: Row,
+    pub(super) row: PolicyRow,
 }
 
 /// A policy beside ours.
@@ -94,14 +94,14 @@ pub(super) fn moved(settings: Settings, name: &str, along: &[u32]) -> impl Itera
 }
 
 /// Each policy beside ours and the oracle.
-pub(super) fn dominance(rows: &[Row], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
+pub(super) fn dominance(rows: &[PolicyRow], frontier: &[FrontierRow]) -> Vec<DominanceRow> {
     let ours = [OURS, PEAK_RULE].map(|name| (name, curve(frontier, name)));
     let [oracle, peak_rule] = [ORACLE, PEAK_RULE].map(|name| by_risk(&curve(frontier, name)));
     let of_raw = rows
         .iter()
         .find(|row| row.name == RAW)
         .map_or(0.0, |row| row.requests_per_allocatable);
-    let beside = |row: &Row| {
+    let beside = |row: &PolicyRow| {
         let at_its_requests =
             |(name, curve): &(_, Vec<_>)| Some((*name, interpolated(curve, row.requests_per_allocatable)?));
         let there = ours.iter().find_map(at_its_requests);
@@ -144,12 +144,12 @@ mod tests {
         );
     }
 
-    fn row(name: &str, requests: f64, excess: f64) -> Row {
-        Row {
+    fn row(name: &str, requests: f64, excess: f64) -> PolicyRow {
+        PolicyRow {
             name: name.to_owned(),
             requests_per_allocatable: requests,
             excess_pct: excess,
-            ..Row::default()
+            ..PolicyRow::default()
         }
     }
 

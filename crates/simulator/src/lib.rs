@@ -12,16 +12,16 @@ mod contention;
 mod correlated;
 mod figures;
 mod frontier;
+mod illustrations;
 mod node;
 mod open;
 mod page;
 mod paired;
-mod past;
 mod policy;
+mod prometheus_past;
 mod random;
 mod real;
 mod report;
-mod scene;
 mod section;
 mod source;
 mod study;
@@ -32,18 +32,18 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use headroom_agent::args::Ocm;
+use headroom_agent::args::MarginCalibration;
 use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
 use serde::Serialize;
 
-pub use self::past::FROM_S as PAST_FROM_S;
+pub use self::prometheus_past::FROM_S as PAST_FROM_S;
 use self::{
     args::{Brakes, Loops, Seeds},
     frontier::{DominanceRow, FrontierRow},
     open::OpenRow,
     paired::PairedRow,
     policy::{Kind, RAW, Settings},
-    report::{Parameters, Row, VIOLATION},
+    report::{Parameters, PolicyRow, VIOLATION},
     source::Machine,
     study::{Load, Study},
     trace::Set,
@@ -87,7 +87,7 @@ pub struct Estimator {
     hi: u32,
     /// Do outcomes calibrate the margin of ours?
     #[arg(long, value_enum, default_value_t)]
-    ocm: Ocm,
+    margin_calibration: MarginCalibration,
     /// Does ours brake, as the agent does?
     #[arg(long, value_enum, default_value_t)]
     brakes: Brakes,
@@ -116,7 +116,7 @@ pub struct Estimator {
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     parameters: Parameters,
-    policies: Vec<Row>,
+    policies: Vec<PolicyRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     open_loop: Vec<OpenRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -126,7 +126,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paired: Vec<PairedRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    past: Vec<past::Row>,
+    past: Vec<prometheus_past::PoolRow>,
 }
 
 impl Estimator {
@@ -184,7 +184,7 @@ impl Estimator {
             discarded_days: Parameters::discarded(),
             cv: self.cv,
             theta: self.theta,
-            ocm: self.ocm == Ocm::On,
+            margin_calibration: self.margin_calibration == MarginCalibration::On,
             brakes: self.brakes == Brakes::On,
             lo_cents: self.lo,
             hi_cents: self.hi,
@@ -245,7 +245,7 @@ impl Estimator {
                 max: Cents(self.hi),
             },
             theta_ppm: millionths(self.theta),
-            is_calibrated: self.ocm == Ocm::On,
+            is_calibrated: self.margin_calibration == MarginCalibration::On,
             has_brakes: self.brakes == Brakes::On,
             oracle_ppm: 1_000_000,
         }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     frontier::FrontierRow,
+    illustrations::{Calibration, Points, Scene},
     policy::{KINDS, RAW},
-    report::{Row, VIOLATION},
-    scene::{Calibration, Points, Scene},
+    report::{PolicyRow, VIOLATION},
 };
 use crate::section::{Findings, Section};
 
@@ -65,14 +65,14 @@ impl Section {
             &day(&self.step).svg(),
         );
         page.figure(
-            "OCM over time: M by node, of which up to 100 % is added to the peak",
+            "Margin over time: M by node, of which up to 100 % is added to the peak",
             &margins(&self.calibrations).svg(),
         );
     }
 }
 
-fn risk(policies: &[Row], frontier: &[FrontierRow]) -> Plot {
-    let place = |row: &Row| (row.requests_per_allocatable, row.violation_pct);
+fn risk(policies: &[PolicyRow], frontier: &[FrontierRow]) -> Plot {
+    let place = |row: &PolicyRow| (row.requests_per_allocatable, row.violation_pct);
     let mut series: Vec<Series> = policies
         .iter()
         .map(|row| Series::new(row.name.as_str(), Shape::Dots, vec![place(row)]))

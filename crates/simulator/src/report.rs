@@ -31,7 +31,7 @@ pub(super) struct Parameters {
     /// theta of ours.
     pub(super) theta: f64,
     /// Do outcomes calibrate the margin of ours?
-    pub(super) ocm: bool,
+    pub(super) margin_calibration: bool,
     /// Does ours brake?
     pub(super) brakes: bool,
     /// Least ratio, in cents.
@@ -44,7 +44,7 @@ pub(super) struct Parameters {
 
 /// What a policy came to in the closed loop.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct PolicyRow {
     /// The load.
     pub(super) source: String,
     /// What was simulated.
@@ -134,11 +134,11 @@ impl Outcome {
     }
 
     /// The report's row.
-    pub(super) fn row(&self, source: &str, resource: Resource, name: &str, raw: &Self) -> Row {
+    pub(super) fn row(&self, source: &str, resource: Resource, name: &str, raw: &Self) -> PolicyRow {
         let (figures, of_raw) = (self.total(), raw.total());
         let (excess_pct, excess_interval_pct) = self.excess(raw);
         let gained = figures.requests_per_allocatable() / of_raw.requests_per_allocatable() - 1.0;
-        Row {
+        PolicyRow {
             source: source.to_owned(),
             resource: resource.name(),
             name: name.to_owned(),

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::{
     frontier::{DominanceRow, FrontierRow},
+    illustrations::{Calibration, Scene},
     open::OpenRow,
     paired::PairedRow,
-    report::Row,
-    scene::{Calibration, Scene},
+    report::PolicyRow,
 };
 
 /// What came of it under all policies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     /// Each policy in the closed loop.
-    pub(super) policies: Vec<Row>,
+    pub(super) policies: Vec<PolicyRow>,
     /// Each policy's predictions.
     pub(super) open_loop: Vec<OpenRow>,
     /// Ours and the oracle moved along risk.

@@ -11,12 +11,12 @@ use super::{
     closed::Run,
     figures::Figures,
     frontier::{self, FrontierRow},
+    illustrations,
     open::Predictions,
     paired::PairedRow,
-    past,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
-    report::{Outcome, Row},
-    scene,
+    prometheus_past,
+    report::{Outcome, PolicyRow},
     section::{Findings, Section},
     source::{DAY, Source},
     synthetic::Synthetic,
@@ -117,11 +117,11 @@ impl<'a> Study<'a> {
         Ok(Section {
             title: format!("{}, {}", self.load.name(), self.settings.resource),
             findings,
-            day: scene::day(&run, 0),
+            day: illustrations::day(&run, 0),
             calibrations: (0..self.nodes.min(MARGINS))
-                .map(|node| scene::calibration(&run, node))
+                .map(|node| illustrations::calibration(&run, node))
                 .collect(),
-            step: scene::step(self.settings),
+            step: illustrations::step(self.settings),
         })
     }
 
@@ -130,7 +130,7 @@ impl<'a> Study<'a> {
     ///
     /// # Errors
     /// If the load cannot be made or the file cannot be written.
-    pub(super) fn past(&self, file: &Path) -> Result<Vec<past::Row>> {
+    pub(super) fn past(&self, file: &Path) -> Result<Vec<prometheus_past::PoolRow>> {
         let seed = self.seeds.first().copied().unwrap_or_default();
         self.log(seed, "the past as it would have been scraped");
         let source = self.source(seed)?;
@@ -143,10 +143,10 @@ impl<'a> Study<'a> {
         let level = Run { cv: 0.0, ..run };
         let cannot = || format!("cannot write {}", file.display());
         let mut writer = BufWriter::new(File::create(file).with_context(cannot)?);
-        past::write(&level, &mut writer).with_context(cannot)?;
-        let mut rows = past::rows(&level);
+        prometheus_past::write(&level, &mut writer).with_context(cannot)?;
+        let mut rows = prometheus_past::rows(&level);
         if self.cv > 0.0 {
-            rows.extend(past::rows(&run));
+            rows.extend(prometheus_past::rows(&run));
         }
         Ok(rows)
     }
@@ -175,7 +175,7 @@ impl<'a> Study<'a> {
         }
         let raw = outcomes.first().context("raw is always run")?;
         let named = || self.kinds.iter().map(|kind| kind.name);
-        let policies: Vec<Row> = named()
+        let policies: Vec<PolicyRow> = named()
             .take(self.closed_kinds().len())
             .zip(&outcomes)
             .map(|(name, outcome)| self.row(name, outcome, raw))
@@ -251,7 +251,7 @@ impl<'a> Study<'a> {
         Ok((rows, paired))
     }
 
-    fn row(&self, name: &str, outcome: &Outcome, raw: &Outcome) -> Row {
+    fn row(&self, name: &str, outcome: &Outcome, raw: &Outcome) -> PolicyRow {
         outcome.row(self.load.name(), self.settings.resource, name, raw)
     }
 

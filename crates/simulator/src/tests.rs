@@ -6,15 +6,15 @@ use rstest::rstest;
 use super::*;
 
 #[derive(Debug, Parser)]
-struct Line {
+struct TestRecord {
     #[command(flatten)]
     bench: Estimator,
 }
 
 fn bench(options: &str) -> Result<Estimator, clap::Error> {
     let words = ["estimator"].into_iter().chain(options.split_whitespace());
-    let matches = Line::command().try_get_matches_from(words)?;
-    Ok(Line::from_arg_matches(&matches)?.bench)
+    let matches = TestRecord::command().try_get_matches_from(words)?;
+    Ok(TestRecord::from_arg_matches(&matches)?.bench)
 }
 
 fn run(options: &str) -> Report {
@@ -122,7 +122,7 @@ fn every_policy_has_its_row_and_every_row_its_figures() {
 #[case::nodes("--nodes 0", "'0' for '--nodes")]
 #[case::days("--days 3", "'3' for '--days")]
 #[case::seed("--seed one", "'one' for '--seed")]
-#[case::ocm("--ocm maybe", "'maybe' for '--ocm")]
+#[case::margin_calibration("--margin-calibration maybe", "'maybe' for '--margin-calibration")]
 #[case::loops("--loop round", "'round' for '--loop")]
 #[case::policy("--policy best", "'best' for '--policy")]
 #[case::unknown("--magic 1", "--magic")]
@@ -192,7 +192,7 @@ fn the_page_shows_what_it_promises_and_needs_nothing_from_elsewhere() {
     assert_eq!(legend(&page, "Ratios"), ["headroom", "oracle"]);
     assert_eq!(legend(&page, "Reaction to a step of load"), day);
     let margin = ["M, node 1", "amplification latched off", "latch let go"];
-    assert_eq!(legend(&page, "OCM over time"), margin);
+    assert_eq!(legend(&page, "Margin over time"), margin);
     for foreign in ["http", "src=", "href=", "@import", "<script", "NaN", "inf"] {
         assert!(!page.contains(foreign), "{foreign}");
     }

@@ -39,11 +39,11 @@ pub(super) struct Set {
 /// The workloads of a day, by identifier.
 #[derive(Debug, Default)]
 struct Day {
-    lines: Vec<Line>,
+    lines: Vec<TraceRecord>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct TraceRecord {
     workload: String,
     /// Hundredths of a percent.
     usage: Vec<u32>,
@@ -118,7 +118,7 @@ impl Day {
         for (number, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
             let place = || format!("{}, line {}", path.display(), number + 1);
             let line = line.with_context(|| format!("{}: cannot read", place()))?;
-            day.lines.push(Line::parse(&line).with_context(place)?);
+            day.lines.push(TraceRecord::parse(&line).with_context(place)?);
         }
         ensure!(!day.lines.is_empty(), "{}: no line", path.display());
         day.lines.sort_by(|a, b| a.workload.cmp(&b.workload));
@@ -137,7 +137,7 @@ impl Day {
     }
 }
 
-impl Line {
+impl TraceRecord {
     fn parse(text: &str) -> Result<Self> {
         let mut fields = text.split(',');
         let workload = fields.next().unwrap_or_default();
@@ -186,7 +186,7 @@ impl Source for Playback<'_> {
         let nature = Nature::draw(self.set.resource, &mut random);
         let end = start.saturating_add(nature.life).min(self.frames);
         let mut usage = Vec::with_capacity(end - start);
-        let mut line: Option<&Line> = None;
+        let mut line: Option<&TraceRecord> = None;
         for frame in start..end {
             let at = frame / DAY % self.set.days.len();
             if frame == start || frame % DAY == 0 {

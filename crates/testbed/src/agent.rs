@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What to start it with.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct AgentOptions {
     /// `headroom-agent`.
     pub program: PathBuf,
     /// Folder for its files.
@@ -51,7 +51,7 @@ pub struct Agent {
     pub admin: SocketAddr,
 }
 
-impl Options {
+impl AgentOptions {
     /// With the durations of this profile.
     pub fn timing(mut self, timing: Profile) -> Self {
         self.timing = timing;
@@ -76,7 +76,7 @@ impl Agent {
     ///
     /// # Errors
     /// If its token cannot be written or it cannot be started.
-    pub fn spawn(options: &Options) -> Result<Self> {
+    pub fn spawn(options: &AgentOptions) -> Result<Self> {
         let mut command = Command::new(&options.program);
         command.arg("--program-stats");
         Self::start(command, options)
@@ -86,15 +86,15 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Agent::spawn`].
-    pub fn spawn_under(confiner: &[&str], options: &Options) -> Result<Self> {
+    pub fn spawn_under(confiner: &[&str], options: &AgentOptions) -> Result<Self> {
         let (program, arguments) = confiner.split_first().context("no program to start it by")?;
         let mut command = Command::new(program);
         command.args(arguments).arg(&options.program);
         Self::start(command, options)
     }
 
-    fn start(mut command: Command, options: &Options) -> Result<Self> {
-        let Options {
+    fn start(mut command: Command, options: &AgentOptions) -> Result<Self> {
+        let AgentOptions {
             program: _,
             folder,
             node,

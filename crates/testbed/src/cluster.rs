@@ -47,7 +47,7 @@ use xtask::{
 use self::{authority::Authority, command::Layout, node::Node, port::Port};
 pub use self::{
     node_options::{Keeper, NodeOptions},
-    options::Options,
+    options::ClusterOptions,
 };
 use crate::folder::Folder;
 
@@ -68,7 +68,7 @@ pub struct Cluster {
     clients_of_api: Vec<Process>,
     apiserver: Option<Process>,
     etcd: Process,
-    options: Options,
+    options: ClusterOptions,
     programs: Programs,
     authority: Authority,
     port: Port,
@@ -86,7 +86,7 @@ impl Cluster {
     /// # Errors
     /// If a program cannot be had, or a component ends or is not ready within [`START_LIMIT`]; the message holds the
     /// end of its log.
-    pub async fn start(options: Options) -> Result<Self> {
+    pub async fn start(options: ClusterOptions) -> Result<Self> {
         // Whoever came first chose the same one.
         rustls::crypto::ring::default_provider().install_default().ok();
         let components = options.components();

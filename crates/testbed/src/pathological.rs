@@ -3,7 +3,7 @@
 /// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
 /// number.
 #[derive(Debug)]
-pub struct Shape {
+pub struct BodyShape {
     /// What it is.
     pub name: &'static str,
     /// In turns a text that is there once and a unit that is repeated.
@@ -271,7 +271,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// All shapes, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
-pub fn shapes(sub_resource: &str, user: &str) -> Vec<Shape> {
+pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     let whole = |part: &&str| {
         [
             ("HEAD", HEAD),
@@ -289,14 +289,14 @@ pub fn shapes(sub_resource: &str, user: &str) -> Vec<Shape> {
         })
     };
     ROWS.iter()
-        .map(|(name, parts)| Shape {
+        .map(|(name, parts)| BodyShape {
             name,
             parts: parts.iter().map(whole).collect(),
         })
         .collect()
 }
 
-impl Shape {
+impl BodyShape {
     /// The body of about that many bytes, never more.
     pub fn body(&self, bytes: usize) -> String {
         let (texts, units): (Vec<_>, Vec<_>) = self.parts.iter().enumerate().partition(|(at, _)| at % 2 == 0);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use headroom_webhook::install::manifest::policies::{
-    self, Bound,
+    self, PolicyAndBinding,
     checks::{self, Checks},
 };
 use k8s_openapi::{
@@ -42,8 +42,8 @@ pub async fn install(client: &Client) -> Result<()> {
 ///
 /// # Errors
 /// If the API server refuses it.
-pub async fn put(client: &Client, bound: &Bound) -> Result<()> {
-    let Bound { policy, binding } = bound;
+pub async fn put(client: &Client, bound: &PolicyAndBinding) -> Result<()> {
+    let PolicyAndBinding { policy, binding } = bound;
     let policies: Api<MutatingAdmissionPolicy> = Api::all(client.clone());
     accounts::apply(&policies, &policy.name_any(), policy).await?;
     let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(client.clone());

@@ -74,8 +74,8 @@ impl Testbed {
     ///
     /// # Errors
     /// If the kubeconfig of its account cannot be written.
-    pub fn webhook_options(&self, name: &str) -> Result<webhook::Options> {
-        Ok(webhook::Options {
+    pub fn webhook_options(&self, name: &str) -> Result<webhook::WebhookOptions> {
+        Ok(webhook::WebhookOptions {
             program: self.programs.webhook.clone(),
             name: name.to_owned(),
             folder: self.cluster.dir().to_owned(),
@@ -91,7 +91,7 @@ impl Testbed {
     ///
     /// # Errors
     /// As [`Webhook::start`] and [`Self::register`].
-    pub async fn start_webhook(&self, options: &webhook::Options) -> Result<Webhook> {
+    pub async fn start_webhook(&self, options: &webhook::WebhookOptions) -> Result<Webhook> {
         let webhook = Webhook::start(options).await?;
         self.register(&webhook).await?;
         Ok(webhook)
@@ -110,11 +110,11 @@ impl Testbed {
     ///
     /// # Errors
     /// If there is no such Node or no replica, or the API server refuses the token.
-    pub async fn agent_options(&self, node: &str, replicas: &[&Webhook]) -> Result<agent::Options> {
+    pub async fn agent_options(&self, node: &str, replicas: &[&Webhook]) -> Result<agent::AgentOptions> {
         // Replicas of one folder share their certificates.
         let ca = replicas.first().context("no replica to report to")?.ca.clone();
         let object = self.nodes().get(node).await.context("read the node")?;
-        Ok(agent::Options {
+        Ok(agent::AgentOptions {
             program: self.programs.agent.clone(),
             folder: self.cluster.dir().to_owned(),
             node: node.to_owned(),

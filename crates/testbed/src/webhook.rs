@@ -34,7 +34,7 @@ pub const DEMO_TIMING: &str = "--allow-demo-timing";
 
 /// What to start it with.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct WebhookOptions {
     /// `headroom-webhook`.
     pub program: PathBuf,
     /// Name of the replica, for its log and its folder.
@@ -68,7 +68,7 @@ pub struct Webhook {
     pub ca: PathBuf,
 }
 
-impl Options {
+impl WebhookOptions {
     /// With this configuration file.
     pub fn config(mut self, text: &str) -> Self {
         text.clone_into(&mut self.config);
@@ -105,7 +105,7 @@ impl Webhook {
     ///
     /// # Errors
     /// If it ends or is not ready in time; the message holds the end of its log.
-    pub async fn start(options: &Options) -> Result<Self> {
+    pub async fn start(options: &WebhookOptions) -> Result<Self> {
         let mut webhook = Self::spawn(options)?;
         ready(&mut webhook.process, webhook.admin).await?;
         Ok(webhook)
@@ -115,8 +115,8 @@ impl Webhook {
     ///
     /// # Errors
     /// If its files cannot be written or it cannot be started.
-    pub fn spawn(options: &Options) -> Result<Self> {
-        let Options {
+    pub fn spawn(options: &WebhookOptions) -> Result<Self> {
+        let WebhookOptions {
             program,
             name,
             folder,

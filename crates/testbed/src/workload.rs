@@ -1,9 +1,9 @@
 //! The processes behind pods of nodes that run no containers: one per pod, in a cgroup laid out as the kubelet lays it
 //! out.
 
-pub mod apart;
 pub mod cpu_use;
 pub mod deployment;
+pub mod isolated_cgroups;
 pub mod load;
 
 use std::{

@@ -54,7 +54,7 @@ pub enum Origin {
 
 /// A program ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct ControlPlaneProgram {
     /// The file.
     pub path: PathBuf,
     /// Where it was found.
@@ -62,7 +62,7 @@ pub struct Program {
 }
 
 /// Programs by component.
-pub type Programs = BTreeMap<Component, Program>;
+pub type Programs = BTreeMap<Component, ControlPlaneProgram>;
 
 impl Component {
     /// What runs in a cluster.
@@ -151,13 +151,13 @@ pub fn costs_s(components: &[Component]) -> u64 {
 ///
 /// # Errors
 /// If the Go module cannot be read.
-pub fn find(component: Component) -> Result<Option<Program>> {
+pub fn find(component: Component) -> Result<Option<ControlPlaneProgram>> {
     let release = Release::pinned()?;
     if component.own_sources().is_none() {
         if let Some(folder) = env::var_os(ASSETS) {
             let path = Path::new(&folder).join(component.name());
             if path.is_file() {
-                return Ok(Some(Program {
+                return Ok(Some(ControlPlaneProgram {
                     path,
                     origin: Origin::Assets,
                 }));
@@ -166,14 +166,14 @@ pub fn find(component: Component) -> Result<Option<Program>> {
         if let Some(path) =
             workspace::on_path(component.name()).filter(|path| release.is_spoken_by(component, path))
         {
-            return Ok(Some(Program {
+            return Ok(Some(ControlPlaneProgram {
                 path,
                 origin: Origin::Path,
             }));
         }
     }
     let path = cache(&release).join(component.name());
-    Ok(is_current(component, &path)?.then_some(Program {
+    Ok(is_current(component, &path)?.then_some(ControlPlaneProgram {
         path,
         origin: Origin::Built,
     }))

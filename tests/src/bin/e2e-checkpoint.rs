@@ -9,7 +9,7 @@
 use std::{env, path::Path, time::Duration};
 
 use e2e::remembered;
-use headroom_agent::local::checkpoint::{Record, Store};
+use headroom_agent::local::checkpoint::{CheckpointFile, Store};
 
 fn main() {
     let folder = env::args().nth(1).expect("a folder");
@@ -17,7 +17,7 @@ fn main() {
     let before = remembered::number(&mut store).unwrap_or(0);
     let record = remembered::record();
     for number in before + 1.. {
-        let record = Record {
+        let record = CheckpointFile {
             wall: Duration::from_secs(number),
             ..record.clone()
         };

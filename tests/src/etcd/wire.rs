@@ -106,7 +106,7 @@ pub(super) struct Envelope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Node {
+pub(super) struct StoredNode {
     #[prost(message, optional, tag = "1")]
     pub(super) metadata: Option<Metadata>,
     #[prost(message, optional, tag = "3")]

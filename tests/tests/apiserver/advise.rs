@@ -14,7 +14,7 @@ use std::{
 };
 
 use e2e::{
-    past::{DAYS, UNTIL, past},
+    known_past::{DAYS, UNTIL, past},
     prometheus::Prometheus,
     stand::Stand,
 };

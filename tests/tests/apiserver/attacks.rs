@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A node of 8 CPUs whose agent reports to the one replica.
-struct Site {
+struct AttackSite {
     stand: Stand,
     webhook: Webhook,
     node: Node,
@@ -34,7 +34,7 @@ struct Site {
     seq: u64,
 }
 
-impl Site {
+impl AttackSite {
     async fn start() -> Self {
         let stand = Stand::start().await;
         floor::install(&stand).await;
@@ -119,7 +119,7 @@ impl Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_lowering() {
-    let mut site = Site::start().await;
+    let mut site = AttackSite::start().await;
     let mut history = History::follow(&site.stand.cluster).await;
     site.bind("huge", Some("1000"), &json!({})).await;
     site.report(100, 1, Brake::Off).await;
@@ -142,7 +142,7 @@ async fn pods_that_ask_for_a_thousand_cpus_lift_nothing_and_keep_no_brake_from_l
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
-    let mut site = Site::start().await;
+    let mut site = AttackSite::start().await;
     site.report(150, 0, Brake::Off).await;
     site.until("12").await;
     let victim = site.bind("victim", Some("10"), &json!({})).await;
@@ -166,7 +166,7 @@ async fn a_pod_that_claims_anothers_uid_takes_nothing_from_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_it_slips_by() {
-    let mut site = Site::start().await;
+    let mut site = AttackSite::start().await;
     policies::put_checks(&site.stand.client)
         .await
         .expect("the checks");
@@ -188,7 +188,7 @@ async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_i
     );
 
     // While no webhook answers, the API server refuses it by itself.
-    let Site {
+    let AttackSite {
         stand,
         webhook,
         node,
@@ -211,7 +211,7 @@ async fn a_raw_annotation_that_others_write_is_refused_and_gains_nothing_where_i
     let replica = stand.webhook("webhook-1", AUTO).await;
     stand.register(&replica).await;
     let agent = stand.agent(&node, &replica).await;
-    let mut site = Site {
+    let mut site = AttackSite {
         stand,
         webhook: replica,
         node,

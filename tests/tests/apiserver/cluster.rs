@@ -9,7 +9,7 @@ use std::{
 };
 
 use e2e::stand::until;
-use headroom_testbed::cluster::{Cluster, Keeper, NodeOptions, Options};
+use headroom_testbed::cluster::{Cluster, ClusterOptions, Keeper, NodeOptions};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
@@ -29,7 +29,7 @@ const MIB: u64 = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
-    let mut cluster = Cluster::start(Options::full()).await.expect("cluster");
+    let mut cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
     let options = NodeOptions {
         keeper: Some(Keeper::Kubelet),
         cpus: 6,
@@ -85,7 +85,7 @@ async fn a_full_cluster_runs_the_pods_of_a_deployment_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_comes_back_at_its_address_with_what_it_knew() {
-    let mut cluster = Cluster::start(Options::default()).await.expect("cluster");
+    let mut cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let client = cluster.client().await.expect("client");
     let namespaces: Api<Namespace> = Api::all(client);
     let object = serde_json::from_value(json!({"metadata": {"name": "kept"}})).expect("a Namespace");
@@ -105,7 +105,7 @@ async fn the_api_server_comes_back_at_its_address_with_what_it_knew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_may_change_itself_and_no_other() {
-    let cluster = Cluster::start(Options::default()).await.expect("cluster");
+    let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let nodes: Api<Node> = Api::all(cluster.client().await.expect("client"));
     for name in ["own", "other"] {
         let object = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Node");

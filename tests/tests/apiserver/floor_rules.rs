@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use e2e::stand::{Stand, until};
 use headroom_domain::{
-    capacity::{Annotations, State, Write, Writer, floor},
+    capacity::{Annotations, NodeState, Write, Writer, floor},
     names,
     quantity::Quantity,
     resource::{PerResource, Resource},
@@ -215,15 +215,15 @@ fn quantity(node: &Value, resource: Resource) -> Option<Quantity> {
         .ok()
 }
 
-fn state(node: &Value) -> State {
+fn state(node: &Value) -> NodeState {
     let marker = node["metadata"]["annotations"][names::MARKER].as_str();
-    State {
+    NodeState {
         allocatable: PerResource::from_fn(|resource| quantity(node, resource)),
         annotations: Annotations {
             marker: marker.map(Into::into),
             ..Annotations::default()
         },
-        ..State::default()
+        ..NodeState::default()
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use e2e::{
     admission::Admission,
-    held::counted_kib,
+    process_resources::counted_kib,
     slow_bodies::{connected, raise_file_limit, withhold},
     stand::{Stand, allocatable, ready, until},
 };
@@ -49,13 +49,13 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const APART: Duration = Duration::from_millis(8);
 
 /// Nodes of raw 4 CPUs that are amplified to 6, and no floor: a write that the replica does not answer comes out raw.
-struct Site {
+struct HostileBodySite {
     stand: Stand,
     webhook: Arc<Webhook>,
     kubelets: Vec<(String, Api<Node>)>,
 }
 
-impl Site {
+impl HostileBodySite {
     async fn start() -> Self {
         raise_file_limit();
         let stand = Stand::start().await;
@@ -157,7 +157,7 @@ fn percentile(took: &[Duration], percent: usize) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dense_bodies_add_less_than_64_mib_and_keep_no_write_from_being_amplified() {
-    let site = Site::start().await;
+    let site = HostileBodySite::start().await;
     let pid = site.webhook.process.pid();
     let idle = counted_kib(pid, "VmRSS");
     let is_enough = Arc::new(AtomicBool::new(false));
@@ -194,7 +194,7 @@ async fn dense_bodies_add_less_than_64_mib_and_keep_no_write_from_being_amplifie
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_withhold_bodies_keep_no_write_from_being_amplified() {
-    let site = Site::start().await;
+    let site = HostileBodySite::start().await;
     let is_enough = Arc::new(AtomicBool::new(false));
     let (quiet, ()) = tokio::join!(site.write_until(&is_enough), ends(&is_enough, FOR));
 

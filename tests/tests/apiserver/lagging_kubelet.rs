@@ -6,7 +6,7 @@
 use std::{env, time::Duration};
 
 use e2e::{
-    detour::Detour,
+    delayed_proxy::Detour,
     etcd::History,
     foreign::{BEFORE, Foreign, naive, unregister},
     scripted_agent::hint,

@@ -20,11 +20,11 @@ use headroom_kit::{
     gate::GateSet,
     tls::{CertStore, Files, self_signed},
 };
-use headroom_testbed::cluster::{Cluster, Options};
+use headroom_testbed::cluster::{Cluster, ClusterOptions};
 use headroom_webhook::{
     admission::endpoints,
     control::{
-        floor::{self, State},
+        floor::{self, PolicyState},
         registration::Registration,
     },
     install::manifest::{
@@ -139,7 +139,10 @@ impl Installation {
     /// Replicas find what was applied to be what they generate, and their certificate trusted.
     async fn is_as_generated(&self, client: &Client) {
         let found = floor::fetch(client).await.expect("policies");
-        assert_eq!((found.floor, found.annotations), (State::InForce, State::InForce));
+        assert_eq!(
+            (found.floor, found.annotations),
+            (PolicyState::InForce, PolicyState::InForce)
+        );
         let folder = self.folder.path().join(OVERLAY);
         let files = Files {
             cert: folder.join(self_signed::CERT),
@@ -693,7 +696,7 @@ fn the_network_is_closed_but_for_the_two_flows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_api_server_takes_every_object_and_the_pods_they_make() {
-    let cluster = Cluster::start(Options::default()).await.expect("cluster");
+    let cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     let client = cluster.client().await.expect("client");
     let installation = Installation::render();
     let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());

@@ -10,7 +10,7 @@ use e2e::{
 };
 use headroom_domain::names;
 use headroom_proto::v1alpha1::Verdict;
-use headroom_testbed::{accounts, agent::write_secret, cluster::Options, policies, webhook::Webhook};
+use headroom_testbed::{accounts, agent::write_secret, cluster::ClusterOptions, policies, webhook::Webhook};
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding},
     core::v1::Node,
@@ -22,7 +22,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// A node n1 of 4 CPUs in `auto`, its agent, and a webhook that was told nothing about the floor.
-struct Site {
+struct NoFloorSite {
     stand: Stand,
     webhook: Webhook,
     agent: ScriptedAgent,
@@ -31,7 +31,7 @@ struct Site {
     heartbeat: u32,
 }
 
-impl Site {
+impl NoFloorSite {
     async fn start(stand: Stand) -> Self {
         let options = stand.webhook_options("webhook-0", AUTO).requires_floor();
         let webhook = Webhook::start(&options).await.expect("start the webhook");
@@ -126,7 +126,7 @@ async fn a_floor_that_somebody_deletes_is_missed_and_nothing_rises_until_it_is_b
     policies::install(&stand.client)
         .await
         .expect("install the policies");
-    let mut site = Site::start(stand).await;
+    let mut site = NoFloorSite::start(stand).await;
     for policy in [names::FLOOR_POLICY, names::ANNOTATIONS_POLICY] {
         site.policy_is(policy, "1").await;
     }
@@ -176,7 +176,7 @@ async fn a_floor_that_is_not_the_generated_one_is_told_by_its_field_and_raises_n
     policies::install(&stand.client)
         .await
         .expect("install the policies");
-    let mut site = Site::start(stand).await;
+    let mut site = NoFloorSite::start(stand).await;
     site.policy_is(names::FLOOR_POLICY, "1").await;
     site.report(104).await;
     site.rises_to("4160m").await;
@@ -235,15 +235,15 @@ async fn a_floor_that_is_not_the_generated_one_is_told_by_its_field_and_raises_n
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_without_the_kind_is_told_and_nothing_rises_unless_that_is_accepted() {
-    let options = Options {
+    let options = ClusterOptions {
         apiserver_flags: vec![
             "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false".to_owned(),
             // It would wait for the kind for ever, and all writes with it.
             "--disable-admission-plugins=MutatingAdmissionPolicy".to_owned(),
         ],
-        ..Options::default()
+        ..ClusterOptions::default()
     };
-    let mut site = Site::start(Stand::start_with(options).await).await;
+    let mut site = NoFloorSite::start(Stand::start_with(options).await).await;
     site.policy_is(names::FLOOR_POLICY, "0").await;
     until("the log says why", async || {
         site.log()

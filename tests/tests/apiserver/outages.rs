@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use e2e::{
-    detour::{Detour, RETRY_AFTER},
+    delayed_proxy::{Detour, RETRY_AFTER},
     etcd::{History, course},
     floor,
     stand::{HAPPENS_WITHIN, Stand, allocatable, count, eager_kubelet, until},

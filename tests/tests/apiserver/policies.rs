@@ -27,13 +27,13 @@ const RATIO: &str = r#"{"cpu":4}"#;
 const VERSIONS: &str = "headroom_webhook_config_versions_total";
 
 /// Nodes `n1` of pool `batch` and `n2` of pool `web`, both of raw 4 CPUs and with a ratio annotation of 4.
-struct Site {
+struct PolicySite {
     stand: Stand,
     webhook: Webhook,
     heartbeat: u32,
 }
 
-impl Site {
+impl PolicySite {
     async fn start() -> Self {
         let stand = Stand::start().await;
         accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE)
@@ -146,7 +146,7 @@ fn batch(members: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run() {
-    let mut site = Site::start().await;
+    let mut site = PolicySite::start().await;
 
     site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
     site.becomes("n1", "8").await;
@@ -190,7 +190,7 @@ async fn an_entry_holds_for_the_nodes_that_it_selects_and_changes_while_we_run()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_version_keeps_the_last_good_one_and_deletion_returns_to_the_file() {
-    let mut site = Site::start().await;
+    let mut site = PolicySite::start().await;
     site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
     site.becomes("n1", "8").await;
 
@@ -251,7 +251,7 @@ async fn a_bad_version_keeps_the_last_good_one_and_deletion_returns_to_the_file(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_starts_without_the_api_server_keeps_what_was_decided_last() {
-    let mut site = Site::start().await;
+    let mut site = PolicySite::start().await;
     site.configure(&batch(&json!({"staticMax": {"cpu": 2}}))).await;
     let stored = site.becomes("n1", "8").await;
     site.webhook.process.stop().expect("stop the webhook");

@@ -19,7 +19,7 @@ use serde_json::json;
 /// A node may be lowered to half of what its kubelet would hand out.
 const PROTECT: &str = "amplification: {mode: auto, bounds: {cpu: {min: 0.5}}}";
 
-struct Site {
+struct ProtectSite {
     stand: Stand,
     webhook: Webhook,
     node: Node,
@@ -27,7 +27,7 @@ struct Site {
     seq: u64,
 }
 
-impl Site {
+impl ProtectSite {
     async fn start(config: &str) -> Self {
         let stand = Stand::start().await;
         let webhook = stand.webhook("webhook-0", config).await;
@@ -108,7 +108,7 @@ impl Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hot_node_is_lowered_below_raw_where_that_is_allowed_and_never_below_what_is_bound() {
-    let mut site = Site::start(PROTECT).await;
+    let mut site = ProtectSite::start(PROTECT).await;
     site.bind("a", "3").await;
     site.report(70, 1).await;
     // 0.70 of 4 CPUs are 2800m; what is bound holds it at 3.
@@ -141,7 +141,7 @@ async fn a_hot_node_is_lowered_below_raw_where_that_is_allowed_and_never_below_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_goes_below_raw_unless_the_administrator_allows_it() {
-    let mut site = Site::start(AUTO).await;
+    let mut site = ProtectSite::start(AUTO).await;
     site.report(120, 0).await;
     site.until("4800m").await;
     site.report(70, 0).await;

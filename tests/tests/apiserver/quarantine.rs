@@ -28,7 +28,7 @@ use xtask::workspace;
 /// A contradiction counts after a minute.
 const FOUND_WITHIN: Duration = Duration::from_secs(120);
 
-struct Site {
+struct QuarantineSite {
     stand: Stand,
     webhook: Webhook,
     node: Node,
@@ -36,7 +36,7 @@ struct Site {
     seq: u64,
 }
 
-impl Site {
+impl QuarantineSite {
     async fn start() -> Self {
         let stand = Stand::start().await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
@@ -82,8 +82,8 @@ impl Site {
     }
 
     /// How often it has asked what nodes use with this result.
-    async fn use_reads(&self, result: &str) -> u64 {
-        let metric = format!("headroom_webhook_use_reads_total{{result=\"{result}\"}}");
+    async fn node_metrics_polls(&self, result: &str) -> u64 {
+        let metric = format!("headroom_webhook_node_metrics_polls_total{{result=\"{result}\"}}");
         count(&self.webhook, &metric).await
     }
 
@@ -127,7 +127,7 @@ fn braked(node: &Node) -> Option<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_goes_on_speaking_of_another_machine_raises_nothing_until_it_agrees() {
-    let mut site = Site::start().await;
+    let mut site = QuarantineSite::start().await;
     site.reports_until(4_000, "4800m").await;
     assert_eq!(site.quarantines().await, 0);
     let node = site.reports_until(8_000, "4").await;
@@ -151,7 +151,7 @@ async fn an_agent_that_goes_on_speaking_of_another_machine_raises_nothing_until_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
-    let mut site = Site::start().await;
+    let mut site = QuarantineSite::start().await;
     let node = site.reports_until(4_000, "4800m").await;
     assert_eq!(note(&node).memory.published, 110);
     let pressed = json!({"conditions": [
@@ -177,18 +177,21 @@ async fn a_kubelet_that_is_short_of_memory_stops_it_before_its_agent_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_kubelets_say_is_used_is_read_through_the_api_server_with_the_components_rights() {
-    let mut site = Site::start().await;
+    let mut site = QuarantineSite::start().await;
     let server = MetricsServer::start(site.stand.cluster.dir(), &[("n1", "100m", "1Gi")]).await;
     server.register(&site.stand.client).await;
     add_component(&site.stand.client).await;
     let deadline = Instant::now() + FOUND_WITHIN;
-    while site.use_reads("read").await == 0 {
+    while site.node_metrics_polls("read").await == 0 {
         assert!(Instant::now() < deadline, "never read");
         site.report(4_000).await;
         sleep(Duration::from_millis(500)).await;
     }
     assert_eq!(
-        (site.use_reads("absent").await, site.use_reads("failed").await),
+        (
+            site.node_metrics_polls("absent").await,
+            site.node_metrics_polls("failed").await
+        ),
         (0, 0)
     );
     assert_eq!(site.quarantines().await, 0);

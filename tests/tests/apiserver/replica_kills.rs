@@ -12,7 +12,7 @@ use std::{env, net::SocketAddr, path::PathBuf, time::Duration};
 
 use e2e::{
     balancer::Balancer,
-    detour::{Detour, Sent},
+    delayed_proxy::{Detour, Sent},
     etcd::{History, assert_only},
     scripted_agent::{ScriptedAgent, channel, hint},
     stand::{Stand, allocatable, eager_kubelet, ready, until},

@@ -183,7 +183,7 @@ async fn a_note_is_left_and_goes(stand: &Stand, webhook: &mut Webhook) {
 
 /// What happened in a stretch of time.
 #[derive(Debug)]
-struct Stretch {
+struct SkipInterval {
     /// Status writes that were answered with 200.
     patches: f64,
     /// And with anything else.
@@ -241,7 +241,7 @@ async fn lives(stand: &Stand) -> Vec<(String, String)> {
 
 /// Looks on for a while. Whatever the webhook does, all status writes are taken and change nothing, and all leases are
 /// renewed.
-async fn stretch(stand: &Stand, what: &str, length: Duration) -> Stretch {
+async fn stretch(stand: &Stand, what: &str, length: Duration) -> SkipInterval {
     let (lives_before, before) = (lives(stand).await, counts(stand).await);
     sleep(length).await;
     let (lives_after, after) = (lives(stand).await, counts(stand).await);
@@ -251,7 +251,7 @@ async fn stretch(stand: &Stand, what: &str, length: Duration) -> Stretch {
     }
     let [ok, all, calls, given_up, seconds, timed] =
         std::array::from_fn(|index| after[index] - before[index]);
-    let stretch = Stretch {
+    let stretch = SkipInterval {
         patches: ok,
         refused: all - ok,
         calls,

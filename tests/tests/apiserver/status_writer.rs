@@ -6,7 +6,7 @@
 )]
 
 use e2e::stand::{allocatable, until};
-use headroom_testbed::cluster::{Cluster, Keeper, NodeOptions, Options};
+use headroom_testbed::cluster::{Cluster, ClusterOptions, Keeper, NodeOptions};
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
@@ -25,7 +25,7 @@ const GIB: u64 = 1 << 30;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_the_scheduler_binds_runs_and_goes_when_it_is_told_to() {
-    let mut cluster = Cluster::start(Options::full()).await.expect("cluster");
+    let mut cluster = Cluster::start(ClusterOptions::full()).await.expect("cluster");
     cluster.start_node(node()).await.expect("node");
     let client = cluster.client().await.expect("client");
     let pods: Api<Pod> = Api::default_namespaced(client);
@@ -50,7 +50,7 @@ async fn a_pod_that_the_scheduler_binds_runs_and_goes_when_it_is_told_to() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_is_written_when_another_is_stored_and_left_alone_when_not() {
-    let mut cluster = Cluster::start(Options::default()).await.expect("cluster");
+    let mut cluster = Cluster::start(ClusterOptions::default()).await.expect("cluster");
     cluster.start_node(node()).await.expect("node");
     let client = cluster.client().await.expect("client");
     let nodes: Api<Node> = Api::all(client.clone());

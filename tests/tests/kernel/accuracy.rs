@@ -14,11 +14,11 @@ use std::{
 };
 
 use e2e::{
-    agent::{Node, Running},
-    alone::Alone,
+    agent::{AgentNode, Running},
     cgroup::Limited,
     cpu_load::{Loop, spinners},
-    kernel::{Meter, Stretch},
+    kernel::{CpuInterval, Meter},
+    lone_cpu::Alone,
     pace::as_long,
 };
 use headroom_agent::{local::status::Measured, sample::Window};
@@ -51,7 +51,7 @@ fn charged(cpu: u32) -> Option<u64> {
 }
 
 /// A stretch of some seconds, read as often as the agent reads: busy time, what the kernel charged, and the parts.
-fn stretch(meter: &mut Meter, cpu: u32) -> (u64, u64, Vec<Stretch>) {
+fn stretch(meter: &mut Meter, cpu: u32) -> (u64, u64, Vec<CpuInterval>) {
     meter.read();
     let before = charged(cpu).unwrap();
     let end = Instant::now() + STRETCH;
@@ -95,7 +95,8 @@ fn busy_time_is_within_half_a_percent_of_the_kernels_own_account() {
             );
             let (counted, charged, parts) = stretch(&mut meter, cpu);
             let stolen: u64 = parts.iter().map(|part| part.stat.steal_ns).sum();
-            let is_partial = |part: &Stretch| part.counts.missed_switches > 0 || part.counts.lost_windows > 0;
+            let is_partial =
+                |part: &CpuInterval| part.counts.missed_switches > 0 || part.counts.lost_windows > 0;
             if stolen * 100 > length * MOST_STOLEN || parts.iter().any(is_partial) {
                 continue;
             }
@@ -165,12 +166,12 @@ fn burst_of_20_ms_is_seen_in_windows_and_blocks_and_not_in_the_mean_of_a_second(
 /// An agent that measures this machine, with brake periods of a second.
 struct Measuring {
     agent: Running,
-    node: Node,
+    node: AgentNode,
 }
 
 impl Measuring {
     async fn start() -> Self {
-        let node = Node::start().await;
+        let node = AgentNode::start().await;
         Self {
             agent: node.agent("ebpf").await,
             node,

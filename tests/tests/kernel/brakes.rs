@@ -11,7 +11,7 @@
 use std::{fs, path::Path, thread, time::Duration};
 
 use e2e::{
-    agent::{Node, Running},
+    agent::{AgentNode, Running},
     cgroup::Limited,
     cpu_load::{Crowd, spinners},
     pace::as_long,
@@ -57,12 +57,12 @@ static MACHINE: Mutex<()> = Mutex::const_new(());
 /// An agent as it is installed, but for the cgroups that it looks at.
 pub(super) struct Braking {
     agent: Running,
-    node: Node,
+    node: AgentNode,
 }
 
 /// What an agent showed for a while.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedBrakes {
     /// Each second.
     seconds: Vec<Measured>,
     /// The strongest brake.
@@ -72,7 +72,7 @@ pub(super) struct Seen {
 impl Braking {
     /// Starts it and waits until it has measured a second.
     pub(super) async fn start(cgroup_root: &Path) -> Self {
-        let node = Node::start().await;
+        let node = AgentNode::start().await;
         let mut agent = node
             .agent_with(|options| {
                 options.timing = Profile::Production;
@@ -95,8 +95,8 @@ impl Braking {
     }
 
     /// What it shows in the time in which a whole period begins and ends, or until a brake is as strong as that.
-    pub(super) async fn observe(&mut self, resource: Resource, until: Brake) -> Seen {
-        let mut seen = Seen::default();
+    pub(super) async fn observe(&mut self, resource: Resource, until: Brake) -> ObservedBrakes {
+        let mut seen = ObservedBrakes::default();
         let end = Instant::now() + TWO_PERIODS;
         while Instant::now() < end && seen.brake < until.level() {
             if let Some((measured, part)) = self.read(resource).await {
@@ -132,7 +132,7 @@ impl Braking {
     }
 }
 
-impl Seen {
+impl ObservedBrakes {
     pub(super) fn most(&self, of: impl Fn(&Measured) -> u64) -> u64 {
         self.seconds.iter().map(of).max().unwrap_or(0)
     }

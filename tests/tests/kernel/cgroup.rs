@@ -18,7 +18,7 @@ use e2e::{
 };
 use headroom_agent::sample::{
     cgroup::{Kubepods, Pod},
-    memory::{Counted, KillJudge, Kills, MemoryCounters, Vmstat},
+    memory::{KillCounts, KillJudge, Kills, MemoryCounters, Vmstat},
     procfs::Procfs,
 };
 
@@ -185,7 +185,7 @@ fn judged(kubepods: &Kubepods, what: impl FnOnce()) -> (u64, Kills) {
             stalls: at_ns,
             ..counters.vm
         };
-        let counted = Counted {
+        let counted = KillCounts {
             at_ns,
             vm,
             victims: 0,

@@ -5,12 +5,12 @@
 use std::{ops::Range, thread, time::Duration};
 
 use e2e::{
-    agent::{Node, Running},
-    held::{Held, Parts, growth, least},
+    agent::{AgentNode, Running},
     kernel::LOOK_EVERY,
     numbers::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
+    process_resources::{Held, Parts, growth, least},
 };
 use headroom_agent::local::status::Status;
 use headroom_testbed::{ping_pong, thread::last_cpu};
@@ -52,7 +52,7 @@ fn switch(times: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgroups() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let tree = PodTree::create("agent-churn");
     tree.add("kubepods/burstable");
     let mut agent = node

@@ -156,7 +156,7 @@ fn cgroups_that_come_and_go_are_counted() {
 /// A gatherer on the kernel source, as the agent makes it, that notices silence after a second.
 fn gatherer(mut probe: Probe) -> Gatherer {
     let maps = probe.take_maps().unwrap();
-    let source = ring::Source::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns()).unwrap();
+    let source = ring::RingSource::new(maps, ring::SAMPLING_SHIFT, probe.attached_ns()).unwrap();
     let files = Procfs::default();
     Gatherer {
         sampler: Sampler::new(Box::new(source), files.clone(), 4, Clocks::read()).unwrap(),
@@ -233,7 +233,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
     let again = ProbeState::Counting {
         shed: Shed::Nothing,
         is_calm: false,
-        relinked: 1,
+        reattached: 1,
         verdicts: None,
     };
     assert_eq!(samples.last().unwrap().standing, Some(again));
@@ -331,7 +331,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     let resting = Some(ProbeState::Counting {
         shed: Shed::Nothing,
         is_calm: true,
-        relinked: 0,
+        reattached: 0,
         verdicts: None,
     });
     let is_woken = |sample: &Sample| {
@@ -362,7 +362,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     assert!(
         samples
             .iter()
-            .all(|sample| matches!(sample.standing, Some(ProbeState::Counting { relinked: 0, .. }))),
+            .all(|sample| matches!(sample.standing, Some(ProbeState::Counting { reattached: 0, .. }))),
         "nothing was lost"
     );
 }

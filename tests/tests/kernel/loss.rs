@@ -5,9 +5,9 @@
 
 use e2e::{
     confined::{Confined, TWO_CAPABILITIES},
-    held::links_of,
     intruder,
     kernel_types::KernelTypes,
+    process_resources::links_of,
     seccomp,
 };
 use headroom_agent::{
@@ -18,8 +18,8 @@ use headroom_proto::v1alpha1::Mode;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-/// How often programs were linked anew.
-const RELINKS: &str = "headroom_agent_relinks_total";
+/// How often programs were attached again.
+const REATTACHED: &str = "headroom_agent_bpf_reattach_total";
 
 fn switches(status: &Status) -> u64 {
     status.measured.map_or(0, |measured| measured.switches_per_s)
@@ -39,14 +39,14 @@ fn links(confined: &Confined) -> usize {
 }
 
 /// Takes its links to these hooks away and waits until it has made new ones.
-async fn relinked(confined: &mut Confined, hooks: &[Hook]) {
+async fn reattached(confined: &mut Confined, hooks: &[Hook]) {
     let is_meant = |tracepoint: &str| hooks.iter().any(|hook| hook.tracepoint() == tracepoint);
     let taken = intruder::take_links(confined.agent.process.pid(), is_meant);
     assert_eq!(taken, hooks.len());
     confined
         .agent
         .until("new links", async |agent, status| {
-            agent.counted(RELINKS).await == 1 && switches(status) > 0
+            agent.counted(REATTACHED).await == 1 && switches(status) > 0
         })
         .await;
     assert_eq!(links(confined), Hook::ALL.len());
@@ -61,7 +61,7 @@ async fn all_failed(confined: &Confined, status: &Status, words: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
     let mut confined = counting().await;
-    relinked(&mut confined, &Hook::ALL).await;
+    reattached(&mut confined, &Hook::ALL).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
@@ -78,7 +78,7 @@ async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
     let mut confined = counting().await;
-    relinked(&mut confined, &Hook::WAKE_UPS).await;
+    reattached(&mut confined, &Hook::WAKE_UPS).await;
     confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     assert_eq!(confined.agent.warnings("the kernel's link of the program for"), 1);
 }
@@ -86,7 +86,7 @@ async fn links_to_wake_ups_alone_are_missed_although_switches_are_counted_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
     let mut confined = counting().await;
-    relinked(&mut confined, &Hook::ALL).await;
+    reattached(&mut confined, &Hook::ALL).await;
     intruder::take_links(confined.agent.process.pid(), |_| true);
     let words = [
         "somebody took away the kernel's link of the program for",
@@ -95,7 +95,7 @@ async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
     ];
     let status = confined.says_everywhere(&words).await;
     all_failed(&confined, &status, &words).await;
-    assert_eq!(confined.agent.counted(RELINKS).await, 1);
+    assert_eq!(confined.agent.counted(REATTACHED).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
     ];
     let status = confined.says_everywhere(&words).await;
     all_failed(&confined, &status, &words).await;
-    assert_eq!(confined.agent.counted(RELINKS).await, 0, "none was made");
+    assert_eq!(confined.agent.counted(REATTACHED).await, 0, "none was made");
     let measures = |now: &Status| {
         let until = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
         until(now) > until(&status) && now.source == "procfs"
@@ -144,7 +144,7 @@ async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (Confined, TempDir) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_verifier_refuses_is_not_read_unchecked_and_its_log_is_shown_everywhere() {
-    // A pid where there is a pointer: the raw twin would read half an address, and nobody would know.
+    // A pid where there is a pointer: the raw fallback would read half an address, and nobody would know.
     let (mut confined, _types) = misled(|types| types.put("task_struct", "pid", "stack")).await;
     let words = [
         "attach to sched_switch",

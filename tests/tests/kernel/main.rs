@@ -13,5 +13,5 @@ mod lockdown;
 mod loss;
 mod no_pressure;
 mod sched;
-mod shed;
+mod shedding;
 mod shortage;

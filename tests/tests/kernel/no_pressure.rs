@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use e2e::{agent::Node, cgroup::Limited, cpu_load::Crowd};
+use e2e::{agent::AgentNode, cgroup::Limited, cpu_load::Crowd};
 use headroom_domain::resource::Resource;
 
 use super::brakes::{cpus, sheds_and_stops, tree};
@@ -33,7 +33,7 @@ async fn a_crowd_stops_the_node_by_its_windows_and_waits() {
 #[ignore = "needs a kernel that keeps no account of pressure: cargo xtask test --vm"]
 async fn without_the_programs_nothing_would_brake_and_the_node_stays_at_its_raw_value() {
     is_told_no_pressure();
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let mut agent = node.agent("procfs").await;
     let status = agent
         .status_until("it says why", |status| {

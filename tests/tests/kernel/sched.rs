@@ -1,7 +1,7 @@
 //! The kernel programs at the scheduler, on the running kernel: what they count is what happens.
 //!
 //! Other load shares the machine. So nothing is compared with a clock alone: busy time stands beside the kernel's own
-//! idle time of the same CPU, waits beside waits in the same run, one program beside its twin.
+//! idle time of the same CPU, waits beside waits in the same run, a typed program beside its raw fallback.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
@@ -17,9 +17,9 @@ use std::{
 
 use aya::{maps::loaded_maps, programs::loaded_programs};
 use e2e::{
-    alone::Alone,
     cpu_load::{Loop, real_time_spinner},
-    kernel::{LOOK_EVERY, Meter, Programs, Stretch, Totals, attach},
+    kernel::{CpuInterval, LOOK_EVERY, Meter, Programs, Totals, attach},
+    lone_cpu::Alone,
     pace::happens_within,
 };
 use headroom_agent::{
@@ -68,7 +68,7 @@ fn busy_time_is_the_time_the_cpu_is_not_idle_whatever_share_a_loop_takes() {
 ///
 /// On some virtual machines the kernel does not tell of every switch. Once the programs notice, they leave out what
 /// they cannot know rather than guess, so such a stretch says nothing about how well they count.
-fn without_missed_switches(meter: &mut Meter, load: &Loop) -> (Stretch, u64) {
+fn without_missed_switches(meter: &mut Meter, load: &Loop) -> (CpuInterval, u64) {
     let deadline = Instant::now() + 2 * happens_within();
     while Instant::now() < deadline {
         meter.read();
@@ -178,7 +178,7 @@ fn raw_twin_counts_what_the_typed_program_counts() {
     assert_eq!(flavours(&typed.probe), all(Flavour::Typed));
     assert_eq!(flavours(&raw.probe), all(Flavour::Raw));
 
-    // What the twin counts between its readings lies between what the other counts in the time between its inner
+    // What the fallback counts between its readings lies between what the other counts in the time between its inner
     // readings and in that between its outer ones.
     let start = (typed.totals(), raw.totals(), typed.totals());
     let round = ping_pong::round(cpu, 1_000 * MS).unwrap();

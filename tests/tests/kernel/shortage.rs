@@ -12,7 +12,7 @@ use std::{
 };
 
 use e2e::{
-    agent::{Node, Running},
+    agent::{AgentNode, Running},
     kernel::LOOK_EVERY,
     pace::happens_within,
     pod_tree::{PodTree, Tenant},
@@ -38,7 +38,7 @@ const LARGEST: u64 = 4 << 30;
 /// An agent with production timing, and the cgroups that it looks at.
 struct Scene {
     tree: PodTree,
-    node: Node,
+    node: AgentNode,
     agent: Running,
 }
 
@@ -49,7 +49,7 @@ impl Scene {
         assert!(meminfo.total <= LARGEST, "not on this machine: {meminfo:?}");
         let tree = PodTree::create(name);
         tree.add(&container());
-        let node = Node::start().await;
+        let node = AgentNode::start().await;
         let mut agent = node
             .agent_with(|options| {
                 options.timing = Profile::Production;

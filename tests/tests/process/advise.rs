@@ -9,7 +9,7 @@ use std::{
 
 use e2e::{
     built::programs,
-    past::{DAYS, UNTIL, past},
+    known_past::{DAYS, UNTIL, past},
     prometheus::Prometheus,
 };
 use serde_json::Value;

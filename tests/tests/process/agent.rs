@@ -10,7 +10,7 @@ use std::{fs, path::Path};
 
 use assert_cmd::Command;
 use e2e::{
-    agent::Node,
+    agent::AgentNode,
     built::programs,
     cgroup::PodCgroup,
     hint_server::{Heard, HintServer, this_machine},
@@ -25,7 +25,7 @@ use headroom_proto::v1alpha1::{Amounts, Mode, PodRequest, Pods, Qos};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_ends_it_with_code_zero_after_a_last_report() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let agent = node.agent("auto").await;
     let first = node.server.report_until("the first", |_| true).await.report;
     assert_eq!(
@@ -47,7 +47,7 @@ async fn sigterm_ends_it_with_code_zero_after_a_last_report() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_report_tells_what_is_known_before_any_period_has_ended() {
     for source in ["auto", "procfs"] {
-        let mut node = Node::start().await;
+        let mut node = AgentNode::start().await;
         let started_ms = Clocks::read().boottime_ns / 1_000_000;
         let _agent = node
             .agent_with(|options| {
@@ -73,10 +73,10 @@ async fn the_first_report_tells_what_is_known_before_any_period_has_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_is_reported_to_again() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let mut agent = node.agent("auto").await;
     let before = node.server.report_until("the first", |_| true).await.report;
-    let Node { folder, server, .. } = node;
+    let AgentNode { folder, server, .. } = node;
     let address = server.address;
     drop(server);
     let down = agent
@@ -100,7 +100,7 @@ async fn a_server_that_comes_back_is_reported_to_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_token_is_shown_on_a_new_stream() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let _agent = node.agent("auto").await;
     let heard = node.server.report_until("the first", |_| true).await;
     assert_eq!(heard.token.as_deref(), Some("first"));
@@ -112,8 +112,8 @@ async fn a_new_token_is_shown_on_a_new_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_another_ca_hears_nothing() {
-    let node = Node::start().await;
-    let stranger = Node::start().await;
+    let node = AgentNode::start().await;
+    let stranger = AgentNode::start().await;
     let mut agent = node
         .agent_with(|options| options.servers = vec![stranger.server.address])
         .await;
@@ -126,7 +126,7 @@ async fn a_server_of_another_ca_hears_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn procfs_alone_is_said_everywhere_and_once_in_the_log() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let mut agent = node.agent("procfs").await;
     node.server
         .report_until("PROC", |heard| heard.report.mode() == Mode::Proc)
@@ -158,7 +158,7 @@ async fn a_node_object_about_another_machine_blinds_it() {
         capacity: twice,
         ..this_machine()
     };
-    let mut node = Node::with_pods(pods).await;
+    let mut node = AgentNode::with_pods(pods).await;
     let mut agent = node.agent("procfs").await;
     let told = |heard: &Heard| heard.report.resources[0].reasons == ["capacity-mismatch"];
     let report = node.server.report_until("capacity-mismatch", told).await.report;
@@ -176,7 +176,7 @@ async fn a_node_object_about_another_machine_blinds_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_is_about_to_evict_stops_memory() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let _agent = node
         .agent_with(|options| {
             "procfs".clone_into(&mut options.source);
@@ -193,7 +193,7 @@ async fn a_node_that_is_said_to_be_short_of_memory_stops_it() {
         memory_pressure: true,
         ..this_machine()
     };
-    let mut node = Node::with_pods(pods).await;
+    let mut node = AgentNode::with_pods(pods).await;
     let _agent = node.agent("procfs").await;
     assert_eq!(stopped(&mut node.server).await[0], "memory-pressure");
 }
@@ -228,7 +228,7 @@ async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
         pods: vec![pod],
         ..this_machine()
     };
-    let mut node = Node::with_pods(pods).await;
+    let mut node = AgentNode::with_pods(pods).await;
     let _agent = node.agent("auto").await;
     node.server
         .report_until("it may run everywhere", |heard| held(heard, &uid) == Some(0))
@@ -241,7 +241,7 @@ async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_meant_is_refused_at_start_with_its_flag_and_path() {
-    let Node { folder, server, .. } = Node::start().await;
+    let AgentNode { folder, server, .. } = AgentNode::start().await;
     let text = folder.path().join("text");
     fs::write(&text, "no certificate").expect("write");
     let (ca, text) = (server.ca.display().to_string(), text.display().to_string());
@@ -329,7 +329,7 @@ fn coverage(status: &Status) -> u32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_agent_goes_on_with_its_history() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let checkpoint = node.folder.path().join("history");
     fs::create_dir(&checkpoint).expect("a folder");
     let start = || {

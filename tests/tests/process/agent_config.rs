@@ -4,13 +4,13 @@
 use std::{fs, path::PathBuf};
 
 use e2e::{
-    agent::{ANY_PORT, Node, Running},
+    agent::{ANY_PORT, AgentNode, Running},
     hint_server::{Heard, HintServer, this_machine},
 };
 use headroom_agent::local::status::{Status, StreamState};
 use headroom_proto::v1alpha1::{Amounts, Pods};
 
-async fn agent(node: &Node, servers: &[&HintServer], flags: Vec<String>) -> Running {
+async fn agent(node: &AgentNode, servers: &[&HintServer], flags: Vec<String>) -> Running {
     // Without a flag for the kernel's statistics, so that the file has a say.
     node.agent_under(&["env"], |options| {
         "procfs".clone_into(&mut options.source);
@@ -20,7 +20,7 @@ async fn agent(node: &Node, servers: &[&HintServer], flags: Vec<String>) -> Runn
     .await
 }
 
-fn config(node: &Node, text: &str) -> PathBuf {
+fn config(node: &AgentNode, text: &str) -> PathBuf {
     let folder = node.folder.path();
     let (path, new) = (folder.join("agent.yaml"), folder.join("new.yaml"));
     fs::write(&new, text).expect("write");
@@ -35,7 +35,7 @@ fn open(status: &Status) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_change_changes_at_once_and_the_rest_is_named() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "publishFanout: 1\n");
     let flags = vec!["--config".to_owned(), path.display().to_string()];
@@ -95,7 +95,7 @@ async fn what_may_change_changes_at_once_and_the_rest_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_eviction_threshold_counts_at_once() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let path = config(&node, "evictionHardMemory: 0\n");
     let flags = vec!["--config".to_owned(), path.display().to_string()];
     let mut agent = agent(&node, &[&node.server], flags).await;
@@ -119,7 +119,7 @@ async fn another_eviction_threshold_counts_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flag_hides_what_the_file_says() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "{}");
     let flags = ["--publish-fanout", "1", "--config", &path.display().to_string()];
@@ -150,7 +150,7 @@ async fn a_flag_hides_what_the_file_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_meant_ends_the_agent_with_its_path() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let second = node.another_server(ANY_PORT).await;
     let path = config(&node, "webhookAddr: [a.svc]\nsampling: {shift: 3}\n");
     let flags = vec!["--config".to_owned(), path.display().to_string()];
@@ -164,7 +164,7 @@ async fn a_file_that_cannot_be_meant_ends_the_agent_with_its_path() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let listener = std::net::TcpListener::bind(ANY_PORT).expect("bind");
     node.server.address = listener.local_addr().expect("its address");
     let mut agent = agent(&node, &[&node.server], vec!["--log-filter=debug".to_owned()]).await;
@@ -199,7 +199,7 @@ async fn a_server_that_tells_nonsense_is_counted_said_once_and_measured_on() {
         raw_allocatable: amounts,
         ..this_machine()
     };
-    let node = Node::with_pods(pods).await;
+    let node = AgentNode::with_pods(pods).await;
     let mut agent = agent(&node, &[&node.server], Vec::new()).await;
     let invalid = r#"headroom_agent_directives_total{kind="invalid"}"#;
     agent

@@ -16,7 +16,7 @@ use std::{
 };
 
 use e2e::{
-    agent::{Node, Running},
+    agent::{AgentNode, Running},
     hint_server::this_machine,
 };
 use headroom_agent::local::status::{self, Status};
@@ -30,7 +30,7 @@ use tokio::time::Instant;
 const POD: &str = "00000000-0000-4000-8002-000000000001";
 
 /// A node whose server tells of the pod.
-async fn node() -> Node {
+async fn node() -> AgentNode {
     let pod = PodRequest {
         uid: POD.to_owned(),
         cpu_milli: 250,
@@ -38,7 +38,7 @@ async fn node() -> Node {
         qos: Qos::Burstable.into(),
         deleting: false,
     };
-    Node::with_pods(Pods {
+    AgentNode::with_pods(Pods {
         pods: vec![pod],
         ..this_machine()
     })

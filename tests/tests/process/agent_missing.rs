@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use e2e::agent::{Node, Running};
+use e2e::agent::{AgentNode, Running};
 use headroom_agent::local::status::{SignalStatus, Status};
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ impl Tree {
 }
 
 /// An agent whose cgroups are these.
-async fn agent(node: &Node, tree: &Path) -> Running {
+async fn agent(node: &AgentNode, tree: &Path) -> Running {
     node.agent_with(|options| {
         "procfs".clone_into(&mut options.source);
         options.flags.push(format!("--cgroup-root={}", tree.display()));
@@ -79,7 +79,7 @@ async fn goes_on(agent: &mut Running) -> Status {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_server_is_blind_and_says_so_once() {
-    let node = Node::start().await;
+    let node = AgentNode::start().await;
     let mut agent = node
         .agent_with(|options| {
             "procfs".clone_into(&mut options.source);
@@ -105,7 +105,7 @@ async fn an_agent_without_a_server_is_blind_and_says_so_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
-    let (node, tree) = (Node::start().await, Tree::unified());
+    let (node, tree) = (AgentNode::start().await, Tree::unified());
     tree.folder("kubepods/pod").folder("kubepods/pod..%2f..");
     let mut agent = agent(&node, tree.0.path()).await;
     agent
@@ -127,7 +127,7 @@ async fn pod_paths_that_do_not_parse_are_counted_and_said_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cgroup_tree_that_is_not_of_kubernetes_is_said_once_and_again_when_it_is_lost_anew() {
-    let (node, tree) = (Node::start().await, Tree::new());
+    let (node, tree) = (AgentNode::start().await, Tree::new());
     tree.write("cgroup.controllers", "cpu memory\n")
         .folder("user.slice");
     let mut agent = agent(&node, tree.0.path()).await;
@@ -174,7 +174,7 @@ fn is_pressure_of_the_machine_alone(status: &Status) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_cgroup_version_1_does_not_have_are_told() {
-    let (node, tree) = (Node::start().await, Tree::new());
+    let (node, tree) = (AgentNode::start().await, Tree::new());
     let stat = "total_rss 4096\ntotal_active_file 0\ntotal_inactive_file 0\n";
     tree.folder("cpuacct/kubepods")
         .write("memory/kubepods/memory.usage_in_bytes", "4096\n")
@@ -190,7 +190,7 @@ async fn rows_that_cgroup_version_1_does_not_have_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_an_old_kernel_with_cgroup_version_2_does_not_have_are_told() {
-    let (node, tree) = (Node::start().await, Tree::unified());
+    let (node, tree) = (AgentNode::start().await, Tree::unified());
     // As before Linux 5.3, and with the pressure of cgroups off.
     tree.write(
         "kubepods/memory.events",

@@ -7,7 +7,7 @@ use std::{
 
 use e2e::{
     admission::{Admission, secure},
-    held::counted_kib,
+    process_resources::counted_kib,
     slow_bodies::{connected, head, raise_file_limit, trickle, until_cut, withhold},
 };
 use futures::future::join_all;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::{
-    agent::{ANY_PORT, Node},
+    agent::{ANY_PORT, AgentNode},
     pace::as_long,
 };
 use headroom_agent::local::status::Status;
@@ -26,7 +26,7 @@ fn primary(status: &Status, open: usize) -> Option<u16> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_is_stopped_is_found_within_five_seconds_and_another_is_told() {
-    let mut node = Node::start().await;
+    let mut node = AgentNode::start().await;
     let mut other = node.another_server(ANY_PORT).await;
     let addresses = [node.server.address, other.address];
     let mut agent = node

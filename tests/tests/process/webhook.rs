@@ -11,7 +11,7 @@ use e2e::{
 };
 use headroom_testbed::{
     programs::get,
-    webhook::{GATES, Options, Webhook},
+    webhook::{GATES, Webhook, WebhookOptions},
 };
 use http::StatusCode;
 use rustix::process::Signal;
@@ -37,7 +37,7 @@ pub(crate) async fn alone(folder: &TempDir, flags: &[&str]) -> Webhook {
 pub(crate) async fn spawn(folder: &TempDir, way: &str, flags: &[&str]) -> Webhook {
     let kubeconfig = folder.path().join("kubeconfig");
     fs::write(&kubeconfig, way).expect("write");
-    let mut webhook = Webhook::spawn(&Options {
+    let mut webhook = Webhook::spawn(&WebhookOptions {
         program: programs().await.webhook,
         name: "webhook-0".to_owned(),
         folder: folder.path().to_owned(),

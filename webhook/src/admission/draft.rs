@@ -87,7 +87,7 @@ pub struct WriteError {
 }
 
 /// What is found at a path.
-enum Found<'d, 'a> {
+enum PathValue<'d, 'a> {
     Nothing,
     Written(&'d Value),
     Stored(&'d Tree<'a>),
@@ -132,7 +132,7 @@ impl<'a> Draft<'a> {
 
     /// Removes the member at `path`; nothing happens if there is none.
     pub fn remove(&mut self, path: &[&str]) {
-        if !matches!(self.find(path), Found::Nothing) {
+        if !matches!(self.find(path), PathValue::Nothing) {
             record_removal(&mut self.writes.edits, &self.object, path);
             self.writes.changes += 1;
         }
@@ -204,31 +204,31 @@ impl<'a> Draft<'a> {
 
     fn has_value(&self, path: &[&str], value: &Value) -> bool {
         match self.find(path) {
-            Found::Nothing => false,
-            Found::Written(there) => there == value,
-            Found::Stored(tree) => tree.is_value(value),
-            Found::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
+            PathValue::Nothing => false,
+            PathValue::Written(there) => there == value,
+            PathValue::Stored(tree) => tree.is_value(value),
+            PathValue::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
         }
     }
 
-    fn find(&self, path: &[&str]) -> Found<'_, 'a> {
+    fn find(&self, path: &[&str]) -> PathValue<'_, 'a> {
         let (mut tree, mut edits, mut path) = (&self.object, &self.writes.edits, path);
         while let Some((name, rest)) = path.split_first() {
             let below = tree.get(&[name]);
             match (edits.get(*name), below) {
                 (Some(Edit::Set(value)), _) => {
                     let value = rest.iter().try_fold(value, |value, name| value.get(name));
-                    return value.map_or(Found::Nothing, Found::Written);
+                    return value.map_or(PathValue::Nothing, PathValue::Written);
                 }
                 (Some(Edit::Inside(inside)), Some(below)) => (tree, edits, path) = (below, inside, rest),
-                (None, Some(below)) => return below.get(rest).map_or(Found::Nothing, Found::Stored),
-                (Some(Edit::Remove) | None, _) | (Some(Edit::Inside(_)), None) => return Found::Nothing,
+                (None, Some(below)) => return below.get(rest).map_or(PathValue::Nothing, PathValue::Stored),
+                (Some(Edit::Remove) | None, _) | (Some(Edit::Inside(_)), None) => return PathValue::Nothing,
             }
         }
         if edits.is_empty() {
-            Found::Stored(tree)
+            PathValue::Stored(tree)
         } else {
-            Found::Edited(tree, edits)
+            PathValue::Edited(tree, edits)
         }
     }
 }
@@ -236,24 +236,24 @@ impl<'a> Draft<'a> {
 impl Fields for Draft<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
         match self.find(path) {
-            Found::Nothing => Ok(None),
-            Found::Written(value) => Deserialize::deserialize(value),
-            Found::Stored(tree) => tree.read(&[]),
-            Found::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
+            PathValue::Nothing => Ok(None),
+            PathValue::Written(value) => Deserialize::deserialize(value),
+            PathValue::Stored(tree) => tree.read(&[]),
+            PathValue::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
         }
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {
         match self.find(path) {
-            Found::Nothing => Vec::new(),
-            Found::Written(value) => value
+            PathValue::Nothing => Vec::new(),
+            PathValue::Written(value) => value
                 .as_object()
                 .into_iter()
                 .flat_map(Map::keys)
                 .map(String::as_str)
                 .collect(),
-            Found::Stored(tree) => tree.names(&[]),
-            Found::Edited(tree, edits) => {
+            PathValue::Stored(tree) => tree.names(&[]),
+            PathValue::Edited(tree, edits) => {
                 let kept = tree
                     .names(&[])
                     .into_iter()
@@ -268,13 +268,13 @@ impl Fields for Draft<'_> {
 
     fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {
         match self.find(path) {
-            Found::Written(value) => {
+            PathValue::Written(value) => {
                 let text = value.to_string();
                 let tree = Tree::parse(&text, 0).ok();
                 look(tree.as_ref().map(Tree::elements).unwrap_or_default())
             }
-            Found::Stored(tree) => look(tree.elements()),
-            Found::Nothing | Found::Edited(..) => look(&[]),
+            PathValue::Stored(tree) => look(tree.elements()),
+            PathValue::Nothing | PathValue::Edited(..) => look(&[]),
         }
     }
 }

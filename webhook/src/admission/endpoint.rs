@@ -128,11 +128,11 @@ pub struct Step {
     /// What it reads from the API server through informers.
     pub reads: &'static [Access],
     /// Reads the context, writes the draft; no I/O.
-    pub run: Run,
+    pub run: StepFn,
 }
 
 /// The code of a step.
-pub type Run = fn(&Ctx<'_>, &mut Draft<'_>) -> Result<(), Stop>;
+pub type StepFn = fn(&Ctx<'_>, &mut Draft<'_>) -> Result<(), Stop>;
 
 /// API access that something needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,7 +163,7 @@ pub struct Ctx<'a> {
     /// Who does what to which object.
     pub request: &'a Request,
     /// What is known about nodes.
-    pub nodes: &'a dyn Nodes,
+    pub nodes: &'a dyn NodeLookup,
     /// The gates in force.
     pub gates: &'a GateSet,
     /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
@@ -173,7 +173,7 @@ pub struct Ctx<'a> {
 }
 
 /// What is known about nodes, all in memory.
-pub trait Nodes: Send + Sync {
+pub trait NodeLookup: Send + Sync {
     /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
     /// annotation on the Node comes on top. `None` while the policy is not known.
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;

@@ -225,7 +225,7 @@ pub fn shortened(text: &str) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct ReviewResponse<'a> {
     kind: &'static str,
     api_version: &'static str,
     response: Response<'a>,
@@ -237,7 +237,7 @@ struct Response<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
+    status: Option<ResponseStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<ByteString>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,7 +249,7 @@ struct Response<'a> {
 }
 
 #[derive(Serialize)]
-struct Status {
+struct ResponseStatus {
     code: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
@@ -286,7 +286,7 @@ pub fn encode(
             let (code, reason) = denial.status();
             let (code, message) = (code.as_u16(), denial.to_string());
             (
-                Some(Status {
+                Some(ResponseStatus {
                     code,
                     reason,
                     message,
@@ -295,7 +295,7 @@ pub fn encode(
             )
         }
     };
-    let answer = Answer {
+    let answer = ReviewResponse {
         kind: KIND,
         api_version: version.name(),
         response: Response {

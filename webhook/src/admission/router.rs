@@ -26,16 +26,16 @@ use json_patch::Patch;
 use tokio::task::spawn_blocking;
 use tracing::{Instrument as _, Span};
 
-pub use self::answer::{Answer, Decision};
+pub use self::answer::{Decision, HttpAnswer};
 use self::{
     answer::Judged,
     audit::Audit,
     intake::{Intake, Received},
-    lanes::{Lanes, Turn},
+    lanes::{LanePermit, Lanes},
 };
 use crate::admission::{
     draft::{Draft, Notes},
-    endpoint::{Ctx, Deadline, Endpoint, Kind, Nodes},
+    endpoint::{Ctx, Deadline, Endpoint, Kind, NodeLookup},
     error::AdmissionError,
     metrics, patch,
     review::{self, Review, Verdict, shortened},
@@ -59,7 +59,7 @@ pub struct Options {
     /// The gates in force.
     pub gates: GateSet,
     /// What steps know about nodes.
-    pub nodes: Arc<dyn Nodes>,
+    pub nodes: Arc<dyn NodeLookup>,
     /// What requests may ask.
     pub limits: Limits,
     /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
@@ -73,10 +73,10 @@ pub struct Options {
 /// Answers admission requests, with bodies from anywhere. Clones share everything.
 #[derive(Clone)]
 pub struct Router {
-    shared: Arc<Shared>,
+    shared: Arc<RouterContext>,
 }
 
-struct Shared {
+struct RouterContext {
     options: Options,
     intake: Intake,
     lanes: Lanes,
@@ -113,7 +113,7 @@ impl Router {
         let lanes = Lanes::new(options.endpoints, &options.limits);
         let audit = Audit::new(options.log_sample);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RouterContext {
                 options,
                 intake,
                 lanes,
@@ -141,12 +141,12 @@ impl Router {
     }
 
     /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict.
-    pub fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {
+    pub fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
         self.shared.answer(endpoint, body, deadline)
     }
 }
 
-impl Shared {
+impl RouterContext {
     async fn serve<B>(self: &Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body + Send,
@@ -157,7 +157,7 @@ impl Shared {
         let _in_flight = InFlight::new();
         let (parts, body) = request.into_parts();
         let (label, answer) = match self.endpoint(parts.uri.path()) {
-            Err(error) => ("none", Answer::from(error)),
+            Err(error) => ("none", HttpAnswer::from(error)),
             Ok(endpoint) => {
                 // Its lines name the endpoint themselves.
                 let span = tracing::debug_span!("review", endpoint = endpoint.label());
@@ -167,7 +167,7 @@ impl Shared {
                 )
             }
         };
-        let Answer {
+        let HttpAnswer {
             status,
             body,
             decision,
@@ -206,7 +206,7 @@ impl Shared {
         parts: &Parts,
         body: B,
         started: Instant,
-    ) -> Answer
+    ) -> HttpAnswer
     where
         B: Body + Send,
         B::Data: Send,
@@ -229,7 +229,7 @@ impl Shared {
         parts: &Parts,
         body: B,
         deadline: Deadline,
-    ) -> Result<(Received, Turn), AdmissionError>
+    ) -> Result<(Received, LanePermit), AdmissionError>
     where
         B: Body + Send,
         B::Data: Send,
@@ -258,9 +258,9 @@ impl Shared {
         self: &Arc<Self>,
         endpoint: &'static Endpoint,
         received: Received,
-        turn: Turn,
+        turn: LanePermit,
         deadline: Deadline,
-    ) -> Answer {
+    ) -> HttpAnswer {
         let (shared, span) = (Arc::clone(self), Span::current());
         let answered = spawn_blocking(move || {
             let _turn = turn;
@@ -270,7 +270,7 @@ impl Shared {
         answered.unwrap_or_else(|_panic| AdmissionError::Panicked { step: "answer" }.into())
     }
 
-    fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> Answer {
+    fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
         let review = match review::decode(body) {
             Ok(review) => review,
             Err(error) => return error.into(),
@@ -304,9 +304,9 @@ impl Shared {
             Err(_) => Ok(Vec::new()),
         };
         match (verdict, encoded) {
-            (Ok(judged), Ok(body)) => Answer::allowed(request, judged, body),
-            (Err(error), Ok(body)) => Answer::refused(error, Some(request), body),
-            (_, Err(error)) => Answer::refused(error, Some(request), Vec::new()),
+            (Ok(judged), Ok(body)) => HttpAnswer::allowed(request, judged, body),
+            (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
+            (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use headroom_kit::{admin::Handle, log::chain, tls::provider};
+use headroom_kit::{admin::PartReadiness, log::chain, tls::provider};
 use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
@@ -73,11 +73,11 @@ pub enum SelfCallError {
 }
 
 /// Calls the port that we serve until `stopping`: ready from the first answer on, as long as there are answers.
-pub async fn repeat(bound: SocketAddr, ready: &Handle, stopping: &CancellationToken) {
+pub async fn repeat(bound: SocketAddr, ready: &PartReadiness, stopping: &CancellationToken) {
     stopping.run_until_cancelled(judge(|| call(bound), ready)).await;
 }
 
-async fn judge<F>(mut call: impl FnMut() -> F, ready: &Handle)
+async fn judge<F>(mut call: impl FnMut() -> F, ready: &PartReadiness)
 where
     F: Future<Output = Result<(), SelfCallError>>,
 {

@@ -28,7 +28,7 @@ pub fn not_known() -> String {
 
 /// What is done to an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum AnnotationChange {
     /// It is set, or gets another value.
     Written,
     /// It is taken away.
@@ -36,7 +36,7 @@ pub enum Change {
 }
 
 /// Why `user` may not change the annotation of that key; `None` if it may.
-pub fn refusal(user: &str, key: &str, change: Change) -> Option<String> {
+pub fn refusal(user: &str, key: &str, change: AnnotationChange) -> Option<String> {
     let is_owned = names::OWNED.contains(&key);
     if names::is_webhook(user) {
         return None;
@@ -49,10 +49,12 @@ pub fn refusal(user: &str, key: &str, change: Change) -> Option<String> {
     }
     match change {
         // Without it a node is taken for one that was never amplified: the way out for people.
-        Change::Removed if key == names::MARKER => None,
-        Change::Removed if !is_owned => None,
-        Change::Written if names::is_unknown(key) => Some(not_known()),
-        Change::Written | Change::Removed => is_owned.then(|| format!("{NOT_BY_OTHERS}; {}", by_us())),
+        AnnotationChange::Removed if key == names::MARKER => None,
+        AnnotationChange::Removed if !is_owned => None,
+        AnnotationChange::Written if names::is_unknown(key) => Some(not_known()),
+        AnnotationChange::Written | AnnotationChange::Removed => {
+            is_owned.then(|| format!("{NOT_BY_OTHERS}; {}", by_us()))
+        }
     }
 }
 
@@ -85,12 +87,15 @@ mod tests {
     #[case::of_a_newer_version(names::WEBHOOK_USER, "headroom.sh/newer", [false, false])]
     fn who_may_write_and_remove(#[case] user: &str, #[case] key: &str, #[case] refused: [bool; 2]) {
         let is_refused = |change| refusal(user, key, change).is_some();
-        assert_eq!([Change::Written, Change::Removed].map(is_refused), refused);
+        assert_eq!(
+            [AnnotationChange::Written, AnnotationChange::Removed].map(is_refused),
+            refused
+        );
     }
 
     #[test]
     fn a_refusal_says_who_may() {
-        let why = |user, key| refusal(user, key, Change::Written).unwrap();
+        let why = |user, key| refusal(user, key, AnnotationChange::Written).unwrap();
         assert!(why(KUBELET, names::RATIO).ends_with("; people write it"));
         assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));

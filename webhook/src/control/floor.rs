@@ -6,7 +6,7 @@
 //! then hints only hold and lower: what is amplified loses nothing at once, brakes still act, and nothing grows that an
 //! outage would take away.
 
-mod look;
+mod fetch;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-pub use self::look::{ACCESS, Found, fetch};
+pub use self::fetch::{ACCESS, PolicyStates, fetch};
 use crate::{
     control::metrics::POLICY_IN_FORCE,
     store::changes::{Changes, Urgency},
@@ -42,7 +42,7 @@ pub enum Without {
 
 /// What is known of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum State {
+pub enum PolicyState {
     /// The API server has not answered yet.
     #[default]
     Unknown,
@@ -61,10 +61,10 @@ pub enum State {
 pub struct Floor {
     without: Without,
     changes: Arc<Changes>,
-    found: watch::Sender<Found>,
+    found: watch::Sender<PolicyStates>,
 }
 
-impl State {
+impl PolicyState {
     /// What is wrong with the policy of that name, for people; `None` if nothing is.
     pub fn trouble(&self, policy: &str) -> Option<String> {
         match self {
@@ -94,7 +94,7 @@ impl Floor {
 
     /// True if hints may raise nodes.
     pub fn may_raise(&self) -> bool {
-        self.without == Without::IsAccepted || self.found.borrow().floor == State::InForce
+        self.without == Without::IsAccepted || self.found.borrow().floor == PolicyState::InForce
     }
 
     /// What is wrong with the floor and what follows, for people; `None` if nothing is.
@@ -110,12 +110,12 @@ impl Floor {
     }
 
     /// Records what the API server has now.
-    pub fn record(&self, found: Found) {
+    pub fn record(&self, found: PolicyStates) {
         for (policy, state) in [
             (names::FLOOR_POLICY, &found.floor),
             (names::ANNOTATIONS_POLICY, &found.annotations),
         ] {
-            let is_in_force = *state == State::InForce;
+            let is_in_force = *state == PolicyState::InForce;
             POLICY_IN_FORCE
                 .with([policy])
                 .set(if is_in_force { 1.0 } else { 0.0 });
@@ -146,7 +146,7 @@ impl Floor {
     }
 }
 
-fn report_annotations(state: &State) {
+fn report_annotations(state: &PolicyState) {
     let policy = names::ANNOTATIONS_POLICY;
     match state.trouble(policy) {
         None => info!(
@@ -190,15 +190,15 @@ mod tests {
         (Floor::new(without, changes), followed)
     }
 
-    fn found(floor: State) -> Found {
-        Found {
+    fn found(floor: PolicyState) -> PolicyStates {
+        PolicyStates {
             floor,
-            annotations: State::InForce,
+            annotations: PolicyState::InForce,
         }
     }
 
-    fn differing() -> State {
-        State::Differs(
+    fn differing() -> PolicyState {
+        PolicyState::Differs(
             "MutatingAdmissionPolicy.spec.failurePolicy is \"Fail\", must be \"Ignore\"".to_owned(),
         )
     }
@@ -209,19 +209,19 @@ mod tests {
         let (accepted, _) = floor(Without::IsAccepted);
         assert!(!refused.may_raise() && accepted.may_raise());
         for state in [
-            State::Unsupported,
-            State::InForce,
-            State::Missing,
-            State::InForce,
+            PolicyState::Unsupported,
+            PolicyState::InForce,
+            PolicyState::Missing,
+            PolicyState::InForce,
             differing(),
-            State::Unknown,
+            PolicyState::Unknown,
         ] {
             for floor in [&refused, &accepted] {
                 floor.record(found(state.clone()));
             }
-            assert_eq!(refused.may_raise(), state == State::InForce, "{state:?}");
+            assert_eq!(refused.may_raise(), state == PolicyState::InForce, "{state:?}");
             assert!(accepted.may_raise());
-            assert_eq!(refused.trouble().is_none(), state == State::InForce);
+            assert_eq!(refused.trouble().is_none(), state == PolicyState::InForce);
         }
         assert!(refused.trouble().unwrap().contains("--accept-no-floor is given"));
         assert!(
@@ -247,15 +247,15 @@ mod tests {
     #[test]
     fn those_who_follow_nodes_are_told_of_changes_of_the_floor_only() {
         let (floor, mut followed) = floor(Without::IsRefused);
-        let no_revert = Found {
-            annotations: State::Missing,
-            ..found(State::InForce)
+        let no_revert = PolicyStates {
+            annotations: PolicyState::Missing,
+            ..found(PolicyState::InForce)
         };
         for (found, is_told) in [
-            (found(State::Missing), true),
-            (found(State::Missing), false),
-            (found(State::InForce), true),
-            (found(State::InForce), false),
+            (found(PolicyState::Missing), true),
+            (found(PolicyState::Missing), false),
+            (found(PolicyState::InForce), true),
+            (found(PolicyState::InForce), false),
             (no_revert, false),
             (found(differing()), true),
             (found(differing()), false),

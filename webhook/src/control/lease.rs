@@ -45,7 +45,7 @@ pub struct Contender {
 
 /// What is remembered between two looks.
 #[derive(Debug, Default)]
-struct Course {
+struct LeaseView {
     /// The lease as last seen, by resource version, and when that was first seen.
     seen: Option<(Option<String>, Instant)>,
     /// When we last wrote it as ours.
@@ -56,7 +56,7 @@ struct Course {
 
 /// What a look at the lease leads to.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum LeaseStep {
     /// There is none: make it.
     Create,
     /// It is ours, or free, or has expired: write it.
@@ -91,7 +91,7 @@ impl Contender {
 
     /// Contends for the lease while the cluster is known here, until told to stop; then gives it back.
     pub async fn contend(self, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
-        let mut course = Course::default();
+        let mut course = LeaseView::default();
         loop {
             let looked = Instant::now();
             let may_lead = *is_known.borrow_and_update();
@@ -121,7 +121,7 @@ impl Contender {
     }
 
     /// Gives the lease back, if it is ours.
-    async fn leave(&self, course: &mut Course) {
+    async fn leave(&self, course: &mut LeaseView) {
         if course.may_act(Instant::now()) {
             self.log_change(false);
             self.give_back().await;
@@ -130,21 +130,21 @@ impl Contender {
     }
 
     /// Looks at the lease, and writes it if it is ours to write and we may lead.
-    async fn poll(&self, course: &mut Course, may_lead: bool) {
+    async fn poll(&self, course: &mut LeaseView, may_lead: bool) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;
             let step = course.step(lease.as_ref(), &self.identity, Instant::now());
             let now = Instant::now();
-            course.seen_elsewhere = (step == Step::Leave).then_some(now);
+            course.seen_elsewhere = (step == LeaseStep::Leave).then_some(now);
             match (step, lease) {
-                (Step::Leave, _) => course.renewed = None,
+                (LeaseStep::Leave, _) => course.renewed = None,
                 _ if !may_lead => {}
-                (Step::Create, _) | (Step::Write, None) => {
+                (LeaseStep::Create, _) | (LeaseStep::Write, None) => {
                     let lease = self.ours(None);
                     self.leases.create(&PostParams::default(), &lease).await?;
                     course.renewed = Some(now);
                 }
-                (Step::Write, Some(lease)) => {
+                (LeaseStep::Write, Some(lease)) => {
                     let lease = self.ours(Some(lease));
                     self.leases
                         .replace(&self.name, &PostParams::default(), &lease)
@@ -237,12 +237,12 @@ impl Contender {
     }
 }
 
-impl Course {
+impl LeaseView {
     /// What to do about the lease as it is now.
-    fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> Step {
+    fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> LeaseStep {
         let Some(Lease { metadata, spec }) = lease else {
             self.seen = None;
-            return Step::Create;
+            return LeaseStep::Create;
         };
         let version = &metadata.resource_version;
         let since = match &self.seen {
@@ -257,10 +257,10 @@ impl Course {
         let lasts = lasts.and_then(|seconds| u64::try_from(seconds).ok());
         let lasts = lasts.map_or(LASTS, Duration::from_secs);
         match holder {
-            None | Some("") => Step::Write,
-            Some(holder) if holder == identity => Step::Write,
-            Some(_) if now.saturating_duration_since(since) >= lasts => Step::Write,
-            Some(_) => Step::Leave,
+            None | Some("") => LeaseStep::Write,
+            Some(holder) if holder == identity => LeaseStep::Write,
+            Some(_) if now.saturating_duration_since(since) >= lasts => LeaseStep::Write,
+            Some(_) => LeaseStep::Leave,
         }
     }
 
@@ -304,38 +304,44 @@ mod tests {
 
     #[test]
     fn a_lease_that_changes_is_left_to_its_holder() {
-        let (mut course, start) = (Course::default(), Instant::now());
+        let (mut course, start) = (LeaseView::default(), Instant::now());
         for look in 0..20 {
             let version = (look / 2).to_string();
             let now = start + seconds(look * 3);
-            assert_eq!(course.step(Some(&lease("b", &version)), "a", now), Step::Leave);
+            assert_eq!(
+                course.step(Some(&lease("b", &version)), "a", now),
+                LeaseStep::Leave
+            );
         }
     }
 
     #[test]
     fn a_lease_seen_unchanged_for_as_long_as_it_lasts_is_taken_whatever_its_times_say() {
-        let (mut course, start) = (Course::default(), Instant::now());
+        let (mut course, start) = (LeaseView::default(), Instant::now());
         let stale = lease("b", "7");
-        assert_eq!(course.step(Some(&stale), "a", start), Step::Leave);
+        assert_eq!(course.step(Some(&stale), "a", start), LeaseStep::Leave);
         let almost = start + seconds(8) - Duration::from_millis(1);
-        assert_eq!(course.step(Some(&stale), "a", almost), Step::Leave);
-        assert_eq!(course.step(Some(&stale), "a", start + seconds(8)), Step::Write);
+        assert_eq!(course.step(Some(&stale), "a", almost), LeaseStep::Leave);
+        assert_eq!(
+            course.step(Some(&stale), "a", start + seconds(8)),
+            LeaseStep::Write
+        );
     }
 
     #[test]
     fn a_free_lease_is_taken_at_once_and_a_missing_one_made() {
-        let (mut course, now) = (Course::default(), Instant::now());
-        assert_eq!(course.step(Some(&lease("", "1")), "a", now), Step::Write);
-        assert_eq!(course.step(Some(&lease("a", "1")), "a", now), Step::Write);
-        assert_eq!(course.step(None, "a", now), Step::Create);
+        let (mut course, now) = (LeaseView::default(), Instant::now());
+        assert_eq!(course.step(Some(&lease("", "1")), "a", now), LeaseStep::Write);
+        assert_eq!(course.step(Some(&lease("a", "1")), "a", now), LeaseStep::Write);
+        assert_eq!(course.step(None, "a", now), LeaseStep::Create);
     }
 
     #[test]
     fn a_holder_that_cannot_renew_stops_before_others_may_take_over() {
         let start = Instant::now();
-        let course = Course {
+        let course = LeaseView {
             renewed: Some(start),
-            ..Course::default()
+            ..LeaseView::default()
         };
         assert!(course.may_act(start + GIVE_UP - Duration::from_millis(1)));
         assert!(!course.may_act(start + GIVE_UP));
@@ -345,11 +351,11 @@ mod tests {
     #[test]
     fn a_lease_is_elsewhere_only_while_it_can_be_seen_there() {
         let seen = Instant::now();
-        let course = Course {
+        let course = LeaseView {
             seen_elsewhere: Some(seen),
-            ..Course::default()
+            ..LeaseView::default()
         };
         assert!(course.is_elsewhere(seen + LASTS - Duration::from_millis(1)));
-        assert!(!course.is_elsewhere(seen + LASTS) && !Course::default().is_elsewhere(seen));
+        assert!(!course.is_elsewhere(seen + LASTS) && !LeaseView::default().is_elsewhere(seen));
     }
 }

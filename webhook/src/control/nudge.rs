@@ -29,9 +29,9 @@ use tracing::{debug, warn};
 
 pub(super) use self::{due::due_of, retry::doubled};
 pub use self::{
-    due::{Due, due},
+    due::{DueNudge, due},
     restorer::Restorer,
-    writer::{ACCESS, ApiServer, NudgeError, StatusPatcher, StatusWriter},
+    writer::{ACCESS, NudgeError, StatusPatcher, StatusWriteClient, StatusWriter},
 };
 use self::{queue::Queue, retry::RetryState};
 use super::metrics::{NUDGE_SECONDS, NUDGES};
@@ -79,7 +79,7 @@ pub struct Nudger {
 
 /// The line that a node waits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum NudgeLine {
     /// What lowers, or is to be on record.
     Lowering,
     /// What raises.
@@ -89,7 +89,7 @@ enum Line {
 /// What to do next for a node.
 enum Next {
     /// Wait in that line to write.
-    Queue(Line),
+    Queue(NudgeLine),
     /// Wait for a change, or for so long.
     Wait(Option<Duration>),
 }
@@ -104,10 +104,10 @@ impl Direction {
         }
     }
 
-    const fn line(self) -> Line {
+    const fn line(self) -> NudgeLine {
         match self {
-            Self::Lower | Self::Note => Line::Lowering,
-            Self::Rise => Line::Rising,
+            Self::Lower | Self::Note => NudgeLine::Lowering,
+            Self::Rise => NudgeLine::Rising,
         }
     }
 }
@@ -129,7 +129,7 @@ impl Nudger {
     pub fn follow(self: Arc<Self>, node: String) -> impl Future<Output = ()> + Send {
         let mut changes = self.cluster.changes.follow(&node);
         async move {
-            let _followed = Followed::new(&self.followed);
+            let _followed = FollowedCount::new(&self.followed);
             let mut retry = RetryState::default();
             loop {
                 changes.mark_unchanged();
@@ -160,7 +160,7 @@ impl Nudger {
 
     /// What to do for a node, from what is known now.
     fn next(&self, node: &str, retry: &mut RetryState) -> Next {
-        let Due { nudge, changes_in } = self.due(node);
+        let DueNudge { nudge, changes_in } = self.due(node);
         let Some(nudge) = nudge else {
             retry.not_due();
             return Next::Wait(changes_in);
@@ -172,7 +172,7 @@ impl Nudger {
     }
 
     /// What is due for a node, from what is known now.
-    fn due(&self, node: &str) -> Due {
+    fn due(&self, node: &str) -> DueNudge {
         let node = self.cluster.nodes.get(node);
         node.map(|node| due(&self.cluster, &node)).unwrap_or_default()
     }
@@ -181,14 +181,14 @@ impl Nudger {
     async fn turn(
         &self,
         node: &str,
-        line: Line,
+        line: NudgeLine,
         retry: &mut RetryState,
         changes: &mut watch::Receiver<Ticks>,
     ) -> Option<Nudge> {
         let of_this_line = |nudge: &Nudge| nudge.direction.line() == line;
         let queue = match line {
-            Line::Lowering => &self.lowering,
-            Line::Rising => &self.rising,
+            NudgeLine::Lowering => &self.lowering,
+            NudgeLine::Rising => &self.rising,
         };
         let mut turn = pin!(queue.turn(|| self.every(line)));
         loop {
@@ -209,10 +209,10 @@ impl Nudger {
     }
 
     /// The time between two slots of a line.
-    fn every(&self, line: Line) -> Duration {
+    fn every(&self, line: NudgeLine) -> Duration {
         match line {
-            Line::Lowering => self.rates.lower_every(),
-            Line::Rising => self.rates.rise_every(self.followed.load(Ordering::Relaxed)),
+            NudgeLine::Lowering => self.rates.lower_every(),
+            NudgeLine::Rising => self.rates.rise_every(self.followed.load(Ordering::Relaxed)),
         }
     }
 
@@ -308,16 +308,16 @@ impl Nudge {
 }
 
 /// Counts a followed node while it lives.
-struct Followed<'a>(&'a AtomicUsize);
+struct FollowedCount<'a>(&'a AtomicUsize);
 
-impl<'a> Followed<'a> {
+impl<'a> FollowedCount<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Followed<'_> {
+impl Drop for FollowedCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

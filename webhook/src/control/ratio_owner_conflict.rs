@@ -78,7 +78,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::store::{cluster::tests::amplified, node::object::Object};
+    use crate::store::{cluster::tests::amplified, node::object::WatchedNode};
 
     const fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -87,7 +87,7 @@ mod tests {
     fn node(cpu: &str, ratio: &str) -> Node {
         let mut node: Value = amplified(1, cpu, 120);
         node["metadata"]["annotations"][names::RATIO] = ratio.into();
-        let object: Object = serde_json::from_value(node).unwrap();
+        let object: WatchedNode = serde_json::from_value(node).unwrap();
         object.into()
     }
 

@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::entry::Entry;
+use self::entry::ExpectedEntry;
 use super::metrics::REGISTERED;
 use crate::{
     admission::{
@@ -48,7 +48,7 @@ pub type Faults = BTreeMap<&'static str, Option<String>>;
 /// The entries that the API server is to have, for the endpoints that are switched on.
 #[derive(Debug)]
 pub struct Registration {
-    entries: Vec<Entry>,
+    entries: Vec<ExpectedEntry>,
     certificates: Arc<CertStore>,
 }
 
@@ -67,7 +67,7 @@ impl Registration {
         let enabled = ENDPOINTS.iter().filter(|endpoint| endpoint.is_enabled(gates));
         Self {
             entries: enabled
-                .map(|endpoint| Entry::new(endpoint, gates, address))
+                .map(|endpoint| ExpectedEntry::new(endpoint, gates, address))
                 .collect(),
             certificates,
         }

@@ -28,7 +28,7 @@ use tracing::{debug, info, warn};
 
 use self::{
     overdue::Overdue,
-    remedy::{Direction, Fault, Remedy},
+    remedy::{Fault, Remedy, TouchDirection},
 };
 use super::{
     metrics::{IS_LEADER, SWEEPS},
@@ -53,7 +53,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The faults of one Node, from one look to the next.
 #[derive(Debug)]
-struct Course {
+struct FaultHistory {
     fault: Fault,
     /// Touches in vain, and when the last one was.
     tried: u32,
@@ -65,7 +65,7 @@ pub struct Sweeper {
     cluster: Arc<Cluster>,
     toucher: Arc<dyn StatusPatcher>,
     writer: Arc<dyn StatusWriter>,
-    courses: HashMap<String, Course>,
+    courses: HashMap<String, FaultHistory>,
     overdue: Overdue,
     /// When all Nodes were last looked at in this term.
     saw_all: Option<Instant>,
@@ -195,7 +195,7 @@ impl Sweeper {
         if let Some(course) = self.courses.get(node).filter(|course| course.fault == fault) {
             return course.is_due(now);
         }
-        let course = Course {
+        let course = FaultHistory {
             fault,
             tried: 0,
             last: None,
@@ -205,10 +205,10 @@ impl Sweeper {
     }
 
     /// Takes one touch out of what all Nodes may have together, unless that would take until `end`.
-    async fn is_its_turn(&mut self, direction: Direction, end: Instant) -> bool {
+    async fn is_its_turn(&mut self, direction: TouchDirection, end: Instant) -> bool {
         let pace = match direction {
-            Direction::Lower | Direction::Repair => &mut self.touches,
-            Direction::Rise => {
+            TouchDirection::Lower | TouchDirection::Repair => &mut self.touches,
+            TouchDirection::Rise => {
                 self.rises
                     .set_every(self.rates.rise_every(self.cluster.nodes.len()));
                 &mut self.rises
@@ -247,7 +247,7 @@ impl Sweeper {
         let direction = if is_overdue {
             "overdue"
         } else {
-            Direction::Lower.label()
+            TouchDirection::Lower.label()
         };
         count(node, direction, "nudged", written.map(drop));
         if is_overdue {
@@ -278,7 +278,7 @@ fn count(node: &Node, direction: &'static str, written: &'static str, result: Re
     SWEEPS.with([direction, result]).increment(1);
 }
 
-impl Course {
+impl FaultHistory {
     fn is_due(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| {
             let pause = doubled(FIRST_PAUSE, self.tried.saturating_sub(1), LONGEST_PAUSE);

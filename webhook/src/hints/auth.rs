@@ -18,14 +18,14 @@ use tonic::metadata::MetadataMap;
 use x509_parser::parse_x509_certificate;
 
 use self::{
-    cache::{Cache, Key},
+    cache::{Cache, TokenKey},
     claims::Claims,
     queue::ReviewQueue,
 };
 use super::{
     StreamError,
     metrics::TOKEN_REVIEWS,
-    review::{Reviewer, User},
+    token_review::{Reviewer, TokenUser},
 };
 
 /// How long a good token counts without being reviewed again.
@@ -70,7 +70,7 @@ pub struct Caller {
 
 /// An agent and the node it speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agent {
+pub struct AgentIdentity {
     /// The node's name.
     pub node: String,
     /// UID of the agent's pod, where its token names one.
@@ -88,26 +88,26 @@ pub struct Authenticator {
     agents: ReviewQueue,
     unknown_issuers: ReviewQueue,
     people: ReviewQueue,
-    known: Cache<Agent>,
-    refused_agents: Cache<Refusal>,
-    refused_people: Cache<Refusal>,
+    known: Cache<AgentIdentity>,
+    refused_agents: Cache<TokenRefusal>,
+    refused_people: Cache<TokenRefusal>,
     issuers: Mutex<BTreeSet<String>>,
 }
 
 /// Why a token is refused that the API server was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Refusal {
+enum TokenRefusal {
     Bad,
     NotAnAgent { user: String },
     NotBound { user: String },
 }
 
-impl From<Refusal> for StreamError {
-    fn from(refusal: Refusal) -> Self {
+impl From<TokenRefusal> for StreamError {
+    fn from(refusal: TokenRefusal) -> Self {
         match refusal {
-            Refusal::Bad => Self::BadToken,
-            Refusal::NotAnAgent { user } => Self::NotAnAgent { user },
-            Refusal::NotBound { user } => Self::NotBound { user },
+            TokenRefusal::Bad => Self::BadToken,
+            TokenRefusal::NotAnAgent { user } => Self::NotAnAgent { user },
+            TokenRefusal::NotBound { user } => Self::NotBound { user },
         }
     }
 }
@@ -161,10 +161,10 @@ impl Authenticator {
     ///
     /// # Errors
     /// The credential is not an agent's, or cannot be checked.
-    pub async fn agent(&self, caller: &Caller) -> Result<Agent, StreamError> {
+    pub async fn agent(&self, caller: &Caller) -> Result<AgentIdentity, StreamError> {
         match &caller.credential {
             Credential::Certificate(chain) => certified(chain, SystemTime::now()),
-            Credential::Token(token) => match self.known(&Key::hash(token)) {
+            Credential::Token(token) => match self.known(&TokenKey::hash(token)) {
                 Some(agent) => Ok(agent),
                 None => self.reviewed(token, caller.address).await,
             },
@@ -175,13 +175,13 @@ impl Authenticator {
     ///
     /// # Errors
     /// As for [`Self::agent`].
-    pub async fn agent_anew(&self, caller: &Caller) -> Result<Agent, StreamError> {
+    pub async fn agent_anew(&self, caller: &Caller) -> Result<AgentIdentity, StreamError> {
         let token = match &caller.credential {
             Credential::Certificate(chain) => return certified(chain, SystemTime::now()),
             Credential::Token(token) => token,
         };
         // Whatever comes of it, the old result has had its time.
-        self.known.remove(&Key::hash(token));
+        self.known.remove(&TokenKey::hash(token));
         self.reviewed(token, caller.address).await
     }
 
@@ -194,13 +194,13 @@ impl Authenticator {
             return Err(StreamError::NoCredential);
         };
         Claims::check_of_person(token, SystemTime::now()).map_err(unasked)?;
-        let key = Key::hash(token);
+        let key = TokenKey::hash(token);
         refuse_known(&self.refused_people, &key)?;
         let turn = self.people.turn(caller.address).await.ok_or_else(too_many)?;
         refuse_known(&self.refused_people, &key)?;
         let Some(user) = self.user(token, None).await? else {
             turn.was_bad();
-            self.refused_people.insert(key, Refusal::Bad, REFUSED_FOR);
+            self.refused_people.insert(key, TokenRefusal::Bad, REFUSED_FOR);
             return Err(StreamError::BadToken);
         };
         let is_allowed = self
@@ -219,9 +219,9 @@ impl Authenticator {
     }
 
     /// The agent of a token, by the API server's word, or by what it said moments ago.
-    async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<Agent, StreamError> {
+    async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<AgentIdentity, StreamError> {
         let claims = Claims::of_agent(token, SystemTime::now()).map_err(unasked)?;
-        let key = Key::hash(token);
+        let key = TokenKey::hash(token);
         refuse_known(&self.refused_agents, &key)?;
         let queue = if self.knows_issuer(claims.issuer()) {
             &self.agents
@@ -235,7 +235,7 @@ impl Authenticator {
             return Ok(agent);
         }
         let found = match self.user(token, Some(names::TOKEN_AUDIENCE)).await? {
-            None => Err(Refusal::Bad),
+            None => Err(TokenRefusal::Bad),
             Some(user) => agent(user, claims.end()),
         };
         match found {
@@ -256,13 +256,13 @@ impl Authenticator {
         }
     }
 
-    fn known(&self, key: &Key) -> Option<Agent> {
+    fn known(&self, key: &TokenKey) -> Option<AgentIdentity> {
         let agent = self.known.get(key)?;
         TOKEN_REVIEWS.with(["cached"]).increment(1);
         Some(agent)
     }
 
-    async fn user(&self, token: &str, audience: Option<&str>) -> Result<Option<User>, StreamError> {
+    async fn user(&self, token: &str, audience: Option<&str>) -> Result<Option<TokenUser>, StreamError> {
         let reviewed = self.reviewer.user(token, audience).await;
         let result = match &reviewed {
             Ok(Some(_)) => "good",
@@ -299,7 +299,7 @@ fn unasked(error: StreamError) -> StreamError {
 }
 
 /// Refuses a token that was bad moments ago.
-fn refuse_known(refused: &Cache<Refusal>, key: &Key) -> Result<(), StreamError> {
+fn refuse_known(refused: &Cache<TokenRefusal>, key: &TokenKey) -> Result<(), StreamError> {
     let Some(refusal) = refused.get(key) else {
         return Ok(());
     };
@@ -313,8 +313,8 @@ fn too_many() -> StreamError {
 }
 
 /// The agent that a user is.
-fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, Refusal> {
-    let User {
+fn agent(user: TokenUser, expires: Option<SystemTime>) -> Result<AgentIdentity, TokenRefusal> {
+    let TokenUser {
         name,
         uid: _,
         groups: _,
@@ -324,7 +324,7 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, Refusal> {
         .strip_prefix("system:serviceaccount:")
         .and_then(|account| account.split_once(':'));
     if account != Some((names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT)) {
-        return Err(Refusal::NotAnAgent { user: name });
+        return Err(TokenRefusal::NotAnAgent { user: name });
     }
     let mut only = |key| {
         extra
@@ -332,10 +332,10 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, Refusal> {
             .and_then(|values| <[String; 1]>::try_from(values).ok())
     };
     let Some([node]) = only(names::TOKEN_NODE_NAME) else {
-        return Err(Refusal::NotBound { user: name });
+        return Err(TokenRefusal::NotBound { user: name });
     };
     let pod_uid = only(POD_UID).map(|[uid]| uid);
-    Ok(Agent {
+    Ok(AgentIdentity {
         node,
         pod_uid,
         expires,
@@ -343,7 +343,7 @@ fn agent(user: User, expires: Option<SystemTime>) -> Result<Agent, Refusal> {
 }
 
 /// The agent that a verified client certificate names.
-fn certified(chain: &[CertificateDer<'_>], now: SystemTime) -> Result<Agent, StreamError> {
+fn certified(chain: &[CertificateDer<'_>], now: SystemTime) -> Result<AgentIdentity, StreamError> {
     let parsed = chain.first().and_then(|leaf| parse_x509_certificate(leaf).ok());
     let (_, certificate) = parsed.ok_or(StreamError::NoCredential)?;
     let subject = certificate.subject();
@@ -366,7 +366,7 @@ fn certified(chain: &[CertificateDer<'_>], now: SystemTime) -> Result<Agent, Str
     if expires <= now {
         return Err(StreamError::Expired);
     }
-    Ok(Agent {
+    Ok(AgentIdentity {
         node: node.to_owned(),
         pod_uid: None,
         expires: Some(expires),

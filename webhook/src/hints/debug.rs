@@ -20,8 +20,8 @@ use tracing::info;
 use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog};
 use crate::{
     control::slices::Slices,
-    hints::shared::Shared,
-    store::{node::Node, pods::Bound, policies::Refused},
+    hints::shared::StreamContext,
+    store::{node::Node, pods::NodePods, policies::Refused},
 };
 
 /// Least time between two answers of a watch.
@@ -35,28 +35,28 @@ const PAGE_BYTES: usize = 1 << 20;
 const REVIEW_EVERY: Duration = Duration::from_secs(300);
 
 /// One message of a watch.
-type Answer = Result<ListNodesResponse, Status>;
+type WatchMessage = Result<ListNodesResponse, Status>;
 
 /// The service.
 #[derive(Clone)]
 pub struct Debug {
-    shared: Arc<Shared>,
+    shared: Arc<StreamContext>,
     refusals: Arc<RefusalLog>,
 }
 
 /// Someone who looks on.
-struct Watch {
-    shared: Arc<Shared>,
+struct DebugWatch {
+    shared: Arc<StreamContext>,
     caller: Caller,
     node: String,
     after: String,
-    answers: mpsc::Sender<Answer>,
+    answers: mpsc::Sender<WatchMessage>,
     _hold: Option<Hold>,
 }
 
 impl Debug {
     /// A service for people.
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
             shared,
             refusals: Arc::default(),
@@ -87,7 +87,7 @@ impl Debug {
 
 #[tonic::async_trait]
 impl debug_server::Debug for Debug {
-    type WatchNodesStream = ReceiverStream<Answer>;
+    type WatchNodesStream = ReceiverStream<WatchMessage>;
 
     async fn list_nodes(
         &self,
@@ -107,7 +107,7 @@ impl debug_server::Debug for Debug {
         let (caller, hold) = admitted.map_err(|error| self.refused(error))?;
         let (answers_tx, answers) = mpsc::channel(1);
         let ListNodesRequest { node, after } = request.into_inner();
-        let watch = Watch {
+        let watch = DebugWatch {
             shared: Arc::clone(&self.shared),
             caller,
             node,
@@ -120,7 +120,7 @@ impl debug_server::Debug for Debug {
     }
 }
 
-impl Watch {
+impl DebugWatch {
     async fn run(self) {
         let end = select! {
             () = self.shared.shutdown.draining().cancelled() => Some(StreamError::ShuttingDown),
@@ -134,7 +134,7 @@ impl Watch {
     }
 
     /// Sends all pages.
-    async fn send_all(&self) -> Result<(), mpsc::error::SendError<Answer>> {
+    async fn send_all(&self) -> Result<(), mpsc::error::SendError<WatchMessage>> {
         let mut after = self.after.clone();
         loop {
             let page = page(&self.shared, &self.node, &after).await;
@@ -179,7 +179,7 @@ impl Watch {
 }
 
 /// What is known of one node, or of as many as go into a page, by name, after that one.
-async fn page(shared: &Shared, node: &str, after: &str) -> ListNodesResponse {
+async fn page(shared: &StreamContext, node: &str, after: &str) -> ListNodesResponse {
     let nodes = &shared.cluster.nodes;
     if !node.is_empty() {
         let nodes = nodes.get(node).iter().map(|node| status(shared, node)).collect();
@@ -204,7 +204,7 @@ async fn page(shared: &Shared, node: &str, after: &str) -> ListNodesResponse {
     page
 }
 
-fn status(shared: &Shared, node: &Node) -> NodeStatus {
+fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
     let cluster = &shared.cluster;
     let (in_force, refused) = (cluster.policy(node), cluster.policies.refused());
     let now = cluster.now();
@@ -220,7 +220,7 @@ fn status(shared: &Shared, node: &Node) -> NodeStatus {
     });
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
     let bound = cluster.pods.has_synced().then(|| {
-        let count = |bound: &Bound| (bound.sum(), u32::try_from(bound.pods.len()).unwrap_or(u32::MAX));
+        let count = |bound: &NodePods| (bound.sum(), u32::try_from(bound.pods.len()).unwrap_or(u32::MAX));
         cluster.pods.look(&node.name, count)
     });
     let rules = decision

@@ -51,8 +51,8 @@ pub static QUARANTINES: Counter<1> = Counter::new(
 );
 
 /// Answers of metrics.k8s.io.
-pub static USE_READS: Counter<1> = Counter::new(
-    "headroom_webhook_use_reads_total",
+pub static NODE_METRICS_POLLS: Counter<1> = Counter::new(
+    "headroom_webhook_node_metrics_polls_total",
     Unit::Count,
     &["result"],
     "Times that metrics.k8s.io was asked what nodes use, by result: read, absent (not served, or not allowed to us) or failed.",
@@ -66,5 +66,5 @@ pub static METRICS: &[&Metric] = &[
     STREAM_ENDS.metric(),
     TOKEN_REVIEWS.metric(),
     QUARANTINES.metric(),
-    USE_READS.metric(),
+    NODE_METRICS_POLLS.metric(),
 ];

@@ -16,10 +16,10 @@ const LINE_BURST: u32 = 50;
 /// Says which refused calls have a line.
 pub(super) struct RefusalLog {
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<RefusalCounts>,
 }
 
-struct State {
+struct RefusalCounts {
     pace: Pace,
     left_out: u64,
 }
@@ -44,7 +44,7 @@ impl Default for RefusalLog {
     fn default() -> Self {
         Self {
             started: Instant::now(),
-            state: Mutex::new(State {
+            state: Mutex::new(RefusalCounts {
                 pace: Pace::new(LINE_EVERY, LINE_BURST),
                 left_out: 0,
             }),

@@ -13,8 +13,8 @@ use headroom_proto::{
 use rustls::ServerConfig;
 use tonic::transport::Server;
 
-use super::{CONNECTIONS, debug::Debug, service::Hints};
-use crate::hints::shared::Shared;
+use super::{CONNECTIONS, debug::Debug, service::HintService};
+use crate::hints::shared::StreamContext;
 
 /// Longest report: a thousand pods with room to spare; the largest that conversion takes is about 300 KiB.
 const LONGEST_REPORT: usize = 512 << 10;
@@ -62,10 +62,11 @@ pub enum ServerError {
 pub async fn serve(
     listener: Listener,
     tls: impl Into<Option<Arc<ServerConfig>>>,
-    shared: Arc<Shared>,
+    shared: Arc<StreamContext>,
     shutdown: Shutdown,
 ) -> Result<(), ServerError> {
-    let hints = HintsServer::new(Hints::new(Arc::clone(&shared))).max_decoding_message_size(LONGEST_REPORT);
+    let hints =
+        HintsServer::new(HintService::new(Arc::clone(&shared))).max_decoding_message_size(LONGEST_REPORT);
     let debug = DebugServer::new(Debug::new(shared)).max_decoding_message_size(LONGEST_QUESTION);
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -73,12 +74,12 @@ pub async fn serve(
         .build_v1()
         .map_err(ServerError::Reflection)?;
     let (reporter, health) = tonic_health::server::health_reporter();
-    reporter.set_serving::<HintsServer<Hints>>().await;
+    reporter.set_serving::<HintsServer<HintService>>().await;
     reporter.set_serving::<DebugServer<Debug>>().await;
     let draining = shutdown.draining().clone();
     let says = async {
         draining.cancelled().await;
-        reporter.set_not_serving::<HintsServer<Hints>>().await;
+        reporter.set_not_serving::<HintsServer<HintService>>().await;
         reporter.set_not_serving::<DebugServer<Debug>>().await;
         std::future::pending::<()>().await;
     };

@@ -16,7 +16,7 @@ use super::{
     metrics::STREAM_ENDS,
     refusal_log::RefusalLog,
     session::{Outgoing, Session},
-    shared::Shared,
+    shared::StreamContext,
 };
 
 /// Directives that wait to be read by one agent.
@@ -27,14 +27,14 @@ type Directives = Map<ReceiverStream<Outgoing>, fn(Outgoing) -> Result<Directive
 
 /// The service.
 #[derive(Clone)]
-pub struct Hints {
-    shared: Arc<Shared>,
+pub struct HintService {
+    shared: Arc<StreamContext>,
     refusals: Arc<RefusalLog>,
 }
 
-impl Hints {
+impl HintService {
     /// A service for agents.
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
             shared,
             refusals: Arc::default(),
@@ -66,7 +66,7 @@ impl Hints {
 }
 
 #[tonic::async_trait]
-impl hints_server::Hints for Hints {
+impl hints_server::Hints for HintService {
     type ReportStream = Directives;
 
     async fn report(

@@ -21,13 +21,13 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
-    auth::{Agent, Caller},
+    auth::{AgentIdentity, Caller},
     directive,
     metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
-    streams::Place,
+    streams::StreamPlace,
 };
 use crate::{
-    hints::shared::Shared,
+    hints::shared::StreamContext,
     store::changes::{Ticks, Urgency},
 };
 
@@ -47,9 +47,9 @@ pub type Outgoing = Result<Box<wire::Directive>, Status>;
 
 /// The state of one stream.
 pub struct Session {
-    shared: Arc<Shared>,
-    agent: Agent,
-    place: Place,
+    shared: Arc<StreamContext>,
+    agent: AgentIdentity,
+    place: StreamPlace,
     directives: mpsc::Sender<Outgoing>,
     pace: Pace,
     told_policy: Option<wire::Policy>,
@@ -84,7 +84,7 @@ impl From<StreamError> for End {
 
 impl Session {
     /// A stream of an agent that was let in.
-    pub fn new(shared: Arc<Shared>, agent: Agent, directives: mpsc::Sender<Outgoing>) -> Self {
+    pub fn new(shared: Arc<StreamContext>, agent: AgentIdentity, directives: mpsc::Sender<Outgoing>) -> Self {
         let place = shared.streams.open(&agent.node);
         Self {
             shared,
@@ -236,7 +236,7 @@ impl Session {
 
     /// Offers a report to the table, if it is fit for it; else says which kind of unfit, and why.
     fn judge(&mut self, report: wire::HintReport) -> Result<Verdict, (&'static str, String)> {
-        let Shared {
+        let StreamContext {
             cluster, profiles, ..
         } = &*self.shared;
         let now = cluster.now();
@@ -299,7 +299,7 @@ impl Session {
 }
 
 /// Ends when a credential has ended or is no longer good. While it cannot be checked, it counts until its end.
-async fn outlived(shared: &Shared, caller: Caller, mut agent: Agent) -> StreamError {
+async fn outlived(shared: &StreamContext, caller: Caller, mut agent: AgentIdentity) -> StreamError {
     loop {
         let left = agent
             .expires

@@ -9,7 +9,7 @@ use super::{auth::Authenticator, streams::Streams};
 use crate::{control::nudge::Nudger, store::cluster::Cluster};
 
 /// What all streams share.
-pub struct Shared {
+pub struct StreamContext {
     /// What this replica knows.
     pub cluster: Arc<Cluster>,
     /// Who is let in.

@@ -17,7 +17,7 @@ pub struct Streams {
 
 /// A stream's place among the open ones, given back on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct StreamPlace {
     streams: Arc<Streams>,
     node: String,
     replaced: CancellationToken,
@@ -25,7 +25,7 @@ pub struct Place {
 
 impl Streams {
     /// A place for a new stream of `node`; a stream that has it is told that it was replaced.
-    pub fn open(self: &Arc<Self>, node: &str) -> Place {
+    pub fn open(self: &Arc<Self>, node: &str) -> StreamPlace {
         let replaced = CancellationToken::new();
         let mut open = self.lock();
         if let Some(older) = open.insert(node.to_owned(), replaced.clone()) {
@@ -33,7 +33,7 @@ impl Streams {
         }
         drop(open);
         STREAMS.with([]).increment(1);
-        Place {
+        StreamPlace {
             streams: Arc::clone(self),
             node: node.to_owned(),
             replaced,
@@ -45,7 +45,7 @@ impl Streams {
     }
 }
 
-impl Place {
+impl StreamPlace {
     /// True if a newer stream of the node has taken over.
     pub fn is_replaced(&self) -> bool {
         self.replaced.is_cancelled()
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
         STREAMS.with([]).decrement(1);
         let mut open = self.streams.lock();

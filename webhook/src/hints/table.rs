@@ -16,15 +16,15 @@ const RECENT: Duration = Duration::from_secs(60);
 
 /// The newest hint of each node and what speaks against it, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
-pub struct Hints {
+pub struct HintTable {
     table: RwLock<Table>,
     trials: Mutex<HashMap<String, ReportCheck>>,
 }
 
 /// What a node's reports were found to contradict, before a look and after it.
-pub type Change = (Option<Contradiction>, Option<Contradiction>);
+pub type ContradictionChange = (Option<Contradiction>, Option<Contradiction>);
 
-impl Hints {
+impl HintTable {
     /// Takes a hint in, if it is newer than the one held.
     pub fn offer(&self, hint: NodeHint, now: Duration) -> Verdict {
         self.write().insert(hint, now)
@@ -65,7 +65,7 @@ impl Hints {
     }
 
     /// Compares the newest report of a node with what the Node says.
-    pub fn check_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> Change {
+    pub fn check_report(&self, node: &str, kubelet: &ByKubelet, now: Duration) -> ContradictionChange {
         let Some((hint, _)) = self.get(node, now) else {
             return (None, None);
         };
@@ -73,7 +73,7 @@ impl Hints {
     }
 
     /// Compares the newest report of a node, if it is recent, with what its kubelet says is used, in milli-cores and bytes.
-    pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> Change {
+    pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> ContradictionChange {
         match self.get(node, now) {
             Some((hint, age)) if age <= RECENT => {
                 self.look(node, now, |trial| trial.compare(&hint, used, now))
@@ -104,7 +104,7 @@ impl Hints {
         self.read().is_empty()
     }
 
-    fn look(&self, node: &str, now: Duration, update: impl FnOnce(&mut ReportCheck)) -> Change {
+    fn look(&self, node: &str, now: Duration, update: impl FnOnce(&mut ReportCheck)) -> ContradictionChange {
         let mut trials = self.trials();
         let trial = trials.entry(node.to_owned()).or_default();
         let before = trial.verdict(now);
@@ -166,7 +166,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_hint_is_found_until_its_node_is_forgotten() {
-        let hints = Hints::default();
+        let hints = HintTable::default();
         let asked = HintQuery {
             node: "n1",
             uid: "u1",

@@ -60,7 +60,7 @@ impl Address {
 }
 
 /// The parts that both kinds of entry have.
-struct Entry {
+struct WebhookEntry {
     admission_review_versions: Vec<String>,
     client_config: WebhookClientConfig,
     failure_policy: Option<String>,
@@ -153,7 +153,7 @@ fn named(name: &str) -> ObjectMeta {
 }
 
 fn mutating_entry(endpoint: &Endpoint, reinvocation: Reinvocation, client: &Client) -> MutatingWebhook {
-    let Entry {
+    let WebhookEntry {
         admission_review_versions,
         client_config,
         failure_policy,
@@ -185,7 +185,7 @@ fn mutating_entry(endpoint: &Endpoint, reinvocation: Reinvocation, client: &Clie
 }
 
 fn validating_entry(endpoint: &Endpoint, client: &Client) -> ValidatingWebhook {
-    let Entry {
+    let WebhookEntry {
         admission_review_versions,
         client_config,
         failure_policy,
@@ -211,7 +211,7 @@ fn validating_entry(endpoint: &Endpoint, client: &Client) -> ValidatingWebhook {
     }
 }
 
-fn entry(endpoint: &Endpoint, client: &Client) -> Entry {
+fn entry(endpoint: &Endpoint, client: &Client) -> WebhookEntry {
     let Endpoint {
         name,
         path,
@@ -228,7 +228,7 @@ fn entry(endpoint: &Endpoint, client: &Client) -> Entry {
         FailurePolicy::Fail => "Fail",
         FailurePolicy::Ignore => "Ignore",
     };
-    Entry {
+    WebhookEntry {
         admission_review_versions: vec!["v1".to_owned()],
         client_config: client_config(client, path),
         failure_policy: Some(failure_policy.to_owned()),

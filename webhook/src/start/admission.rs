@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headroom_kit::{
-    admin::Handle,
+    admin::PartReadiness,
     serve::{Limits, Listener},
     supervise::Supervisor,
     tls::{CertStore, ClientAuth},
@@ -30,7 +30,7 @@ pub(super) async fn serve(
     files: u64,
     store: Arc<CertStore>,
     cluster: Arc<Cluster>,
-    ready: Handle,
+    ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
     let threads = Threads::new().map_err(StartError::Threads)?;
@@ -40,7 +40,7 @@ pub(super) async fn serve(
         .run(Listener::bind("admission", args.admission_addr, limits))
         .await?;
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
-    let nodes: Arc<dyn endpoint::Nodes> = cluster;
+    let nodes: Arc<dyn endpoint::NodeLookup> = cluster;
     let router = Router::new(router::Options {
         endpoints: endpoints::ENDPOINTS,
         gates: args.feature_gates.clone(),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::select_all;
-use headroom_kit::{admin::Handle, supervise::Supervisor};
+use headroom_kit::{admin::PartReadiness, supervise::Supervisor};
 use kube::{Api, Client};
 use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ async fn combine(
 /// only while one is not and another replica knows them. Where none does, calls are better answered by a replica that
 /// keeps what is stored than by nobody.
 pub(super) async fn judge(
-    ready: Handle,
+    ready: PartReadiness,
     mut are_known: watch::Receiver<bool>,
     mut are_known_elsewhere: watch::Receiver<bool>,
     stop: CancellationToken,

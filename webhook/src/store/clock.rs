@@ -24,12 +24,12 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Clock {
     origin: Instant,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     longest: Duration,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ClockState {
     asked: Duration,
     lost: Duration,
 }
@@ -75,7 +75,7 @@ impl Clock {
     }
 
     fn at(&self, elapsed: Duration) -> Duration {
-        let State { asked, lost } = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ClockState { asked, lost } = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = elapsed.saturating_sub(*asked);
         if pause > self.longest {
             warn!(?pause, "nothing ran for a while; hints do not age by it");

@@ -21,7 +21,7 @@ use headroom_domain::{
 use crate::{
     admission::endpoint,
     control::floor::{Floor, Without},
-    hints::table::Hints,
+    hints::table::HintTable,
     store::{
         changes::Changes,
         clock::Clock,
@@ -41,7 +41,7 @@ pub struct Cluster {
     /// The pods bound to them.
     pub pods: Arc<Pods>,
     /// The newest hints.
-    pub hints: Arc<Hints>,
+    pub hints: Arc<HintTable>,
     /// Who follows which node.
     pub changes: Arc<Changes>,
     /// The policies in force.
@@ -75,7 +75,7 @@ impl Cluster {
             without_floor: without,
             amplifies,
         } = settings;
-        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
+        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
         Self {
             nodes: Arc::new(Nodes::new(
                 Arc::clone(&changes),
@@ -150,7 +150,7 @@ impl Cluster {
     /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
     /// below what is stored.
     pub fn held_by(&self, node: &Node) -> Option<PerResource<Held>> {
-        endpoint::Nodes::held(self, &node.name, node.state.amounts(), node.tells_allocated)
+        endpoint::NodeLookup::held(self, &node.name, node.state.amounts(), node.tells_allocated)
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
@@ -165,7 +165,7 @@ impl Cluster {
     }
 }
 
-impl endpoint::Nodes for Cluster {
+impl endpoint::NodeLookup for Cluster {
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
         Some(self.policies.for_labels(labels)?.policy)
     }

@@ -5,7 +5,7 @@ pub mod object;
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    capacity::{State, amount, written_ratios},
+    capacity::{NodeState, amount, written_ratios},
     hint::{HintQuery, Machine, Note},
     policy::Mode,
 };
@@ -25,7 +25,7 @@ pub struct Node {
     /// Its labels, by which policies select it.
     pub labels: Labels,
     /// What the capacity rules read.
-    pub state: State,
+    pub state: NodeState,
     /// The mode that its annotation asks for; `None` also where that is no mode.
     pub mode: Option<Mode>,
     /// True if its kubelet tells in a pod's status what it has set aside, as those from 1.33 on do.
@@ -35,7 +35,7 @@ pub struct Node {
 }
 
 /// What a Node in that state says of its machine; a capacity that cannot be read counts as not said.
-pub fn machine(state: &State, has_memory_pressure: bool) -> Machine {
+pub fn machine(state: &NodeState, has_memory_pressure: bool) -> Machine {
     Machine {
         capacity: state
             .capacity

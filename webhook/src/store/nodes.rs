@@ -8,12 +8,12 @@ use std::{
 use crate::{
     admission::endpoint::Access,
     control::ratio_owner_conflict::Contests,
-    hints::table::Hints,
+    hints::table::HintTable,
     store::{
         changes::{Changes, Urgency},
         clock::Clock,
         informer::Store,
-        node::{Node, object::Object},
+        node::{Node, object::WatchedNode},
     },
 };
 
@@ -24,24 +24,24 @@ pub static ACCESS: &[Access] = &[Access::watch("", "nodes")];
 #[derive(Debug)]
 pub struct Nodes {
     changes: Arc<Changes>,
-    hints: Arc<Hints>,
+    hints: Arc<HintTable>,
     clock: Arc<Clock>,
     contests: Contests,
-    state: RwLock<State>,
+    state: RwLock<NodesState>,
 }
 
 /// Nodes by name.
-pub type Listing = HashMap<String, Arc<Node>>;
+pub type NodeListing = HashMap<String, Arc<Node>>;
 
 #[derive(Debug, Default)]
-struct State {
+struct NodesState {
     has_synced: bool,
-    nodes: Listing,
+    nodes: NodeListing,
 }
 
 impl Nodes {
     /// No Nodes yet; changes are told to those who follow the node.
-    pub fn new(changes: Arc<Changes>, hints: Arc<Hints>, clock: Arc<Clock>) -> Self {
+    pub fn new(changes: Arc<Changes>, hints: Arc<HintTable>, clock: Arc<Clock>) -> Self {
         Self {
             changes,
             hints,
@@ -84,11 +84,11 @@ impl Nodes {
             .then(|| self.contests.is_contested(name, self.clock.now()))?
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, NodesState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, NodesState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,16 +118,16 @@ impl Nodes {
 }
 
 impl Store for Nodes {
-    type Object = Object;
-    type Listing = Listing;
+    type Object = WatchedNode;
+    type Listing = NodeListing;
     const RESOURCE: &'static str = "nodes";
 
-    fn list(listing: &mut Listing, object: Object) {
+    fn list(listing: &mut NodeListing, object: WatchedNode) {
         let node = Arc::new(Node::from(object));
         listing.insert(node.name.clone(), node);
     }
 
-    fn replace(&self, listing: Listing) {
+    fn replace(&self, listing: NodeListing) {
         let before = {
             let mut state = self.write();
             state.has_synced = true;
@@ -143,13 +143,13 @@ impl Store for Nodes {
         }
     }
 
-    fn apply(&self, object: Object) {
+    fn apply(&self, object: WatchedNode) {
         let node = Arc::new(Node::from(object));
         let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
         self.notify(&node.name, before.as_deref(), Some(&node));
     }
 
-    fn delete(&self, object: Object) {
+    fn delete(&self, object: WatchedNode) {
         let name = object.metadata.name.unwrap_or_default();
         let before = self.write().nodes.remove(&name);
         self.notify(&name, before.as_deref(), None);
@@ -171,29 +171,29 @@ mod tests {
     use super::*;
     use crate::hints::table::tests::hint;
 
-    struct World {
+    struct NodeEvents {
         changes: Arc<Changes>,
-        hints: Arc<Hints>,
+        hints: Arc<HintTable>,
         nodes: Nodes,
     }
 
-    fn world() -> World {
-        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(Hints::default()));
+    fn world() -> NodeEvents {
+        let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
         let nodes = Nodes::new(Arc::clone(&changes), Arc::clone(&hints), Arc::default());
-        World {
+        NodeEvents {
             changes,
             hints,
             nodes,
         }
     }
 
-    fn object(uid: &str, version: u64) -> Object {
+    fn object(uid: &str, version: u64) -> WatchedNode {
         let metadata = json!({"name": "n1", "uid": uid, "resourceVersion": version.to_string()});
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
-    fn list(nodes: &Nodes, objects: impl IntoIterator<Item = Object>) {
-        let mut listing = Listing::default();
+    fn list(nodes: &Nodes, objects: impl IntoIterator<Item = WatchedNode>) {
+        let mut listing = NodeListing::default();
         for object in objects {
             Nodes::list(&mut listing, object);
         }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_node_is_there_from_its_first_event_to_its_last() {
-        let World { nodes, .. } = world();
+        let NodeEvents { nodes, .. } = world();
         assert!(!nodes.has_synced() && nodes.get("n1").is_none());
         list(&nodes, [object("u1", 1)]);
         assert!(nodes.has_synced() && nodes.len() == 1);
@@ -221,7 +221,7 @@ mod tests {
             |nodes| list(nodes, [object("u2", 2)]),
         ];
         for way in ways {
-            let World { hints, nodes, .. } = world();
+            let NodeEvents { hints, nodes, .. } = world();
             nodes.apply(object("u1", 1));
             assert_eq!(hints.offer(hint("n1", 1), Duration::ZERO), Verdict::Accepted);
             nodes.apply(object("u1", 2));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_change_is_told() {
-        let World { changes, nodes, .. } = world();
+        let NodeEvents { changes, nodes, .. } = world();
         let mut followed = changes.follow("n1");
         let mut is_told = || {
             let is_told = followed.has_changed().unwrap();

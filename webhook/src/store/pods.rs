@@ -13,8 +13,8 @@ use std::{
 
 use headroom_domain::{capacity::Held, resource::PerResource};
 
-pub use self::bound::{Bound, Pod};
-use self::object::Object;
+pub use self::bound::{BoundPod, NodePods};
+use self::object::WatchedPod;
 use crate::{
     admission::endpoint::Access,
     store::{
@@ -30,20 +30,20 @@ pub static ACCESS: &[Access] = &[Access::watch("", "pods")];
 #[derive(Debug)]
 pub struct Pods {
     changes: Arc<Changes>,
-    state: RwLock<State>,
+    state: RwLock<PodsState>,
 }
 
 /// A list of pods that is being received, or the state it becomes.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct PodListing {
     generation: u64,
-    nodes: HashMap<Box<str>, Bound>,
+    nodes: HashMap<Box<str>, NodePods>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PodsState {
     has_synced: bool,
-    held: Listing,
+    held: PodListing,
 }
 
 impl Pods {
@@ -74,14 +74,14 @@ impl Pods {
         is_told: bool,
     ) -> Option<PerResource<Held>> {
         let state = self.read();
-        let held = |bound: &Bound| bound.held(stored, is_told);
+        let held = |bound: &NodePods| bound.held(stored, is_told);
         state
             .has_synced
             .then(|| state.held.nodes.get(node).map(held).unwrap_or_default())
     }
 
     /// The generation and the pods of a node; `None` while not all pods are known.
-    pub fn on(&self, node: &str) -> Option<(u64, Bound)> {
+    pub fn on(&self, node: &str) -> Option<(u64, NodePods)> {
         let state = self.read();
         let bound = || state.held.nodes.get(node).cloned().unwrap_or_default();
         state.has_synced.then(|| (state.held.generation, bound()))
@@ -93,20 +93,20 @@ impl Pods {
     }
 
     /// Looks at the pods of a node, as far as they are known.
-    pub fn look<T>(&self, node: &str, with_bound: impl FnOnce(&Bound) -> T) -> T {
-        let nobody = Bound::default();
+    pub fn look<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
+        let nobody = NodePods::default();
         with_bound(self.read().held.nodes.get(node).unwrap_or(&nobody))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, PodsState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, PodsState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn update(&self, object: &Object, pod: Option<Pod>) {
+    fn update(&self, object: &WatchedPod, pod: Option<BoundPod>) {
         let urgency = self.write().held.set(object, pod);
         if let (Some(urgency), Some(node)) = (urgency, &object.spec.node_name) {
             self.changes.notify(node, urgency);
@@ -115,18 +115,18 @@ impl Pods {
 }
 
 impl Store for Pods {
-    type Object = Object;
-    type Listing = Listing;
+    type Object = WatchedPod;
+    type Listing = PodListing;
     const RESOURCE: &'static str = "pods";
 
-    fn list(listing: &mut Listing, object: Object) {
-        listing.set(&object, Pod::from_object(&object));
+    fn list(listing: &mut PodListing, object: WatchedPod) {
+        listing.set(&object, BoundPod::from_object(&object));
     }
 
-    fn replace(&self, listing: Listing) {
+    fn replace(&self, listing: PodListing) {
         let mut rung = Vec::new();
         {
-            let State { has_synced, held } = &mut *self.write();
+            let PodsState { has_synced, held } = &mut *self.write();
             let mut before = std::mem::replace(held, listing);
             held.generation = held.generation.max(before.generation);
             let generation = held.generation;
@@ -147,7 +147,7 @@ impl Store for Pods {
                 .into_iter()
                 .filter(|(_, bound)| !bound.pods.is_empty())
             {
-                held.nodes.insert(node.clone(), Bound::emptied(generation));
+                held.nodes.insert(node.clone(), NodePods::emptied(generation));
                 rung.push(node);
             }
             *has_synced = true;
@@ -157,11 +157,11 @@ impl Store for Pods {
         }
     }
 
-    fn apply(&self, object: Object) {
-        self.update(&object, Pod::from_object(&object));
+    fn apply(&self, object: WatchedPod) {
+        self.update(&object, BoundPod::from_object(&object));
     }
 
-    fn delete(&self, object: Object) {
+    fn delete(&self, object: WatchedPod) {
         self.update(&object, None);
     }
 
@@ -171,9 +171,9 @@ impl Store for Pods {
     }
 }
 
-impl Listing {
+impl PodListing {
     /// Takes what a pod counts for now; says how soon to look if that changed its node's pods.
-    fn set(&mut self, object: &Object, pod: Option<Pod>) -> Option<Urgency> {
+    fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let version = version(object);
         self.generation = self.generation.max(version);
         let node = object.spec.node_name.as_deref()?;

@@ -44,7 +44,7 @@ pub struct Policies {
     changes: Arc<Changes>,
     file: Amplification,
     config_map: String,
-    state: ArcSwap<State>,
+    state: ArcSwap<PoliciesState>,
     /// True while the API server says nothing of the ConfigMap any more.
     is_lost: AtomicBool,
     strategies: watch::Sender<Arc<Strategies>>,
@@ -60,7 +60,7 @@ pub struct Refused {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoliciesState {
     /// The text under our key, empty if there is none; `None` while that is not known.
     text: Option<String>,
     good: Option<Arc<Document>>,
@@ -155,7 +155,7 @@ impl Policies {
                 (before.good.clone(), Some(Refused { version, reason }))
             }
         };
-        self.state.store(Arc::new(State {
+        self.state.store(Arc::new(PoliciesState {
             text: Some(text),
             good,
             refused,

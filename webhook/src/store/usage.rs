@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{hints::metrics::USE_READS, store::cluster::Cluster};
+use crate::{hints::metrics::NODE_METRICS_POLLS, store::cluster::Cluster};
 
 /// How often the API is asked.
 const EVERY: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub struct NodeUse {
 
 /// What came of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum PollResult {
     Read,
     Absent,
     Failed,
@@ -53,7 +53,7 @@ pub async fn follow(client: Client, cluster: Arc<Cluster>, stop: CancellationTok
     let api: Api<NodeUse> = Api::all(client);
     let mut last = None;
     loop {
-        let pause = if last == Some(Answer::Absent) {
+        let pause = if last == Some(PollResult::Absent) {
             EVERY_ABSENT
         } else {
             EVERY
@@ -66,26 +66,26 @@ pub async fn follow(client: Client, cluster: Arc<Cluster>, stop: CancellationTok
             continue;
         }
         let answer = read(&api, &cluster, last).await;
-        USE_READS.with([answer.label()]).increment(1);
+        NODE_METRICS_POLLS.with([answer.label()]).increment(1);
         last = Some(answer);
     }
 }
 
 /// Asks once, and says what is new about the answer.
-async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<Answer>) -> Answer {
+async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -> PollResult {
     let params = ListParams::default();
     let listed = match timeout(LIMIT, api.list(&params)).await {
         Ok(listed) => listed,
         Err(_elapsed) => {
-            if last != Some(Answer::Failed) {
+            if last != Some(PollResult::Failed) {
                 warn!("metrics.k8s.io takes longer than {LIMIT:?}; what agents say is not compared");
             }
-            return Answer::Failed;
+            return PollResult::Failed;
         }
     };
     match listed {
         Ok(list) => {
-            if last != Some(Answer::Read) {
+            if last != Some(PollResult::Read) {
                 info!(
                     nodes = list.items.len(),
                     "comparing what agents say is used with metrics.k8s.io"
@@ -94,22 +94,22 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<Answer>) -> An
             for node in list.items {
                 compare(cluster, &node);
             }
-            Answer::Read
+            PollResult::Read
         }
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
-            if last != Some(Answer::Absent) {
+            if last != Some(PollResult::Absent) {
                 info!(
                     code = status.code,
                     "metrics.k8s.io cannot be had; what agents say is not compared"
                 );
             }
-            Answer::Absent
+            PollResult::Absent
         }
         Err(error) => {
-            if last != Some(Answer::Failed) {
+            if last != Some(PollResult::Failed) {
                 warn!(error = %chain(&error), "cannot read metrics.k8s.io; what agents say is not compared");
             }
-            Answer::Failed
+            PollResult::Failed
         }
     }
 }
@@ -127,7 +127,7 @@ fn compare(cluster: &Cluster, node: &NodeUse) {
     }
 }
 
-impl Answer {
+impl PollResult {
     const fn label(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -31,7 +31,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestError, TestRunner},
 };
 
-use self::world::World;
+use self::world::SimulatedWorld;
 
 /// Runs, unless the environment says otherwise.
 const RUNS: u32 = 1_000;
@@ -44,7 +44,7 @@ const THREADS: u32 = 2;
 
 /// One thing that happens. Numbers that name a pod are indexes, taken modulo how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum DayStep {
     /// So many frames go by.
     Frames(u64),
     /// A pod uses that share of what it asks for, in percent; its peaks are that much higher.
@@ -88,7 +88,7 @@ enum Trouble {
 
 /// A node and what happens to it.
 #[derive(Debug, Clone)]
-struct Run {
+struct SimulatedDays {
     /// Raw allocatable, in milli-cores and MiB.
     raw: (u64, u64),
     /// What is reserved beside it, in percent of it.
@@ -97,28 +97,28 @@ struct Run {
     bounds: PerResource<Bounds>,
     /// What the pods that wait ask for, in milli-cores and MiB, one after the other and round again.
     waiting: Vec<(u64, u64)>,
-    steps: Vec<Step>,
+    steps: Vec<DayStep>,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = DayStep> {
     let pod = || 0..16_usize;
     let replica = || 0..2_usize;
     prop_oneof![
-        12 => (1..10_u64).prop_map(Step::Frames),
-        8 => (pod(), 0..130_u64, 0..60_u64).prop_map(|(pod, percent, burst)| Step::Use { pod, percent, burst }),
-        4 => (pod(), 0..4_u64).prop_map(|(pod, frames)| Step::Delete { pod, frames }),
-        2 => pod().prop_map(Step::End),
-        2 => (pod(), 20..300_u64).prop_map(|(pod, percent)| Step::Resize { pod, percent }),
-        3 => (trouble(), 1..6_u64).prop_map(|(trouble, periods)| Step::Trouble { trouble, periods }),
-        1 => any::<bool>().prop_map(Step::MemoryPressure),
-        3 => (replica(), any::<bool>()).prop_map(|(replica, is_open)| Step::Stream { replica, is_open }),
+        12 => (1..10_u64).prop_map(DayStep::Frames),
+        8 => (pod(), 0..130_u64, 0..60_u64).prop_map(|(pod, percent, burst)| DayStep::Use { pod, percent, burst }),
+        4 => (pod(), 0..4_u64).prop_map(|(pod, frames)| DayStep::Delete { pod, frames }),
+        2 => pod().prop_map(DayStep::End),
+        2 => (pod(), 20..300_u64).prop_map(|(pod, percent)| DayStep::Resize { pod, percent }),
+        3 => (trouble(), 1..6_u64).prop_map(|(trouble, periods)| DayStep::Trouble { trouble, periods }),
+        1 => any::<bool>().prop_map(DayStep::MemoryPressure),
+        3 => (replica(), any::<bool>()).prop_map(|(replica, is_open)| DayStep::Stream { replica, is_open }),
         1 => (any::<bool>(), prop::bool::weighted(0.3))
-            .prop_map(|(is_known, is_other_boot)| Step::StartAgain { is_known, is_other_boot }),
-        1 => (1..5_u64).prop_map(Step::Freeze),
-        2 => replica().prop_map(Step::Route),
-        1 => replica().prop_map(Step::StartAnew),
-        2 => (replica(), any::<bool>()).prop_map(|(replica, is_deaf)| Step::Deaf { replica, is_deaf }),
-        3 => Just(Step::Sync),
+            .prop_map(|(is_known, is_other_boot)| DayStep::StartAgain { is_known, is_other_boot }),
+        1 => (1..5_u64).prop_map(DayStep::Freeze),
+        2 => replica().prop_map(DayStep::Route),
+        1 => replica().prop_map(DayStep::StartAnew),
+        2 => (replica(), any::<bool>()).prop_map(|(replica, is_deaf)| DayStep::Deaf { replica, is_deaf }),
+        3 => Just(DayStep::Sync),
     ]
 }
 
@@ -139,7 +139,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-fn run() -> impl Strategy<Value = Run> {
+fn run() -> impl Strategy<Value = SimulatedDays> {
     let amounts = (500..40_000_u64, 1_000..60_000_u64);
     let sizes = (1..40_u64, 1..40_u64);
     (
@@ -149,7 +149,7 @@ fn run() -> impl Strategy<Value = Run> {
         vec(sizes, 1..12),
         vec(step(), 1..LONGEST),
     )
-        .prop_map(|(raw, reserved, (cpu, memory), sizes, steps)| Run {
+        .prop_map(|(raw, reserved, (cpu, memory), sizes, steps)| SimulatedDays {
             raw,
             reserved,
             mode: Mode::Auto,
@@ -166,12 +166,12 @@ fn run() -> impl Strategy<Value = Run> {
         })
 }
 
-impl Run {
+impl SimulatedDays {
     /// What went wrong, if anything did.
     fn check(&self) -> Result<(), String> {
-        let mut world = World::new(self, agent::short_days());
+        let mut world = SimulatedWorld::new(self, agent::short_days());
         world
-            .apply(Step::Frames(1))
+            .apply(DayStep::Frames(1))
             .map_err(|wrong| format!("at first: {wrong}"))?;
         for (at, step) in self.steps.iter().enumerate() {
             world
@@ -194,7 +194,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// Runs so many runs of a series; the shortest that fails, and why.
-fn series(seed: u64, runs: u32) -> Result<(), (String, Run)> {
+fn series(seed: u64, runs: u32) -> Result<(), (String, SimulatedDays)> {
     let config = Config {
         cases: runs,
         rng_seed: RngSeed::Fixed(seed),

@@ -28,7 +28,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestError, TestRunner},
 };
 
-use self::world::World;
+use self::world::ModelWorld;
 
 /// Runs, unless the environment says otherwise.
 const RUNS: u32 = 10_000;
@@ -41,7 +41,7 @@ const THREADS: u32 = 2;
 
 /// One thing that happens. Numbers are indexes, taken modulo what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ModelStep {
     /// Seconds pass.
     Wait(u16),
     /// The kubelet compares its status with the Node as it was `lag` revisions ago, and writes what differs.
@@ -61,7 +61,7 @@ enum Step {
     /// Somebody who may patch nodes forges what we wrote, while nobody refuses that.
     Forge(Forgery),
     /// Something happens to pods.
-    Pods(pods::Change),
+    Pods(pods::PodChange),
     /// A policy comes into force on one replica, or on both.
     Policy { policy: usize, replica: Option<usize> },
     /// The agent reports to one replica, or to both; or one reports that speaks for the Node of an earlier life.
@@ -142,8 +142,8 @@ enum Annotation {
 
 /// A run: what happens, and how it ends.
 #[derive(Debug, Clone)]
-struct Run {
-    steps: Vec<Step>,
+struct ModelRun {
+    steps: Vec<ModelStep>,
     quiet: Quiet,
 }
 
@@ -165,25 +165,25 @@ fn exclusive() -> impl Strategy<Value = usize> {
     prop_oneof![3 => Just(0_usize), 1 => 1..3_usize]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ModelStep> {
     let index = 0..8_usize;
     let replica = 0..2_usize;
     let lag = prop_oneof![3 => Just(0_usize), 2 => 1..6_usize];
     let which = || prop_oneof![1 => Just(None), 1 => (0..2_usize).prop_map(Some)];
     prop_oneof![
-        3 => prop_oneof![4 => 1..40_u16, 2 => 40..400_u16, 1 => 400..4_000_u16].prop_map(Step::Wait),
-        8 => lag.clone().prop_map(|lag| Step::Sync { lag }),
-        3 => lag.clone().prop_map(|lag| Step::Report { lag }),
-        1 => Just(Step::Restart),
-        2 => index.clone().prop_map(Step::Machine),
-        1 => Just(Step::RawBecomesStored),
-        2 => Just(Step::Others(Others::Problem)),
-        1 => Just(Step::Others(Others::Device)),
-        1 => any::<u8>().prop_map(|last| Step::Others(Others::Address(last))),
-        1 => index.clone().prop_map(|edit| Step::Others(Others::Edit(edit))),
-        1 => lag.prop_map(|lag| Step::Others(Others::Revert { lag })),
-        3 => option::of(index.clone()).prop_map(|ratio| Step::Annotate(Annotation::Ratio(ratio))),
-        2 => option::of(index.clone()).prop_map(|mode| Step::Annotate(Annotation::Mode(mode))),
+        3 => prop_oneof![4 => 1..40_u16, 2 => 40..400_u16, 1 => 400..4_000_u16].prop_map(ModelStep::Wait),
+        8 => lag.clone().prop_map(|lag| ModelStep::Sync { lag }),
+        3 => lag.clone().prop_map(|lag| ModelStep::Report { lag }),
+        1 => Just(ModelStep::Restart),
+        2 => index.clone().prop_map(ModelStep::Machine),
+        1 => Just(ModelStep::RawBecomesStored),
+        2 => Just(ModelStep::Others(Others::Problem)),
+        1 => Just(ModelStep::Others(Others::Device)),
+        1 => any::<u8>().prop_map(|last| ModelStep::Others(Others::Address(last))),
+        1 => index.clone().prop_map(|edit| ModelStep::Others(Others::Edit(edit))),
+        1 => lag.prop_map(|lag| ModelStep::Others(Others::Revert { lag })),
+        3 => option::of(index.clone()).prop_map(|ratio| ModelStep::Annotate(Annotation::Ratio(ratio))),
+        2 => option::of(index.clone()).prop_map(|mode| ModelStep::Annotate(Annotation::Mode(mode))),
         2 => prop_oneof![
             Just(Forgery::Raw),
             Just(Forgery::Written),
@@ -192,40 +192,40 @@ fn step() -> impl Strategy<Value = Step> {
             Just(Forgery::Nothing),
             Just(Forgery::Hint),
         ]
-        .prop_map(Step::Forge),
+        .prop_map(ModelStep::Forge),
         6 => prop_oneof![
-            3 => index.clone().prop_map(pods::Change::Bind),
-            3 => Just(pods::Change::Admit),
-            2 => (index.clone(), index.clone()).prop_map(|(pod, size)| pods::Change::Resize { pod, size }),
-            1 => index.clone().prop_map(pods::Change::End),
+            3 => index.clone().prop_map(pods::PodChange::Bind),
+            3 => Just(pods::PodChange::Admit),
+            2 => (index.clone(), index.clone()).prop_map(|(pod, size)| pods::PodChange::Resize { pod, size }),
+            1 => index.clone().prop_map(pods::PodChange::End),
         ]
-        .prop_map(Step::Pods),
-        2 => (index.clone(), which()).prop_map(|(policy, replica)| Step::Policy { policy, replica }),
+        .prop_map(ModelStep::Pods),
+        2 => (index.clone(), which()).prop_map(|(policy, replica)| ModelStep::Policy { policy, replica }),
         4 => (index.clone(), which(), prop::bool::weighted(0.1), exclusive()).prop_map(
-            |(cents, replica, is_of_old_life, exclusive)| Step::Hint {
+            |(cents, replica, is_of_old_life, exclusive)| ModelStep::Hint {
                 cents,
                 replica,
                 is_of_old_life,
                 exclusive,
             }
         ),
-        1 => (index, which()).prop_map(|(cents, replica)| Step::Lies { cents, replica }),
-        1 => replica.clone().prop_map(Step::Leave),
-        3 => replica.clone().prop_map(Step::Nudge),
-        2 => replica.clone().prop_map(Step::Send),
-        2 => replica.clone().prop_map(Step::Arrive),
-        2 => replica.clone().prop_map(Step::Sweep),
-        4 => replica.clone().prop_map(Step::Hear),
-        1 => replica.clone().prop_map(Step::StartAnew),
-        1 => replica.clone().prop_map(Step::StartBlind),
-        3 => (replica.clone(), any::<bool>()).prop_map(|(replica, is_over)| Step::Outage { replica, is_over }),
-        3 => replica.prop_map(Step::Route),
-        1 => any::<bool>().prop_map(Step::Floor),
-        1 => any::<bool>().prop_map(|is_copy| Step::Recreate { is_copy }),
+        1 => (index, which()).prop_map(|(cents, replica)| ModelStep::Lies { cents, replica }),
+        1 => replica.clone().prop_map(ModelStep::Leave),
+        3 => replica.clone().prop_map(ModelStep::Nudge),
+        2 => replica.clone().prop_map(ModelStep::Send),
+        2 => replica.clone().prop_map(ModelStep::Arrive),
+        2 => replica.clone().prop_map(ModelStep::Sweep),
+        4 => replica.clone().prop_map(ModelStep::Hear),
+        1 => replica.clone().prop_map(ModelStep::StartAnew),
+        1 => replica.clone().prop_map(ModelStep::StartBlind),
+        3 => (replica.clone(), any::<bool>()).prop_map(|(replica, is_over)| ModelStep::Outage { replica, is_over }),
+        3 => replica.prop_map(ModelStep::Route),
+        1 => any::<bool>().prop_map(ModelStep::Floor),
+        1 => any::<bool>().prop_map(|is_copy| ModelStep::Recreate { is_copy }),
     ]
 }
 
-fn run() -> impl Strategy<Value = Run> {
+fn run() -> impl Strategy<Value = ModelRun> {
     let quiet = (0..3_usize, 0..8_usize, exclusive(), prop::bool::weighted(0.1)).prop_map(
         |(streams, cents, exclusive, are_lies)| Quiet {
             streams,
@@ -234,13 +234,13 @@ fn run() -> impl Strategy<Value = Run> {
             are_lies,
         },
     );
-    (vec(step(), 1..LONGEST), quiet).prop_map(|(steps, quiet)| Run { steps, quiet })
+    (vec(step(), 1..LONGEST), quiet).prop_map(|(steps, quiet)| ModelRun { steps, quiet })
 }
 
-impl Run {
+impl ModelRun {
     /// What went wrong, if anything did.
     fn check(&self) -> Result<(), String> {
-        let mut world = World::new();
+        let mut world = ModelWorld::new();
         for step in &self.steps {
             world.apply(*step).map_err(|wrong| format!("{step:?}: {wrong}"))?;
         }
@@ -260,7 +260,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// Runs so many runs of a series; the shortest that fails, and why.
-fn series(seed: u64, runs: u32) -> Result<(), (String, Run)> {
+fn series(seed: u64, runs: u32) -> Result<(), (String, ModelRun)> {
     let config = Config {
         cases: runs,
         rng_seed: RngSeed::Fixed(seed),

@@ -15,7 +15,7 @@ use crate::sample::{
     SampleError, Sampler,
     cpus::Kept,
     procfs::Procfs,
-    ring::{Counters, Rings, SAMPLING_SHIFT, Source},
+    ring::{Counters, RingSource, Rings, SAMPLING_SHIFT},
 };
 
 const CPUS_THERE: usize = 16;
@@ -89,7 +89,7 @@ fn brake_after(seconds: u64, busy: usize, kept: Kept) -> (Brake, u64) {
         monotonic_ns: ns,
         boottime_ns: ns,
     };
-    let source = Source::new(Recorded::with_busy(busy), SAMPLING_SHIFT, START_NS).unwrap();
+    let source = RingSource::new(Recorded::with_busy(busy), SAMPLING_SHIFT, START_NS).unwrap();
     let mut sampler = Sampler::new(Box::new(source), files, 4, at(START_NS)).unwrap();
     sampler.keep(kept);
     let mut decider = production();

@@ -68,7 +68,7 @@ fn what_pods_used_in_a_frame_is_there_by_its_end() {
     for (profile, last_ms) in [(Profile::Demo, 500), (Profile::Production, 295_000)] {
         let timing = profile.timing();
         let frame_ms = u64::try_from(timing.frame().as_millis()).unwrap();
-        let mut reader = Reader::new(Procfs::default(), &timing);
+        let mut reader = AccountReader::new(Procfs::default(), &timing);
         let mut told = Vec::new();
         for turn in frame_ms / 250..3 * frame_ms / 250 {
             if let Some((frame, pods)) = reader.answer(at(turn * 250), &question).pods {
@@ -112,14 +112,14 @@ fn a_read_that_does_not_end_holds_up_nobody_and_is_told_of() {
                 .unwrap()
                 .is_none()
         );
-        assert_eq!(accounts.failing().collect::<Vec<_>>(), [Reading::Pods]);
+        assert_eq!(accounts.failing().collect::<Vec<_>>(), [GatheredSignal::Pods]);
     }
 
     // It ends at last: with nothing, which is told as well.
     drop(OpenOptions::new().write(true).open(&stuck).unwrap());
     let answer = answered(&mut accounts, &question);
     assert!(answer.memory.is_some());
-    assert_eq!(accounts.failing().collect::<Vec<_>>(), [Reading::Pods]);
+    assert_eq!(accounts.failing().collect::<Vec<_>>(), [GatheredSignal::Pods]);
     assert!(!accounts.is_late);
 }
 

@@ -76,8 +76,8 @@ impl Builder {
         bytes
     }
 
-    fn kernel(self) -> Kernel {
-        Kernel::parse(Path::new("test"), self.bytes()).unwrap()
+    fn kernel(self) -> KernelTypes {
+        KernelTypes::parse(Path::new("test"), self.bytes()).unwrap()
     }
 }
 
@@ -198,7 +198,7 @@ fn tracepoint_arguments_are_checked_by_position() {
 fn every_truncation_of_a_file_is_malformed() {
     let whole = sample().bytes();
     for length in 0..whole.len() {
-        let outcome = Kernel::parse(Path::new("test"), whole[..length].to_vec());
+        let outcome = KernelTypes::parse(Path::new("test"), whole[..length].to_vec());
         assert!(matches!(outcome, Err(BtfError::Malformed { .. })), "{length}");
     }
 }
@@ -210,7 +210,7 @@ fn damaged_words_are_errors_or_other_answers_but_never_a_panic() {
         for word in [0_u32, 1, 0x7fff_ffff, 0xffff_ffff] {
             let mut damaged = whole.clone();
             damaged[at..at + 4].copy_from_slice(&word.to_le_bytes());
-            if let Ok(kernel) = Kernel::parse(Path::new("test"), damaged) {
+            if let Ok(kernel) = KernelTypes::parse(Path::new("test"), damaged) {
                 let _found = kernel.field("task_struct", &["pid", "__state"]);
                 let _checked = kernel.check_arguments("sched_switch", &[1, 2], "task_struct");
             }
@@ -231,7 +231,7 @@ fn type_that_contains_itself_is_an_error() {
 
 #[test]
 fn missing_file_is_named() {
-    let error = Kernel::read(Path::new("/nowhere/vmlinux")).unwrap_err();
+    let error = KernelTypes::read(Path::new("/nowhere/vmlinux")).unwrap_err();
     assert!(error.to_string().starts_with("read /nowhere/vmlinux"), "{error}");
 }
 
@@ -240,7 +240,7 @@ fn running_kernel_describes_its_tasks() {
     if !Path::new(VMLINUX).exists() {
         return;
     }
-    let kernel = Kernel::read(Path::new(VMLINUX)).unwrap();
+    let kernel = KernelTypes::read(Path::new(VMLINUX)).unwrap();
     let pid = kernel.field("task_struct", &["pid"]).unwrap();
     let state = kernel.field("task_struct", &["__state", "state"]).unwrap();
     assert_eq!(pid.width, 4);

@@ -1,4 +1,4 @@
-//! The BTF encoding: header, type records, strings. Every read is checked; a damaged file yields a [`Fault`].
+//! The BTF encoding: header, type records, strings. Every read is checked; a damaged file yields a [`TypesError`].
 
 const MAGIC: u16 = 0xeb9f;
 const KIND_INT: u32 = 1;
@@ -19,7 +19,7 @@ const MAX_DEPTH: u32 = 32;
 
 /// What is wrong with the file, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct TypesError {
     pub(super) what: &'static str,
     pub(super) offset: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct Member {
 
 /// The fixed part of a type record.
 #[derive(Clone, Copy)]
-struct Record {
+struct TypeRecord {
     /// Where the record's variable part begins in the file.
     body: usize,
     name: usize,
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Types {
 
 impl Types {
     /// Walks over all records once.
-    pub(super) fn index(bytes: Vec<u8>) -> Result<Self, Fault> {
+    pub(super) fn index(bytes: Vec<u8>) -> Result<Self, TypesError> {
         let magic = u32_at(&bytes, 0)?;
         if magic & 0xffff != u32::from(MAGIC) {
-            return Err(Fault {
+            return Err(TypesError {
                 what: "no little-endian BTF header",
                 offset: 0,
             });
@@ -77,7 +77,7 @@ impl Types {
         let strings = header.saturating_add(usize_at(&bytes, 16)?);
         let end = header.saturating_add(type_offset).saturating_add(type_length);
         if end > bytes.len() || strings.saturating_add(usize_at(&bytes, 20)?) > bytes.len() {
-            return Err(Fault {
+            return Err(TypesError {
                 what: "sections beyond the end of the file",
                 offset: 8,
             });
@@ -90,7 +90,7 @@ impl Types {
         };
         let mut at = header.saturating_add(type_offset);
         while at < end {
-            let start = u32::try_from(at).map_err(|_over| Fault {
+            let start = u32::try_from(at).map_err(|_over| TypesError {
                 what: "file over 4 GiB",
                 offset: at,
             })?;
@@ -103,17 +103,17 @@ impl Types {
     }
 
     /// The first structure of this name that has members.
-    pub(super) fn structure(&self, name: &str) -> Result<Option<u32>, Fault> {
+    pub(super) fn structure(&self, name: &str) -> Result<Option<u32>, TypesError> {
         self.find(name, |record| record.kind == KIND_STRUCT && record.count > 0)
     }
 
-    pub(super) fn typedef(&self, name: &str) -> Result<Option<u32>, Fault> {
+    pub(super) fn typedef(&self, name: &str) -> Result<Option<u32>, TypesError> {
         self.find(name, |record| record.kind == KIND_TYPEDEF)
     }
 
     /// A member by its path (`a` or `a.b`), looked up through anonymous members, with its offset from the start of
     /// `id`.
-    pub(super) fn member(&self, id: u32, path: &str) -> Result<Option<Member>, Fault> {
+    pub(super) fn member(&self, id: u32, path: &str) -> Result<Option<Member>, TypesError> {
         let (mut structure, mut offset) = (id, 0_u32);
         let mut names = path.split('.').peekable();
         while let Some(name) = names.next() {
@@ -135,10 +135,10 @@ impl Types {
         Ok(None)
     }
 
-    fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Member>, Fault> {
+    fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Member>, TypesError> {
         let record = self.record(id)?;
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(Fault {
+            return Err(TypesError {
                 what: "structures nested without end",
                 offset: record.body,
             });
@@ -179,7 +179,7 @@ impl Types {
     }
 
     /// Size in bytes of an integer type, behind typedefs and qualifiers; `None` if it is something else.
-    pub(super) fn integer_width(&self, ty: u32) -> Result<Option<u32>, Fault> {
+    pub(super) fn integer_width(&self, ty: u32) -> Result<Option<u32>, TypesError> {
         let ty = self.stripped(ty)?;
         if ty == 0 {
             return Ok(None);
@@ -189,7 +189,7 @@ impl Types {
     }
 
     /// What a parameter of the function a typedef points to points to; `None` where there is no such chain.
-    pub(super) fn pointee_of_parameter(&self, typedef: u32, index: usize) -> Result<Option<u32>, Fault> {
+    pub(super) fn pointee_of_parameter(&self, typedef: u32, index: usize) -> Result<Option<u32>, TypesError> {
         let Some(prototype) = self.pointee(typedef)? else {
             return Ok(None);
         };
@@ -201,7 +201,7 @@ impl Types {
     }
 
     /// What a pointer, behind typedefs and qualifiers, points to; `None` for `void *` and for what is no pointer.
-    fn pointee(&self, ty: u32) -> Result<Option<u32>, Fault> {
+    fn pointee(&self, ty: u32) -> Result<Option<u32>, TypesError> {
         let ty = self.stripped(ty)?;
         if ty == 0 {
             return Ok(None);
@@ -215,7 +215,7 @@ impl Types {
     }
 
     /// The type behind typedefs, qualifiers and tags.
-    fn stripped(&self, mut ty: u32) -> Result<u32, Fault> {
+    fn stripped(&self, mut ty: u32) -> Result<u32, TypesError> {
         for _ in 0..MAX_DEPTH {
             if ty == 0 {
                 return Ok(0);
@@ -228,13 +228,13 @@ impl Types {
                 _ => return Ok(ty),
             }
         }
-        Err(Fault {
+        Err(TypesError {
             what: "typedefs without end",
             offset: self.record(ty)?.body,
         })
     }
 
-    fn find(&self, name: &str, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<u32>, Fault> {
+    fn find(&self, name: &str, is_wanted: impl Fn(&TypeRecord) -> bool) -> Result<Option<u32>, TypesError> {
         for (index, start) in self.starts.iter().enumerate() {
             let record = self.record_at(*start as usize)?;
             if is_wanted(&record) && self.is_named(record.name, name) {
@@ -244,29 +244,29 @@ impl Types {
         Ok(None)
     }
 
-    fn record(&self, id: u32) -> Result<Record, Fault> {
+    fn record(&self, id: u32) -> Result<TypeRecord, TypesError> {
         let start = (id as usize)
             .checked_sub(1)
             .and_then(|index| self.starts.get(index));
-        let start = start.ok_or(Fault {
+        let start = start.ok_or(TypesError {
             what: "reference to a type that is not there",
             offset: 0,
         })?;
         self.record_at(*start as usize)
     }
 
-    fn record_at(&self, at: usize) -> Result<Record, Fault> {
+    fn record_at(&self, at: usize) -> Result<TypeRecord, TypesError> {
         let (name, info) = (usize_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?);
         let kind = info >> 24 & 0x1f;
         if !(KIND_INT..=19).contains(&kind) {
-            return Err(Fault {
+            return Err(TypesError {
                 what: "type of a kind we do not know",
                 offset: at,
             });
         }
         let count = (info & 0xffff) as usize;
         let size_or_type = u32_at(&self.bytes, at + 8)?;
-        Ok(Record {
+        Ok(TypeRecord {
             body: at + 12,
             name,
             kind,
@@ -287,9 +287,9 @@ impl Types {
     }
 }
 
-impl Record {
+impl TypeRecord {
     /// Bytes that follow the fixed part, by the kernel's `Documentation/bpf/btf.rst`.
-    fn body_length(&self) -> Result<usize, Fault> {
+    fn body_length(&self) -> Result<usize, TypesError> {
         let per_entry = match self.kind {
             KIND_INT | 14 | 17 => return Ok(4),
             3 => return Ok(12),
@@ -297,7 +297,7 @@ impl Record {
             KIND_ENUM | KIND_FUNC_PROTO => 8,
             KIND_PTR | 7..=KIND_RESTRICT | 12 | KIND_FLOAT | KIND_TYPE_TAG => 0,
             _ => {
-                return Err(Fault {
+                return Err(TypesError {
                     what: "type of a kind we do not know",
                     offset: self.body,
                 });
@@ -307,17 +307,17 @@ impl Record {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Fault> {
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, TypesError> {
     let word = at
         .checked_add(4)
         .and_then(|end| bytes.get(at..end))
         .and_then(|word| word.first_chunk::<4>());
-    word.map(|word| u32::from_le_bytes(*word)).ok_or(Fault {
+    word.map(|word| u32::from_le_bytes(*word)).ok_or(TypesError {
         what: "end of file",
         offset: at,
     })
 }
 
-fn usize_at(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+fn usize_at(bytes: &[u8], at: usize) -> Result<usize, TypesError> {
     Ok(u32_at(bytes, at)? as usize)
 }

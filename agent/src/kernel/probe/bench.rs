@@ -11,7 +11,7 @@ use aya::{
 use headroom_agent_ebpf as abi;
 
 use super::{Hook, ProbeError, Runs, globals};
-use crate::kernel::btf::{BtfError, Kernel, VMLINUX};
+use crate::kernel::btf::{BtfError, KernelTypes, VMLINUX};
 
 /// The programs; `None` if they could not be built.
 #[cfg(headroom_bpf)]
@@ -98,7 +98,7 @@ impl Peer {
     /// If they were not built in, or the kernel refuses them.
     pub fn load(shape: Shape, program_stats: bool) -> Result<Self, PeerError> {
         let object = OBJECT.ok_or(ProbeError::NotBuilt)?;
-        let offsets = Kernel::read(VMLINUX.as_ref())
+        let offsets = KernelTypes::read(VMLINUX.as_ref())
             .and_then(|kernel| offsets(&kernel))
             .map_err(ProbeError::Btf)?;
         let mut loader = EbpfLoader::new();
@@ -178,7 +178,7 @@ impl Peer {
 }
 
 /// Those of the agent's offsets that the programs ask for.
-fn offsets(kernel: &Kernel) -> Result<Vec<(&'static str, u64)>, BtfError> {
+fn offsets(kernel: &KernelTypes) -> Result<Vec<(&'static str, u64)>, BtfError> {
     let asked = [abi::GLOBAL_OFF_PID, abi::GLOBAL_OFF_STATE, abi::GLOBAL_STATE_W];
     let known = globals(kernel)?.into_iter();
     Ok(known.filter(|(name, _)| asked.contains(name)).collect())

@@ -234,16 +234,16 @@ impl Verdict {
 }
 
 impl Refusal {
-    /// Would the raw twin read what the verifier has refused to the typed program? It says something whenever it has
+    /// Would the raw fallback read what the verifier has refused to the typed program? It says something whenever it has
     /// looked at a program.
     pub(super) const fn blocks_raw_fallback(&self, hook: Hook) -> bool {
         self.verifier_log.is_some() && hook.reads_tasks()
     }
 
-    /// Says that there is no twin, and what to do.
+    /// Says that there is no fallback, and what to do.
     pub(super) fn without_twin(self) -> Self {
         let reason = format!(
-            "{}; its raw twin would read the same offsets unchecked and is not used: please report the verifier's log, \
+            "{}; its raw fallback would read the same offsets unchecked and is not used: please report the verifier's log, \
              which /status and `kubectl headroom agent status` show",
             self.reason
         );

@@ -1,14 +1,14 @@
 //! What records of each schema version are made of. An agent reads its own and its predecessor's, and writes both until it
 //! has been at work in a folder for a day: an image that is rolled back within that time finds what it reads.
 //!
-//! Who changes what a [`Record`] or the snapshot in it is made of raises [`OWN`], keeps the former types here as those of the
+//! Who changes what a [`CheckpointFile`] or the snapshot in it is made of raises [`OWN`], keeps the former types here as those of the
 //! predecessor, with the way from and to them, and drops the version before.
 
 use std::time::Duration;
 
 use headroom_domain::estimate::Snapshot;
 
-use super::{CheckpointError, Owner, Record, format};
+use super::{CheckpointError, CheckpointFile, Owner, format};
 
 /// A version and the names of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) const PREDECESSOR: Schema = Schema {
 /// A record as it was read.
 #[derive(Debug)]
 pub(super) struct Read {
-    pub(super) record: Record,
+    pub(super) record: CheckpointFile,
     /// Wall time since which its schema is written in the folder; `None` where it is the predecessor's.
     pub(super) since: Option<Duration>,
 }
@@ -46,11 +46,11 @@ impl Schema {
     ///
     /// # Errors
     /// The record cannot be written down.
-    pub(super) fn encode(self, record: &Record, since: Duration) -> Result<Vec<u8>, CheckpointError> {
+    pub(super) fn encode(self, record: &CheckpointFile, since: Duration) -> Result<Vec<u8>, CheckpointError> {
         if self == OWN {
             return format::encode(self.version, &(since, record));
         }
-        let Record {
+        let CheckpointFile {
             owner,
             boot_id,
             wall,
@@ -72,7 +72,7 @@ impl Schema {
         }
         let (owner, boot_id, wall, snapshot): (Owner, String, Duration, Snapshot) =
             format::decode(self.version, bytes)?;
-        let record = Record {
+        let record = CheckpointFile {
             owner,
             boot_id,
             wall,

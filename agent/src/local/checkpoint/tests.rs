@@ -16,7 +16,7 @@ fn owner() -> Owner {
 }
 
 /// A record of a node with that many pods, each with numbers of many digits in every frame.
-fn record(pods: u64, frames: u64) -> Record {
+fn record(pods: u64, frames: u64) -> CheckpointFile {
     let timing = Profile::Production.timing();
     let mut estimator = Estimator::new(timing);
     let uid = |pod: u64| format!("0b6e3a54-9f5e-4b8e-8d4a-{pod:012}");
@@ -51,11 +51,11 @@ fn record(pods: u64, frames: u64) -> Record {
             ..Frame::default()
         });
     }
-    Record {
+    CheckpointFile {
         owner: owner(),
         boot_id: "b1".to_owned(),
         wall: Duration::from_secs(1_700_000_000 + frames),
-        began: Some(Began {
+        began: Some(HistoryOrigin {
             wall: Duration::from_secs(1_700_000_000),
             why: Beginning::NothingSaved,
         }),
@@ -71,15 +71,15 @@ const NEWEST: &str = OWN.newest;
 const BEFORE: &str = OWN.before;
 
 /// As [`record`], made so much later that no predecessor is thought of any more.
-fn later(pods: u64, frames: u64) -> Record {
+fn later(pods: u64, frames: u64) -> CheckpointFile {
     let record = record(pods, frames);
-    Record {
+    CheckpointFile {
         wall: record.wall + Duration::from_secs(LATER),
         ..record
     }
 }
 
-fn encoded(record: &Record) -> Vec<u8> {
+fn encoded(record: &CheckpointFile) -> Vec<u8> {
     OWN.encode(record, OPENED).unwrap()
 }
 
@@ -89,7 +89,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-fn load(store: &mut Store) -> Option<Record> {
+fn load(store: &mut Store) -> Option<CheckpointFile> {
     store.load(&owner(), Ok).resumed()
 }
 
@@ -135,14 +135,14 @@ fn what_is_of_no_use_is_set_aside_and_the_one_before_it_taken() {
         bytes[at] = to;
         bytes
     };
-    let stranger = Record {
+    let stranger = CheckpointFile {
         owner: Owner {
             node: "n2".to_owned(),
             ..owner()
         },
         ..later(1, 2)
     };
-    let demo = Record {
+    let demo = CheckpointFile {
         owner: Owner {
             timing: "demo".to_owned(),
             ..owner()
@@ -186,7 +186,7 @@ fn a_state_that_cannot_be_resumed_is_set_aside_too() {
     let (_folder, mut store) = store();
     store.save(&later(1, 1)).unwrap();
     store.save(&later(1, 2)).unwrap();
-    let refuse = |_: Record| Err::<(), _>(ResumeError::Frames);
+    let refuse = |_: CheckpointFile| Err::<(), _>(ResumeError::Frames);
     assert_eq!(store.load(&owner(), refuse), Loaded::Unusable);
     let aside = [BEFORE, NEWEST].map(|name| format!("{name}.{ASIDE}"));
     let mut names = names(&store);
@@ -239,7 +239,7 @@ fn the_bytes_of_each_version_are_these() {
 }
 
 /// What the version before makes of a folder.
-fn by_predecessor(store: &Store) -> Option<Record> {
+fn by_predecessor(store: &Store) -> Option<CheckpointFile> {
     [PREDECESSOR.newest, PREDECESSOR.before].iter().find_map(|name| {
         let read = store.read(PREDECESSOR, name, &owner()).ok()?;
         read.map(|read| read.record)
@@ -249,11 +249,11 @@ fn by_predecessor(store: &Store) -> Option<Record> {
 #[test]
 fn a_day_long_the_version_before_can_go_on_from_what_is_saved() {
     let (_folder, mut store) = store();
-    let at = |hours: u64| Record {
+    let at = |hours: u64| CheckpointFile {
         wall: OPENED + Duration::from_secs(hours * 3600),
         ..record(1, hours)
     };
-    let snapshot_of = |record: Option<Record>| record.map(|record| record.snapshot);
+    let snapshot_of = |record: Option<CheckpointFile>| record.map(|record| record.snapshot);
     for hours in [0, 1, 23] {
         store.save(&at(hours)).unwrap();
         assert_eq!(
@@ -287,7 +287,7 @@ fn what_the_version_before_wrote_later_is_what_counts() {
     store.save(&record(2, 1)).unwrap();
     let bytes = PREDECESSOR.encode(&record(2, 7), OPENED).unwrap();
     fs::write(store.folder.join(PREDECESSOR.newest), bytes).unwrap();
-    let expected = Record {
+    let expected = CheckpointFile {
         began: None,
         ..record(2, 7)
     };
@@ -300,7 +300,7 @@ fn what_the_version_before_wrote_later_is_what_counts() {
     assert_eq!(load(&mut store), Some(record(2, 8)));
     fs::write(store.folder.join(NEWEST), "bent").unwrap();
     fs::remove_file(store.folder.join(BEFORE)).unwrap();
-    let expected = Record {
+    let expected = CheckpointFile {
         began: None,
         ..record(2, 8)
     };
@@ -335,7 +335,7 @@ proptest::proptest! {
         proptest::prop_assert!(OWN.decode(&bytes).is_err());
         proptest::prop_assert!(OWN.decode(&framed).is_err());
         // Even where the checksum matches.
-        if let Ok(record) = postcard::from_bytes::<Record>(&bytes) {
+        if let Ok(record) = postcard::from_bytes::<CheckpointFile>(&bytes) {
             let lapse = headroom_domain::estimate::Lapse {
                 frame: 1,
                 now: Duration::ZERO,

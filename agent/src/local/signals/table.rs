@@ -5,7 +5,7 @@
 //! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
-use crate::{gather::Reading, kernel::probe::Hook, local::status::Measured, metrics};
+use crate::{gather::GatheredSignal, kernel::probe::Hook, local::status::Measured, metrics};
 
 /// Time that CPUs are busy follows from it alone.
 const SWITCH: &[Hook] = &[Hook::SchedSwitch];
@@ -42,7 +42,7 @@ const FILE: Signal = Signal {
     unit: Unit::Count,
     hooks: NO_HOOK,
     files: "",
-    reading: Reading::Memory,
+    reading: GatheredSignal::Memory,
     need: Need::Nothing,
     part: None,
     kernel: ANY,
@@ -55,7 +55,7 @@ const FILE: Signal = Signal {
 /// A signal that comes from the kernel programs alone.
 const KERNEL: Signal = Signal {
     hooks: SWITCH,
-    reading: Reading::Cpu,
+    reading: GatheredSignal::Cpu,
     kernel: KERNEL_PROGRAMS,
     cost: SWITCH_COST,
     ..FILE
@@ -158,7 +158,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "CPUs that the hypervisor gave to somebody else",
         unit: Unit::Milli,
         files: "/proc/stat",
-        reading: Reading::Cpu,
+        reading: GatheredSignal::Cpu,
         cost: STAT_COST,
         missing: "stolen time counts as use",
         metric: Some(metrics::CPU_STEAL.metric()),
@@ -170,7 +170,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "CPU pressure, some; quotas count, so it is not trusted alone",
         unit: Unit::Ppm,
         files: "/proc/pressure/cpu",
-        reading: Reading::CpuPressure,
+        reading: GatheredSignal::CpuPressure,
         need: Need::CpuPressure,
         kernel: PSI,
         cost: PRESSURE_COST,
@@ -212,7 +212,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "time that tasks spent freeing memory for the whole machine, in the last brake period",
         unit: Unit::Millis,
         hooks: RECLAIM,
-        reading: Reading::Events,
+        reading: GatheredSignal::Events,
         cost: "nothing while memory is plenty; two runs of a program a stall",
         missing: "the memory brake goes by pressure, refaults and kills alone",
         metric: Some(metrics::DIRECT_RECLAIM.metric()),
@@ -315,7 +315,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "CPU of all tracked pods in the last frame",
         unit: Unit::Milli,
         files: "cpu.stat or cpuacct.usage of each pod",
-        reading: Reading::Pods,
+        reading: GatheredSignal::Pods,
         need: Need::Kubepods,
         cost: POD_COST,
         missing: "no pod earns trust: all are charged in full",
@@ -328,7 +328,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "memory of all tracked pods in the last frame",
         unit: Unit::Bytes,
         files: "memory.current and memory.stat of each pod",
-        reading: Reading::Pods,
+        reading: GatheredSignal::Pods,
         need: Need::Kubepods,
         cost: POD_COST,
         missing: "as pod-cpu",
@@ -341,7 +341,7 @@ pub static SIGNALS: &[Signal] = &[
         about: "CPUs that pods hold for themselves alone",
         unit: Unit::Milli,
         files: "cpuset.cpus of containers",
-        reading: Reading::Cpusets,
+        reading: GatheredSignal::Cpusets,
         need: Need::Kubepods,
         cost: "11 us a container, with each sample of memory",
         missing: "CPUs that a pod holds idle look free",

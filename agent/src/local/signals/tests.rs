@@ -25,7 +25,7 @@ fn refused(hook: Hook, health: Health) -> Verdict {
 
 fn signal_statuses(
     cpu_source: &CpuSource,
-    failing: &BTreeSet<Reading>,
+    failing: &BTreeSet<GatheredSignal>,
     lacking: &[Need],
 ) -> Vec<SignalStatus> {
     status(&Readings {
@@ -148,7 +148,7 @@ fn an_agent_that_sheds_wake_ups_says_so() {
 #[test]
 fn what_fails_and_what_the_machine_lacks_is_told_apart() {
     let lacking = &[Need::CpuPressure, Need::Kubepods];
-    let failing = BTreeSet::from([Reading::Pods]);
+    let failing = BTreeSet::from([GatheredSignal::Pods]);
     let signals = signal_statuses(&cpu_source(Origin::Ebpf, Vec::new(), None), &failing, lacking);
     assert_eq!(
         missing(&signals),

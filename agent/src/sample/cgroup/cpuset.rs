@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Kubepods, Name, Pod, Tree, Version, entries, parsed};
-use crate::sample::{SampleError, cpus::CpuSet, field::Fault};
+use super::{CgroupKind, Kubepods, Pod, Tree, Version, entries, parsed};
+use crate::sample::{SampleError, cpus::CpuSet, field::FieldError};
 
 /// A pod with containers that may not run everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Kubepods {
         };
         let mut confined = Vec::new();
         for entry in entries(&tree.path)? {
-            let Name::Pod(uid) = self.driver.name(&tree.path, &entry.name) else {
+            let CgroupKind::Pod(uid) = self.driver.name(&tree.path, &entry.name) else {
                 continue;
             };
             let folder = tree.path.join(&entry.name);
@@ -74,7 +74,7 @@ impl Tree {
                 (_, false) => CpuSet::parse(text).map(Some),
                 // A cgroup of version 1 has none before somebody gives it some.
                 (Version::V1, true) => Ok(None),
-                (Version::V2, true) => Err(Fault::missing("cpu list")),
+                (Version::V2, true) => Err(FieldError::missing("cpu list")),
             }
         })?;
         Ok(set.flatten())

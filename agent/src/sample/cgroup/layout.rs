@@ -25,7 +25,7 @@ pub(super) enum Driver {
 
 /// What a cgroup below kubepods is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum CgroupKind {
     /// A pod.
     Pod(String),
     /// The parent of the pods of one QoS class.
@@ -46,7 +46,7 @@ pub(super) fn kubepods(root: &Path) -> Option<(PathBuf, Driver)> {
 
 impl Driver {
     /// Reads the name of a cgroup that lies in `parent`.
-    pub(super) fn name(self, parent: &Path, name: &str) -> Name {
+    pub(super) fn name(self, parent: &Path, name: &str) -> CgroupKind {
         let part = match self {
             Self::Cgroupfs => Some(name),
             Self::Systemd => parent
@@ -54,12 +54,14 @@ impl Driver {
                 .and_then(|parent| parent.to_str()?.strip_suffix(".slice"))
                 .and_then(|stem| name.strip_suffix(".slice")?.strip_prefix(stem)?.strip_prefix('-')),
         };
-        let Some(part) = part else { return Name::Other };
+        let Some(part) = part else {
+            return CgroupKind::Other;
+        };
         if matches!(part, "burstable" | "besteffort") {
-            return Name::Class;
+            return CgroupKind::Class;
         }
         let Some(uid) = part.strip_prefix("pod") else {
-            return Name::Other;
+            return CgroupKind::Other;
         };
         let uid = match self {
             Self::Cgroupfs => uid.to_owned(),
@@ -71,6 +73,10 @@ impl Driver {
             && uid
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if is_uid { Name::Pod(uid) } else { Name::Unreadable }
+        if is_uid {
+            CgroupKind::Pod(uid)
+        } else {
+            CgroupKind::Unreadable
+        }
     }
 }

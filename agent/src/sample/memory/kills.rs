@@ -39,7 +39,7 @@ pub struct Kills {
 
 /// What one poll counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct KillCounts {
     /// When, in CLOCK_MONOTONIC nanoseconds.
     pub at_ns: u64,
     /// Counters of the machine.
@@ -53,7 +53,7 @@ pub struct Counted {
 /// Judges the kills of each poll.
 #[derive(Debug, Default)]
 pub struct KillJudge {
-    before: Option<Counted>,
+    before: Option<KillCounts>,
     /// How far the victims were ahead of the kills at most. A task that was ending anyway is chosen and not counted as
     /// killed.
     ahead: i128,
@@ -82,7 +82,7 @@ impl KillJudge {
     /// kill could be theirs. Where it fails, a kill counts as none of theirs, and the failure comes with the judgement.
     pub fn attribute(
         &mut self,
-        counted: Counted,
+        counted: KillCounts,
         pods: impl FnOnce() -> Result<PodOoms, SampleError>,
     ) -> (Kills, Result<(), SampleError>) {
         let now = counted.at_ns;
@@ -136,7 +136,7 @@ impl KillJudge {
     }
 
     /// What kubepods met of its limit since the poll before, with its kills at that limit and at those below it; notes when.
-    fn at_limits(&mut self, counted: &Counted, before: &Counted) -> (LimitEvents, u64, u64) {
+    fn at_limits(&mut self, counted: &KillCounts, before: &KillCounts) -> (LimitEvents, u64, u64) {
         let limit = match (&counted.limit, &before.limit) {
             (Some(now), Some(then)) => now.since(then),
             (None, _) | (_, None) => LimitEvents::default(),
@@ -190,7 +190,7 @@ fn is_within(then: Option<u64>, now: u64, length: Duration) -> bool {
 }
 
 /// How far the victims are ahead of the kills, from wherever both began.
-fn ahead(counted: &Counted) -> i128 {
+fn ahead(counted: &KillCounts) -> i128 {
     i128::from(counted.victims) - i128::from(counted.vm.oom_kills)
 }
 

@@ -68,11 +68,11 @@ fn use_of_the_system_counts_beyond_what_is_reserved_for_it() {
 #[test]
 fn malformed_meminfo_names_the_field() {
     let missing = MEMINFO.replace("MemAvailable", "MemObtainable");
-    assert_eq!(Meminfo::parse(&missing), Err(Fault::missing("MemAvailable")));
+    assert_eq!(Meminfo::parse(&missing), Err(FieldError::missing("MemAvailable")));
     let broken = MEMINFO.replace("24684096 kB", "plenty kB");
     assert_eq!(
         Meminfo::parse(&broken),
-        Err(Fault {
+        Err(FieldError {
             field: "MemTotal".into(),
             found: "plenty".into()
         })
@@ -103,7 +103,7 @@ fn vmstat_sums_what_belongs_together() {
     let fault = Vmstat::parse("oom_kill many\n").unwrap_err();
     assert_eq!(
         fault,
-        Fault {
+        FieldError {
             field: "oom_kill".into(),
             found: "many".into()
         }

@@ -30,12 +30,12 @@ pub(super) struct Sampling {
     polls: u32,
     /// When the present salt came into use, in ticks.
     salt_since: u64,
-    held: Option<Held>,
+    held: Option<SampledTasks>,
 }
 
 /// The same tasks stay sampled.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct SampledTasks {
     /// Under this mask.
     mask: u32,
     /// Until then, in CLOCK_MONOTONIC nanoseconds, unless CPUs are saturated again.
@@ -128,7 +128,7 @@ impl Sampling {
         } else {
             self.mask
         };
-        self.held = Some(Held {
+        self.held = Some(SampledTasks {
             // Whatever switches often for a moment may do so again: finer than it was it does not get.
             mask: self.held.map_or(mask, |held| held.mask.max(mask)),
             until_ns: now_ns.saturating_add(LINGERS_NS),

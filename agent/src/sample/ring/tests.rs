@@ -16,7 +16,7 @@ const START: u64 = 1_000 * WINDOW_NS;
 
 /// What a simulated kernel does, shared between the test and the source that reads it.
 #[derive(Default)]
-struct Kernel {
+struct SimulatedKernel {
     rings: Vec<CpuRing>,
     histograms: Vec<Counters>,
     config: Config,
@@ -25,7 +25,7 @@ struct Kernel {
 }
 
 #[derive(Clone, Default)]
-struct Fake(Arc<Mutex<Kernel>>);
+struct Fake(Arc<Mutex<SimulatedKernel>>);
 
 impl Fake {
     fn with_cpus(cpus: usize) -> Self {
@@ -60,8 +60,8 @@ impl Fake {
         self.0.lock().unwrap().config
     }
 
-    fn source(&self) -> Source<Self> {
-        Source::new(self.clone(), 3, START).unwrap()
+    fn source(&self) -> RingSource<Self> {
+        RingSource::new(self.clone(), 3, START).unwrap()
     }
 }
 
@@ -87,12 +87,12 @@ impl Rings for Fake {
 }
 
 /// Polls at `now_ns` with CPUs 0 and 1 online and no word from `/proc/stat`.
-fn poll(source: &mut Source<Fake>, now_ns: u64) -> Counts {
+fn poll(source: &mut RingSource<Fake>, now_ns: u64) -> Counts {
     poll_with(source, now_ns, "0-1")
 }
 
 /// The same with these CPUs online.
-fn poll_with(source: &mut Source<Fake>, now_ns: u64, online: &str) -> Counts {
+fn poll_with(source: &mut RingSource<Fake>, now_ns: u64, online: &str) -> Counts {
     let cpus = all(online);
     source
         .poll(&Tick {

@@ -58,10 +58,10 @@ pub(super) enum Arm {
 
 /// The rounds of all turns.
 #[derive(Debug)]
-pub(super) struct Turns(Vec<Turn>);
+pub(super) struct Turns(Vec<RoundByArm>);
 
 /// One round of each arm.
-type Turn = BTreeMap<Arm, Round>;
+type RoundByArm = BTreeMap<Arm, Round>;
 
 /// Median and quartiles.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +132,7 @@ impl Turns {
         }
         let mut random = StdRng::seed_from_u64(SEED);
         print(format!("{TURNS} turns of {} rounds on cpu {cpu}", Arm::ALL.len()));
-        let mut turn = || -> Result<Turn> {
+        let mut turn = || -> Result<RoundByArm> {
             let rounds = Arm::order(&mut random).into_iter();
             rounds
                 .map(|arm| Ok((arm, round(cpu, programs.get_mut(&arm))?)))
@@ -181,7 +181,7 @@ impl Programs {
             ..Options::default()
         })?;
         let maps = probe.take_maps().context("the maps were taken before")?;
-        let source = ring::Source::new(maps, sampling_shift, probe.attached_ns())?;
+        let source = ring::RingSource::new(maps, sampling_shift, probe.attached_ns())?;
         let sampler = Sampler::new(Box::new(source), Procfs::default(), STAT_EVERY, Clocks::read())?;
         probe.detach();
         Ok(Self::Ours {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn deltas_are_taken_within_a_turn() {
         let turn = |detached, attached| {
-            Turn::from([(Arm::Detached, took(detached)), (Arm::Attached, took(attached))])
+            RoundByArm::from([(Arm::Detached, took(detached)), (Arm::Attached, took(attached))])
         };
         let turns = Turns(vec![
             turn(1_000, 1_050),

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{
-    agent::{Agent, Options},
+    agent::{Agent, AgentOptions},
     folder::Folder,
     hint_server::{HintServer, this_machine},
 };
@@ -47,7 +47,7 @@ impl FirstHint {
 async fn once(program: &Path, source: &str) -> Result<f64> {
     let folder = Folder::new("headroom-bench")?;
     let mut server = HintServer::start(ANY_PORT, &folder.path().join("tls"), this_machine()?).await?;
-    let options = Options {
+    let options = AgentOptions {
         program: program.to_owned(),
         folder: folder.path().to_owned(),
         node: "bench".to_owned(),

@@ -23,7 +23,7 @@ pub(super) enum Pace {
 
 /// Pairs of threads that switch; they end when it is dropped.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct SwitchLoad {
     is_over: Arc<AtomicBool>,
     pairs: Vec<JoinHandle<Result<Round>>>,
 }
@@ -38,7 +38,7 @@ impl Pace {
     }
 }
 
-impl Load {
+impl SwitchLoad {
     /// Starts one pair on each of these CPUs.
     pub(super) fn start(cpus: &[u32], pace: Pace) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -67,7 +67,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for SwitchLoad {
     fn drop(&mut self) {
         self.is_over.store(true, Relaxed);
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_paced_load_switches_no_faster_than_its_pace() {
-        let load = Load::start(&[last_cpu().unwrap()], Pace::PerSecond(4_000));
+        let load = SwitchLoad::start(&[last_cpu().unwrap()], Pace::PerSecond(4_000));
         thread::sleep(LENGTH);
         let rounds = load.end().unwrap();
         let [round] = rounds.as_slice() else {

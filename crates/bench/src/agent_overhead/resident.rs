@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use headroom_agent::local::status::Status;
 use headroom_domain::estimate::Profile;
 use headroom_testbed::{
-    agent::{Agent, Options},
+    agent::{Agent, AgentOptions},
     folder::Folder,
     hint_server::{HintServer, this_machine},
     thread::cpus,
@@ -23,9 +23,9 @@ use tokio::{
 use xtask::launch;
 
 use super::{
-    load::{Load, Pace},
+    load::{Pace, SwitchLoad},
     pods::Pods,
-    wire::{Carried, Wire},
+    wire::{Carried, CountingProxy},
 };
 use crate::vitals::{Vitals, switches};
 
@@ -42,7 +42,7 @@ pub(super) const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv
 
 /// A stretch of time in which the agent is watched.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch {
+pub(super) struct ResidentWatch {
     /// What goes on meanwhile.
     pub(super) pace: Option<Pace>,
     /// How long.
@@ -85,7 +85,7 @@ pub(super) struct Watched {
 struct Stage {
     agent: Agent,
     server: HintServer,
-    wire: Wire,
+    wire: CountingProxy,
     _pods: Pods,
     _folder: Folder,
 }
@@ -107,7 +107,12 @@ pub(super) fn build() -> Result<PathBuf> {
 }
 
 /// Runs the agent with its kernel programs and so many pods, and watches it for these stretches, one after the other.
-pub(super) fn watch(program: &Path, timing: Profile, pods: usize, stretches: &[Stretch]) -> Result<Watched> {
+pub(super) fn watch(
+    program: &Path,
+    timing: Profile,
+    pods: usize,
+    stretches: &[ResidentWatch],
+) -> Result<Watched> {
     Runtime::new()?.block_on(async {
         let mut stage = Stage::set(program, timing, pods).await?;
         let rss_start_mib = stage.settled(timing, pods).await?;
@@ -126,8 +131,8 @@ impl Stage {
         let mut known = this_machine()?;
         known.pods.clone_from(&pods.requests);
         let server = HintServer::start(ANY_PORT, &folder.path().join("tls"), known).await?;
-        let wire = Wire::open(server.address).await?;
-        let agent = Agent::spawn(&Options {
+        let wire = CountingProxy::open(server.address).await?;
+        let agent = Agent::spawn(&AgentOptions {
             program: program.to_owned(),
             folder: folder.path().to_owned(),
             node: "bench".to_owned(),
@@ -177,14 +182,14 @@ impl Stage {
         }
     }
 
-    async fn cost(&mut self, stretch: Stretch) -> Result<Cost> {
+    async fn cost(&mut self, stretch: ResidentWatch) -> Result<Cost> {
         let all = cpus()?;
         let load = stretch.pace.map(|pace| {
             let used = match pace {
                 Pace::PerSecond(_) => all.last().map(std::slice::from_ref).unwrap_or_default(),
                 Pace::Unbounded => &all,
             };
-            Load::start(used, pace)
+            SwitchLoad::start(used, pace)
         });
         let before = self.read().await?;
         sleep(stretch.length).await;

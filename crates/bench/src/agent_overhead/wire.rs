@@ -23,10 +23,10 @@ const CHUNK: usize = 16 << 10;
 
 /// The way; it is cut when dropped.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct CountingProxy {
     /// Where it begins.
     pub(super) address: SocketAddr,
-    counts: Arc<Counts>,
+    counts: Arc<ByteCounts>,
     _accept: JoinSet<()>,
 }
 
@@ -40,19 +40,19 @@ pub(super) struct Carried {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct ByteCounts {
     up: AtomicU64,
     down: AtomicU64,
 }
 
-impl Wire {
+impl CountingProxy {
     /// Opens it.
     pub(super) async fn open(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("listen on loopback")?;
         let address = listener.local_addr().context("ask for the port")?;
-        let counts = Arc::<Counts>::default();
+        let counts = Arc::<ByteCounts>::default();
         let mut accept = JoinSet::new();
         accept.spawn(carry_all(listener, server, Arc::clone(&counts)));
         Ok(Self {
@@ -63,7 +63,7 @@ impl Wire {
     }
 
     pub(super) fn carried(&self) -> Carried {
-        let Counts { up, down } = &*self.counts;
+        let ByteCounts { up, down } = &*self.counts;
         Carried {
             up: up.load(Relaxed),
             down: down.load(Relaxed),
@@ -71,7 +71,7 @@ impl Wire {
     }
 }
 
-async fn carry_all(listener: TcpListener, server: SocketAddr, counts: Arc<Counts>) {
+async fn carry_all(listener: TcpListener, server: SocketAddr, counts: Arc<ByteCounts>) {
     let mut connections = JoinSet::new();
     while let Ok((agent, _)) = listener.accept().await {
         let counts = Arc::clone(&counts);
@@ -110,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_arrive_and_are_counted_each_way() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let wire = Wire::open(server.local_addr().unwrap()).await.unwrap();
+        let wire = CountingProxy::open(server.local_addr().unwrap()).await.unwrap();
         let mut agent = TcpStream::connect(wire.address).await.unwrap();
         let (mut accepted, _) = server.accept().await.unwrap();
 

@@ -39,7 +39,7 @@ const RESOURCE: &str = r#"{"group":"","version":"v1","resource":"nodes"}"#;
 
 /// A replica's admission port.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct AdmissionPort {
     /// Where it listens.
     pub(super) address: SocketAddr,
     /// How it is verified.
@@ -62,18 +62,18 @@ pub(super) struct Write<'a> {
 /// The way to the replica that is ready, if one is.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
-    state: Mutex<State>,
+    state: Mutex<ReplicaState>,
     reviews: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    target: Option<Target>,
+struct ReplicaState {
+    target: Option<AdmissionPort>,
     idle: Vec<SendRequest<Full<Bytes>>>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct AdmissionResponse {
     response: Response,
 }
 
@@ -85,8 +85,8 @@ struct Response {
 
 impl Admission {
     /// Sends reviews there from now on; with `None`, nowhere.
-    pub(super) fn set_target(&self, target: Option<Target>) {
-        *self.lock() = State {
+    pub(super) fn set_target(&self, target: Option<AdmissionPort>) {
+        *self.lock() = ReplicaState {
             target,
             idle: Vec::new(),
         };
@@ -115,7 +115,7 @@ impl Admission {
         let answer = response.into_body().collect().await?.to_bytes();
         ensure!(status == StatusCode::OK, "answered {status}");
         self.lock().idle.push(sender);
-        let Answer {
+        let AdmissionResponse {
             response: Response { allowed, patch },
         } = serde_json::from_slice(&answer)?;
         ensure!(allowed, "a status write was refused");
@@ -135,7 +135,7 @@ impl Admission {
             }
             state.target.clone()
         };
-        let Some(Target { address, tls }) = target else {
+        let Some(AdmissionPort { address, tls }) = target else {
             bail!("no replica is ready");
         };
         let tcp = TcpStream::connect(address).await?;
@@ -161,7 +161,7 @@ impl Admission {
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReplicaState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,7 +30,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     objects::{MEMORY, RAW_CPU_MILLI, node_name, node_uid, pod_uid},
-    wire::{Event, Wire},
+    wire::{BufferedStream, Event},
 };
 use crate::fleet::LOCALHOST;
 
@@ -182,7 +182,7 @@ impl Agents {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let mut wire = Wire::open(stream, METHOD, &token(node)).await?;
+        let mut wire = BufferedStream::open(stream, METHOD, &token(node)).await?;
         while wire.receive::<Directive>().await? != Event::Opened {}
         self.report(node, agent, &mut wire, state).await?;
         loop {
@@ -200,7 +200,7 @@ impl Agents {
         &self,
         node: usize,
         agent: &Agent,
-        wire: &mut Wire<S>,
+        wire: &mut BufferedStream<S>,
         state: &mut AgentState,
     ) -> Result<()>
     where

@@ -58,7 +58,7 @@ pub(super) struct Stored {
 
 /// What was asked for and done so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct RequestCounts {
     /// Writes that changed a Node.
     pub(super) stored: usize,
     /// Writes of a hint annotation.
@@ -192,8 +192,8 @@ impl ApiServer {
     }
 
     /// What was done so far.
-    pub(super) fn counts(&self) -> Counts {
-        Counts {
+    pub(super) fn counts(&self) -> RequestCounts {
+        RequestCounts {
             stored: self.stored.load(Ordering::Relaxed),
             nudges: self.nudges.load(Ordering::Relaxed),
             touches: self.touches.load(Ordering::Relaxed),

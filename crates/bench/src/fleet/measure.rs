@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{
-    api_server::Counts,
+    api_server::RequestCounts,
     cpus::{CpuTime, resident, used},
 };
 use crate::percentile;
@@ -65,7 +65,7 @@ pub(super) struct Snapshot {
     /// Previews of all replicas.
     pub(super) previews: u64,
     /// Writes.
-    pub(super) counts: Counts,
+    pub(super) counts: RequestCounts,
 }
 
 /// The largest resident memory since somebody last asked.
@@ -120,7 +120,7 @@ impl EndedReplicas {
     ///
     /// # Errors
     /// If the kernel does not say what it used.
-    pub(super) fn snapshot(&self, cpu: u32, previews: u64, counts: Counts) -> Result<Snapshot> {
+    pub(super) fn snapshot(&self, cpu: u32, previews: u64, counts: RequestCounts) -> Result<Snapshot> {
         Ok(Snapshot {
             at: Instant::now(),
             cpu: self.cpu + used(cpu)?,

@@ -30,7 +30,7 @@ use headroom_webhook::{
         pace::Rates,
         sweep::Sweeper,
     },
-    hints::{auth::Authenticator, review, server, shared::Shared, streams::Streams},
+    hints::{auth::Authenticator, server, shared::StreamContext, streams::Streams, token_review},
     start::{self, threads::Threads},
     store::{
         clock::Clock,
@@ -47,7 +47,7 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{LOCALHOST, admission::Target, agents::Port, api_server::ApiServer, cpus, requests};
+use super::{LOCALHOST, admission::AdmissionPort, agents::Port, api_server::ApiServer, cpus, requests};
 
 /// How often metrics are folded, as the admin port does.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -84,7 +84,7 @@ pub(super) struct Replica {
     /// Its stores.
     pub(super) cluster: Arc<Cluster>,
     /// Its admission port.
-    pub(super) admission: Target,
+    pub(super) admission: AdmissionPort,
     /// Its hint port.
     pub(super) hints: Port,
     runtime: Option<Runtime>,
@@ -133,7 +133,7 @@ impl Replica {
             hints,
         } = parts.await??;
         let keys = &setting.keys;
-        let admission = Target {
+        let admission = AdmissionPort {
             address: admission,
             tls: Arc::clone(&keys.admission),
         };
@@ -218,7 +218,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         follow(config_maps, &cluster.policies, &shutdown),
     ];
     tokio::spawn(conflicts::detect(Arc::clone(&cluster), stop()));
-    let writer = nudge::ApiServer::new(client.clone());
+    let writer = nudge::StatusWriteClient::new(client.clone());
     let (toucher, sweeps) = (Arc::new(writer.clone()), Arc::new(writer.clone()));
     let sweeper = Sweeper::new(Arc::clone(&cluster), toucher, sweeps, *rates);
     let stop_sweep = stop();
@@ -226,9 +226,11 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         let (_leads_tx, leads) = watch::channel(true);
         sweeper.sweep(leads, stop_sweep).await;
     });
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(StreamContext {
         cluster: Arc::clone(&cluster),
-        authenticator: Arc::new(Authenticator::new(Arc::new(review::ApiServer::new(client)))),
+        authenticator: Arc::new(Authenticator::new(Arc::new(
+            token_review::TokenReviewClient::new(client),
+        ))),
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(writer), *rates)),
         profiles: Profile::ALL.to_vec(),
@@ -263,7 +265,7 @@ fn follow<S: Store + 'static>(
 
 async fn serve_hints(
     keys: &Keys,
-    shared: Arc<Shared>,
+    shared: Arc<StreamContext>,
     shutdown: &Shutdown,
     port: u16,
     is_secure: bool,

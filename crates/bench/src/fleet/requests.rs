@@ -20,7 +20,7 @@ use super::{
     objects::{node_name, pod_uid},
 };
 
-type Answer = UnsyncBoxBody<Bytes, Infallible>;
+type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 type Events = mpsc::Sender<Result<Frame<Bytes>, Infallible>>;
 
 /// Events of one watch that wait to be read.
@@ -35,7 +35,7 @@ pub(super) fn client(api: &Arc<ApiServer>, load: &Handle) -> Client {
     Client::new(service, names::NAMESPACE)
 }
 
-async fn answer(api: Arc<ApiServer>, request: Request<Body>) -> Response<Answer> {
+async fn answer(api: Arc<ApiServer>, request: Request<Body>) -> Response<ResponseBody> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
@@ -65,7 +65,7 @@ fn list(
     kind: &str,
     query: &str,
     item: fn(&ApiServer, usize) -> Option<String>,
-) -> Result<Response<Answer>> {
+) -> Result<Response<ResponseBody>> {
     let limit: usize = parameter(query, "limit").map_or(Ok(usize::MAX), str::parse)?;
     let (from, version) = match parameter(query, "continue").and_then(|text| text.split_once('-')) {
         None => (0_usize, api.version()),
@@ -96,7 +96,7 @@ fn list(
 }
 
 /// A watch from the version in the query on; it ends after the time in the query.
-fn watch(api: Arc<ApiServer>, resource: &str, query: &str) -> Response<Answer> {
+fn watch(api: Arc<ApiServer>, resource: &str, query: &str) -> Response<ResponseBody> {
     let number = |name| parameter(query, name).and_then(|text| text.parse().ok());
     let (from, seconds) = (
         number("resourceVersion").unwrap_or(0),
@@ -163,7 +163,7 @@ fn modified(object: &str) -> Frame<Bytes> {
     Frame::data(Bytes::from(line))
 }
 
-async fn patch(api: &ApiServer, path: &str, body: &[u8]) -> Result<Response<Answer>> {
+async fn patch(api: &ApiServer, path: &str, body: &[u8]) -> Result<Response<ResponseBody>> {
     let name = path.rsplit('/').nth(1).context("no name in the path")?;
     let Some(node) = api.number(name) else {
         return Ok(status(StatusCode::NOT_FOUND, "NotFound"));
@@ -176,7 +176,7 @@ async fn patch(api: &ApiServer, path: &str, body: &[u8]) -> Result<Response<Answ
 }
 
 /// Every token that names a node is its agent's.
-async fn review(api: &ApiServer, body: &[u8]) -> Result<Response<Answer>> {
+async fn review(api: &ApiServer, body: &[u8]) -> Result<Response<ResponseBody>> {
     sleep(Duration::from_millis(rand::random_range(REVIEW_MS))).await;
     let review: Value = serde_json::from_slice(body)?;
     let token = review
@@ -202,14 +202,14 @@ async fn review(api: &ApiServer, body: &[u8]) -> Result<Response<Answer>> {
     Ok(json_text(answer.to_string()))
 }
 
-fn status(code: StatusCode, reason: &str) -> Response<Answer> {
+fn status(code: StatusCode, reason: &str) -> Response<ResponseBody> {
     let text = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code.as_u16(), "reason": reason, "message": reason});
     let mut response = json_text(text.to_string());
     *response.status_mut() = code;
     response
 }
 
-fn json_text(text: String) -> Response<Answer> {
+fn json_text(text: String) -> Response<ResponseBody> {
     Response::new(Full::from(text).boxed_unsync())
 }
 

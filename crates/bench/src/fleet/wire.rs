@@ -32,7 +32,7 @@ const LITERAL: u8 = 0;
 
 /// The stream and what was read of it.
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(super) struct BufferedStream<S> {
     stream: S,
     read: Vec<u8>,
     message: Vec<u8>,
@@ -47,7 +47,7 @@ pub(super) enum Event<M> {
     Message(M),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> BufferedStream<S> {
     /// Opens the stream of a method with a bearer token.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn messages_are_read_however_they_are_cut_and_questions_are_answered() {
         let (near, mut far) = duplex(1 << 16);
-        let mut wire = Wire::open(near, "/a/B", "t").await.unwrap();
+        let mut wire = BufferedStream::open(near, "/a/B", "t").await.unwrap();
         let ack = Ack {
             seq: 7,
             verdict: 1,

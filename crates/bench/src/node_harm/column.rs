@@ -1,6 +1,6 @@
 //! The columns of the comparison, and what is worse than `off` beyond the noise in one.
 
-use super::{Turn, count};
+use super::{ModeRun, count};
 use crate::{criterion::Criterion, percentile};
 
 /// One column: a figure that each turn of a mode has, and what many turns come to.
@@ -13,11 +13,11 @@ use crate::{criterion::Criterion, percentile};
 pub(super) struct Column {
     /// Its key in the report.
     pub(super) key: &'static str,
-    of: fn(&Turn) -> f64,
+    of: fn(&ModeRun) -> f64,
     together: Together,
     better: Better,
     /// What two turns may differ by when nothing is different.
-    least_noise: fn(&Turn) -> f64,
+    least_noise: fn(&ModeRun) -> f64,
 }
 
 /// What many turns come to.
@@ -62,7 +62,7 @@ impl Column {
     ];
 
     /// Counts something that must not happen.
-    const fn never(key: &'static str, of: fn(&Turn) -> f64) -> Self {
+    const fn never(key: &'static str, of: fn(&ModeRun) -> f64) -> Self {
         Self {
             key,
             of,
@@ -73,7 +73,7 @@ impl Column {
     }
 
     /// What the turns come to; not a number if there are none.
-    pub(super) fn figure(&self, turns: &[Turn]) -> f64 {
+    pub(super) fn figure(&self, turns: &[ModeRun]) -> f64 {
         let each = self.each(turns);
         match self.together {
             Together::Median => median(&each),
@@ -82,7 +82,7 @@ impl Column {
     }
 
     /// How far the turns differ from each other, from the least to the greatest.
-    pub(super) fn spread(&self, turns: &[Turn]) -> f64 {
+    pub(super) fn spread(&self, turns: &[ModeRun]) -> f64 {
         let each = self.each(turns);
         match (each.first(), each.last()) {
             (Some(least), Some(greatest)) => greatest - least,
@@ -91,7 +91,7 @@ impl Column {
     }
 
     /// What must hold of a mode beside `off`.
-    pub(super) fn criterion(&self, mode: &str, turns: &[Turn], off: &[Turn]) -> Criterion {
+    pub(super) fn criterion(&self, mode: &str, turns: &[ModeRun], off: &[ModeRun]) -> Criterion {
         let least_noise = off.iter().map(self.least_noise).fold(0.0, f64::max);
         let noise = self.spread(off).max(least_noise);
         let base = self.figure(off);
@@ -105,7 +105,7 @@ impl Column {
         }
     }
 
-    fn each(&self, turns: &[Turn]) -> Vec<f64> {
+    fn each(&self, turns: &[ModeRun]) -> Vec<f64> {
         let mut each: Vec<f64> = turns.iter().map(self.of).collect();
         each.sort_by(f64::total_cmp);
         each
@@ -129,25 +129,25 @@ mod tests {
     use super::*;
 
     /// Turns in which all tasks of the probe were that late.
-    fn late(each: &[f64]) -> Vec<Turn> {
-        let turn = |late: &f64| Turn {
+    fn late(each: &[f64]) -> Vec<ModeRun> {
+        let turn = |late: &f64| ModeRun {
             seconds: 10.0,
             late: vec![*late; 100],
-            ..Turn::default()
+            ..ModeRun::default()
         };
         each.iter().map(turn).collect()
     }
 
-    fn renewing(each: &[usize]) -> Vec<Turn> {
-        let turn = |renewals: &usize| Turn {
+    fn renewing(each: &[usize]) -> Vec<ModeRun> {
+        let turn = |renewals: &usize| ModeRun {
             seconds: 10.0,
             renewals: *renewals,
-            ..Turn::default()
+            ..ModeRun::default()
         };
         each.iter().map(turn).collect()
     }
 
-    fn is_met(column: &Column, turns: &[Turn], off: &[Turn]) -> bool {
+    fn is_met(column: &Column, turns: &[ModeRun], off: &[ModeRun]) -> bool {
         column
             .criterion("auto", turns, off)
             .to_string()
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn one_event_is_too_many_where_off_had_none() {
         let turns = |rejected: [usize; 3]| {
-            rejected.map(|rejected| Turn {
+            rejected.map(|rejected| ModeRun {
                 rejected,
-                ..Turn::default()
+                ..ModeRun::default()
             })
         };
         let [_, _, _, _, column] = Column::ALL;

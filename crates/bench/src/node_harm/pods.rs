@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::PerResource;
 use headroom_testbed::workload::{
-    deployment::{ROLE, Shape, deploy},
+    deployment::{DeploymentShape, ROLE, deploy},
     load::Load,
 };
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
@@ -38,18 +38,18 @@ pub(super) struct Size {
 
 /// One pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct PodRecord {
     /// Its UID.
     pub(super) uid: String,
     /// What it is there for.
     pub(super) role: Role,
     /// What has become of it.
-    pub(super) state: State,
+    pub(super) state: PodState,
 }
 
 /// What has become of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PodState {
     /// Without a node.
     Waiting,
     /// It has a node.
@@ -99,7 +99,7 @@ impl Size {
 
     /// Lets there be that many pods of a role.
     pub(super) async fn deploy(&self, client: &Client, node: &str, role: Role, replicas: u32) -> Result<()> {
-        let shape = Shape {
+        let shape = DeploymentShape {
             namespace: NAMESPACE,
             role: role.name(),
             node,
@@ -113,7 +113,7 @@ impl Size {
     }
 }
 
-impl Seen {
+impl PodRecord {
     fn from_pod(pod: &Pod) -> Option<Self> {
         let role = pod.labels().get(ROLE)?;
         let PodStatus { phase, .. } = pod.status.clone().unwrap_or_default();
@@ -122,25 +122,25 @@ impl Seen {
             uid: pod.uid()?,
             role: Role::ALL.into_iter().find(|known| known.name() == role)?,
             state: match (phase.as_deref(), has_node) {
-                (Some("Failed"), _) => State::Rejected,
-                (Some("Running"), _) => State::Running,
-                (_, true) => State::Placed,
-                (_, false) => State::Waiting,
+                (Some("Failed"), _) => PodState::Rejected,
+                (Some("Running"), _) => PodState::Running,
+                (_, true) => PodState::Placed,
+                (_, false) => PodState::Waiting,
             },
         })
     }
 
     /// True if the scheduler counts it as being on the node.
     pub(super) const fn is_on_node(&self) -> bool {
-        matches!(self.state, State::Placed | State::Running)
+        matches!(self.state, PodState::Placed | PodState::Running)
     }
 }
 
 /// All pods, as they are now.
-pub(super) async fn list(client: &Client) -> Result<Vec<Seen>> {
+pub(super) async fn list(client: &Client) -> Result<Vec<PodRecord>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let pods = pods.list(&ListParams::default()).await.context("list the pods")?;
-    Ok(pods.items.iter().filter_map(Seen::from_pod).collect())
+    Ok(pods.items.iter().filter_map(PodRecord::from_pod).collect())
 }
 
 #[cfg(test)]
@@ -149,22 +149,22 @@ mod tests {
 
     use super::*;
 
-    fn observed(phase: &str, node: Option<&str>) -> Seen {
+    fn observed(phase: &str, node: Option<&str>) -> PodRecord {
         let pod = json!({
             "metadata": {"uid": "u", "labels": {ROLE: "arriving"}},
             "spec": {"nodeName": node, "containers": []},
             "status": {"phase": phase, "reason": "OutOfcpu"},
         });
-        Seen::from_pod(&serde_json::from_value(pod).unwrap()).unwrap()
+        PodRecord::from_pod(&serde_json::from_value(pod).unwrap()).unwrap()
     }
 
     #[test]
     fn a_pod_that_was_turned_away_is_not_on_the_node() {
         for (phase, node, state, is_on_node) in [
-            ("Pending", None, State::Waiting, false),
-            ("Pending", Some("n"), State::Placed, true),
-            ("Running", Some("n"), State::Running, true),
-            ("Failed", Some("n"), State::Rejected, false),
+            ("Pending", None, PodState::Waiting, false),
+            ("Pending", Some("n"), PodState::Placed, true),
+            ("Running", Some("n"), PodState::Running, true),
+            ("Failed", Some("n"), PodState::Rejected, false),
         ] {
             let seen = observed(phase, node);
             assert_eq!((seen.state, seen.is_on_node()), (state, is_on_node));

@@ -32,7 +32,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(5);
 
 /// What the clients saw, and what it took.
-pub(super) struct Load {
+pub(super) struct ClientLoad {
     /// Time of each request, ascending.
     pub(super) latencies_ms: Vec<f64>,
     /// Answers per second over all connections.
@@ -42,7 +42,7 @@ pub(super) struct Load {
 }
 
 /// Asks `server` that from all connections, one request after the other.
-pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<Load> {
+pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<ClientLoad> {
     let mut clients = JoinSet::new();
     let (begin, answered) = (Instant::now() + WARM_UP, Arc::new(AtomicU64::new(0)));
     for _ in 0..CONNECTIONS {
@@ -66,7 +66,7 @@ pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> R
     latencies_ms.sort_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 requests")]
     let (timed, answered) = (latencies_ms.len() as f64, (answered - answered_before) as f64);
-    Ok(Load {
+    Ok(ClientLoad {
         latencies_ms,
         per_second: timed / MEASURED.as_secs_f64(),
         cpu_us: cpu.saturating_sub(cpu_before).as_secs_f64() * 1e6 / answered,

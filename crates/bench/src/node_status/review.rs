@@ -1,7 +1,7 @@
 //! Reviews as a kubelet with 50 images causes them: object and oldObject of 40 kB each.
 
 use headroom_domain::{
-    capacity::{Annotations, State},
+    capacity::{Annotations, NodeState},
     names,
 };
 use headroom_webhook::store::node::{Labels, Node};
@@ -72,9 +72,9 @@ pub(super) fn stored(kind: Kind) -> Node {
         uid: UID.to_owned(),
         version: 81_726_354,
         labels: Labels::new(),
-        state: State {
+        state: NodeState {
             annotations: Annotations::read(text, &Annotations::default()),
-            ..State::default()
+            ..NodeState::default()
         },
         mode: None,
         tells_allocated: true,

@@ -52,7 +52,7 @@ const HALF: Duration = Duration::from_millis(290);
 const AT_A_TIME: usize = 32;
 
 /// Where the server is and how clients verify it.
-struct Target {
+struct ServerEndpoint {
     address: SocketAddr,
     client: Arc<ClientConfig>,
 }
@@ -75,7 +75,7 @@ pub(super) async fn run(router: Router, path: &'static str, body: Bytes, crowd: 
     setrlimit(Resource::Nofile, limit)?;
     let directory = tempfile::tempdir()?;
     let server = Server::start(router, directory.path()).await?;
-    let target = Target {
+    let target = ServerEndpoint {
         address: server.address,
         client: client_of(directory.path())?,
     };
@@ -84,7 +84,7 @@ pub(super) async fn run(router: Router, path: &'static str, body: Bytes, crowd: 
     found
 }
 
-async fn both(server: &Target, path: &'static str, body: &Bytes, crowd: Crowd) -> Result<Latencies> {
+async fn both(server: &ServerEndpoint, path: &'static str, body: &Bytes, crowd: Crowd) -> Result<Latencies> {
     let (mut alone_ms, mut crowded_ms) = (Vec::new(), Vec::new());
     for _ in 0..crowd.waves {
         alone_ms.extend(steady(server, path, body, Instant::now()).await?);
@@ -114,7 +114,7 @@ async fn both(server: &Target, path: &'static str, body: &Bytes, crowd: Crowd) -
 /// Asks at a steady pace from `begin` on, for half a wave; the times in milliseconds, each from the moment at which
 /// the review was due, or nothing for one that was refused.
 async fn steady(
-    server: &Target,
+    server: &ServerEndpoint,
     path: &'static str,
     body: &Bytes,
     begin: Instant,
@@ -157,7 +157,11 @@ async fn ask(sender: &mut SendRequest<Full<Bytes>>, path: &'static str, body: By
 }
 
 /// Connections that were answered once, so that they may be idle.
-async fn idle_connections(server: &Target, path: &str, crowd: Crowd) -> Result<Vec<TlsStream<TcpStream>>> {
+async fn idle_connections(
+    server: &ServerEndpoint,
+    path: &str,
+    crowd: Crowd,
+) -> Result<Vec<TlsStream<TcpStream>>> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let one = || async {
         let mut stream = secure(server.address, &server.client).await?;

@@ -8,10 +8,10 @@ use headroom_domain::{
 };
 
 use super::{
-    Order,
-    course::Course,
-    replay::{Node, Policy, Tally},
+    ReplayRequest,
+    replay::{Policy, ReplayedNode, Tally},
     span::Span,
+    trend::Trend,
 };
 
 /// The name of the one pool where no label names pools, and of nodes without that label.
@@ -45,7 +45,7 @@ pub struct Group {
     /// Figures, where there is more than a day of measurements.
     pub figures: PerResource<Option<Figures>>,
     /// The same over time.
-    pub course: PerResource<Course>,
+    pub course: PerResource<Trend>,
 }
 
 /// Figures of one resource. CPU counts in milli-cores, memory in bytes.
@@ -73,14 +73,14 @@ pub struct Figures {
 
 impl Advice {
     /// Figures of the nodes that were replayed.
-    pub fn summarize(span: Span, order: &Order, nodes: impl Iterator<Item = Node>) -> Self {
-        let nodes: Vec<Node> = nodes.filter(Node::has_view).collect();
-        let pool = |node: &Node| match (&order.pool_label, node.pool()) {
+    pub fn summarize(span: Span, order: &ReplayRequest, nodes: impl Iterator<Item = ReplayedNode>) -> Self {
+        let nodes: Vec<ReplayedNode> = nodes.filter(ReplayedNode::has_view).collect();
+        let pool = |node: &ReplayedNode| match (&order.pool_label, node.pool()) {
             (None, _) => ALL.to_owned(),
             (Some(_), None) => NONE.to_owned(),
             (Some(_), Some(pool)) => pool.to_owned(),
         };
-        let mut pools: BTreeMap<String, Vec<&Node>> = BTreeMap::new();
+        let mut pools: BTreeMap<String, Vec<&ReplayedNode>> = BTreeMap::new();
         for node in &nodes {
             pools.entry(pool(node)).or_default().push(node);
         }
@@ -116,7 +116,7 @@ impl Advice {
 }
 
 impl Group {
-    fn summarize(name: String, pool: String, nodes: &[&Node]) -> Self {
+    fn summarize(name: String, pool: String, nodes: &[&ReplayedNode]) -> Self {
         let figures = |resource| {
             let tallies: Vec<&Tally> = nodes.iter().map(|node| node.tally(resource)).collect();
             Figures::summarize(&tallies)
@@ -126,7 +126,7 @@ impl Group {
                 .iter()
                 .map(|node| (node.name(), node.tally(resource)))
                 .collect();
-            Course::join(&tallies)
+            Trend::join(&tallies)
         };
         Self {
             name,

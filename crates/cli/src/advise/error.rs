@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 /// Why there is no advice.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum AdviceError {
     /// The server cannot be asked.
     #[error("{query}: cannot ask the server: {reason}")]
     Ask {

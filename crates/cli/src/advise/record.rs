@@ -12,7 +12,7 @@ const DAY_FRAMES: usize = 288;
 
 /// One frame of one resource of a node; CPU in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct RecordedFrame {
     /// Its start, in seconds since 1970.
     pub at_s: u64,
     /// The highest use in it.
@@ -33,7 +33,7 @@ pub struct Moment {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     pub(super) hours: BTreeMap<u64, Sum>,
-    pub(super) last: VecDeque<Moment>,
+    pub(super) last: VecDeque<RecordedFrame>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Record {
         hour.frames += 1;
         hour.raw += u128::from(given.raw);
         hour.gained += u128::from(advised.saturating_sub(given.raw));
-        self.last.push_back(Moment {
+        self.last.push_back(RecordedFrame {
             at_s: frame.saturating_mul(FRAME_S),
             demand,
             predicted: given.slack.predicted_peak,

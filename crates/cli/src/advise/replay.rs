@@ -12,8 +12,8 @@ use headroom_domain::{
 };
 
 use super::{
-    past::{Moment, PodMoment},
     record::Record,
+    slots::{NodeFrame, PodMoment},
 };
 
 /// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, docs/margin.md.
@@ -34,7 +34,7 @@ pub struct Policy {
 
 /// One node.
 #[derive(Debug)]
-pub struct Node {
+pub struct ReplayedNode {
     name: String,
     pool: Option<String>,
     policy: Policy,
@@ -91,7 +91,7 @@ struct Decision {
     is_exceeded: bool,
 }
 
-impl Node {
+impl ReplayedNode {
     /// A node of which nothing is known.
     pub fn new(name: String, policy: Policy) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Node {
     }
 
     /// Takes a frame in. Nothing comes of frames before its capacity and allocatable are known.
-    pub fn replay(&mut self, moment: &Moment) {
+    pub fn replay(&mut self, moment: &NodeFrame) {
         for resource in Resource::ALL {
             if let (Some(capacity), Some(allocatable)) =
                 (*moment.capacity.get(resource), *moment.allocatable.get(resource))
@@ -165,7 +165,7 @@ impl Node {
     }
 
     /// The frame as the agent would have measured it, had it the samples that there are.
-    fn frame(&mut self, moment: &Moment, size: &PerResource<Size>) -> Frame {
+    fn frame(&mut self, moment: &NodeFrame, size: &PerResource<Size>) -> Frame {
         let mut pods = BTreeMap::new();
         let mut working_set = 0_u64;
         for (name, pod) in moment.pods.iter().filter(|(_, pod)| pod.has_use()) {
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    fn judge(&mut self, moment: &Moment, frame: &Frame, size: &PerResource<Size>) {
+    fn judge(&mut self, moment: &NodeFrame, frame: &Frame, size: &PerResource<Size>) {
         let first = *self.first.get_or_insert(frame.index);
         if frame.index < first + DAY_FRAMES {
             return;
@@ -282,7 +282,7 @@ fn used(pod: &PodMoment) -> PerResource<u64> {
     pod.used.map(|_, used| used.unwrap_or(0))
 }
 
-fn view(moment: &Moment, size: &PerResource<Size>, policy: &Policy, min: Option<Cents>) -> View {
+fn view(moment: &NodeFrame, size: &PerResource<Size>, policy: &Policy, min: Option<Cents>) -> View {
     let requested = moment.pods.iter().filter(|(_, pod)| pod.has_request());
     View {
         generation: 0,

@@ -6,7 +6,7 @@ use headroom_domain::resource::Resource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error::Error;
+use super::error::AdviceError;
 
 /// Labels by name.
 pub type Labels = BTreeMap<String, String>;
@@ -64,10 +64,10 @@ struct Row {
 /// Reads the answer to the query `name`.
 ///
 /// # Errors
-/// [`Error::Answer`] if it is not an answer of Prometheus' API, [`Error::Refused`] if it is one that says why there is no
-/// result, [`Error::NotARange`] if it is the answer to an instant query.
-pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>, Error> {
-    let unreadable = |source| Error::Answer {
+/// [`AdviceError::Answer`] if it is not an answer of Prometheus' API, [`AdviceError::Refused`] if it is one that says why there is no
+/// result, [`AdviceError::NotARange`] if it is the answer to an instant query.
+pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>, AdviceError> {
+    let unreadable = |source| AdviceError::Answer {
         query: name.to_owned(),
         source,
     };
@@ -82,11 +82,11 @@ pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>
             let rows: Vec<Row> = serde_json::from_str(data.result.get()).map_err(unreadable)?;
             Ok(rows.into_iter().map(|row| series(row, resource)).collect())
         }
-        (Status::Success, Some(_)) => Err(Error::NotARange {
+        (Status::Success, Some(_)) => Err(AdviceError::NotARange {
             query: name.to_owned(),
         }),
         (Status::Success, None) => Err(unreadable(serde::de::Error::missing_field("data"))),
-        (Status::Error, _) => Err(Error::Refused {
+        (Status::Error, _) => Err(AdviceError::Refused {
             query: name.to_owned(),
             reason: format!("{kind}: {error}"),
         }),
@@ -150,12 +150,12 @@ mod tests {
         let instant = br#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
         assert!(matches!(
             read("q", Resource::Cpu, instant),
-            Err(Error::NotARange { query }) if query == "q"
+            Err(AdviceError::NotARange { query }) if query == "q"
         ));
         for other in [b"".as_slice(), b"<html>", b"{}", br#"{"status":"success"}"#] {
             assert!(matches!(
                 read("q", Resource::Cpu, other),
-                Err(Error::Answer { query, .. }) if query == "q"
+                Err(AdviceError::Answer { query, .. }) if query == "q"
             ));
         }
     }

@@ -11,7 +11,7 @@ use kube::{Client, client::Body};
 use serde::Deserialize;
 
 use super::{
-    error::Error,
+    error::AdviceError,
     query::{Expressions, Query},
     series::{self, Series},
     span::{FRAME_S, Span},
@@ -55,17 +55,17 @@ impl Server {
     ///
     /// # Errors
     /// The server cannot be asked, or refuses; the answer cannot be read or saved.
-    pub async fn answer(&self, query: &'static Query, span: &Span) -> Result<Vec<Series>, Error> {
+    pub async fn answer(&self, query: &'static Query, span: &Span) -> Result<Vec<Series>, AdviceError> {
         let bytes = self.ask(query, span).await?;
         let series = series::read(query.name, query.resource, &bytes)?;
         if let Some(directory) = &self.save {
             let path = directory.join(format!("{query}-{}.json", span.start_s()));
-            fs::write(&path, &bytes).map_err(|source| Error::Write { path, source })?;
+            fs::write(&path, &bytes).map_err(|source| AdviceError::Write { path, source })?;
         }
         Ok(series)
     }
 
-    async fn ask(&self, query: &Query, span: &Span) -> Result<Vec<u8>, Error> {
+    async fn ask(&self, query: &Query, span: &Span) -> Result<Vec<u8>, AdviceError> {
         let step_s = if query.is_fine() { self.step_s } else { FRAME_S };
         let parameters = form_urlencoded::Serializer::new(String::new())
             .append_pair("query", self.expressions.expression(query))
@@ -74,7 +74,7 @@ impl Server {
             .append_pair("step", &step_s.to_string())
             .finish();
         let path = format!("{}/api/v1/query_range?{parameters}", self.prefix);
-        let cannot = |reason: String| Error::Ask {
+        let cannot = |reason: String| AdviceError::Ask {
             query: query.name.to_owned(),
             reason,
         };
@@ -106,15 +106,15 @@ impl Server {
 }
 
 /// The error that an answer without a result is: the API server's own where it refuses or cannot pass the request on.
-fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> Error {
+fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> AdviceError {
     let query = query.name.to_owned();
     match serde_json::from_slice(bytes) {
-        Ok(Refusal { kind, message }) if kind == "Status" => Error::ApiServer {
+        Ok(Refusal { kind, message }) if kind == "Status" => AdviceError::ApiServer {
             query,
             status,
             message,
         },
-        Ok(_) | Err(_) => Error::Status {
+        Ok(_) | Err(_) => AdviceError::Status {
             query,
             status,
             text: String::from_utf8_lossy(bytes)
@@ -130,10 +130,10 @@ fn useless(query: &Query, status: StatusCode, bytes: &[u8]) -> Error {
 ///
 /// # Errors
 /// None is there, or one cannot be read.
-pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, Error> {
+pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, AdviceError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
-        move |source| Error::Read { path, source }
+        move |source| AdviceError::Read { path, source }
     };
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable(directory))? {
@@ -148,7 +148,7 @@ pub fn saved(directory: &Path, query: &'static Query) -> Result<Vec<Series>, Err
         }
     }
     if paths.is_empty() {
-        return Err(Error::NotSaved {
+        return Err(AdviceError::NotSaved {
             path: directory.to_owned(),
             query: query.name,
         });

@@ -13,7 +13,7 @@ use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use crate::{
     advise::{
-        self, Order, Policy,
+        self, Policy, ReplayRequest,
         query::Expressions,
         source::{Server, Source},
         span::Span,
@@ -33,7 +33,7 @@ pub(crate) async fn advise<W: Write>(
 ) -> Result<(), Error> {
     let order = order(&args);
     if let Some(directory) = &args.save {
-        fs::create_dir_all(directory).map_err(|source| advise::Error::Write {
+        fs::create_dir_all(directory).map_err(|source| advise::AdviceError::Write {
             path: directory.clone(),
             source,
         })?;
@@ -45,7 +45,7 @@ pub(crate) async fn advise<W: Write>(
         Format::Json => screen.print(&format!("{}\n", advice.json())),
     }?;
     if let Some(file) = &args.html {
-        fs::write(file, advice.html()).map_err(|source| advise::Error::Write {
+        fs::write(file, advice.html()).map_err(|source| advise::AdviceError::Write {
             path: file.clone(),
             source,
         })?;
@@ -53,14 +53,14 @@ pub(crate) async fn advise<W: Write>(
     Ok(())
 }
 
-fn order(args: &AdviseArgs) -> Order {
+fn order(args: &AdviseArgs) -> ReplayRequest {
     let now = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs()
     };
-    Order {
+    ReplayRequest {
         span: Span::until(args.until.unwrap_or_else(now), args.length()),
         step_s: args.step_seconds,
         policy: Policy {

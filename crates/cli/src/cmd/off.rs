@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
+pub(crate) struct OffRequest {
     /// One node; all without it.
     pub(crate) node: Option<String>,
     /// False if only what would be done is to be said.
@@ -36,9 +36,9 @@ pub(crate) struct Order {
 }
 
 /// The way to the Nodes that are asked for.
-struct Course {
+struct NodeClient {
     nodes: Api<Node>,
-    order: Order,
+    order: OffRequest,
 }
 
 /// What has been said of each node.
@@ -50,11 +50,11 @@ struct Telling<'s, W> {
 
 pub(crate) async fn off<W: Write>(
     client: Client,
-    order: Order,
+    order: OffRequest,
     format: Format,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let course = Course {
+    let course = NodeClient {
         nodes: Api::all(client),
         order,
     };
@@ -79,7 +79,7 @@ pub(crate) async fn off<W: Write>(
 }
 
 /// Switches nodes off, also those that come meanwhile, until all are restored or the time is over.
-async fn until_restored<W: Write>(course: &Course, telling: &mut Telling<'_, W>) -> Result<(), Error> {
+async fn until_restored<W: Write>(course: &NodeClient, telling: &mut Telling<'_, W>) -> Result<(), Error> {
     let deadline = Instant::now() + course.order.wait;
     loop {
         let found = course.found().await?;
@@ -101,7 +101,7 @@ async fn until_restored<W: Write>(course: &Course, telling: &mut Telling<'_, W>)
     }
 }
 
-impl Course {
+impl NodeClient {
     /// The nodes that are asked for.
     async fn found(&self) -> Result<Vec<Node>, Error> {
         let attempt = |source| failed("read the nodes", source);

@@ -10,11 +10,11 @@ use tokio::{
 
 use crate::{
     args::Format,
-    connect::{Connection, Watch},
+    connect::{Connection, NodeWatch},
     error::Error,
     output,
     screen::Screen,
-    view::Node,
+    view::NodeView,
 };
 
 /// Ages are redrawn, and a lost webhook is asked again, this often.
@@ -77,7 +77,7 @@ async fn follow<W: Write>(
     picture: &mut Picture,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
-    let mut watch: Watch = webhook.watch(node).await?;
+    let mut watch: NodeWatch = webhook.watch(node).await?;
     let mut beat = interval(BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -94,7 +94,7 @@ async fn follow<W: Write>(
 /// What is on the screen.
 struct Picture {
     format: Format,
-    nodes: Vec<Node>,
+    nodes: Vec<NodeView>,
     /// When `nodes` came.
     since: Instant,
     /// Why nothing newer comes.
@@ -102,15 +102,15 @@ struct Picture {
 }
 
 impl Picture {
-    fn replace<W: Write>(&mut self, nodes: Vec<Node>, screen: &mut Screen<W>) -> Result<(), Error> {
+    fn replace<W: Write>(&mut self, nodes: Vec<NodeView>, screen: &mut Screen<W>) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.nodes, nodes);
         self.since = Instant::now();
         self.trouble = None;
         if self.is_drawn(screen) {
             return self.draw(screen);
         }
-        let before: HashMap<&str, &Node> = before.iter().map(|node| (node.name.as_str(), node)).collect();
-        let has_changed = |node: &&Node| {
+        let before: HashMap<&str, &NodeView> = before.iter().map(|node| (node.name.as_str(), node)).collect();
+        let has_changed = |node: &&NodeView| {
             before
                 .get(node.name.as_str())
                 .is_none_or(|old| node.differs_from(old))
@@ -129,7 +129,7 @@ impl Picture {
         if !self.is_drawn(screen) {
             return Ok(());
         }
-        let nodes: Vec<Node> = self
+        let nodes: Vec<NodeView> = self
             .nodes
             .iter()
             .map(|node| node.later(self.since.elapsed()))

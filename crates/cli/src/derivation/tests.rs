@@ -17,8 +17,8 @@ use crate::output::tests::status;
 const GIB: u64 = 1 << 30;
 
 /// The first row of docs/estimator.md#a-worked-example, with bounds up to 2.00 and 1.25.
-fn node() -> Node {
-    let mut node = Node::try_from(status("worker-1")).unwrap();
+fn node() -> NodeView {
+    let mut node = NodeView::try_from(status("worker-1")).unwrap();
     let mut policy = Policy {
         mode: Mode::Auto,
         ..Policy::default()
@@ -33,7 +33,7 @@ fn node() -> Node {
 }
 
 /// The same with another report.
-fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceHint)) -> Node {
+fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceHint)) -> NodeView {
     let mut node = node();
     let report = &mut node.hint.as_mut().unwrap().report;
     report.sight = sight;
@@ -41,7 +41,7 @@ fn with(sight: AgentMode, resource: Resource, change: impl FnOnce(&mut ResourceH
     node
 }
 
-fn printed(node: &Node, resource: Resource) -> String {
+fn printed(node: &NodeView, resource: Resource) -> String {
     Derivation::derive(node, resource).unwrap().to_string()
 }
 
@@ -380,7 +380,7 @@ fn estimator((frames, sees_kernel, overrun_every): (u64, bool, u64)) -> Estimato
 }
 
 /// The node with the estimator's own report.
-fn reported(estimator: &Estimator, sight: AgentMode) -> Node {
+fn reported(estimator: &Estimator, sight: AgentMode) -> NodeView {
     let (mut node, estimates) = (node(), estimator.estimates());
     node.bound = Some(estimates.map(|_, estimate| estimate.slack.bound));
     let report = &mut node.hint.as_mut().unwrap().report;

@@ -18,12 +18,12 @@ use crate::{
     amount::exact,
     derivation::{Derivation, SYMBOL},
     output::numbers::words,
-    view::{Node, Rule},
+    view::{NodeView, Rule},
 };
 
 /// The explanation of one node.
 #[derive(Debug)]
-pub struct Explanation<'a>(pub &'a Node);
+pub struct Explanation<'a>(pub &'a NodeView);
 
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +88,7 @@ fn term(resource: Resource, rule: &Rule) -> String {
 }
 
 /// How what is stored compares with what the rules say.
-fn standing(node: &Node, resource: Resource) -> String {
+fn standing(node: &NodeView, resource: Resource) -> String {
     let stored = node.allocatable.map(|stored| *stored.get(resource));
     let amount = |amount: u64| exact(resource, i128::from(amount));
     match (stored, node.result(resource)) {
@@ -100,7 +100,7 @@ fn standing(node: &Node, resource: Resource) -> String {
 }
 
 /// The same for machines: the row of the node, its policy and its rules.
-pub fn json(node: &Node) -> Value {
+pub fn json(node: &NodeView) -> Value {
     let mut all = members(node);
     for resource in Resource::ALL {
         let rules = node

@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 use super::numbers::{calibration, derivation_json, highs, progress, words};
 use crate::{
     derivation::Derivation,
-    view::{Hint, Node, source, standing},
+    view::{Hint, NodeView, source, standing},
 };
 
 /// One node in short.
-pub fn row(node: &Node) -> Value {
+pub fn row(node: &NodeView) -> Value {
     Value::Object(members(node))
 }
 
-pub(super) fn members(node: &Node) -> Map<String, Value> {
-    let Node {
+pub(super) fn members(node: &NodeView) -> Map<String, Value> {
+    let NodeView {
         name,
         uid,
         policy: _,
@@ -62,8 +62,8 @@ pub(super) fn members(node: &Node) -> Map<String, Value> {
 }
 
 /// What a node has for each resource.
-fn of_resource(node: &Node, resource: Resource) -> [(String, Value); 10] {
-    let Node {
+fn of_resource(node: &NodeView, resource: Resource) -> [(String, Value); 10] {
+    let NodeView {
         raw,
         allocatable,
         bound,
@@ -101,7 +101,7 @@ fn age_ms(hint: &Hint) -> u64 {
 }
 
 /// Everything about one node: the row, each derivation, the report.
-pub fn node(node: &Node) -> Value {
+pub fn node(node: &NodeView) -> Value {
     let mut all = members(node);
     for resource in Resource::ALL {
         let derivation = Derivation::derive(node, resource).map(|derivation| derivation_json(&derivation));

@@ -12,12 +12,12 @@ use super::{reasons, table::hint_age};
 use crate::{
     amount::{age, percent, short, with_unit},
     derivation::{Derivation, SYMBOL},
-    view::{Hint, Node, source},
+    view::{Hint, NodeView, source},
 };
 
 /// The page of one node: its state, the derivation of each ratio, the signals behind it.
 #[derive(Debug)]
-pub struct Page<'a>(pub &'a Node);
+pub struct Page<'a>(pub &'a NodeView);
 
 impl fmt::Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,8 +43,8 @@ impl fmt::Display for Page<'_> {
 }
 
 /// What is known of a node before any rule applies: the node, its policy, its newest report.
-pub(super) fn inputs(f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
-    let Node {
+pub(super) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result {
+    let NodeView {
         name,
         uid,
         policy,
@@ -115,7 +115,7 @@ fn rules(f: &mut fmt::Formatter<'_>, in_force: &InForce) -> fmt::Result {
 }
 
 /// What is in force: ratio, allocatable and what is left of it.
-fn outcome(node: &Node, resource: Resource) -> String {
+fn outcome(node: &NodeView, resource: Resource) -> String {
     let amount = |amounts: Option<u64>| {
         amounts.map_or_else(
             || "unknown".to_owned(),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use headroom_domain::{
-    capacity::{Annotations, State, amount, recorded_raw},
+    capacity::{Annotations, NodeState, amount, recorded_raw},
     names,
     resource::{PerResource, Resource},
 };
@@ -61,9 +61,9 @@ impl Restored {
             amount(resource, &quantity.0.parse().ok()?)
         };
         let annotation = |key| node.annotations().get(key).cloned();
-        let state = State {
+        let state = NodeState {
             annotations: Annotations::read(annotation, &Annotations::default()),
-            ..State::default()
+            ..NodeState::default()
         };
         Self {
             node: node.name_any(),

@@ -11,7 +11,7 @@ use self::Column::{Number, Text};
 use super::reasons;
 use crate::{
     amount::{age, percent, short},
-    view::{Hint, Node, brake, source, standing},
+    view::{Hint, NodeView, brake, source, standing},
 };
 
 /// A column by its title: texts begin at its left, numbers end at its right.
@@ -70,7 +70,7 @@ impl Column {
 }
 
 /// The table of nodes: what they use, how far they are amplified, what brakes them.
-pub fn top(nodes: &[Node]) -> String {
+pub fn top(nodes: &[NodeView]) -> String {
     let rows = nodes.iter().flat_map(|node| {
         Resource::ALL.map(|resource| {
             let mut cells = cells(node, resource);
@@ -93,7 +93,7 @@ pub fn top(nodes: &[Node]) -> String {
 }
 
 /// One line for each resource of a node, as `key=value`: for logs and pipes.
-pub fn lines(node: &Node) -> String {
+pub fn lines(node: &NodeView) -> String {
     let line = |resource| {
         let pairs: Vec<String> = TOP
             .iter()
@@ -106,7 +106,7 @@ pub fn lines(node: &Node) -> String {
 }
 
 /// The table of reports.
-pub fn hints(nodes: &[Node]) -> String {
+pub fn hints(nodes: &[NodeView]) -> String {
     let rows = nodes
         .iter()
         .filter_map(|node| node.hint.as_ref())
@@ -137,7 +137,7 @@ pub fn hints(nodes: &[Node]) -> String {
     table(&HINTS, rows)
 }
 
-fn cells(node: &Node, resource: Resource) -> [String; 13] {
+fn cells(node: &NodeView, resource: Resource) -> [String; 13] {
     let missing = || "-".to_owned();
     let known =
         |amount: Option<u64>| amount.map_or_else(missing, |amount| short(resource, i128::from(amount)));

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
-use crate::view::Node;
+use crate::view::NodeView;
 
 /// The worked example: 32 cores of which 31.5 are allocatable, 30 bound, 13.9 used at the peak.
 pub(crate) fn status(name: &str) -> wire::NodeStatus {
@@ -165,12 +165,12 @@ fn report(node: &str) -> wire::HintReport {
     }
 }
 
-fn node(status: wire::NodeStatus) -> Node {
+fn node(status: wire::NodeStatus) -> NodeView {
     status.try_into().unwrap()
 }
 
 /// A node that nobody measures, and one whose agent has only procfs, runs with demo timing and is late.
-fn others() -> [Node; 2] {
+fn others() -> [NodeView; 2] {
     let silent = wire::NodeStatus {
         hint: None,
         hint_standing: String::new(),
@@ -395,13 +395,13 @@ fn what_another_version_says_is_refused_with_the_field() {
         ..status("worker-1")
     };
     assert_eq!(
-        Node::try_from(unknown).unwrap_err().to_string(),
+        NodeView::try_from(unknown).unwrap_err().to_string(),
         r#"hint_standing: "stale" is not known"#
     );
     let mut unknown = status("worker-1");
     unknown.policy.as_mut().unwrap().mode_from = "rumour".to_owned();
     assert_eq!(
-        Node::try_from(unknown).unwrap_err().to_string(),
+        NodeView::try_from(unknown).unwrap_err().to_string(),
         r#"mode_from: "rumour" is not known"#
     );
 }
@@ -467,7 +467,7 @@ fn an_explanation_tells_each_rule_with_its_reasons() {
         memory_bytes: 118 << 30,
     });
     status.rules_memory[1].why.push("from-a-newer-webhook".to_owned());
-    let node = Node::try_from(status).unwrap();
+    let node = NodeView::try_from(status).unwrap();
     assert_snapshot!(Explanation(&node).to_string(), @r#"
     node worker-1, uid u1, 31 pods bound
     mode auto by the ConfigMap's entry "batch", floor requests

@@ -7,7 +7,7 @@
 //! would amplify what the other made. Of two records of raw the marker counts: the raw annotation has Koordinator's name,
 //! and more than we write it.
 
-use super::{Given, Marker, State, Why, Write, Writer, amount};
+use super::{Given, Marker, NodeState, Why, Write, Writer, amount};
 use crate::{
     quantity::Quantity,
     ratio::Ratios,
@@ -51,7 +51,7 @@ pub(super) fn saved(
     resource: Resource,
     marker: Option<&Marker>,
     raw: &PerResource<Option<Quantity>>,
-    state: &State,
+    state: &NodeState,
 ) -> Option<u64> {
     let fits = |raw: &u64| !is_above_capacity(resource, *raw, state);
     let of_annotation = || amount(resource, raw.get(resource).as_ref()?).filter(fits);
@@ -60,7 +60,7 @@ pub(super) fn saved(
 }
 
 /// True if the node does not have that much; what a kubelet says of itself never exceeds its capacity.
-fn is_above_capacity(resource: Resource, now: u64, state: &State) -> bool {
+fn is_above_capacity(resource: Resource, now: u64, state: &NodeState) -> bool {
     let capacity = state.capacity.get(resource).as_ref();
     capacity
         .and_then(|capacity| amount(resource, capacity))

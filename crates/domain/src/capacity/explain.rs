@@ -1,6 +1,6 @@
 //! A decision told as the rules it came from, in the order in which they apply.
 
-use super::{Outcome, Rule, Why};
+use super::{ResourceDecision, Rule, Why};
 use crate::ratio::Ratio;
 
 /// What a rule came to.
@@ -23,7 +23,7 @@ pub struct Applied {
     pub why: Vec<Why>,
 }
 
-impl Outcome {
+impl ResourceDecision {
     /// The rules that led here, the first one first; those that had nothing to say are left out.
     pub fn rules(&self) -> Vec<Applied> {
         let Self {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn every_reason_is_told_once_and_in_its_rule() {
-        let outcome = Outcome {
+        let outcome = ResourceDecision {
             raw: Some(16_000),
             result: Some(20_800),
             applied: Some(Ratio::from_cents(Cents(130))),
@@ -76,7 +76,7 @@ mod tests {
             }),
             cap: Some(32_000),
             why: Why::ALL.to_vec(),
-            ..Outcome::default()
+            ..ResourceDecision::default()
         };
         let rules = outcome.rules();
         let told: Vec<Why> = rules.iter().flat_map(|applied| applied.why.clone()).collect();
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn exclusive_cpus_are_a_term_where_there_are_some() {
-        let outcome = Outcome {
+        let outcome = ResourceDecision {
             exclusive: 2000,
-            ..Outcome::default()
+            ..ResourceDecision::default()
         };
         let terms: Vec<_> = outcome
             .rules()
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_node_that_is_left_alone_has_one_rule() {
-        let outcome = Outcome {
+        let outcome = ResourceDecision {
             why: vec![Why::Unmanaged],
-            ..Outcome::default()
+            ..ResourceDecision::default()
         };
         let rules = outcome.rules();
         assert_eq!(rules.len(), 1);

@@ -36,17 +36,17 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::capacity::{Annotations, State, Writer};
+    use crate::capacity::{Annotations, NodeState, Writer};
 
     const MARKER: &str = r#"{"at":"t0","cpu":"6","from":{"cpu":{"capacity":"4","raw":"4"},"memory":{"raw":"8Gi"}},"memory":"10Gi","uid":"u"}"#;
 
-    fn sent(cpu: &str) -> State {
-        State {
+    fn sent(cpu: &str) -> NodeState {
+        NodeState {
             allocatable: PerResource {
                 cpu: Some(cpu.parse().unwrap()),
                 memory: None,
             },
-            ..State::default()
+            ..NodeState::default()
         }
     }
 
@@ -68,7 +68,7 @@ mod tests {
         #[case] is_recent: bool,
         #[case] kept: Option<&str>,
     ) {
-        let old = State {
+        let old = NodeState {
             annotations: Annotations {
                 marker: Some(MARKER.into()),
                 ..Annotations::default()

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Given, Outcome, Write, amount, cents_of, quantity};
+use super::{Given, ResourceDecision, Write, amount, cents_of, quantity};
 use crate::{
     annotation::Annotation,
     quantity::Quantity,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Where a written value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Origin {
+struct WriteOrigin {
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<String>,
     raw: String,
@@ -31,7 +31,7 @@ pub struct Marker {
     pub(super) at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<String>,
-    from: BTreeMap<String, Origin>,
+    from: BTreeMap<String, WriteOrigin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<String>,
     uid: String,
@@ -47,13 +47,13 @@ impl Marker {
     pub(super) fn for_write(
         write: &Write<'_>,
         given: &Given<'_>,
-        outcomes: &PerResource<Outcome>,
+        outcomes: &PerResource<ResourceDecision>,
     ) -> Option<Self> {
         let mut from = BTreeMap::new();
-        let values = outcomes.map(|resource, Outcome { raw, result, .. }| {
+        let values = outcomes.map(|resource, ResourceDecision { raw, result, .. }| {
             let raw = (*raw)?;
             let family = given.family(resource, raw, write)?;
-            let origin = Origin {
+            let origin = WriteOrigin {
                 capacity: capacity_of(resource, raw, write, given),
                 raw: quantity(resource, raw, family).to_string(),
             };

@@ -1,7 +1,7 @@
 //! The annotations that a decision leaves on the Node: what was written from what, the hint, and in `auto` the ratio.
 
 use super::{
-    Basis, Given, Outcome, Write,
+    Basis, Given, ResourceDecision, Write,
     marker::{Marker, RawNote},
     quantity,
 };
@@ -19,10 +19,10 @@ pub(super) fn annotations(
     write: &Write<'_>,
     basis: &Basis<'_>,
     given: &Given<'_>,
-    outcomes: &PerResource<Outcome>,
+    outcomes: &PerResource<ResourceDecision>,
 ) -> Vec<(&'static str, Option<String>)> {
     let is_lifted = Resource::ALL.into_iter().any(|resource| {
-        let Outcome { raw, result, .. } = outcomes.get(resource);
+        let ResourceDecision { raw, result, .. } = outcomes.get(resource);
         result > raw
     });
     let mut annotations = records(write, given, outcomes, given.is_managed || is_lifted);
@@ -35,7 +35,7 @@ pub(super) fn annotations(
 pub(super) fn records(
     write: &Write<'_>,
     given: &Given<'_>,
-    outcomes: &PerResource<Outcome>,
+    outcomes: &PerResource<ResourceDecision>,
     are_kept: bool,
 ) -> Vec<(&'static str, Option<String>)> {
     let raw = RawNote::text(&outcomes.map(|resource, outcome| {
@@ -57,10 +57,10 @@ pub(super) fn records(
 fn hint_annotation(
     basis: &Basis<'_>,
     given: &Given<'_>,
-    outcomes: &PerResource<Outcome>,
+    outcomes: &PerResource<ResourceDecision>,
 ) -> Option<(&'static str, Option<String>)> {
     let applied = outcomes.map(|resource, outcome| {
-        let Outcome { hinted, ratio, .. } = outcome;
+        let ResourceDecision { hinted, ratio, .. } = outcome;
         hinted.or(*ratio).unwrap_or(*given.last.get(resource))
     });
     let written = |found: &EffectiveHint| found.note.clone().with_ratios(&applied).to_string();
@@ -81,9 +81,9 @@ fn hint_annotation(
 }
 
 /// True if the hint is the annotation's alone, and less is applied than it came to.
-fn is_held_back(found: &EffectiveHint, outcomes: &PerResource<Outcome>) -> bool {
+fn is_held_back(found: &EffectiveHint, outcomes: &PerResource<ResourceDecision>) -> bool {
     let is_less = |resource| {
-        let Outcome { applied, hinted, .. } = outcomes.get(resource);
+        let ResourceDecision { applied, hinted, .. } = outcomes.get(resource);
         applied.is_some() && *applied < hinted.map(Ratio::from_cents)
     };
     found.origin == Origin::Annotation && Resource::ALL.into_iter().any(is_less)
@@ -94,7 +94,7 @@ fn ratio_annotations(
     write: &Write<'_>,
     basis: &Basis<'_>,
     given: &Given<'_>,
-    outcomes: &PerResource<Outcome>,
+    outcomes: &PerResource<ResourceDecision>,
 ) -> Vec<(&'static str, Option<String>)> {
     let put_aside = write.new.annotations.static_ratio.as_ref().map(Annotation::text);
     if basis.policy.mode == Mode::Auto {

@@ -1,9 +1,9 @@
 //! Koordinator's cases, and the traps around who wrote a value.
 
-mod exclusive;
+mod exclusive_cpus;
 mod forged;
-mod hold;
 mod life;
+mod pod_floor;
 mod reasons;
 mod unknown;
 
@@ -21,9 +21,9 @@ use crate::{
 const STATIC: Mode = Mode::Static;
 
 /// A node's state with these allocatable values, and as much capacity.
-fn state(cpu: &str, memory: &str) -> State {
+fn state(cpu: &str, memory: &str) -> NodeState {
     let value = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
-    State {
+    NodeState {
         allocatable: PerResource {
             cpu: value(cpu),
             memory: value(memory),
@@ -37,18 +37,18 @@ fn state(cpu: &str, memory: &str) -> State {
     }
 }
 
-fn with_ratio(mut state: State, ratio: &str) -> State {
+fn with_ratio(mut state: NodeState, ratio: &str) -> NodeState {
     state.annotations.ratio = Some(ratio.into());
     state
 }
 
-fn with_raw(mut state: State, raw: &str) -> State {
+fn with_raw(mut state: NodeState, raw: &str) -> NodeState {
     state.annotations.raw = Some(raw.into());
     state
 }
 
 /// The same object as a kubelet's status sync would show it: heartbeat moved.
-fn synced(mut state: State, cpu: &str) -> State {
+fn synced(mut state: NodeState, cpu: &str) -> NodeState {
     state.allocatable.cpu = Some(cpu.parse().unwrap());
     state.ready_heartbeat = Some(format!("{}'", state.ready_heartbeat.unwrap()));
     state
@@ -71,8 +71,8 @@ fn decided(
     policy: &Policy,
     hint: Option<&EffectiveHint>,
     writer: Writer,
-    old: &State,
-    new: &State,
+    old: &NodeState,
+    new: &NodeState,
 ) -> Decision {
     let held = Some(PerResource::default());
     decide(
@@ -95,7 +95,7 @@ fn cpu_held(admitted: u64, fit: u64) -> PerResource<Held> {
 }
 
 /// What would be stored: the write with the decision applied.
-fn stored(new: &State, decision: &Decision) -> State {
+fn stored(new: &NodeState, decision: &Decision) -> NodeState {
     let mut stored = new.clone();
     for resource in Resource::ALL {
         if let Some(value) = decision.allocatable.get(resource) {
@@ -118,7 +118,7 @@ fn text_of<T>(annotation: Option<&Annotation<T>>) -> Option<String> {
     annotation.map(|annotation| annotation.text().to_owned())
 }
 
-fn texts(state: &State) -> (String, String, Option<String>) {
+fn texts(state: &NodeState) -> (String, String, Option<String>) {
     let text = |value: &Option<Quantity>| value.map(|value| value.to_string()).unwrap_or_default();
     (
         text(&state.allocatable.cpu),
@@ -128,7 +128,7 @@ fn texts(state: &State) -> (String, String, Option<String>) {
 }
 
 /// A static write by someone other than the kubelet whose allocatable equals the stored one.
-fn by_static(new: &State) -> State {
+fn by_static(new: &NodeState) -> NodeState {
     stored(new, &decided(&policy(STATIC), None, Writer::Other, new, new))
 }
 
@@ -281,7 +281,7 @@ fn n18_d4_a_third_party_that_changes_memory_does_not_amplify_cpu_again() {
 #[test]
 fn n44_absent_allocatable_is_left_alone() {
     let node = with_ratio(
-        State {
+        NodeState {
             allocatable: PerResource::default(),
             ..state("4", "8Gi")
         },
@@ -294,7 +294,7 @@ fn n44_absent_allocatable_is_left_alone() {
 }
 
 /// A node that auto has amplified from 4 to 6 (ratio 1.50).
-fn amplified() -> State {
+fn amplified() -> NodeState {
     let raw = state("4", "8Gi");
     let after = stored(
         &raw,
@@ -459,7 +459,7 @@ fn what_was_written_is_not_amplified_again_though_the_marker_says_an_impossible_
     assert_ne!(forged, marker);
     old.annotations.marker = Some(forged.as_str().into());
     let hint = found(150, Freshness::Fresh);
-    let after = |old: &State| {
+    let after = |old: &NodeState| {
         let new = synced(old.clone(), "6");
         let decision = decided(&policy(Mode::Auto), Some(&hint), writer, old, &new);
         texts(&stored(&new, &decision)).0
@@ -641,7 +641,7 @@ fn off_restores_raw_and_leaves_no_trace() {
     );
     assert_eq!(
         after,
-        State {
+        NodeState {
             annotations: Annotations::default(),
             ..state("4", "8Gi")
         }

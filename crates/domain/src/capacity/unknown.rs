@@ -4,7 +4,7 @@
 //! take capacity from under running pods, any other ratio would be a guess: the last one stays. It can
 //! have in it what pods held: on a larger machine it is worth no more than is stored.
 
-use super::{Decision, Given, Outcome, Why, Write, baseline, cents_of, marker::Marker};
+use super::{Decision, Given, ResourceDecision, Why, Write, baseline, cents_of, marker::Marker};
 use crate::resource::{PerResource, Resource};
 
 /// Decides what a write of `nodes/status` is to store while the policy of the node is not known. A node that does not
@@ -12,7 +12,7 @@ use crate::resource::{PerResource, Resource};
 pub fn keep(write: &Write<'_>) -> Decision {
     let given = Given::read(write, None);
     let Some(marker) = given.stored else {
-        let outcomes = PerResource::from_fn(|_| Outcome::left_alone(Why::PolicyUnknown));
+        let outcomes = PerResource::from_fn(|_| ResourceDecision::left_alone(Why::PolicyUnknown));
         return Decision {
             outcomes,
             ..Decision::default()
@@ -32,23 +32,23 @@ pub fn keep(write: &Write<'_>) -> Decision {
     }
 }
 
-fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marker) -> Outcome {
+fn kept(resource: Resource, write: &Write<'_>, given: &Given<'_>, marker: &Marker) -> ResourceDecision {
     let Some(now) = write.new.amount(resource) else {
-        return Outcome::left_alone(Why::Absent);
+        return ResourceDecision::left_alone(Why::Absent);
     };
     let (raw, odd) = match baseline::baseline(resource, now, write, given) {
         Ok(told) => told,
-        Err(why) => return Outcome::left_alone(why),
+        Err(why) => return ResourceDecision::left_alone(why),
     };
     // Raw where nothing was ever decided for this resource.
     let stored = write.old.amount(resource);
     let kept = marker.kept(resource, raw, stored).unwrap_or(raw);
     let result = super::result::unraised(kept, raw, stored);
-    Outcome {
+    ResourceDecision {
         raw: Some(raw),
         result: Some(result),
         ratio: cents_of(result, raw),
         why: odd.into_iter().chain([Why::PolicyUnknown]).collect(),
-        ..Outcome::default()
+        ..ResourceDecision::default()
     }
 }

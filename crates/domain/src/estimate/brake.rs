@@ -77,7 +77,7 @@ pub struct Brakes {
     /// How long L1, L2 and L3 stay, and L3 after an OOM kill.
     release: [Duration; 3],
     release_oom: Duration,
-    state: PerResource<State>,
+    state: PerResource<BrakeState>,
     /// Periods in a row that called for the CPU's L2 or more, and for its L3.
     contended_periods: u32,
     saturated_periods: u32,
@@ -86,7 +86,7 @@ pub struct Brakes {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct State {
+struct BrakeState {
     /// Until when each of L1, L2, L3 stays, in monotonic time.
     until: [Duration; 3],
     level: Brake,
@@ -207,7 +207,7 @@ impl Brakes {
     }
 }
 
-impl State {
+impl BrakeState {
     /// Takes what the period that ended `at` calls for; what is in force is so at `now`.
     fn extend(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
         self.has_stopped = called == Brake::Stop;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brakes, Estimator, History, Outcome, Pods, Publication, Timing, shift::Shift};
+use super::{Brakes, Estimator, History, MarginCalibrator, Pods, Publication, Timing, shift::Shift};
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},
@@ -22,7 +22,7 @@ pub struct Snapshot {
     history: PerResource<History>,
     pods: Pods,
     limits: PerResource<Option<u64>>,
-    outcomes: PerResource<Outcome>,
+    outcomes: PerResource<MarginCalibrator>,
     publication: PerResource<Publication>,
     /// Until when L1, L2 and L3 stay, in monotonic time.
     brakes: PerResource<[Duration; 3]>,

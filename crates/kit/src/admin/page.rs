@@ -21,10 +21,10 @@ pub(super) struct Page {
     content_type: &'static str,
     make: Box<dyn Fn() -> serde_json::Result<Vec<u8>> + Send + Sync>,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<PageState>,
 }
 
-struct State {
+struct PageState {
     pace: Pace,
     last: Option<Bytes>,
 }
@@ -39,7 +39,7 @@ impl Page {
             content_type,
             make: Box::new(make),
             started: Instant::now(),
-            state: Mutex::new(State {
+            state: Mutex::new(PageState {
                 pace: Pace::new(MADE_EVERY, MADE_AT_ONCE),
                 last: None,
             }),

@@ -17,7 +17,7 @@ type Checks = BTreeMap<&'static str, Result<(), String>>;
 
 /// The voice of one part. What it said last counts on when it is dropped.
 #[derive(Clone, Debug)]
-pub struct Handle {
+pub struct PartReadiness {
     name: &'static str,
     readiness: Readiness,
 }
@@ -29,11 +29,11 @@ impl Readiness {
     }
 
     /// Gives a part its say. It is not ready until it says so. Parts of one name share their say.
-    pub fn handle(&self, name: &'static str) -> Handle {
+    pub fn handle(&self, name: &'static str) -> PartReadiness {
         self.lock()
             .entry(name)
             .or_insert_with(|| Err("not ready yet".to_owned()));
-        Handle {
+        PartReadiness {
             name,
             readiness: self.clone(),
         }
@@ -58,7 +58,7 @@ impl Readiness {
     }
 }
 
-impl Handle {
+impl PartReadiness {
     /// This part is ready.
     pub fn ready(&self) {
         self.set(Ok(()));

@@ -14,10 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use super::{
-    Connection, Listener,
-    ahead::Ahead,
-    connection,
+    Connection, Listener, connection,
     places::{Place, Places},
+    read_ahead::Ahead,
 };
 use crate::metric::process::{ACCEPT_ERRORS, REFUSED};
 

@@ -18,8 +18,8 @@ use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use super::{
-    ahead::Ahead,
-    places::{Handle, Hold, Place},
+    places::{ConnectionPlace, Hold, Place},
+    read_ahead::Ahead,
 };
 
 /// An accepted connection after its handshake.
@@ -36,7 +36,7 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The verified certificate of the client, followed by its intermediates; `None` if it showed none.
     pub certificates: Option<Arc<[CertificateDer<'static>]>>,
-    handle: Option<Handle>,
+    handle: Option<ConnectionPlace>,
 }
 
 /// Whom a limit per client counts: the address without its port, of IPv6 the network of 64 bits that one machine is
@@ -61,7 +61,7 @@ impl Peer {
     /// Keeps the connection from being closed to make room, and from being counted against its source, as long as
     /// the hold lives: for a client that has proved who it is. `None` without a connection.
     pub fn pin(&self) -> Option<Hold> {
-        self.handle.as_ref().map(Handle::pin)
+        self.handle.as_ref().map(ConnectionPlace::pin)
     }
 }
 
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// How it is used.
-    pub(super) fn handle(&self) -> Handle {
+    pub(super) fn handle(&self) -> ConnectionPlace {
         self.place.handle()
     }
 

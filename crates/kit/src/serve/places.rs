@@ -31,11 +31,11 @@ pub(super) struct Places {
     name: &'static str,
     limits: Limits,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<PlacesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PlacesState {
     /// Places taken, without those of connections that were told to close.
     open: usize,
     next_id: u64,
@@ -50,7 +50,7 @@ type Queue = BTreeMap<(u64, u64), Arc<Usage>>;
 
 /// A place, given back on drop.
 pub(super) struct Place {
-    handle: Handle,
+    handle: ConnectionPlace,
     open: metrics::Gauge,
 }
 
@@ -71,17 +71,17 @@ pub(super) struct Usage {
 
 /// A connection's usage and where it is kept.
 #[derive(Clone)]
-pub(super) struct Handle {
+pub(super) struct ConnectionPlace {
     places: Arc<Places>,
     usage: Arc<Usage>,
 }
 
 /// While this lives, its connection is not closed to make room, and no limit of its source counts it.
 #[must_use = "the connection is held until this is dropped"]
-pub struct Hold(Handle);
+pub struct Hold(ConnectionPlace);
 
 /// While this lives, an answer is under way.
-pub(super) struct Answering(Handle);
+pub(super) struct Answering(ConnectionPlace);
 
 impl Places {
     pub(super) fn new(name: &'static str, limits: Limits) -> Arc<Self> {
@@ -133,7 +133,7 @@ impl Places {
         let open = CONNECTIONS.with([self.name]);
         open.increment(1);
         let places = Arc::clone(self);
-        let handle = Handle { places, usage };
+        let handle = ConnectionPlace { places, usage };
         Some(Place { handle, open })
     }
 
@@ -142,13 +142,13 @@ impl Places {
         micros(self.started.elapsed())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PlacesState> {
         // Nothing in here panics between two changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PlacesState {
     /// The connection, of all or of one source, to be closed first; `None` if none is idle since `settled`.
     fn longest_idle(&mut self, only: Option<IpAddr>, now: u64, settled: u64) -> Option<Arc<Usage>> {
         for _ in 0..LOOKS {
@@ -212,7 +212,7 @@ impl State {
 
 impl Place {
     /// The usage of its connection.
-    pub(super) fn handle(&self) -> Handle {
+    pub(super) fn handle(&self) -> ConnectionPlace {
         self.handle.clone()
     }
 
@@ -225,7 +225,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.decrement(1);
-        let Handle { places, usage } = &self.handle;
+        let ConnectionPlace { places, usage } = &self.handle;
         let mut state = places.lock();
         // Whoever was told to close has given its place already.
         if !usage.is_closing.swap(true, Ordering::AcqRel) {
@@ -241,7 +241,7 @@ impl Usage {
     }
 }
 
-impl Handle {
+impl ConnectionPlace {
     /// An answer begins.
     pub(super) fn answer(&self) -> Answering {
         self.usage.answers.fetch_add(1, Ordering::AcqRel);
@@ -280,7 +280,7 @@ impl Handle {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let Self(Handle { places, usage }) = self;
+        let Self(ConnectionPlace { places, usage }) = self;
         usage.rank.store(WAS_OF_USE | places.now(), Ordering::Release);
         if usage.answers.fetch_sub(1, Ordering::AcqRel) == 1 {
             // It may have been told to close meanwhile.
@@ -291,7 +291,7 @@ impl Drop for Answering {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let Self(Handle { places, usage }) = self;
+        let Self(ConnectionPlace { places, usage }) = self;
         let rank = WAS_OF_USE | places.now();
         let mut state = places.lock();
         usage.rank.store(rank, Ordering::Release);
@@ -303,7 +303,7 @@ impl Drop for Hold {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for ConnectionPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Handle")
     }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use headroom_testbed::{
-    cluster::{Cluster, Keeper, NodeOptions, Options},
+    cluster::{Cluster, ClusterOptions, Keeper, NodeOptions},
     logs,
 };
 use tokio::{
@@ -77,7 +77,7 @@ async fn kept(keeper: Keeper) -> Result<()> {
 }
 
 async fn started(keeper: Keeper) -> Result<Cluster> {
-    let mut cluster = Cluster::start(Options::full()).await?;
+    let mut cluster = Cluster::start(ClusterOptions::full()).await?;
     let node = NodeOptions {
         keeper: Some(keeper),
         ..NodeOptions::this_machine(NODE)?

@@ -4,7 +4,7 @@ use xtask::controlplane::Component;
 
 /// What runs beside etcd and the API server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ClusterOptions {
     /// Runs the scheduler.
     pub has_scheduler: bool,
     /// Runs the controllers that Deployments, service accounts, namespaces, node conditions and owner references need.
@@ -15,7 +15,7 @@ pub struct Options {
     pub apiserver_flags: Vec<String>,
 }
 
-impl Options {
+impl ClusterOptions {
     /// With scheduler and controllers.
     pub fn full() -> Self {
         Self {

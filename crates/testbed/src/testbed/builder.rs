@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::Testbed;
 use crate::{
     accounts,
-    cluster::{Cluster, Options},
+    cluster::{Cluster, ClusterOptions},
     programs::Programs,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Builder {
     programs: Programs,
-    control_plane: Options,
+    control_plane: ClusterOptions,
     namespaces: Vec<String>,
     has_floor: bool,
 }
@@ -22,14 +22,14 @@ impl Builder {
     pub(super) fn new(programs: Programs) -> Self {
         Self {
             programs,
-            control_plane: Options::default(),
+            control_plane: ClusterOptions::default(),
             namespaces: Vec::new(),
             has_floor: false,
         }
     }
 
     /// With these components and flags of the control plane.
-    pub fn control_plane(mut self, options: Options) -> Self {
+    pub fn control_plane(mut self, options: ClusterOptions) -> Self {
         self.control_plane = options;
         self
     }
@@ -87,14 +87,14 @@ mod tests {
             load,
         };
         let bare = Builder::new(programs);
-        assert_eq!(bare.control_plane, Options::default());
+        assert_eq!(bare.control_plane, ClusterOptions::default());
         assert!(bare.namespaces.is_empty() && !bare.has_floor);
         let full = bare
-            .control_plane(Options::full())
+            .control_plane(ClusterOptions::full())
             .namespace("a")
             .namespace("b")
             .floor();
-        assert_eq!(full.control_plane, Options::full());
+        assert_eq!(full.control_plane, ClusterOptions::full());
         assert_eq!(full.namespaces, ["a", "b"]);
         assert!(full.has_floor);
     }

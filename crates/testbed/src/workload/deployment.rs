@@ -13,7 +13,7 @@ pub const ROLE: &str = "headroom.sh/role";
 
 /// One Deployment.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape<'a> {
+pub struct DeploymentShape<'a> {
     /// Its namespace, which must be there.
     pub namespace: &'a str,
     /// Its name and the role of its pods.
@@ -30,8 +30,8 @@ pub struct Shape<'a> {
 ///
 /// # Errors
 /// If the API server refuses it.
-pub async fn deploy(client: &Client, shape: &Shape<'_>) -> Result<()> {
-    let Shape {
+pub async fn deploy(client: &Client, shape: &DeploymentShape<'_>) -> Result<()> {
+    let DeploymentShape {
         namespace,
         role,
         node,

@@ -20,7 +20,7 @@ const E2E: &str = "tests";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Programs of tests.
-    pub(super) tests: Vec<Program>,
+    pub(super) tests: Vec<TestProgram>,
     /// All other programs.
     pub(super) others: Vec<PathBuf>,
     /// CPU time that building took.
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 
 /// A program of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct TestProgram {
     pub(super) kind: Kind,
     /// The target's name, which for unit tests is that of their crate.
     pub(super) name: String,
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// The test programs of a kind.
-    pub(super) fn programs(&self, kind: Kind) -> impl Iterator<Item = &Program> {
+    pub(super) fn programs(&self, kind: Kind) -> impl Iterator<Item = &TestProgram> {
         self.tests.iter().filter(move |program| program.kind == kind)
     }
 
@@ -92,7 +92,7 @@ impl Plan {
             .unwrap_or(Path::new("/"));
         let name = text("/target/name").to_owned();
         let is_file_of_tests = text("/target/kind/0") == "test" && folder.ends_with(E2E);
-        self.tests.push(Program {
+        self.tests.push(TestProgram {
             kind: if is_file_of_tests {
                 kind_of(&name)
             } else {
@@ -106,7 +106,7 @@ impl Plan {
     }
 }
 
-impl Program {
+impl TestProgram {
     /// A command that runs it, where and as cargo would.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Draft, Edits, Fields as _, Found, Tree, WriteError, tree::Member};
+use super::{Draft, Edits, Fields as _, PathValue, Tree, WriteError, tree::Member};
 
 /// A stored value could not be put back.
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +25,12 @@ impl Draft<'_> {
     /// says nothing: the same value can be written in other words.
     pub fn is_as_stored(&self, path: &[&str]) -> bool {
         match (self.find(path), self.old.as_ref().map(|old| old.get(path))) {
-            (Found::Nothing, Some(None)) => true,
-            (Found::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
-            (Found::Nothing | Found::Written(_) | Found::Stored(_) | Found::Edited(..), _) => false,
+            (PathValue::Nothing, Some(None)) => true,
+            (PathValue::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
+            (
+                PathValue::Nothing | PathValue::Written(_) | PathValue::Stored(_) | PathValue::Edited(..),
+                _,
+            ) => false,
         }
     }
 
@@ -40,10 +43,10 @@ impl Draft<'_> {
         let Some(old) = &self.old else { return Ok(false) };
         let was = old.get(path);
         let (is, edits) = match self.find(path) {
-            Found::Nothing => (None, None),
-            Found::Stored(tree) => (Some(tree), None),
-            Found::Edited(tree, edits) => (Some(tree), Some(edits)),
-            Found::Written(value) => {
+            PathValue::Nothing => (None, None),
+            PathValue::Stored(tree) => (Some(tree), None),
+            PathValue::Edited(tree, edits) => (Some(tree), Some(edits)),
+            PathValue::Written(value) => {
                 let text = value.to_string();
                 let written = Tree::parse(&text, 1).map_err(serde::de::Error::custom)?;
                 return is_same(was, Some(&written), |name| but.contains(&name));

@@ -1,7 +1,7 @@
 //! What the node endpoints read of a Node, from an object as it came or with writes on top.
 
 use headroom_domain::{
-    capacity::{Annotations, State},
+    capacity::{Annotations, NodeState},
     hint::Machine,
     names,
     policy::{Mode, ModeError, Policy},
@@ -81,9 +81,9 @@ pub(super) fn tells_allocated(fields: &impl Fields) -> bool {
 
 /// What the capacity rules read. What cannot be read counts as missing, never as an error. Annotations that `known` has
 /// with the same text are not parsed again.
-pub(super) fn state(fields: &impl Fields, known: &Annotations) -> State {
+pub(super) fn state(fields: &impl Fields, known: &Annotations) -> NodeState {
     let quantities = |list: &str| PerResource::from_fn(|resource| quantity(fields, list, resource));
-    State {
+    NodeState {
         allocatable: quantities("allocatable"),
         capacity: quantities("capacity"),
         ready_heartbeat: ready_heartbeat(fields),
@@ -92,7 +92,7 @@ pub(super) fn state(fields: &impl Fields, known: &Annotations) -> State {
 }
 
 /// What an object in that state says of its machine.
-pub(super) fn machine(fields: &impl Fields, state: &State) -> Machine {
+pub(super) fn machine(fields: &impl Fields, state: &NodeState) -> Machine {
     let is_pressed = |condition: &Tree<'_>| {
         let text = |name: &str| condition.read::<String>(&[name]).ok().flatten();
         text("type").is_some_and(|kind| kind == "MemoryPressure")

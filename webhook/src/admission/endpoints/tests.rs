@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{
-        endpoint::{Deadline, FailurePolicy, Kind, Namespaces, Nodes},
+        endpoint::{Deadline, FailurePolicy, Kind, Namespaces, NodeLookup},
         router::{Limits, Options, Router},
     },
     store::{
@@ -148,14 +148,14 @@ struct Case {
     endpoint: &'static Endpoint,
     step: String,
     review: Value,
-    world: World,
+    world: FixtureCluster,
     output: PathBuf,
 }
 
 /// What is known about the node of a fixture.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct World {
+struct FixtureCluster {
     /// The configured mode; `static` if not given.
     mode: Option<String>,
     /// Upper bound for memory; off if not given.
@@ -174,7 +174,7 @@ struct World {
     config: BTreeMap<String, String>,
 }
 
-impl Nodes for World {
+impl NodeLookup for FixtureCluster {
     fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
         if self.is_policy_unknown {
             return None;
@@ -243,7 +243,7 @@ impl Case {
             step: step.file_name().unwrap().to_str().unwrap().to_owned(),
             review: parse(&review).unwrap(),
             world: parse(&world).map_or_else(
-                |_absent| World::default(),
+                |_absent| FixtureCluster::default(),
                 |value| serde_json::from_value(value).unwrap(),
             ),
             output,
@@ -268,19 +268,19 @@ impl Case {
     }
 }
 
-fn router(world: World) -> Router {
+fn router(world: FixtureCluster) -> Router {
     Router::new(options(world))
 }
 
-fn router_over(nodes: Arc<dyn Nodes>, denies_above_hint: bool) -> Router {
+fn router_over(nodes: Arc<dyn NodeLookup>, denies_above_hint: bool) -> Router {
     Router::new(Options {
         nodes,
         denies_above_hint,
-        ..options(World::default())
+        ..options(FixtureCluster::default())
     })
 }
 
-fn options(world: World) -> Options {
+fn options(world: FixtureCluster) -> Options {
     let denies_above_hint = world.denies_above_hint;
     Options {
         endpoints: ENDPOINTS,
@@ -294,7 +294,7 @@ fn options(world: World) -> Options {
 }
 
 /// The answer to a review that came over HTTP, with status and body.
-async fn answer(world: World, path: &str, review: &Value) -> (StatusCode, Bytes) {
+async fn answer(world: FixtureCluster, path: &str, review: &Value) -> (StatusCode, Bytes) {
     let request = Request::post(path)
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(review.to_string())))

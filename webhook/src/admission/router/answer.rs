@@ -13,7 +13,7 @@ use crate::admission::{
 
 /// The answer to a request.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// HTTP status: 200 for a verdict, whatever it is.
     pub status: StatusCode,
     /// An AdmissionReview for a verdict, else the reason as text.
@@ -59,7 +59,7 @@ impl Default for Judged {
     }
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(super) fn allowed(request: review::Request, judged: Judged, body: Vec<u8>) -> Self {
         let Judged {
             patch,
@@ -111,7 +111,7 @@ impl Answer {
     }
 }
 
-impl From<AdmissionError> for Answer {
+impl From<AdmissionError> for HttpAnswer {
     fn from(error: AdmissionError) -> Self {
         Self::refused(error, None, Vec::new())
     }

@@ -66,7 +66,7 @@ struct Coming {
 }
 
 /// A body's place in a budget while it is coming.
-struct Place<'i> {
+struct BodyPlace<'i> {
     budget: &'i Budget,
     number: u64,
     given_up: Arc<Notify>,
@@ -197,7 +197,7 @@ impl Budget {
     }
 
     /// A place for a body that begins to come; it holds nothing yet.
-    fn enter(&self) -> Place<'_> {
+    fn enter(&self) -> BodyPlace<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let given_up = Arc::new(Notify::new());
         let coming = Coming {
@@ -205,7 +205,7 @@ impl Budget {
             give_up: Arc::clone(&given_up),
         };
         self.coming().insert(number, coming);
-        Place {
+        BodyPlace {
             budget: self,
             number,
             given_up,
@@ -239,7 +239,7 @@ impl Budget {
     }
 }
 
-impl Place<'_> {
+impl BodyPlace<'_> {
     /// What comes of `waiting`, unless the body is given up meanwhile.
     async fn or_give_up<T>(&self, waiting: impl Future<Output = T>) -> Result<T, AdmissionError> {
         select! {
@@ -275,7 +275,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for BodyPlace<'_> {
     fn drop(&mut self) {
         self.budget.coming().remove(&self.number);
     }

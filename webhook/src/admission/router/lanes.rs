@@ -38,7 +38,7 @@ struct Lane {
 }
 
 /// Leave to answer one review.
-pub(super) struct Turn {
+pub(super) struct LanePermit {
     /// True if answering takes so long that it must not be done in passing.
     pub(super) is_large: bool,
     _present: OwnedSemaphorePermit,
@@ -71,7 +71,7 @@ impl Lanes {
         endpoint: &Endpoint,
         bytes: usize,
         deadline: Deadline,
-    ) -> Result<Turn, AdmissionError> {
+    ) -> Result<LanePermit, AdmissionError> {
         let too_many = || AdmissionError::TooMany { limit: self.limit };
         let lane = self.endpoints.get(endpoint.path).ok_or_else(too_many)?;
         let present = Arc::clone(&lane.present);
@@ -83,7 +83,7 @@ impl Lanes {
         let working = working
             .map_err(|_elapsed| deadline.error())?
             .map_err(|_closed| too_many())?;
-        Ok(Turn {
+        Ok(LanePermit {
             is_large,
             _present: present,
             _working: working,

@@ -30,7 +30,7 @@ use crate::{
 
 struct NoNodes;
 
-impl Nodes for NoNodes {
+impl NodeLookup for NoNodes {
     fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
         Some(Policy::default())
     }

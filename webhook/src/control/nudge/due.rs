@@ -14,7 +14,7 @@ use crate::store::{cluster::Cluster, node::Node};
 
 /// What is due for a node.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct DueNudge {
     /// The write.
     pub nudge: Option<Nudge>,
     /// When something else may be, although nobody says anything new.
@@ -22,7 +22,7 @@ pub struct Due {
 }
 
 /// What is due for a Node.
-pub fn due(cluster: &Cluster, node: &Node) -> Due {
+pub fn due(cluster: &Cluster, node: &Node) -> DueNudge {
     let (decision, hint) = cluster.preview(node, cluster.now());
     due_of(cluster, node, &decision, hint.as_ref())
 }
@@ -34,17 +34,17 @@ pub(in crate::control) fn due_of(
     node: &Node,
     decision: &Decision,
     hint: Option<&EffectiveHint>,
-) -> Due {
+) -> DueNudge {
     if !cluster.amplifies() || !cluster.nodes.has_synced() {
         // Admission would not act on it, or what came of it would not be seen here.
-        return Due::default();
+        return DueNudge::default();
     }
     let Some(found) = hint else {
-        return Due::default();
+        return DueNudge::default();
     };
     if found.origin.is_node() {
         // A nudge is believed for what its writer heard. Whoever may patch nodes may write what only the Node says.
-        return Due {
+        return DueNudge {
             nudge: None,
             changes_in: found.changes_in,
         };
@@ -81,7 +81,7 @@ pub(in crate::control) fn due_of(
         expected: decision.outcomes.map(|_, outcome| outcome.result),
         version: (raises || direction != Direction::Lower).then_some(node.version),
     });
-    Due {
+    DueNudge {
         nudge,
         changes_in: found.changes_in,
     }

@@ -19,7 +19,7 @@ pub(super) struct Queue {
 
 /// The first place while a slot is free. The slot stays free if it is not taken.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct NudgeTurn<'a> {
     pace: MutexGuard<'a, Pace>,
     now: Duration,
 }
@@ -34,21 +34,21 @@ impl Queue {
     }
 
     /// Waits to be first, and then for a slot; `every` tells the time between two. Whoever stops waiting loses its place.
-    pub(super) async fn turn(&self, every: impl Fn() -> Duration) -> Turn<'_> {
+    pub(super) async fn turn(&self, every: impl Fn() -> Duration) -> NudgeTurn<'_> {
         let mut pace = self.pace.lock().await;
         loop {
             pace.set_every(every());
             let now = self.started.elapsed();
             let wait = pace.wait(now);
             if wait.is_zero() {
-                return Turn { pace, now };
+                return NudgeTurn { pace, now };
             }
             sleep(wait).await;
         }
     }
 }
 
-impl Turn<'_> {
+impl NudgeTurn<'_> {
     /// Takes the slot.
     pub(super) fn claim(mut self) {
         // It was free when the turn came, and nobody else could take it.

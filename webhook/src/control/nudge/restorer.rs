@@ -8,18 +8,18 @@ use headroom_domain::{capacity::Decision, resource::Resource};
 use kube::api::Patch;
 use serde_json::{Map, Value, json};
 
-use super::writer::{ApiServer, NudgeError, StatusPatcher};
+use super::writer::{NudgeError, StatusPatcher, StatusWriteClient};
 use crate::store::{cluster::Cluster, node::Node};
 
 /// Writes what is decided for a Node whose mode is off, bound to the resource version that it was decided for.
 pub struct Restorer {
     cluster: Arc<Cluster>,
-    api_server: ApiServer,
+    api_server: StatusWriteClient,
 }
 
 impl Restorer {
     /// Decides from these stores and writes through this API server.
-    pub fn new(cluster: Arc<Cluster>, api_server: ApiServer) -> Self {
+    pub fn new(cluster: Arc<Cluster>, api_server: StatusWriteClient) -> Self {
         Self { cluster, api_server }
     }
 }

@@ -191,13 +191,13 @@ impl StatusWriter for FakeWriter {
     }
 }
 
-struct Followed {
+struct FollowedNode {
     cluster: Arc<Cluster>,
     writer: Arc<FakeWriter>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Followed {
+impl FollowedNode {
     fn new(mood: Mood) -> Self {
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], []));
         let writer = FakeWriter::new(&cluster, mood);
@@ -245,13 +245,13 @@ impl Followed {
 
 #[tokio::test(start_paused = true)]
 async fn lowering_is_written_at_once_and_once() {
-    let followed = Followed::new(Mood::Applies);
-    Followed::settle().await;
+    let followed = FollowedNode::new(Mood::Applies);
+    FollowedNode::settle().await;
     assert_eq!(followed.writes(), 0);
     offer(&followed.cluster, published(2, 110));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     offer(&followed.cluster, published(3, 105));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!(followed.writes(), 2, "both without any time passing");
     let node = followed.cluster.nodes.get("n1").unwrap();
     assert_eq!(node.state.allocatable.cpu.unwrap().to_string(), "4200m");
@@ -267,7 +267,7 @@ fn quick(seq: u64, cents: u32) -> NodeHint {
     }
 }
 
-impl Followed {
+impl FollowedNode {
     fn cpu(&self) -> String {
         let node = self.cluster.nodes.get("n1").unwrap();
         node.state.allocatable.cpu.unwrap().to_string()
@@ -276,7 +276,7 @@ impl Followed {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_rises_step_by_step_a_frame_apart() {
-    let followed = Followed::new(Mood::Applies);
+    let followed = FollowedNode::new(Mood::Applies);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 134));
     let times = followed.until(3).await;
@@ -292,20 +292,20 @@ async fn a_node_rises_step_by_step_a_frame_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fall_does_not_wait_for_a_rise() {
-    let followed = Followed::new(Mood::Applies);
+    let followed = FollowedNode::new(Mood::Applies);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
     followed.until(1).await;
     offer(&followed.cluster, quick(3, 130));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     offer(&followed.cluster, quick(4, 100));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_agent_fell_silent_is_lowered_without_anybody_writing() {
-    let followed = Followed::new(Mood::Applies);
+    let followed = FollowedNode::new(Mood::Applies);
     offer(&followed.cluster, published(2, 120));
     sleep(Duration::from_secs(299)).await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (0, "4800m"));
@@ -315,7 +315,7 @@ async fn a_node_whose_agent_fell_silent_is_lowered_without_anybody_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_annotation_that_nobody_renews_is_renewed() {
-    let followed = Followed::new(Mood::Applies);
+    let followed = FollowedNode::new(Mood::Applies);
     for seq in 2..35 {
         offer(&followed.cluster, published(seq, 120));
         sleep(Duration::from_secs(15)).await;
@@ -327,7 +327,7 @@ async fn an_annotation_that_nobody_renews_is_renewed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_is_tried_again_ever_more_slowly() {
-    let followed = Followed::new(Mood::Fails);
+    let followed = FollowedNode::new(Mood::Fails);
     offer(&followed.cluster, published(2, 110));
     let times = followed.until(10).await;
     let gaps: Vec<_> = times
@@ -344,19 +344,19 @@ async fn a_failed_write_is_tried_again_ever_more_slowly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_changes_nothing_is_not_repeated_in_a_hurry() {
-    let followed = Followed::new(Mood::Ignores);
+    let followed = FollowedNode::new(Mood::Ignores);
     offer(&followed.cluster, published(2, 110));
     sleep(Duration::from_secs(290)).await;
     let writes = followed.writes();
     assert!((8..=12).contains(&writes), "{writes} writes in five minutes");
     offer(&followed.cluster, published(3, 105));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!(followed.writes(), writes + 1, "another change does not wait");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_echo_that_does_not_come_is_not_waited_for() {
-    let followed = Followed::new(Mood::Ignores);
+    let followed = FollowedNode::new(Mood::Ignores);
     followed.writer.version.store(1_000_000, Ordering::Relaxed);
     offer(&followed.cluster, published(2, 110));
     followed.until(1).await;
@@ -368,7 +368,7 @@ async fn an_echo_that_does_not_come_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn reports_that_keep_coming_do_not_hurry_a_write_that_changes_nothing() {
-    let followed = Followed::new(Mood::Ignores);
+    let followed = FollowedNode::new(Mood::Ignores);
     for seq in 2..42 {
         let mut hint = published(seq, 110);
         hint.resources.cpu.usage = seq;
@@ -394,33 +394,33 @@ async fn reports_that_keep_coming_do_not_hurry_a_write_that_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brake_does_not_wait_for_a_rise_that_hangs() {
-    let followed = Followed::new(Mood::Hangs);
+    let followed = FollowedNode::new(Mood::Hangs);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!(followed.writes(), 1);
     *followed.writer.mood.lock().unwrap() = Mood::Applies;
     offer(&followed.cluster, quick(3, 110));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4400m"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_raises_counts_for_the_node_that_was_looked_at_and_what_lowers_for_any() {
-    let followed = Followed::new(Mood::IsAhead);
+    let followed = FollowedNode::new(Mood::IsAhead);
     sleep(Duration::from_secs(1)).await;
     offer(&followed.cluster, quick(2, 125));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     // Nobody knows yet what has changed, so it is not tried again.
     assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4800m"));
     // Another replica's brake.
     let note: Note = Note::from_hint(&quick(3, 105));
     offer(&followed.cluster, quick(3, 105));
     followed.writer.store("n1", "4200m", &note);
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (1, "4200m"));
     offer(&followed.cluster, quick(4, 100));
-    Followed::settle().await;
+    FollowedNode::settle().await;
     assert_eq!((followed.writes(), followed.cpu().as_str()), (2, "4"));
     let written = followed.writer.written.lock().unwrap().clone();
     assert_eq!((written[0].1.version, written[1].1.version), (Some(3), None));
@@ -498,7 +498,11 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     nudger.followed.store(500, Ordering::Relaxed);
     let began = Instant::now();
     for _ in 0..11 {
-        nudger.rising.turn(|| nudger.every(Line::Rising)).await.claim();
+        nudger
+            .rising
+            .turn(|| nudger.every(NudgeLine::Rising))
+            .await
+            .claim();
     }
     let took = began.elapsed();
     assert!(
@@ -508,7 +512,7 @@ async fn the_share_of_nodes_that_rise_follows_the_number_followed() {
     for _ in 0..500 {
         nudger
             .lowering
-            .turn(|| nudger.every(Line::Lowering))
+            .turn(|| nudger.every(NudgeLine::Lowering))
             .await
             .claim();
     }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::Nudge;
 use crate::{
     admission::endpoint::Access,
-    store::node::{Node, object::Object},
+    store::node::{Node, object::WatchedNode},
 };
 
 /// API access that nudging needs.
@@ -66,11 +66,11 @@ pub trait StatusWriter: Send + Sync {
 
 /// The API server as writer.
 #[derive(Clone)]
-pub struct ApiServer {
-    nodes: Api<Object>,
+pub struct StatusWriteClient {
+    nodes: Api<WatchedNode>,
 }
 
-impl ApiServer {
+impl StatusWriteClient {
     /// Writes with this client's rights.
     pub fn new(client: Client) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl ApiServer {
         }
     }
 
-    pub(super) async fn patch(&self, node: &str, patch: &Patch<Value>) -> Result<Object, NudgeError> {
+    pub(super) async fn patch(&self, node: &str, patch: &Patch<Value>) -> Result<WatchedNode, NudgeError> {
         let params = PatchParams::apply(names::WEBHOOK_SERVICE_ACCOUNT);
         let answer = timeout(WRITE_LIMIT, self.nodes.patch_status(node, &params, patch)).await;
         answer
@@ -87,14 +87,14 @@ impl ApiServer {
     }
 }
 
-impl StatusPatcher for ApiServer {
+impl StatusPatcher for StatusWriteClient {
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>> {
         let patch = Patch::Merge(json!({"metadata": {"resourceVersion": node.version.to_string()}}));
         Box::pin(async move { self.patch(&node.name, &patch).await.map(drop) })
     }
 }
 
-impl StatusWriter for ApiServer {
+impl StatusWriter for StatusWriteClient {
     fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
         let mut metadata = json!({"annotations": {names::HINT: nudge.note}});
         if let (Some(version), Some(metadata)) = (nudge.version, metadata.as_object_mut()) {
@@ -148,7 +148,7 @@ mod tests {
             expected: PerResource::default(),
             version,
         };
-        ApiServer::new(Client::new(service, "n"))
+        StatusWriteClient::new(Client::new(service, "n"))
             .write_hint("n1", &nudge)
             .await
     }

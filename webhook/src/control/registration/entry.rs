@@ -19,7 +19,7 @@ use crate::{
 
 /// What the API server is to have for one endpoint.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ExpectedEntry {
     pub(super) endpoint: &'static Endpoint,
     generated: Value,
     /// With the option `steady-state-skip`, where there is that option.
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     host: String,
 }
 
-impl Entry {
+impl ExpectedEntry {
     pub(super) fn new(endpoint: &'static Endpoint, gates: &GateSet, address: &Address) -> Self {
         let client = manifest::Client {
             address: address.clone(),
@@ -120,8 +120,8 @@ mod tests {
         (folder, store, STANDARD.encode(bundle))
     }
 
-    fn entry(endpoint: &'static Endpoint) -> Entry {
-        Entry::new(endpoint, &GateSet::parse(gates(), "").unwrap(), &Address::Service)
+    fn entry(endpoint: &'static Endpoint) -> ExpectedEntry {
+        ExpectedEntry::new(endpoint, &GateSet::parse(gates(), "").unwrap(), &Address::Service)
     }
 
     /// What the API server stores when it is installed as generated.
@@ -226,7 +226,7 @@ mod tests {
         let (_folder, store, bundle) = certificates();
         let host = Address::Service.host();
         let address = Address::Url(format!("https://{host}:8443"));
-        let entry = Entry::new(NODE_STATUS, &GateSet::parse(gates(), "").unwrap(), &address);
+        let entry = ExpectedEntry::new(NODE_STATUS, &GateSet::parse(gates(), "").unwrap(), &address);
         let mut stored = entry.generated.clone();
         stored["clientConfig"]["caBundle"] = json!(bundle);
         assert_eq!(entry.fault(&[stored.clone()], &store), None);

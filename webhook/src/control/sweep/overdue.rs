@@ -16,7 +16,7 @@ const LATE: Duration = Duration::from_secs(5);
 
 /// Since when a lowering has been due, and what was stored then.
 #[derive(Debug)]
-struct Due {
+struct OverdueLowering {
     since: Instant,
     stored: PerResource<Option<u64>>,
 }
@@ -24,7 +24,7 @@ struct Due {
 /// The Nodes that are to be lowered, by name.
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
-    nodes: HashMap<String, Due>,
+    nodes: HashMap<String, OverdueLowering>,
 }
 
 impl Overdue {
@@ -49,7 +49,8 @@ impl Overdue {
     /// Begins the wait of a Node, or begins it anew after a write.
     pub(super) fn restart(&mut self, node: &Node, since: Instant) {
         let stored = node.state.amounts();
-        self.nodes.insert(node.name.clone(), Due { since, stored });
+        self.nodes
+            .insert(node.name.clone(), OverdueLowering { since, stored });
     }
 
     /// True if a lowering was due when the Node was last looked at.

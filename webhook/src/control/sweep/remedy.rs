@@ -14,7 +14,7 @@ use crate::{
 
 /// Which way a touch moves allocatable, in the order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
+pub enum TouchDirection {
     /// Down for at least one resource, or what we left is to go.
     Lower,
     /// Back to what we wrote last, at most.
@@ -26,7 +26,7 @@ pub enum Direction {
 /// What is amiss with a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    pub(super) direction: Direction,
+    pub(super) direction: TouchDirection,
     /// What allocatable should be, in milli-cores and bytes.
     pub(super) expected: PerResource<Option<u64>>,
 }
@@ -45,7 +45,7 @@ pub enum Remedy {
     },
 }
 
-impl Direction {
+impl TouchDirection {
     /// The metric label.
     pub const fn label(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ impl Direction {
 }
 
 impl Remedy {
-    pub(super) const fn direction(&self) -> Direction {
+    pub(super) const fn direction(&self) -> TouchDirection {
         match self {
             Self::Touch(fault) => fault.direction,
-            Self::Nudge { .. } => Direction::Lower,
+            Self::Nudge { .. } => TouchDirection::Lower,
         }
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn remedy_of(
     hint: Option<&EffectiveHint>,
 ) -> Remedy {
     let is_reported = hint.is_some_and(|found| found.origin == Origin::Stream);
-    let lowers = fault.direction == Direction::Lower && is_reported;
+    let lowers = fault.direction == TouchDirection::Lower && is_reported;
     match lowers
         .then(|| lowering_of(cluster, node, decision, hint))
         .flatten()
@@ -134,21 +134,21 @@ pub(super) fn fault_of(
         decision.allocatable.get(resource).as_ref()?;
         let expected = *expected.get(resource);
         Some(if expected < stored(resource) {
-            Direction::Lower
+            TouchDirection::Lower
         } else if expected <= *written.get(resource) {
-            Direction::Repair
+            TouchDirection::Repair
         } else {
-            Direction::Rise
+            TouchDirection::Rise
         })
     };
     let directions = Resource::ALL
         .into_iter()
         .filter_map(towards)
-        .chain(is_left_over.then_some(Direction::Lower));
+        .chain(is_left_over.then_some(TouchDirection::Lower));
     // One write moves both: as urgent as the more urgent, but as slow as the one that rises.
-    let directions: Vec<Direction> = directions.collect();
-    let direction = if directions.contains(&Direction::Lower) {
-        Direction::Lower
+    let directions: Vec<TouchDirection> = directions.collect();
+    let direction = if directions.contains(&TouchDirection::Lower) {
+        TouchDirection::Lower
     } else {
         directions.into_iter().max()?
     };

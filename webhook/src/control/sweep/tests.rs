@@ -51,14 +51,17 @@ fn off(mut node: Value) -> Value {
 #[rstest]
 #[case::as_it_should_be(amplified(3, "4800m", 120), None)]
 #[case::nobody_asks_for_anything(node(3, "4", &json!({names::MODE: "static"})), None)]
-#[case::fell_to_raw_while_we_were_away(fallen_by_annotation("4"), Some(Direction::Repair))]
+#[case::fell_to_raw_while_we_were_away(fallen_by_annotation("4"), Some(TouchDirection::Repair))]
 #[case::fell_to_raw_and_its_agent_has_not_reported_yet(fallen(amplified(3, "4800m", 120), "4"), None)]
-#[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(Direction::Rise))]
-#[case::switched_off(off(amplified(3, "4800m", 120)), Some(Direction::Lower))]
-#[case::switched_off_and_raw_already(off(fallen(amplified(3, "4800m", 120), "4")), Some(Direction::Lower))]
+#[case::ratio_is_new(of_ratio("4", r#"{"cpu":1.5}"#), Some(TouchDirection::Rise))]
+#[case::switched_off(off(amplified(3, "4800m", 120)), Some(TouchDirection::Lower))]
+#[case::switched_off_and_raw_already(
+    off(fallen(amplified(3, "4800m", 120), "4")),
+    Some(TouchDirection::Lower)
+)]
 fn a_node_is_amiss_when_its_allocatable_is_not_what_the_rules_say(
     #[case] node: Value,
-    #[case] expected: Option<Direction>,
+    #[case] expected: Option<TouchDirection>,
 ) {
     let cluster = cluster([node], []);
     let node = cluster.nodes.get("n1").unwrap();
@@ -77,12 +80,12 @@ fn what_is_left_over_is_nobodys_to_nudge() {
     let cluster = cluster([off(fallen(amplified(3, "4800m", 120), "4"))], []);
     cluster.hints.offer(published(2, 130), cluster.now());
     let fault = fault(&cluster, &cluster.nodes.get("n1").unwrap());
-    assert_eq!(fault.map(|fault| fault.direction), Some(Direction::Lower));
+    assert_eq!(fault.map(|fault| fault.direction), Some(TouchDirection::Lower));
 }
 
 #[rstest]
-#[case::ours_and_amplified(amplified(3, "4800m", 120), Some(Direction::Lower))]
-#[case::ours_and_raw_already(fallen(amplified(3, "4800m", 120), "4"), Some(Direction::Lower))]
+#[case::ours_and_amplified(amplified(3, "4800m", 120), Some(TouchDirection::Lower))]
+#[case::ours_and_raw_already(fallen(amplified(3, "4800m", 120), "4"), Some(TouchDirection::Lower))]
 #[case::amplified_by_koordinators_webhook(
     node(3, "8", &json!({names::RATIO: r#"{"cpu":2}"#, names::RAW_ALLOCATABLE: r#"{"cpu":"4"}"#})),
     None
@@ -90,7 +93,7 @@ fn what_is_left_over_is_nobodys_to_nudge() {
 #[case::asks_to_be_amplified(of_ratio("4", r#"{"cpu":1.5}"#), None)]
 fn with_the_gate_off_nodes_with_our_marker_are_restored_and_no_others(
     #[case] node: Value,
-    #[case] expected: Option<Direction>,
+    #[case] expected: Option<TouchDirection>,
 ) {
     let cluster = switched_off(cluster([node], []));
     cluster.hints.offer(published(2, 130), cluster.now());

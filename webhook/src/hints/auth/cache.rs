@@ -11,22 +11,22 @@ use tokio::time::Instant;
 
 /// Stands for a token: nobody can read the token from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key([u8; 32]);
+pub(super) struct TokenKey([u8; 32]);
 
 /// Values by key, each until its time is over. When it is full, nothing is added until something has ended.
 #[derive(Debug)]
 pub(super) struct Cache<T> {
     most: usize,
-    entries: Mutex<HashMap<Key, Entry<T>>>,
+    entries: Mutex<HashMap<TokenKey, CachedReview<T>>>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct CachedReview<T> {
     value: T,
     until: Instant,
 }
 
-impl Key {
+impl TokenKey {
     /// The key of a token.
     pub(super) fn hash(token: &str) -> Self {
         Self(Sha256::digest(token).into())
@@ -43,14 +43,14 @@ impl<T: Clone> Cache<T> {
     }
 
     /// What is known, unless its time is over.
-    pub(super) fn get(&self, key: &Key) -> Option<T> {
+    pub(super) fn get(&self, key: &TokenKey) -> Option<T> {
         let entries = self.lock();
         let entry = entries.get(key).filter(|entry| Instant::now() < entry.until)?;
         Some(entry.value.clone())
     }
 
     /// Keeps a value for so long, if there is room.
-    pub(super) fn insert(&self, key: Key, value: T, lifetime: Duration) {
+    pub(super) fn insert(&self, key: TokenKey, value: T, lifetime: Duration) {
         let now = Instant::now();
         let mut entries = self.lock();
         if entries.len() >= self.most {
@@ -58,16 +58,16 @@ impl<T: Clone> Cache<T> {
         }
         if entries.len() < self.most {
             let until = now + lifetime;
-            entries.insert(key, Entry { value, until });
+            entries.insert(key, CachedReview { value, until });
         }
     }
 
     /// Forgets what is known.
-    pub(super) fn remove(&self, key: &Key) {
+    pub(super) fn remove(&self, key: &TokenKey) {
         self.lock().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TokenKey, CachedReview<T>>> {
         // Every change is one insertion or removal: a panic elsewhere leaves nothing half done.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_value_is_known_until_its_time_is_over() {
         let cache = Cache::new(2);
-        let [a, b, c] = ["a", "b", "c"].map(Key::hash);
+        let [a, b, c] = ["a", "b", "c"].map(TokenKey::hash);
         cache.insert(a, 1, SECOND);
         cache.insert(b, 2, SECOND * 3);
         cache.insert(c, 3, SECOND);

@@ -49,7 +49,7 @@ pub(super) struct ReviewQueue {
 }
 
 /// The right to have one token reviewed, given back on drop.
-pub(super) struct Turn {
+pub(super) struct ReviewTurn {
     shares: [Arc<Share>; 2],
     started: Instant,
     _held: Vec<OwnedSemaphorePermit>,
@@ -100,7 +100,7 @@ impl ReviewQueue {
     }
 
     /// The turn of a caller; `None` if too many wait, it takes too long or the caller showed too many bad tokens.
-    pub(super) async fn turn(&self, caller: SocketAddr) -> Option<Turn> {
+    pub(super) async fn turn(&self, caller: SocketAddr) -> Option<ReviewTurn> {
         let now = self.started.elapsed();
         let shares = [
             self.connections.share(caller, now),
@@ -124,7 +124,7 @@ impl ReviewQueue {
         timeout(WAIT, permits).await.ok()??;
         // What others of the same source showed in the meantime counts as well.
         let now = self.started.elapsed();
-        (!shares.iter().any(|share| share.is_spent(now))).then_some(Turn {
+        (!shares.iter().any(|share| share.is_spent(now))).then_some(ReviewTurn {
             shares,
             started: self.started,
             _held: held,
@@ -132,7 +132,7 @@ impl ReviewQueue {
     }
 }
 
-impl Turn {
+impl ReviewTurn {
     /// The token was bad.
     pub(super) fn was_bad(&self) {
         let now = self.started.elapsed();

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
 use super::*;
-use crate::hints::review::ReviewError;
+use crate::hints::token_review::ReviewError;
 
 /// Knows tokens by heart: `agent-NODE` is that node's agent, `unbound`, `stranger`, `person` and `nosy` are others,
 /// `down` is when the API server is; all else is not valid. What follows a dot is ignored.
@@ -31,15 +31,15 @@ fn issued(name: &str, issuer: &str, exp: u64) -> String {
     format!("{name}.{}.x", BASE64_URL_SAFE_NO_PAD.encode(claims))
 }
 
-fn user(name: &str, extra: &[(&str, &str)]) -> User {
+fn user(name: &str, extra: &[(&str, &str)]) -> TokenUser {
     let extra = extra
         .iter()
         .map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()]))
         .collect();
-    User {
+    TokenUser {
         name: name.to_owned(),
         extra,
-        ..User::default()
+        ..TokenUser::default()
     }
 }
 
@@ -50,7 +50,7 @@ impl Reviewer for FakeReviewer {
         &'a self,
         token: &'a str,
         audience: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let name = token.split('.').next().unwrap_or_default();
         let found = match (name, audience) {
@@ -72,7 +72,7 @@ impl Reviewer for FakeReviewer {
         })
     }
 
-    fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
+    fn may_get<'a>(&'a self, user: &'a TokenUser, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
         let is_allowed = user.name == "person" && url == names::DEBUG_URL;
         Box::pin(async move { Ok(is_allowed) })
     }
@@ -119,7 +119,7 @@ async fn a_bound_token_of_the_agent_names_its_node_and_pod() {
         .agent(&caller(&issued("agent-n1", "here", end)))
         .await
         .unwrap();
-    let expected = Agent {
+    let expected = AgentIdentity {
         node: "n1".into(),
         pod_uid: Some("agent-pod".into()),
         expires: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(end)),

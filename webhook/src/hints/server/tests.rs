@@ -46,8 +46,8 @@ use crate::{
 
 mod credentials;
 mod crowd;
-mod looking_on;
 mod reports;
+mod status_views;
 
 /// Longer than anything here takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -94,7 +94,7 @@ impl Site {
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]));
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StreamContext {
             cluster: Arc::clone(&cluster),
             authenticator: Arc::new(Authenticator::new(Arc::new(FakeReviewer::default()))),
             streams: Arc::new(Streams::default()),
@@ -126,8 +126,8 @@ impl Site {
     }
 
     /// A stream with a token that the reviewer knows by that name.
-    async fn open(&self, name: &str) -> Result<Agent, Status> {
-        Agent::open(self.channel(None).await, Some(&agent_token(name))).await
+    async fn open(&self, name: &str) -> Result<StreamClient, Status> {
+        StreamClient::open(self.channel(None).await, Some(&agent_token(name))).await
     }
 
     fn apply_pod(&self, pod: Value) {
@@ -141,12 +141,12 @@ impl Site {
 
 /// An agent's end of a stream.
 #[derive(Debug)]
-struct Agent {
+struct StreamClient {
     reports: mpsc::Sender<HintReport>,
     directives: Streaming<Directive>,
 }
 
-impl Agent {
+impl StreamClient {
     async fn open(channel: Channel, token: Option<&str>) -> Result<Self, Status> {
         let (reports, reports_rx) = mpsc::channel(1);
         let request = authorized(ReceiverStream::new(reports_rx), token);

@@ -20,7 +20,7 @@ use crate::admission::review::Operation;
 
 /// A policy of the API server and the binding that puts it in force.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bound {
+pub struct PolicyAndBinding {
     /// The policy.
     pub policy: MutatingAdmissionPolicy,
     /// Its binding, of the same name.
@@ -28,7 +28,7 @@ pub struct Bound {
 }
 
 /// What a policy is made of. All conditions must hold; variables may use those before them.
-struct Parts {
+struct PolicyParts {
     name: &'static str,
     operations: &'static [Operation],
     resources: &'static [&'static str],
@@ -38,12 +38,12 @@ struct Parts {
 }
 
 /// All policies, in the order in which they are installed.
-pub fn all() -> [Bound; 2] {
-    [revert(), floor::parts()].map(Parts::bound)
+pub fn all() -> [PolicyAndBinding; 2] {
+    [revert(), floor::parts()].map(PolicyParts::bound)
 }
 
-impl Parts {
-    fn bound(self) -> Bound {
+impl PolicyParts {
+    fn bound(self) -> PolicyAndBinding {
         let Self {
             name,
             operations,
@@ -78,7 +78,7 @@ impl Parts {
             reinvocation_policy: Some("Never".to_owned()),
             variables: Some(variables.collect()),
         };
-        Bound {
+        PolicyAndBinding {
             policy: MutatingAdmissionPolicy {
                 metadata: named(name),
                 spec: Some(spec),
@@ -116,12 +116,12 @@ const MOST_MERGED: usize = 5_000;
 /// Puts back what a node's credential sends for annotations that it may not write, all at once: an operation for each would
 /// let whoever sends thousands run the policy out of its budget. Nothing is refused: validation sees the object after our
 /// own webhook, under the kubelet's name.
-fn revert() -> Parts {
+fn revert() -> PolicyParts {
     let was = annotations("oldObject");
     let changed = format!("oldObject == null || {} != {was}", annotations("object"));
     let protected = protected("k");
     let path = "/metadata/annotations";
-    Parts {
+    PolicyParts {
         name: names::ANNOTATIONS_POLICY,
         operations: &[Operation::Create, Operation::Update],
         resources: &["nodes", "nodes/status"],

@@ -12,7 +12,7 @@ use headroom_proto::v1alpha1::Qos;
 use super::Cluster;
 use crate::{
     hints::directive,
-    store::{node::Node, pods::Bound},
+    store::{node::Node, pods::NodePods},
 };
 
 /// `found` for the node as it is: without the CPUs of pods that are gone, lowered by what left with them, held where its
@@ -85,7 +85,7 @@ fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
 }
 
 /// CPU requests of the pods that could hold CPUs for themselves alone.
-fn guaranteed(bound: &Bound) -> u64 {
+fn guaranteed(bound: &NodePods) -> u64 {
     let pods = bound.pods.values().filter(|pod| pod.qos == Qos::Guaranteed);
     pods.fold(0, |sum, pod| sum.saturating_add(pod.requests.cpu))
 }

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::Cluster;
 use crate::{
-    hints::{directive, metrics::QUARANTINES, table::Change},
+    hints::{directive, metrics::QUARANTINES, table::ContradictionChange},
     store::changes::Urgency,
 };
 
@@ -41,7 +41,7 @@ impl Cluster {
         self.hints.upholds(node, contradiction, self.now())
     }
 
-    fn log_change(&self, node: &str, change: Change) {
+    fn log_change(&self, node: &str, change: ContradictionChange) {
         match change {
             (before, after) if before == after => return,
             (_, Some(contradiction)) => {
@@ -155,7 +155,7 @@ mod tests {
             nudged: Some(&nudge.note.as_str().into()),
             ..node.asked()
         };
-        let found = endpoint::Nodes::hint(&cluster, &asked).unwrap();
+        let found = endpoint::NodeLookup::hint(&cluster, &asked).unwrap();
         assert_eq!(found.origin, Origin::Nudge);
         let why = NoRaiseReason::Quarantined(Contradiction::Capacity);
         assert_eq!(found.caution, Some(why), "the write of a nudge says why, too");
@@ -226,7 +226,7 @@ mod tests {
                 machine,
                 ..node.asked()
             };
-            endpoint::Nodes::hint(&cluster, &asked).unwrap()
+            endpoint::NodeLookup::hint(&cluster, &asked).unwrap()
         };
         let known = node.asked().machine;
         assert_eq!((found(known).note.memory.brake, found(known).caution), (0, None));

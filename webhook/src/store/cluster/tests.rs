@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    admission::endpoint::Nodes as _,
+    admission::endpoint::NodeLookup as _,
     control::{
-        floor::{Found as FloorFound, State},
+        floor::{PolicyState, PolicyStates as FloorFound},
         nudge,
         sweep::remedy,
     },
@@ -31,12 +31,12 @@ pub(crate) fn cluster(
     let file = serde_json::from_value(file).unwrap();
     let cluster = Cluster::new(settings(file), Arc::new(Clock::uninterrupted()));
     cluster.policies.replace(None);
-    let mut listing = crate::store::nodes::Listing::default();
+    let mut listing = crate::store::nodes::NodeListing::default();
     for node in nodes {
         Nodes::list(&mut listing, serde_json::from_value(node).unwrap());
     }
     cluster.nodes.replace(listing);
-    let mut listing = crate::store::pods::Listing::default();
+    let mut listing = crate::store::pods::PodListing::default();
     for pod in pods {
         Pods::list(&mut listing, serde_json::from_value(pod).unwrap());
     }
@@ -221,8 +221,8 @@ fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     let (ratio, why) = hinted(&cluster, published(2, cents));
     assert_eq!((ratio, why.last()), (expected, Some(&Why::NoFloor)));
     cluster.floor.record(FloorFound {
-        floor: State::InForce,
-        annotations: State::InForce,
+        floor: PolicyState::InForce,
+        annotations: PolicyState::InForce,
     });
     assert_eq!(hinted(&cluster, published(3, cents)).0, cents);
 }
@@ -357,7 +357,7 @@ fn the_mode_annotation_decides_over_the_configuration() {
         (in_force.policy.mode, in_force.mode_from),
         (Mode::Off, Source::Annotation)
     );
-    let configured = endpoint::Nodes::policy(&cluster, &Labels::new).unwrap();
+    let configured = endpoint::NodeLookup::policy(&cluster, &Labels::new).unwrap();
     assert_eq!(configured.mode, Mode::Auto);
 }
 

@@ -23,14 +23,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 
-type Answer = UnsyncBoxBody<Bytes, Infallible>;
+type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
 const NONE: [Value; 0] = [];
 /// A watch of a cluster in which nothing changes.
 const QUIET: Then = Then::Ends(Duration::MAX);
 
 /// What the API server answers to a watch: events, and then this.
-struct Watch {
+struct WatchScript {
     events: Vec<Value>,
     then: Then,
 }
@@ -50,7 +50,7 @@ enum Then {
 /// An API server with one ConfigMap, of resource version 1 at the first list and one more at each other.
 #[derive(Default)]
 struct Server {
-    watches: Mutex<VecDeque<Watch>>,
+    watches: Mutex<VecDeque<WatchScript>>,
     /// Watches beyond those.
     rest: Mutex<Then>,
     lists: AtomicUsize,
@@ -59,7 +59,7 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&self, request: &Request<Body>) -> Response<Answer> {
+    fn answer(&self, request: &Request<Body>) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
         if query.contains("watch=true") {
             assert!(query.contains("allowWatchBookmarks=true"), "{query}");
@@ -67,10 +67,15 @@ impl Server {
                 .split('&')
                 .find_map(|part| part.strip_prefix("timeoutSeconds="));
             let asked = Duration::from_secs(asked.unwrap().parse().unwrap());
-            let watch = self.watches.lock().unwrap().pop_front().unwrap_or_else(|| Watch {
-                events: Vec::new(),
-                then: *self.rest.lock().unwrap(),
-            });
+            let watch = self
+                .watches
+                .lock()
+                .unwrap()
+                .pop_front()
+                .unwrap_or_else(|| WatchScript {
+                    events: Vec::new(),
+                    then: *self.rest.lock().unwrap(),
+                });
             return watch.answer(asked);
         }
         let lists = self.lists.fetch_add(1, Ordering::Relaxed) + 1;
@@ -85,8 +90,8 @@ impl Server {
     }
 }
 
-impl Watch {
-    fn answer(self, asked: Duration) -> Response<Answer> {
+impl WatchScript {
+    fn answer(self, asked: Duration) -> Response<ResponseBody> {
         let Self { events, then } = self;
         let lines = events.into_iter().map(|event| format!("{event}\n"));
         let lines = stream::iter(lines.map(|line| Ok(Frame::data(Bytes::from(line)))));
@@ -100,7 +105,7 @@ impl Watch {
     }
 }
 
-fn refusal(code: u16) -> Response<Answer> {
+fn refusal(code: u16) -> Response<ResponseBody> {
     let mut refusal = Response::new(Empty::new().boxed_unsync());
     *refusal.status_mut() = StatusCode::from_u16(code).unwrap();
     refusal
@@ -113,8 +118,8 @@ fn config_map(version: usize) -> Value {
     })
 }
 
-fn watch(events: impl IntoIterator<Item = Value>, then: Then) -> Watch {
-    Watch {
+fn watch(events: impl IntoIterator<Item = Value>, then: Then) -> WatchScript {
+    WatchScript {
         events: events.into_iter().collect(),
         then,
     }
@@ -124,7 +129,7 @@ fn modified(version: usize) -> Value {
     json!({"type": "MODIFIED", "object": config_map(version)})
 }
 
-fn server(watches: impl IntoIterator<Item = Watch>, rest: Then) -> Arc<Server> {
+fn server(watches: impl IntoIterator<Item = WatchScript>, rest: Then) -> Arc<Server> {
     Arc::new(Server {
         watches: Mutex::new(watches.into_iter().collect()),
         rest: Mutex::new(rest),

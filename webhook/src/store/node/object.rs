@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    capacity::{Annotations, State},
+    capacity::{Annotations, NodeState},
     names,
     quantity::Quantity,
     resource::{PerResource, Resource},
@@ -16,24 +16,24 @@ use crate::store::informer::version;
 
 /// A Node as the API server sends it.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Object {
+pub struct WatchedNode {
     /// Names, versions, annotations.
     pub metadata: ObjectMeta,
     /// What the kubelet reports, and what became of it.
     #[serde(default)]
-    pub status: Status,
+    pub status: ReportedStatus,
 }
 
 /// What the kubelet reports, and what became of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status {
+pub struct ReportedStatus {
     /// What the scheduler may hand out.
     pub allocatable: BTreeMap<String, String>,
     /// What the machine has.
     pub capacity: BTreeMap<String, String>,
     /// Conditions with their heartbeats.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<NodeCondition>,
     /// What runs on the machine.
     pub node_info: Info,
 }
@@ -49,7 +49,7 @@ pub struct Info {
 /// A condition of a node.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Condition {
+pub struct NodeCondition {
     /// Its type.
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
@@ -58,14 +58,14 @@ pub struct Condition {
     pub last_heartbeat_time: Option<String>,
 }
 
-impl From<Object> for Node {
+impl From<WatchedNode> for Node {
     /// What cannot be read counts as missing.
-    fn from(object: Object) -> Self {
+    fn from(object: WatchedNode) -> Self {
         let version = version(&object);
-        let Object {
+        let WatchedNode {
             metadata,
             status:
-                Status {
+                ReportedStatus {
                     allocatable,
                     capacity,
                     conditions,
@@ -82,7 +82,7 @@ impl From<Object> for Node {
             uid: metadata.uid.unwrap_or_default(),
             version,
             labels: metadata.labels.unwrap_or_default(),
-            state: State {
+            state: NodeState {
                 allocatable: quantities(&allocatable),
                 capacity: quantities(&capacity),
                 ready_heartbeat: conditions
@@ -117,7 +117,7 @@ fn quantities(list: &BTreeMap<String, String>) -> PerResource<Option<Quantity>> 
     PerResource::from_fn(|resource: Resource| list.get(resource.name())?.parse().ok())
 }
 
-impl k8s_openapi::Resource for Object {
+impl k8s_openapi::Resource for WatchedNode {
     const API_VERSION: &'static str = "v1";
     const GROUP: &'static str = "";
     const KIND: &'static str = "Node";
@@ -126,7 +126,7 @@ impl k8s_openapi::Resource for Object {
     type Scope = ClusterResourceScope;
 }
 
-impl Metadata for Object {
+impl Metadata for WatchedNode {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {
@@ -147,7 +147,7 @@ mod tests {
     use crate::store::node::Labels;
 
     fn node(annotations: &serde_json::Value) -> Node {
-        let object: Object = serde_json::from_value(json!({
+        let object: WatchedNode = serde_json::from_value(json!({
             "metadata": {
                 "name": "n1", "uid": "u1", "resourceVersion": "77", "annotations": annotations,
                 "labels": {"pool": "batch"},
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_kubelet_says_that_memory_is_under_pressure() {
         let with = |status: &str| {
-            let object: Object = serde_json::from_value(json!({
+            let object: WatchedNode = serde_json::from_value(json!({
                 "metadata": {"name": "n1"},
                 "status": {"conditions": [
                     {"type": "DiskPressure", "status": "True"},

@@ -3,11 +3,11 @@
 
 use headroom_domain::resource::{PerResource, Resource};
 
-use super::object::{Container, List, Object, Resources};
+use super::object::{Container, List, Resources, WatchedPod};
 
 /// What stands in for a container of which the kubelet says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spec {
+pub enum SpecSource {
     /// What its spec asks for, unless the kubelet puts a resize off.
     Counts,
     /// Nothing.
@@ -15,9 +15,9 @@ pub enum Spec {
 }
 
 /// What is set aside for a pod, in milli-cores and bytes.
-pub fn allocated(pod: &Object, spec: Spec) -> PerResource<u64> {
+pub fn allocated(pod: &WatchedPod, spec: SpecSource) -> PerResource<u64> {
     let spec = if is_resize_pending(pod) {
-        Spec::Ignored
+        SpecSource::Ignored
     } else {
         spec
     };
@@ -25,7 +25,7 @@ pub fn allocated(pod: &Object, spec: Spec) -> PerResource<u64> {
 }
 
 /// Of the pod as a whole, where the kubelet says so: its overhead is in it. Else as its spec is made up.
-fn of_pod(resource: Resource, pod: &Object, spec: Spec) -> u64 {
+fn of_pod(resource: Resource, pod: &WatchedPod, spec: SpecSource) -> u64 {
     let status = &pod.status;
     if let Some(whole) = amount(resource, status.allocated_resources) {
         return whole;
@@ -37,14 +37,14 @@ fn of_pod(resource: Resource, pod: &Object, spec: Spec) -> u64 {
         .and_then(|Resources { requests }| amount(resource, requests));
     let request = match (asked, in_force, spec) {
         (Some(_), Some(in_force), _) => in_force,
-        (Some(asked), None, Spec::Counts) => *asked,
-        (Some(_), None, Spec::Ignored) | (None, ..) => of_containers(resource, pod, spec),
+        (Some(asked), None, SpecSource::Counts) => *asked,
+        (Some(_), None, SpecSource::Ignored) | (None, ..) => of_containers(resource, pod, spec),
     };
     request.saturating_add(overhead)
 }
 
 /// The larger of what the containers have together and what starting them needs.
-fn of_containers(resource: Resource, pod: &Object, spec: Spec) -> u64 {
+fn of_containers(resource: Resource, pod: &WatchedPod, spec: SpecSource) -> u64 {
     let of = |container| of_container(resource, pod, container, spec);
     let mut together = pod.spec.containers.iter().map(of).fold(0, u64::saturating_add);
     let (mut sidecars, mut at_start) = (0_u64, 0_u64);
@@ -63,7 +63,7 @@ fn of_containers(resource: Resource, pod: &Object, spec: Spec) -> u64 {
     together.max(at_start)
 }
 
-fn of_container(resource: Resource, pod: &Object, container: &Container, spec: Spec) -> u64 {
+fn of_container(resource: Resource, pod: &WatchedPod, container: &Container, spec: SpecSource) -> u64 {
     let statuses = &pod.status.container_statuses;
     let mut statuses = statuses.iter().chain(&pod.status.init_container_statuses);
     let status = statuses.find(|status| status.name == container.name);
@@ -72,8 +72,8 @@ fn of_container(resource: Resource, pod: &Object, container: &Container, spec: S
         .and_then(|status| amount(resource, status.allocated_resources))
         .or_else(in_force);
     has.unwrap_or(match spec {
-        Spec::Counts => container.resources.requests.amount(resource),
-        Spec::Ignored => 0,
+        SpecSource::Counts => container.resources.requests.amount(resource),
+        SpecSource::Ignored => 0,
     })
 }
 
@@ -83,7 +83,7 @@ fn amount(resource: Resource, list: List) -> Option<u64> {
     (cpu.is_some() || memory.is_some()).then(|| list.amount(resource))
 }
 
-fn is_resize_pending(pod: &Object) -> bool {
+fn is_resize_pending(pod: &WatchedPod) -> bool {
     let conditions = &pod.status.conditions;
     conditions
         .iter()
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: &Value, status: &Value) -> Object {
+    fn pod(spec: &Value, status: &Value) -> WatchedPod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": status})).unwrap()
     }
 
@@ -132,8 +132,8 @@ mod tests {
         #[case] counted: u64,
     ) {
         let pod = pod(&json!({"containers": [asks("a", "8")]}), &status);
-        assert_eq!(allocated(&pod, Spec::Ignored).cpu, ignored);
-        assert_eq!(allocated(&pod, Spec::Counts).cpu, counted);
+        assert_eq!(allocated(&pod, SpecSource::Ignored).cpu, ignored);
+        assert_eq!(allocated(&pod, SpecSource::Counts).cpu, counted);
     }
 
     #[test]
@@ -141,18 +141,21 @@ mod tests {
         let spec = json!({"containers": [asks("a", "1")], "overhead": {"cpu": "250m"}});
         let of_pod = pod(&spec, &json!({"allocatedResources": {"cpu": "1250m"}}));
         let of_containers = pod(&spec, &json!({"containerStatuses": [has("a", "1")]}));
-        assert_eq!(allocated(&of_pod, Spec::Ignored).cpu, 1250);
-        assert_eq!(allocated(&of_containers, Spec::Ignored).cpu, 1250);
+        assert_eq!(allocated(&of_pod, SpecSource::Ignored).cpu, 1250);
+        assert_eq!(allocated(&of_containers, SpecSource::Ignored).cpu, 1250);
     }
 
     #[test]
     fn a_request_of_the_pod_counts_while_the_kubelet_says_nothing() {
         let spec = json!({"containers": [asks("a", "1")], "resources": {"requests": {"cpu": "3"}}});
-        assert_eq!(allocated(&pod(&spec, &json!({})), Spec::Counts).cpu, 3000);
+        assert_eq!(allocated(&pod(&spec, &json!({})), SpecSource::Counts).cpu, 3000);
         let in_force = json!({"resources": {"requests": {"cpu": "2"}}});
-        assert_eq!(allocated(&pod(&spec, &in_force), Spec::Counts).cpu, 2000);
+        assert_eq!(allocated(&pod(&spec, &in_force), SpecSource::Counts).cpu, 2000);
         let of_containers = json!({"containerStatuses": [has("a", "1")]});
-        assert_eq!(allocated(&pod(&spec, &of_containers), Spec::Ignored).cpu, 1000);
+        assert_eq!(
+            allocated(&pod(&spec, &of_containers), SpecSource::Ignored).cpu,
+            1000
+        );
     }
 
     #[test]
@@ -161,9 +164,9 @@ mod tests {
         sidecar["restartPolicy"] = "Always".into();
         let spec = json!({"containers": [asks("a", "1")], "initContainers": [sidecar, asks("i", "4")]});
         let status = json!({"containerStatuses": [has("a", "1")], "initContainerStatuses": [has("s", "2")]});
-        assert_eq!(allocated(&pod(&spec, &status), Spec::Ignored).cpu, 6000);
+        assert_eq!(allocated(&pod(&spec, &status), SpecSource::Ignored).cpu, 6000);
         let spec = json!({"containers": [asks("a", "1")], "initContainers": [spec["initContainers"][0]]});
-        assert_eq!(allocated(&pod(&spec, &status), Spec::Ignored).cpu, 3000);
+        assert_eq!(allocated(&pod(&spec, &status), SpecSource::Ignored).cpu, 3000);
     }
 
     #[test]
@@ -172,6 +175,9 @@ mod tests {
             |name: &str| json!({"name": name, "allocatedResources": {"memory": "9223372036854775807"}});
         let spec = json!({"containers": [asks("a", "1"), asks("b", "1"), asks("c", "1")]});
         let status = json!({"containerStatuses": [huge("a"), huge("b"), huge("c")]});
-        assert_eq!(allocated(&pod(&spec, &status), Spec::Ignored).memory, u64::MAX);
+        assert_eq!(
+            allocated(&pod(&spec, &status), SpecSource::Ignored).memory,
+            u64::MAX
+        );
     }
 }

@@ -9,8 +9,8 @@ use headroom_domain::{
 use headroom_proto::v1alpha1::Qos;
 
 use super::{
-    allocated::{self, Spec},
-    object::Object,
+    allocated::{self, SpecSource},
+    object::WatchedPod,
     request,
 };
 use crate::store::{changes::Urgency, informer::version};
@@ -20,7 +20,7 @@ pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// One pod that is bound and has not ended. Amounts are milli-cores and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pod {
+pub struct BoundPod {
     /// What the scheduler counts for it.
     pub requests: PerResource<u64>,
     /// What its kubelet says that it has set aside for it.
@@ -39,18 +39,18 @@ pub struct Pod {
 
 /// The pods of one node. They count until they have ended, also while they are being deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct NodePods {
     /// The pods by UID.
-    pub pods: BTreeMap<Box<str>, Pod>,
+    pub pods: BTreeMap<Box<str>, BoundPod>,
     /// By UID, the other UID that an admitted pod claims to run under.
     claims: BTreeMap<Box<str>, Box<str>>,
     /// The generation of the last change of what pods ask for.
     pub changed_at: u64,
 }
 
-impl Pod {
+impl BoundPod {
     /// What a pod counts for; `None` if it has ended.
-    pub(super) fn from_object(object: &Object) -> Option<Self> {
+    pub(super) fn from_object(object: &WatchedPod) -> Option<Self> {
         let status = &object.status;
         let phase = status.phase.as_deref();
         if matches!(phase, Some("Succeeded" | "Failed")) {
@@ -60,8 +60,8 @@ impl Pod {
         let created = object.metadata.creation_timestamp.as_ref();
         Some(Self {
             requests: request::requests(object),
-            told: allocated::allocated(object, Spec::Ignored),
-            expected: allocated::allocated(object, Spec::Counts),
+            told: allocated::allocated(object, SpecSource::Ignored),
+            expected: allocated::allocated(object, SpecSource::Counts),
             created: created.map_or(i64::MAX, |time| time.0.as_second()),
             qos: match status.qos_class.as_deref() {
                 Some("Guaranteed") => Qos::Guaranteed,
@@ -80,7 +80,7 @@ impl Pod {
     }
 }
 
-impl Bound {
+impl NodePods {
     /// No pods, since that generation.
     pub(super) fn emptied(changed_at: u64) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Bound {
     }
 
     /// The pod that the node runs under that UID.
-    pub fn by_cgroup(&self, cgroup: &str) -> Option<&Pod> {
+    pub fn by_cgroup(&self, cgroup: &str) -> Option<&BoundPod> {
         let claimant = || {
             let claims = self.claims.iter().find(|(_, claim)| &***claim == cgroup);
             claims.map(|(uid, _)| &**uid)
@@ -154,7 +154,7 @@ impl Bound {
     }
 
     /// Takes what a pod counts for now; says how soon to look if that changed the node's pods.
-    pub(super) fn set(&mut self, object: &Object, pod: Option<Pod>) -> Option<Urgency> {
+    pub(super) fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let uid = object.metadata.uid.as_deref()?;
         let claim = claim(object).filter(|_| pod.is_some_and(|pod| pod.is_admitted));
         let claimed = match claim {
@@ -205,7 +205,7 @@ fn sum<'a>(amounts: impl IntoIterator<Item = &'a PerResource<u64>>) -> PerResour
 }
 
 /// The UID that a pod claims to run under: that of a static pod, whose mirror is named after it and its node.
-fn claim(object: &Object) -> Option<&str> {
+fn claim(object: &WatchedPod) -> Option<&str> {
     let claim = object.metadata.annotations.as_ref()?.get(MIRROR)?;
     let (name, node) = (
         object.metadata.name.as_deref()?,

@@ -10,21 +10,21 @@ use serde::Deserialize;
 
 /// A Pod as the API server sends it.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Object {
+pub struct WatchedPod {
     /// Names, versions, annotations.
     pub metadata: ObjectMeta,
     /// What was asked for.
     #[serde(default)]
-    pub spec: Spec,
+    pub spec: PodSpec,
     /// What became of it.
     #[serde(default)]
-    pub status: Status,
+    pub status: PodStatus,
 }
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Spec {
+pub struct PodSpec {
     /// The node it is bound to.
     pub node_name: Option<String>,
     /// The containers that run together.
@@ -60,13 +60,13 @@ pub struct Resources {
 /// What became of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status {
+pub struct PodStatus {
     /// Where it is in its life.
     pub phase: Option<String>,
     /// Its quality of service class.
     pub qos_class: Option<String>,
     /// Conditions.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<PodCondition>,
     /// States of the containers.
     pub container_statuses: Vec<ContainerStatus>,
     /// States of the init containers.
@@ -80,7 +80,7 @@ pub struct Status {
 /// A condition of a pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Condition {
+pub struct PodCondition {
     /// Its type.
     pub r#type: String,
     /// Its reason.
@@ -101,19 +101,19 @@ pub struct ContainerStatus {
 
 /// Amounts of a resource list, in milli-cores and bytes; other resources are not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "WrittenAmounts")]
 pub struct List(pub PerResource<Option<u64>>);
 
 #[derive(Deserialize)]
-struct Written {
+struct WrittenAmounts {
     cpu: Option<String>,
     memory: Option<String>,
 }
 
-impl From<Written> for List {
+impl From<WrittenAmounts> for List {
     /// Fractions of a unit count as a whole one. What is no amount counts as absent.
-    fn from(written: Written) -> Self {
-        let Written { cpu, memory } = written;
+    fn from(written: WrittenAmounts) -> Self {
+        let WrittenAmounts { cpu, memory } = written;
         let read = |resource, text: Option<String>| amount(resource, &text?.parse::<Quantity>().ok()?);
         Self(PerResource {
             cpu: read(Resource::Cpu, cpu),
@@ -136,7 +136,7 @@ impl Container {
     }
 }
 
-impl k8s_openapi::Resource for Object {
+impl k8s_openapi::Resource for WatchedPod {
     const API_VERSION: &'static str = "v1";
     const GROUP: &'static str = "";
     const KIND: &'static str = "Pod";
@@ -145,7 +145,7 @@ impl k8s_openapi::Resource for Object {
     type Scope = NamespaceResourceScope;
 }
 
-impl Metadata for Object {
+impl Metadata for WatchedPod {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

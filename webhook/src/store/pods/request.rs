@@ -2,10 +2,10 @@
 
 use headroom_domain::resource::{PerResource, Resource};
 
-use super::object::{Container, ContainerStatus, List, Object, Resources};
+use super::object::{Container, ContainerStatus, List, Resources, WatchedPod};
 
 /// The pod's requests, in milli-cores and bytes.
-pub fn requests(pod: &Object) -> PerResource<u64> {
+pub fn requests(pod: &WatchedPod) -> PerResource<u64> {
     PerResource::from_fn(|resource| {
         of_pod(resource, pod)
             .unwrap_or_else(|| of_containers(resource, pod))
@@ -14,7 +14,7 @@ pub fn requests(pod: &Object) -> PerResource<u64> {
 }
 
 /// The request of the pod as a whole; `None` if it has none of its own.
-fn of_pod(resource: Resource, pod: &Object) -> Option<u64> {
+fn of_pod(resource: Resource, pod: &WatchedPod) -> Option<u64> {
     let wanted = &pod.spec.resources.requests;
     let spec = (*wanted.0.get(resource))?;
     let Some(Resources { requests: actual }) = &pod.status.resources else {
@@ -30,7 +30,7 @@ fn of_pod(resource: Resource, pod: &Object) -> Option<u64> {
 }
 
 /// The larger of what the containers need together and what starting them needs.
-fn of_containers(resource: Resource, pod: &Object) -> u64 {
+fn of_containers(resource: Resource, pod: &WatchedPod) -> u64 {
     let mut together: u64 = 0;
     for container in &pod.spec.containers {
         together = together.saturating_add(of_container(resource, pod, container));
@@ -53,7 +53,7 @@ fn of_containers(resource: Resource, pod: &Object) -> u64 {
 }
 
 /// The request of a container that may be resized in place.
-fn of_container(resource: Resource, pod: &Object, container: &Container) -> u64 {
+fn of_container(resource: Resource, pod: &WatchedPod, container: &Container) -> u64 {
     let wanted = &container.resources.requests;
     let statuses = pod
         .status
@@ -75,7 +75,7 @@ fn of_container(resource: Resource, pod: &Object, container: &Container) -> u64 
 }
 
 /// The largest of what is wanted, in force and set aside; what is wanted does not count once the node refused it.
-fn in_effect(resource: Resource, pod: &Object, wanted: &List, actual: &List, allocated: &List) -> u64 {
+fn in_effect(resource: Resource, pod: &WatchedPod, wanted: &List, actual: &List, allocated: &List) -> u64 {
     let granted = actual.amount(resource).max(allocated.amount(resource));
     if is_resize_infeasible(pod) {
         granted
@@ -84,7 +84,7 @@ fn in_effect(resource: Resource, pod: &Object, wanted: &List, actual: &List, all
     }
 }
 
-fn is_resize_infeasible(pod: &Object) -> bool {
+fn is_resize_infeasible(pod: &WatchedPod) -> bool {
     let pending = pod
         .status
         .conditions
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: &Value, status: &Value) -> Object {
+    fn pod(spec: &Value, status: &Value) -> WatchedPod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": status})).unwrap()
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    bound::{MIRROR, Pod},
+    bound::{BoundPod, MIRROR},
     *,
 };
 
@@ -12,11 +12,11 @@ fn pods() -> Pods {
 }
 
 /// A pod of `n1` that asks for `cpu`, as of that resource version.
-fn pod(uid: &str, version: u64, cpu: &str) -> Object {
+fn pod(uid: &str, version: u64, cpu: &str) -> WatchedPod {
     changed(uid, version, cpu, |_| {})
 }
 
-fn changed(uid: &str, version: u64, cpu: &str, change: impl FnOnce(&mut Value)) -> Object {
+fn changed(uid: &str, version: u64, cpu: &str, change: impl FnOnce(&mut Value)) -> WatchedPod {
     let mut pod = json!({
         "metadata": {"name": uid, "uid": uid, "resourceVersion": version.to_string()},
         "spec": {
@@ -29,8 +29,8 @@ fn changed(uid: &str, version: u64, cpu: &str, change: impl FnOnce(&mut Value)) 
     serde_json::from_value(pod).unwrap()
 }
 
-fn listed(pods: &Pods, objects: impl IntoIterator<Item = Object>) {
-    let mut listing = Listing::default();
+fn listed(pods: &Pods, objects: impl IntoIterator<Item = WatchedPod>) {
+    let mut listing = PodListing::default();
     for object in objects {
         Pods::list(&mut listing, object);
     }
@@ -52,7 +52,7 @@ fn held(pods: &Pods, stored: u64) -> (u64, u64) {
 }
 
 /// Pending, and nothing written by its kubelet.
-fn waiting(uid: &str, version: u64, cpu: &str, created: &str) -> Object {
+fn waiting(uid: &str, version: u64, cpu: &str, created: &str) -> WatchedPod {
     changed(uid, version, cpu, |pod| {
         pod["status"] = json!({"phase": "Pending"});
         pod["metadata"]["creationTimestamp"] = created.into();
@@ -60,7 +60,7 @@ fn waiting(uid: &str, version: u64, cpu: &str, created: &str) -> Object {
 }
 
 /// Running, with so much set aside.
-fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> Object {
+fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> WatchedPod {
     changed(uid, version, cpu, |pod| {
         pod["status"]["containerStatuses"] =
             json!([{"name": "a", "allocatedResources": {"cpu": allocated, "memory": "1Ki"}}]);
@@ -68,7 +68,7 @@ fn running(uid: &str, version: u64, cpu: &str, allocated: &str) -> Object {
 }
 
 /// A mirror pod of `n1` that claims to run under `claim`.
-fn mirror(uid: &str, version: u64, claim: &str) -> Object {
+fn mirror(uid: &str, version: u64, claim: &str) -> WatchedPod {
     changed(uid, version, "1", |pod| {
         pod["metadata"]["name"] = format!("{uid}-n1").into();
         pod["metadata"]["annotations"] = json!({MIRROR: claim});
@@ -304,6 +304,6 @@ fn being_let_in_is_told_and_makes_no_hint_older() {
 #[test]
 fn a_pod_takes_little_memory() {
     // A map's leaf holds up to 11 entries and is at least half full; a UID's text is 36 bytes in a 48 byte block.
-    let entry = size_of::<(Box<str>, Pod)>();
+    let entry = size_of::<(Box<str>, BoundPod)>();
     assert!(2 * entry + 48 <= 208, "{entry}");
 }

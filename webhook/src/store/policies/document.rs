@@ -14,12 +14,12 @@ use crate::store::{configuration::Amplification, node::Labels};
 pub(super) struct Document {
     /// For all nodes.
     pub(super) cluster: Amplification,
-    entries: Vec<Entry>,
+    entries: Vec<SelectorPolicy>,
 }
 
 /// What holds for the nodes that a selector matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct SelectorPolicy {
     /// Its name, or its place where it has none, as in `nodeConfigs[1]`.
     pub(super) name: String,
     selector: NodeSelector,
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 /// Why a version is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
-pub(super) struct Refusal {
+pub(super) struct DocumentRefusal {
     path: String,
     reason: String,
 }
@@ -50,11 +50,11 @@ struct Part {
 ///
 /// # Errors
 /// The text is not JSON, or something in it is unknown, of a wrong type or out of range.
-pub(super) fn read(text: &str) -> Result<Document, Refusal> {
+pub(super) fn read(text: &str) -> Result<Document, DocumentRefusal> {
     if text.is_empty() {
         return Ok(Document::default());
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| Refusal {
+    let value: Value = serde_json::from_str(text).map_err(|error| DocumentRefusal {
         path: String::new(),
         reason: format!("is not JSON: {error}"),
     })?;
@@ -72,14 +72,14 @@ pub(super) fn read(text: &str) -> Result<Document, Refusal> {
     })
 }
 
-fn entry(path: String, value: Value) -> Result<Entry, Refusal> {
+fn entry(path: String, value: Value) -> Result<SelectorPolicy, DocumentRefusal> {
     let mut part = Part::new(path, value)?;
     let name: Option<String> = part.remove("name")?;
     let name = name.filter(|name| !name.is_empty());
     let selector = part
         .remove("nodeSelector")?
         .ok_or_else(|| part.refusal("nodeSelector", "is missing"))?;
-    Ok(Entry {
+    Ok(SelectorPolicy {
         name: name.unwrap_or_else(|| part.path.clone()),
         selector,
         own: part.amplification()?,
@@ -88,7 +88,7 @@ fn entry(path: String, value: Value) -> Result<Entry, Refusal> {
 
 impl Document {
     /// The first entry that selects a node with these labels, which are not asked for in vain.
-    pub(super) fn entry(&self, labels: impl FnOnce() -> Labels) -> Option<&Entry> {
+    pub(super) fn entry(&self, labels: impl FnOnce() -> Labels) -> Option<&SelectorPolicy> {
         if self.entries.is_empty() {
             return None;
         }
@@ -98,11 +98,11 @@ impl Document {
 }
 
 impl Part {
-    fn new(path: String, value: Value) -> Result<Self, Refusal> {
+    fn new(path: String, value: Value) -> Result<Self, DocumentRefusal> {
         match value {
             Value::Object(members) => Ok(Self { path, members }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(Refusal {
+                Err(DocumentRefusal {
                     path,
                     reason: "is not a JSON object".to_owned(),
                 })
@@ -111,7 +111,7 @@ impl Part {
     }
 
     /// Takes one member out; `None` if it is absent or `null`.
-    fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Refusal> {
+    fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, DocumentRefusal> {
         match self.members.remove(key) {
             None => Ok(None),
             Some(value) => typed(&joined(&self.path, key), value),
@@ -119,7 +119,7 @@ impl Part {
     }
 
     /// What is left when Koordinator's own fields are out: ours, and nothing else.
-    fn amplification(mut self) -> Result<Amplification, Refusal> {
+    fn amplification(mut self) -> Result<Amplification, DocumentRefusal> {
         // What these do is up to Koordinator's controller; a version that it would refuse is refused here as well.
         let _is_enabled: Option<bool> = self.remove("enable")?;
         let _ratios: Option<BTreeMap<String, Option<KoordinatorRatio>>> =
@@ -127,8 +127,8 @@ impl Part {
         typed(&self.path, Value::Object(self.members))
     }
 
-    fn refusal(&self, key: &str, reason: &str) -> Refusal {
-        Refusal {
+    fn refusal(&self, key: &str, reason: &str) -> DocumentRefusal {
+        DocumentRefusal {
             path: joined(&self.path, key),
             reason: reason.to_owned(),
         }
@@ -148,11 +148,11 @@ impl TryFrom<Number> for KoordinatorRatio {
 }
 
 /// The value as that type; refusals name the path inside it.
-fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, Refusal> {
+fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, DocumentRefusal> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let inside = error.path().iter().next().map(|_| error.path().to_string());
         let text = error.inner().to_string();
-        Refusal {
+        DocumentRefusal {
             path: joined(path, &inside.unwrap_or_default()),
             reason: match text.split_once(", expected") {
                 // The fields that it would list are not all that there are.

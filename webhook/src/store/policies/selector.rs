@@ -22,7 +22,7 @@ pub(super) struct NodeSelector(Selector);
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct WrittenSelector {
-    match_labels: Option<BTreeMap<Key, Value>>,
+    match_labels: Option<BTreeMap<LabelKey, Value>>,
     match_expressions: Option<Vec<Requirement>>,
 }
 
@@ -33,7 +33,7 @@ struct Requirement(Expression);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRequirement {
-    key: Key,
+    key: LabelKey,
     operator: Operator,
     values: Option<Vec<Value>>,
 }
@@ -49,7 +49,7 @@ enum Operator {
 /// A label's key: a name, after an optional DNS domain and a slash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-struct Key(String);
+struct LabelKey(String);
 
 /// A label's value: a name, or empty.
 #[derive(Debug, Clone, Deserialize)]
@@ -71,7 +71,7 @@ impl TryFrom<WrittenSelector> for NodeSelector {
             match_expressions,
         } = written;
         let equal = match_labels.unwrap_or_default().into_iter();
-        let equal = equal.map(|(Key(key), Value(value))| Expression::Equal(key, value));
+        let equal = equal.map(|(LabelKey(key), Value(value))| Expression::Equal(key, value));
         let required = match_expressions.unwrap_or_default().into_iter();
         let selector: Selector = equal
             .chain(required.map(|Requirement(expression)| expression))
@@ -93,7 +93,7 @@ impl TryFrom<LabelSelector> for NodeSelector {
             match_expressions,
         } = selector;
         let labels = match_labels.unwrap_or_default().into_iter();
-        let labels = labels.map(|(key, value)| Ok((Key::try_from(key)?, Value::try_from(value)?)));
+        let labels = labels.map(|(key, value)| Ok((LabelKey::try_from(key)?, Value::try_from(value)?)));
         let required = match_expressions.unwrap_or_default().into_iter();
         let written = WrittenSelector {
             match_labels: Some(labels.collect::<Result<_, String>>()?),
@@ -121,7 +121,7 @@ impl TryFrom<LabelSelectorRequirement> for Requirement {
         };
         let values = values.unwrap_or_default().into_iter().map(Value::try_from);
         Ok(Self::try_from(WrittenRequirement {
-            key: Key::try_from(key)?,
+            key: LabelKey::try_from(key)?,
             operator,
             values: Some(values.collect::<Result<_, _>>()?),
         })?)
@@ -133,7 +133,7 @@ impl TryFrom<WrittenRequirement> for Requirement {
 
     fn try_from(written: WrittenRequirement) -> Result<Self, Self::Error> {
         let WrittenRequirement {
-            key: Key(key),
+            key: LabelKey(key),
             operator,
             values,
         } = written;
@@ -155,7 +155,7 @@ impl TryFrom<WrittenRequirement> for Requirement {
     }
 }
 
-impl TryFrom<String> for Key {
+impl TryFrom<String> for LabelKey {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

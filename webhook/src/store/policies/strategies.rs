@@ -44,17 +44,17 @@ pub struct Conflict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Strategy {
     key: &'static str,
-    entries: Vec<Entry>,
+    entries: Vec<StrategyEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct StrategyEntry {
     name: String,
     selector: NodeSelector,
 }
 
 /// An entry as written: its types are right, its selector need not be.
-struct Written {
+struct WrittenEntry {
     name: String,
     selector: Option<LabelSelector>,
 }
@@ -79,7 +79,8 @@ impl Strategies {
             .filter(|(key, _)| *key != names::RESOURCE_QOS_CONFIG || has_system);
         let strategies = keys.filter_map(|(key, member)| {
             let written = parsed(key, member).ok()?.into_iter();
-            let entries: Vec<Entry> = written.map(Written::entry).collect::<Result<_, _>>().ok()?;
+            let entries: Vec<StrategyEntry> =
+                written.map(WrittenEntry::entry).collect::<Result<_, _>>().ok()?;
             (entries.len() > 1).then_some(Strategy { key, entries })
         });
         Self(strategies.collect())
@@ -149,27 +150,27 @@ fn quoted(text: &str) -> String {
     })
 }
 
-impl Written {
+impl WrittenEntry {
     /// An error without a selector, or with one that Kubernetes would not take.
-    fn entry(self) -> Result<Entry, Unreadable> {
+    fn entry(self) -> Result<StrategyEntry, Unreadable> {
         let Self { name, selector } = self;
         let selector = selector.ok_or(Unreadable)?;
         let selector = NodeSelector::try_from(selector).map_err(|_reason| Unreadable)?;
-        Ok(Entry { name, selector })
+        Ok(StrategyEntry { name, selector })
     }
 }
 
 /// The entries of a key, if its text is JSON of the right types.
-fn parse(text: &str, member: &str) -> Result<Vec<Written>, Unreadable> {
+fn parse(text: &str, member: &str) -> Result<Vec<WrittenEntry>, Unreadable> {
     let document = serde_json::from_str(text).map_err(|_reason| Unreadable)?;
     let entries: Option<Vec<Value>> = remove(&mut members(document)?, member)?;
     entries.unwrap_or_default().into_iter().map(written).collect()
 }
 
-fn written(entry: Value) -> Result<Written, Unreadable> {
+fn written(entry: Value) -> Result<WrittenEntry, Unreadable> {
     let mut entry = members(entry)?;
     let selector: Option<Value> = remove(&mut entry, "nodeSelector")?;
-    Ok(Written {
+    Ok(WrittenEntry {
         name: remove(&mut entry, "name")?.unwrap_or_default(),
         selector: selector.map(label_selector).transpose()?,
     })

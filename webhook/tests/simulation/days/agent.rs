@@ -21,7 +21,7 @@ use super::{
 const DAY: u32 = 24;
 
 /// The agent of the node.
-pub(super) struct Agent {
+pub(super) struct SimulatedAgent {
     timing: Timing,
     estimator: Estimator,
     /// C: what the machine has.
@@ -43,7 +43,7 @@ pub(super) fn short_days() -> Timing {
     }
 }
 
-impl Agent {
+impl SimulatedAgent {
     /// An agent that knows nothing.
     pub(super) fn new(capacity: PerResource<u64>, timing: Timing) -> Self {
         Self {

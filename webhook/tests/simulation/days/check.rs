@@ -13,14 +13,14 @@
 
 use headroom_domain::{hint::NodeHint, resource::Resource};
 
-use super::world::{Checked, World};
+use super::world::{CheckResult, SimulatedWorld};
 
 /// theta, in ppm.
 const THETA: u64 = 900_000;
 
-impl World {
+impl SimulatedWorld {
     /// What is published covers what is set aside, and is otherwise within bounds.
-    pub(super) fn check_written(&self, resource: Resource, admitted: u64, before: u64) -> Checked {
+    pub(super) fn check_written(&self, resource: Resource, admitted: u64, before: u64) -> CheckResult {
         let published = self.stored.allocatable(resource);
         let raw = *self.raw.get(resource);
         let bounds = self.run.bounds.get(resource);
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Where everybody has heard of everything and the agent reports, nothing is published that it has not measured.
-    pub(super) fn check_all(&self) -> Checked {
+    pub(super) fn check_all(&self) -> CheckResult {
         let Some((hint, at)) = &self.reported else {
             return Ok(());
         };

@@ -9,8 +9,8 @@ use headroom_domain::{
 };
 
 use super::{
-    Run, Step,
-    world::{FRAME, PERIOD, World},
+    DayStep, SimulatedDays,
+    world::{FRAME, PERIOD, SimulatedWorld},
 };
 
 const HOUR: u64 = 3_600;
@@ -32,12 +32,12 @@ fn timing() -> Timing {
 }
 
 /// A node of 8 CPUs and 16 GiB, for which more pods wait than it ever has room for.
-fn run(mode: Mode) -> Run {
+fn run(mode: Mode) -> SimulatedDays {
     let bounds = |max| Bounds {
         min: Cents::ONE,
         max: Cents(max),
     };
-    Run {
+    SimulatedDays {
         raw: (8_000, 16_384),
         reserved: 5,
         mode,
@@ -50,20 +50,20 @@ fn run(mode: Mode) -> Run {
     }
 }
 
-fn published(world: &World) -> PerResource<u64> {
+fn published(world: &SimulatedWorld) -> PerResource<u64> {
     PerResource::from_fn(|resource| world.stored.allocatable(resource))
 }
 
 /// A world that has been full for hours, and in which nothing changes any more.
-fn full(mode: Mode) -> World {
-    let mut world = World::new(&run(mode), timing());
+fn full(mode: Mode) -> SimulatedWorld {
+    let mut world = SimulatedWorld::new(&run(mode), timing());
     let (mut last, mut still) = (published(&world), 0);
     for _frame in 0..AT_MOST {
         for pod in 0..world.pods.len() {
             let (percent, burst) = (USED, 0);
-            world.apply(Step::Use { pod, percent, burst }).unwrap();
+            world.apply(DayStep::Use { pod, percent, burst }).unwrap();
         }
-        world.apply(Step::Frames(1)).unwrap();
+        world.apply(DayStep::Frames(1)).unwrap();
         let now = published(&world);
         still = if now == last { still + 1 } else { 0 };
         last = now;
@@ -80,16 +80,16 @@ fn climbs_nothing(mode: Mode, percent: u64) {
     let mut world = full(mode);
     let before = published(&world);
     let has = world.admitted();
-    world.apply(Step::Resize { pod: 0, percent }).unwrap();
+    world.apply(DayStep::Resize { pod: 0, percent }).unwrap();
     for second in 1..=HOUR {
         world.wait(1);
         if second % FRAME == 0 {
             world.end_frame().unwrap();
         }
         if second % PERIOD == 0 {
-            world.apply(Step::Sync).unwrap();
+            world.apply(DayStep::Sync).unwrap();
         }
-        world.apply(Step::Resize { pod: 0, percent: 100 }).unwrap();
+        world.apply(DayStep::Resize { pod: 0, percent: 100 }).unwrap();
         let now = published(&world);
         for resource in Resource::ALL {
             let (now, before) = (now.get(resource), before.get(resource));

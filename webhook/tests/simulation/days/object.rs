@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    capacity::{Annotations, Decision, State, amount},
+    capacity::{Annotations, Decision, NodeState, amount},
     quantity::{Format, Quantity},
     resource::{PerResource, Resource},
 };
@@ -19,13 +19,13 @@ pub(super) const UID: &str = "u1";
 /// The Node as it is stored.
 pub(super) struct Stored {
     pub(super) version: u64,
-    pub(super) state: State,
+    pub(super) state: NodeState,
     pub(super) has_memory_pressure: bool,
 }
 
 /// A pod that is bound and has not ended.
 #[derive(Clone)]
-pub(super) struct Pod {
+pub(super) struct SimulatedPod {
     pub(super) requests: PerResource<u64>,
     /// What the kubelet has set aside for it.
     pub(super) allocated: PerResource<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Pod {
 
 impl Stored {
     /// The Node as informers are told of it.
-    pub(super) fn object(&self) -> node::object::Object {
+    pub(super) fn object(&self) -> node::object::WatchedNode {
         let texts = |quantities: &PerResource<Option<Quantity>>| {
             Resource::ALL
                 .into_iter()
@@ -51,12 +51,12 @@ impl Stored {
         };
         let annotations = self.state.annotations.texts().into_iter();
         let annotations = annotations.filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
-        let condition = |kind: &str, status: bool| node::object::Condition {
+        let condition = |kind: &str, status: bool| node::object::NodeCondition {
             r#type: kind.to_owned(),
             status: if status { "True" } else { "False" }.to_owned(),
             last_heartbeat_time: self.state.ready_heartbeat.clone(),
         };
-        node::object::Object {
+        node::object::WatchedNode {
             metadata: ObjectMeta {
                 name: Some(NAME.to_owned()),
                 uid: Some(UID.to_owned()),
@@ -64,7 +64,7 @@ impl Stored {
                 annotations: Some(annotations.collect()),
                 ..ObjectMeta::default()
             },
-            status: node::object::Status {
+            status: node::object::ReportedStatus {
                 allocatable: texts(&self.state.allocatable),
                 capacity: texts(&self.state.capacity),
                 conditions: vec![
@@ -85,14 +85,14 @@ impl Stored {
     }
 }
 
-impl Pod {
+impl SimulatedPod {
     /// What the scheduler counts for it.
     pub(super) fn counted(&self, resource: Resource) -> u64 {
         *self.requests.get(resource).max(self.allocated.get(resource))
     }
 
     /// The pod as informers are told of it.
-    pub(super) fn object(&self, uid: &str, version: u64) -> pods::object::Object {
+    pub(super) fn object(&self, uid: &str, version: u64) -> pods::object::WatchedPod {
         let metadata = ObjectMeta {
             name: Some(uid.to_owned()),
             uid: Some(uid.to_owned()),
@@ -104,7 +104,7 @@ impl Pod {
         let is_deferred = Resource::ALL
             .into_iter()
             .any(|resource| self.requests.get(resource) > self.allocated.get(resource));
-        let pending = is_deferred.then(|| pods::object::Condition {
+        let pending = is_deferred.then(|| pods::object::PodCondition {
             r#type: "PodResizePending".to_owned(),
             reason: Some("Deferred".to_owned()),
         });
@@ -115,14 +115,14 @@ impl Pod {
             },
             restart_policy: None,
         };
-        pods::object::Object {
+        pods::object::WatchedPod {
             metadata,
-            spec: pods::object::Spec {
+            spec: pods::object::PodSpec {
                 node_name: Some(NAME.to_owned()),
                 containers: vec![container],
-                ..pods::object::Spec::default()
+                ..pods::object::PodSpec::default()
             },
-            status: pods::object::Status {
+            status: pods::object::PodStatus {
                 phase: Some("Running".to_owned()),
                 qos_class: Some("Burstable".to_owned()),
                 conditions: pending.into_iter().collect(),
@@ -131,7 +131,7 @@ impl Pod {
                     resources: Some(pods::object::Resources { requests: allocated }),
                     allocated_resources: allocated,
                 }],
-                ..pods::object::Status::default()
+                ..pods::object::PodStatus::default()
             },
         }
     }
@@ -146,7 +146,7 @@ pub(super) fn quantities(amounts: PerResource<u64>) -> PerResource<Option<Quanti
 }
 
 /// Stores a decision in the object that is being written.
-pub(super) fn store(new: &mut State, decision: &Decision) {
+pub(super) fn store(new: &mut NodeState, decision: &Decision) {
     for resource in Resource::ALL {
         if let Some(quantity) = decision.allocatable.get(resource) {
             *new.allocatable.get_mut(resource) = Some(*quantity);

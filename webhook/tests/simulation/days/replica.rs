@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headroom_domain::{
     annotation::Annotation,
-    capacity::{self, Basis, Decision, Held, State, Write, Writer},
+    capacity::{self, Basis, Decision, Held, NodeState, Write, Writer},
     estimate::Profile,
     hint::{HintQuery, NodeHint, Verdict},
     policy::Bounds,
@@ -12,7 +12,7 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1 as wire;
 use headroom_webhook::{
-    admission::endpoint::Nodes as _,
+    admission::endpoint::NodeLookup as _,
     control::{
         nudge,
         sweep::remedy::{self, Remedy},
@@ -22,20 +22,20 @@ use headroom_webhook::{
         clock::Clock,
         cluster::Cluster,
         informer::Store as _,
-        node::{Labels, machine, object::Object as NodeObject},
+        node::{Labels, machine, object::WatchedNode as NodeObject},
         nodes, pods,
     },
 };
 use serde_json::json;
 
 use super::{
-    Run,
+    SimulatedDays,
     object::{NAME, Stored, UID},
 };
 use crate::settings;
 
 /// A replica.
-pub(super) struct Replica {
+pub(super) struct SimulatedReplica {
     cluster: Cluster,
     /// What it has not heard of, while it is deaf.
     pub(super) missed: Option<Missed>,
@@ -45,12 +45,12 @@ pub(super) struct Replica {
 #[derive(Default)]
 pub(super) struct Missed {
     node: Option<NodeObject>,
-    pods: Vec<(pods::object::Object, bool)>,
+    pods: Vec<(pods::object::WatchedPod, bool)>,
 }
 
-impl Replica {
+impl SimulatedReplica {
     /// A replica that has heard of everything, in the mode and within the bounds of a run.
-    pub(super) fn new(run: &Run, stored: &Stored, bound: Vec<pods::object::Object>) -> Self {
+    pub(super) fn new(run: &SimulatedDays, stored: &Stored, bound: Vec<pods::object::WatchedPod>) -> Self {
         let written = |resource: Resource| {
             let Bounds { min, max } = *run.bounds.get(resource);
             json!({"min": f64::from(min.0) / 100.0, "max": f64::from(max.0) / 100.0})
@@ -62,12 +62,12 @@ impl Replica {
         let file = serde_json::from_value(file).expect("a configuration");
         let cluster = Cluster::new(settings(file), Arc::new(Clock::uninterrupted()));
         cluster.policies.replace(None);
-        let mut listing = pods::Listing::default();
+        let mut listing = pods::PodListing::default();
         for pod in bound {
             pods::Pods::list(&mut listing, pod);
         }
         cluster.pods.replace(listing);
-        let mut listing = nodes::Listing::default();
+        let mut listing = nodes::NodeListing::default();
         nodes::Nodes::list(&mut listing, stored.object());
         cluster.nodes.replace(listing);
         let in_force = cluster.policy(&cluster.nodes.get(NAME).expect("the Node"));
@@ -92,7 +92,7 @@ impl Replica {
     }
 
     /// Hears of a pod: as it is, or that it is gone.
-    pub(super) fn hear_of(&mut self, pod: pods::object::Object, is_gone: bool) {
+    pub(super) fn hear_of(&mut self, pod: pods::object::WatchedPod, is_gone: bool) {
         match &mut self.missed {
             Some(missed) => missed.pods.push((pod, is_gone)),
             None if is_gone => self.cluster.pods.delete(pod),
@@ -147,7 +147,7 @@ impl Replica {
     pub(super) fn decide(
         &self,
         stored: &Stored,
-        (writer, new): (Writer, &State),
+        (writer, new): (Writer, &NodeState),
         nudged: Option<&str>,
     ) -> Decision {
         let policy = self

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use headroom_domain::{
-    capacity::{Annotations, State},
+    capacity::{Annotations, NodeState},
     estimate::{PodUse, Timing},
     hint::NodeHint,
     policy::Mode,
@@ -15,10 +15,10 @@ use tokio::{
 };
 
 use super::{
-    Run, Step, Trouble,
-    agent::Agent,
-    object::{Pod, Stored, quantities},
-    replica::{Missed, Replica},
+    DayStep, SimulatedDays, Trouble,
+    agent::SimulatedAgent,
+    object::{SimulatedPod, Stored, quantities},
+    replica::{Missed, SimulatedReplica},
 };
 
 /// Seconds before the end of a frame at which an agent that has nothing new to say reports, for that to be fresh then.
@@ -31,22 +31,22 @@ const GUARDED: &str = r#"{"cpu":4,"memory":4}"#;
 /// The most pods on the node.
 const MOST_PODS: usize = 16;
 
-pub(super) type Checked = Result<(), String>;
+pub(super) type CheckResult = Result<(), String>;
 
 /// Everything.
-pub(super) struct World {
+pub(super) struct SimulatedWorld {
     runtime: Runtime,
-    pub(super) run: Run,
+    pub(super) run: SimulatedDays,
     pub(super) now: u64,
     frame: u64,
     pub(super) raw: PerResource<u64>,
     pub(super) capacity: PerResource<u64>,
     pub(super) stored: Stored,
     /// By UID: their order is that of their arrival.
-    pub(super) pods: BTreeMap<String, Pod>,
+    pub(super) pods: BTreeMap<String, SimulatedPod>,
     arrived: usize,
-    agent: Agent,
-    pub(super) replicas: [Replica; 2],
+    agent: SimulatedAgent,
+    pub(super) replicas: [SimulatedReplica; 2],
     /// When each of them began to look on, in seconds.
     pub(super) started: [u64; 2],
     pub(super) streams: [bool; 2],
@@ -55,9 +55,9 @@ pub(super) struct World {
     pub(super) reported: Option<(NodeHint, u64)>,
 }
 
-impl World {
+impl SimulatedWorld {
     /// A raw node without pods, two replicas that have heard of it, and an agent that reports to both.
-    pub(super) fn new(run: &Run, timing: Timing) -> Self {
+    pub(super) fn new(run: &SimulatedDays, timing: Timing) -> Self {
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -76,7 +76,7 @@ impl World {
         };
         let stored = Stored {
             version: 1,
-            state: State {
+            state: NodeState {
                 allocatable: quantities(raw),
                 capacity: quantities(capacity),
                 ready_heartbeat: Some("0".to_owned()),
@@ -87,7 +87,7 @@ impl World {
             },
             has_memory_pressure: false,
         };
-        let replica = || Replica::new(run, &stored, Vec::new());
+        let replica = || SimulatedReplica::new(run, &stored, Vec::new());
         Self {
             replicas: [replica(), replica()],
             started: [0, 0],
@@ -100,7 +100,7 @@ impl World {
             stored,
             pods: BTreeMap::new(),
             arrived: 0,
-            agent: Agent::new(capacity, timing),
+            agent: SimulatedAgent::new(capacity, timing),
             streams: [true, true],
             route: 0,
             reported: None,
@@ -108,38 +108,38 @@ impl World {
     }
 
     /// Lets a step happen, and what follows from it: reports, nudges, new pods.
-    pub(super) fn apply(&mut self, step: Step) -> Checked {
+    pub(super) fn apply(&mut self, step: DayStep) -> CheckResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         match step {
-            Step::Frames(frames) => {
+            DayStep::Frames(frames) => {
                 for _ in 0..frames {
                     self.pass_frame()?;
                 }
             }
-            Step::Use { pod, percent, burst } => {
+            DayStep::Use { pod, percent, burst } => {
                 self.change(pod, |pod| (pod.used, pod.burst) = (percent, burst));
             }
-            Step::Delete { pod, frames } => {
+            DayStep::Delete { pod, frames } => {
                 let gone_at = self.frame + frames;
                 self.change(pod, |pod| pod.gone_at = pod.gone_at.or(Some(gone_at)));
             }
-            Step::End(pod) => self.end(pod),
-            Step::Resize { pod, percent } => self.change(pod, |pod| {
+            DayStep::End(pod) => self.end(pod),
+            DayStep::Resize { pod, percent } => self.change(pod, |pod| {
                 pod.requests = pod.requests.map(|_, request| request * percent / 100);
             }),
-            Step::Trouble { trouble, periods } => return self.trouble(trouble, periods),
-            Step::MemoryPressure(is_there) => {
+            DayStep::Trouble { trouble, periods } => return self.trouble(trouble, periods),
+            DayStep::MemoryPressure(is_there) => {
                 self.stored.has_memory_pressure = is_there;
                 return self.sync();
             }
-            Step::Stream { replica, is_open } => {
+            DayStep::Stream { replica, is_open } => {
                 if self.streams[replica] && !is_open {
                     self.replicas[replica].leave();
                 }
                 self.streams[replica] = is_open;
             }
-            Step::StartAgain {
+            DayStep::StartAgain {
                 is_known,
                 is_other_boot,
             } => {
@@ -148,29 +148,29 @@ impl World {
                 self.frame += 1;
                 self.agent.start_again(is_known, is_other_boot, self.frame, now);
             }
-            Step::Freeze(frames) => {
+            DayStep::Freeze(frames) => {
                 self.wait(frames * FRAME);
                 self.frame += frames;
             }
-            Step::Route(replica) => self.route = replica,
-            Step::StartAnew(replica) => self.start_anew(replica),
-            Step::Deaf {
+            DayStep::Route(replica) => self.route = replica,
+            DayStep::StartAnew(replica) => self.start_anew(replica),
+            DayStep::Deaf {
                 replica,
                 is_deaf: true,
             } => {
                 self.replicas[replica].missed.get_or_insert(Missed::default());
             }
-            Step::Deaf {
+            DayStep::Deaf {
                 replica,
                 is_deaf: false,
             } => self.replicas[replica].catch_up(),
-            Step::Sync => return self.sync(),
+            DayStep::Sync => return self.sync(),
         }
         self.follow_up()
     }
 
     /// Everybody hears of everything, and nothing happens any more.
-    pub(super) fn settle(&mut self) -> Checked {
+    pub(super) fn settle(&mut self) -> CheckResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         for replica in &mut self.replicas {
@@ -208,7 +208,7 @@ impl World {
     // Pods.
 
     /// Changes a pod that is there, and tells of it.
-    fn change(&mut self, pod: usize, change: impl FnOnce(&mut Pod)) {
+    fn change(&mut self, pod: usize, change: impl FnOnce(&mut SimulatedPod)) {
         if let Some(uid) = self.uid(pod) {
             change(self.pods.get_mut(&uid).expect("it is there"));
             self.tell_of(&uid, false);
@@ -250,7 +250,7 @@ impl World {
     }
 
     /// The scheduler binds what waits, in its order, as long as it fits into what is published.
-    pub(super) fn schedule(&mut self) -> Checked {
+    pub(super) fn schedule(&mut self) -> CheckResult {
         while self.pods.len() < MOST_PODS {
             let (cpu, mib) = self.run.waiting[self.arrived % self.run.waiting.len()];
             let requests = PerResource {
@@ -269,7 +269,7 @@ impl World {
                 return Ok(());
             }
             let uid = format!("pod-{:04}", self.arrived);
-            let pod = Pod {
+            let pod = SimulatedPod {
                 requests,
                 allocated: requests,
                 used: u64::try_from(self.arrived * 37 % 100).expect("a percentage"),
@@ -293,7 +293,7 @@ impl World {
     // The machine and its agent.
 
     /// A frame goes by, and the agent is not silent meanwhile.
-    fn pass_frame(&mut self) -> Checked {
+    fn pass_frame(&mut self) -> CheckResult {
         self.wait(FRAME - FRESH);
         self.talk();
         self.wait(FRESH);
@@ -301,7 +301,7 @@ impl World {
     }
 
     /// A frame is over: pods have used what they use, one that is due is gone, and the kubelet writes.
-    pub(super) fn end_frame(&mut self) -> Checked {
+    pub(super) fn end_frame(&mut self) -> CheckResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         self.frame += 1;
@@ -327,7 +327,8 @@ impl World {
         });
         let uses: BTreeMap<String, PodUse> = uses.collect();
         let peaks = |resource: Resource| {
-            let peak = |pod: &Pod| *pod.requests.get(resource) * pod.used / 100 * (100 + pod.burst) / 100;
+            let peak =
+                |pod: &SimulatedPod| *pod.requests.get(resource) * pod.used / 100 * (100 + pod.burst) / 100;
             self.pods.values().map(peak).sum::<u64>() + self.raw.get(resource) / 50
         };
         let now = self.time();
@@ -337,7 +338,7 @@ impl World {
         self.sync()
     }
 
-    fn trouble(&mut self, trouble: Trouble, periods: u64) -> Checked {
+    fn trouble(&mut self, trouble: Trouble, periods: u64) -> CheckResult {
         for _ in 0..periods {
             self.wait(PERIOD);
             let now = self.time();

@@ -1,20 +1,20 @@
 //! Who writes the status, and what becomes of it: kubelet, nudges and sweeps, admission, and what is stored.
 
 use headroom_domain::{
-    capacity::{State, Writer},
+    capacity::{NodeState, Writer},
     resource::{PerResource, Resource},
 };
 
 use super::{
     object::{quantities, store},
-    replica::Replica,
-    world::{Checked, PERIOD, World},
+    replica::SimulatedReplica,
+    world::{CheckResult, PERIOD, SimulatedWorld},
 };
 
 /// Rounds of nudges and sweeps after which nothing may be due any more.
 const ROUNDS: usize = 12;
 
-impl World {
+impl SimulatedWorld {
     pub(super) fn start_anew(&mut self, replica: usize) {
         let version = self.stored.version;
         let bound = self
@@ -22,7 +22,7 @@ impl World {
             .iter()
             .map(|(uid, pod)| pod.object(uid, version))
             .collect();
-        self.replicas[replica] = Replica::new(&self.run, &self.stored, bound);
+        self.replicas[replica] = SimulatedReplica::new(&self.run, &self.stored, bound);
         self.started[replica] = self.now;
     }
 
@@ -34,7 +34,7 @@ impl World {
 
     /// First what a replica does that the agent has told nothing new, then what follows from its next report, and then
     /// pods come.
-    pub(super) fn follow_up(&mut self) -> Checked {
+    pub(super) fn follow_up(&mut self) -> CheckResult {
         self.act()?;
         self.talk();
         self.act()?;
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Nudges by the primary's replica and sweeps by a leader until nothing is due.
-    fn act(&mut self) -> Checked {
+    fn act(&mut self) -> CheckResult {
         for _ in 0..ROUNDS {
             let primary = self.streams.iter().position(|is_open| *is_open);
             let nudge = primary.and_then(|replica| self.replicas[replica].nudge());
@@ -62,12 +62,12 @@ impl World {
                 }
                 self.write(Writer::Other, new, note.as_deref())?;
             }
-            let is_deaf = self.replicas.iter().any(Replica::is_deaf);
+            let is_deaf = self.replicas.iter().any(SimulatedReplica::is_deaf);
             if version == self.stored.version && (is_deaf || self.ages_differ()) {
                 return Ok(());
             }
         }
-        if self.replicas.iter().any(Replica::is_deaf) {
+        if self.replicas.iter().any(SimulatedReplica::is_deaf) {
             return Ok(());
         }
         Err(format!(
@@ -77,9 +77,9 @@ impl World {
     }
 
     /// The kubelet writes what it finds.
-    pub(super) fn sync(&mut self) -> Checked {
+    pub(super) fn sync(&mut self) -> CheckResult {
         self.wait(PERIOD);
-        let new = State {
+        let new = NodeState {
             allocatable: quantities(self.raw),
             capacity: quantities(self.capacity),
             ready_heartbeat: Some(self.now.to_string()),
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// A write of the status goes through admission and is stored.
-    fn write(&mut self, writer: Writer, mut new: State, nudged: Option<&str>) -> Checked {
+    fn write(&mut self, writer: Writer, mut new: NodeState, nudged: Option<&str>) -> CheckResult {
         let replica = &self.replicas[self.route];
         let decision = replica.decide(&self.stored, (writer, &new), nudged);
         let known = replica.admitted();

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use super::{
     Forgery,
     node::{allocatable, amount_in, marker_of, put, raw_of_annotation, text, uid_of},
-    world::{Checked, Says, World, hint},
+    world::{ModelWorld, Says, StepResult, hint},
 };
 
 /// What a forged hint promises, in cents, and how far it is ahead.
 const PROMISED: u32 = 500;
 const AHEAD: u64 = 1_000;
 
-impl World {
+impl ModelWorld {
     /// Somebody who may patch nodes writes what we write.
-    pub(super) fn forge(&mut self, what: Forgery) -> Checked {
+    pub(super) fn forge(&mut self, what: Forgery) -> StepResult {
         let is_told = self.oracle.truths(Resource::Cpu).iter().eq([&self.raw.cpu]);
         if !is_told && what != Forgery::Raw && what != Forgery::Hint {
             // The kubelet has news, and its next words may be those that only the marker tells from ours.

@@ -1,7 +1,7 @@
 //! A Node as JSON: what is read of it, and what is put into it.
 
 use headroom_domain::{
-    capacity::{Annotations, State, amount},
+    capacity::{Annotations, NodeState, amount},
     names,
     quantity::{Format, Quantity},
     resource::{PerResource, Resource},
@@ -28,12 +28,12 @@ fn ready_of(node: &Value) -> &str {
 }
 
 /// What the capacity rules read of a Node.
-pub(super) fn state(node: &Value) -> State {
+pub(super) fn state(node: &Value) -> NodeState {
     let quantities = |list: &str| {
         PerResource::from_fn(|resource| node["status"][list][resource.name()].as_str()?.parse().ok())
     };
     let annotation = |key: &str| Some(node["metadata"]["annotations"].get(key)?.as_str()?.into());
-    State {
+    NodeState {
         allocatable: quantities("allocatable"),
         capacity: quantities("capacity"),
         ready_heartbeat: Some(ready_of(node).to_owned()),

@@ -52,7 +52,7 @@ pub(super) struct Oracle {
 
 /// What pods hold of one resource when a write comes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pods {
+pub(super) struct PodAmounts {
     /// What is set aside.
     pub(super) admitted: u64,
     /// That, and what fits beside it into what is stored.
@@ -198,8 +198,8 @@ impl Oracle {
     }
 
     /// True if pods may hold that value; remembers that they do.
-    pub(super) fn allows_for_pods(&mut self, resource: Resource, value: u64, pods: Pods) -> bool {
-        let Pods {
+    pub(super) fn allows_for_pods(&mut self, resource: Resource, value: u64, pods: PodAmounts) -> bool {
+        let PodAmounts {
             admitted,
             fit,
             stored,

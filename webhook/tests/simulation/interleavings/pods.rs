@@ -12,7 +12,7 @@ const MOST: usize = 6;
 
 /// What happens to pods. Numbers are indexes, taken modulo how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum PodChange {
     /// Somebody creates a pod with the node's name in it: nobody asks whether it fits.
     Bind(usize),
     /// The kubelet looks at the pod that has waited longest: lets it in if it fits into what is stored, else fails it.
@@ -25,7 +25,7 @@ pub(super) enum Change {
 
 /// A pod that is bound and has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pod {
+struct ModelPod {
     uid: String,
     is_guaranteed: bool,
     asks: PerResource<u64>,
@@ -35,8 +35,8 @@ struct Pod {
 
 /// All of them, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Pods {
-    pods: Vec<Pod>,
+pub(super) struct ModelPods {
+    pods: Vec<ModelPod>,
     born: u64,
 }
 
@@ -58,19 +58,19 @@ fn plus(one: PerResource<u64>, other: &PerResource<u64>) -> PerResource<u64> {
     one.map(|resource, amount| amount + other.get(resource))
 }
 
-impl Pods {
+impl ModelPods {
     /// Lets something happen; the pods that changed as they are told to informers, with whether they are gone.
     pub(super) fn change(
         &mut self,
-        change: Change,
+        change: PodChange,
         stored: &PerResource<u64>,
         version: u64,
     ) -> Option<(Value, bool)> {
         match change {
-            Change::Bind(_) if self.pods.len() >= MOST => None,
-            Change::Bind(asked) => {
+            PodChange::Bind(_) if self.pods.len() >= MOST => None,
+            PodChange::Bind(asked) => {
                 self.born += 1;
-                self.pods.push(Pod {
+                self.pods.push(ModelPod {
                     uid: format!("p{}", self.born),
                     is_guaranteed: asked % SIZES.len() == GUARANTEED,
                     asks: size(asked),
@@ -79,7 +79,7 @@ impl Pods {
                 let last = self.pods.last()?;
                 Some((last.object(version), false))
             }
-            Change::Admit => {
+            PodChange::Admit => {
                 let at = self.pods.iter().position(|pod| pod.has.is_none())?;
                 let admitted = self.admitted();
                 let pod = &mut self.pods[at];
@@ -90,7 +90,7 @@ impl Pods {
                 pod.has = Some(pod.asks);
                 Some((pod.object(version), false))
             }
-            Change::Resize { pod, size: asked } => {
+            PodChange::Resize { pod, size: asked } => {
                 let at = pod.checked_rem(self.pods.len())?;
                 let admitted = self.admitted();
                 let pod = &mut self.pods[at];
@@ -106,7 +106,7 @@ impl Pods {
                 }
                 Some((pod.object(version), false))
             }
-            Change::End(pod) => {
+            PodChange::End(pod) => {
                 let at = pod.checked_rem(self.pods.len())?;
                 let ended = self.pods.remove(at);
                 Some((ended.object(version), true))
@@ -149,7 +149,7 @@ impl Pods {
     }
 }
 
-impl Pod {
+impl ModelPod {
     fn object(&self, version: u64) -> Value {
         let list = |amounts: &PerResource<u64>| json!({"cpu": format!("{}m", amounts.cpu), "memory": amounts.memory.to_string()});
         let status = match &self.has {

@@ -26,7 +26,7 @@ use headroom_webhook::{
         cluster::Cluster,
         informer::Store as _,
         node::Labels,
-        pods::{Listing, Pods},
+        pods::{PodListing, Pods},
     },
 };
 use json_patch::Patch;
@@ -37,14 +37,14 @@ use crate::{patch_of, settings};
 const PATH: &str = "/mutate-node-status";
 
 /// A replica.
-pub(super) struct Replica {
+pub(super) struct ModelReplica {
     cluster: Arc<Cluster>,
     router: Router,
     /// False while the API server gets no answer from it.
     pub(super) is_up: bool,
 }
 
-impl Replica {
+impl ModelReplica {
     /// A replica that has heard nothing yet.
     pub(super) fn blind() -> Self {
         let file = serde_json::from_value(json!({})).expect("a configuration");
@@ -68,12 +68,12 @@ impl Replica {
     /// Hears all that the API server has: a policy, the Node and its pods.
     pub(super) fn hear_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
         self.follow(policy);
-        let mut listing = Listing::default();
+        let mut listing = PodListing::default();
         for pod in pods {
             Pods::list(&mut listing, serde_json::from_value(pod).expect("a Pod"));
         }
         self.cluster.pods.replace(listing);
-        let mut listing = headroom_webhook::store::nodes::Listing::default();
+        let mut listing = headroom_webhook::store::nodes::NodeListing::default();
         let object = serde_json::from_value(node.clone()).expect("a Node");
         headroom_webhook::store::nodes::Nodes::list(&mut listing, object);
         self.cluster.nodes.replace(listing);
@@ -131,7 +131,7 @@ impl Replica {
 
     /// The policy in force for a node without labels, if it is known.
     pub(super) fn policy(&self) -> Option<Policy> {
-        endpoint::Nodes::policy(&*self.cluster, &Labels::new)
+        endpoint::NodeLookup::policy(&*self.cluster, &Labels::new)
     }
 
     /// The patch that it answers a review with.

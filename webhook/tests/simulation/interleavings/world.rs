@@ -1,7 +1,7 @@
 //! The API server, the kubelet and all others who write a Node, and the replicas between them.
 
+mod agent_reports;
 mod quiet;
-mod says;
 mod writers;
 mod written;
 
@@ -20,14 +20,14 @@ use tokio::{
     time,
 };
 
-pub(super) use self::says::{Says, hint};
-use self::says::{hint_of, trust};
+pub(super) use self::agent_reports::{Says, hint};
+use self::agent_reports::{hint_of, trust};
 use super::{
-    Step, floor,
+    ModelStep, floor,
     node::{allocatable, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
     oracle::Oracle,
-    pods::{Change, Pods},
-    replica::Replica,
+    pods::{ModelPods, PodChange},
+    replica::ModelReplica,
 };
 
 const NAME: &str = "n1";
@@ -78,10 +78,10 @@ const ROUNDS: usize = 200;
 const ROUND: u64 = 5;
 const STILL: usize = 6;
 
-pub(super) type Checked = Result<(), String>;
+pub(super) type StepResult = Result<(), String>;
 
 /// Everything.
-pub(super) struct World {
+pub(super) struct ModelWorld {
     /// Time stands still in it, but for [`Self::wait`].
     runtime: Runtime,
     /// Seconds since time began.
@@ -97,11 +97,11 @@ pub(super) struct World {
     has_floor: bool,
     pub(super) seq: u64,
     policies: [usize; 2],
-    replicas: [Replica; 2],
+    replicas: [ModelReplica; 2],
     route: usize,
     /// What each replica has sent, and nobody has got.
     sent: [Option<Nudge>; 2],
-    pods: Pods,
+    pods: ModelPods,
     pub(super) oracle: Oracle,
     /// The truths when the last write was done: a write that tells another is no matter of pods.
     told_before: PerResource<Vec<u64>>,
@@ -111,7 +111,7 @@ fn pick<T: Copy>(all: &[T], index: usize) -> T {
     all[index % all.len()]
 }
 
-impl World {
+impl ModelWorld {
     /// A raw node, two replicas that have heard of it, no floor, no policy, no hint.
     pub(super) fn new() -> Self {
         let runtime = runtime::Builder::new_current_thread()
@@ -121,7 +121,7 @@ impl World {
             .expect("a runtime");
         let handle = runtime.handle().clone();
         let _entered = handle.enter();
-        let replicas = [Replica::blind(), Replica::blind()];
+        let replicas = [ModelReplica::blind(), ModelReplica::blind()];
         let mut world = Self {
             runtime,
             now: 0,
@@ -137,7 +137,7 @@ impl World {
             policies: [0, 0],
             route: 0,
             sent: [None, None],
-            pods: Pods::default(),
+            pods: ModelPods::default(),
             oracle: Oracle::default(),
             told_before: PerResource::default(),
         };
@@ -153,44 +153,44 @@ impl World {
     }
 
     /// Lets a step happen.
-    pub(super) fn apply(&mut self, step: Step) -> Checked {
+    pub(super) fn apply(&mut self, step: ModelStep) -> StepResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         match step {
-            Step::Wait(seconds) => self.wait(seconds.into()),
-            Step::Sync { lag } => return self.sync(lag, false),
-            Step::Report { lag } => return self.sync(lag, true),
-            Step::Restart => return self.sync(0, true),
-            Step::Machine(machine) => self.resize(machine),
-            Step::RawBecomesStored => self.grow(),
-            Step::Others(what) => return self.write_of_others(what),
-            Step::Annotate(annotation) => return self.annotate(annotation),
-            Step::Forge(what) => return self.forge(what),
-            Step::Pods(change) => self.change(change),
-            Step::Policy { policy, replica } => self.configure(policy, replica),
-            Step::Hint {
+            ModelStep::Wait(seconds) => self.wait(seconds.into()),
+            ModelStep::Sync { lag } => return self.sync(lag, false),
+            ModelStep::Report { lag } => return self.sync(lag, true),
+            ModelStep::Restart => return self.sync(0, true),
+            ModelStep::Machine(machine) => self.resize(machine),
+            ModelStep::RawBecomesStored => self.grow(),
+            ModelStep::Others(what) => return self.write_of_others(what),
+            ModelStep::Annotate(annotation) => return self.annotate(annotation),
+            ModelStep::Forge(what) => return self.forge(what),
+            ModelStep::Pods(change) => self.change(change),
+            ModelStep::Policy { policy, replica } => self.configure(policy, replica),
+            ModelStep::Hint {
                 cents,
                 replica,
                 is_of_old_life,
                 exclusive,
             } => self.report(Says::the_truth(cents, exclusive), replica, is_of_old_life),
-            Step::Lies { cents, replica } => self.lie(pick(&HINTED, cents), replica),
-            Step::Leave(replica) => self.replicas[replica].leave(NAME),
-            Step::Nudge(replica) => return self.nudge(replica).map(drop),
-            Step::Send(replica) => self.sent[replica] = self.due_nudge(replica),
-            Step::Arrive(replica) => {
+            ModelStep::Lies { cents, replica } => self.lie(pick(&HINTED, cents), replica),
+            ModelStep::Leave(replica) => self.replicas[replica].leave(NAME),
+            ModelStep::Nudge(replica) => return self.nudge(replica).map(drop),
+            ModelStep::Send(replica) => self.sent[replica] = self.due_nudge(replica),
+            ModelStep::Arrive(replica) => {
                 return self.sent[replica]
                     .take()
                     .map_or(Ok(()), |nudge| self.arrive(&nudge));
             }
-            Step::Sweep(replica) => return self.sweep(replica).map(drop),
-            Step::Hear(replica) => self.replicas[replica].observe(self.stored()),
-            Step::StartAnew(replica) => self.start(replica),
-            Step::StartBlind(replica) => self.replicas[replica] = Replica::blind(),
-            Step::Outage { replica, is_over } => self.replicas[replica].is_up = is_over,
-            Step::Route(replica) => self.route = replica,
-            Step::Floor(is_there) => self.has_floor = is_there,
-            Step::Recreate { is_copy } => return self.recreate(is_copy),
+            ModelStep::Sweep(replica) => return self.sweep(replica).map(drop),
+            ModelStep::Hear(replica) => self.replicas[replica].observe(self.stored()),
+            ModelStep::StartAnew(replica) => self.start(replica),
+            ModelStep::StartBlind(replica) => self.replicas[replica] = ModelReplica::blind(),
+            ModelStep::Outage { replica, is_over } => self.replicas[replica].is_up = is_over,
+            ModelStep::Route(replica) => self.route = replica,
+            ModelStep::Floor(is_there) => self.has_floor = is_there,
+            ModelStep::Recreate { is_copy } => return self.recreate(is_copy),
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ impl World {
     }
 
     fn start(&mut self, replica: usize) {
-        self.replicas[replica] = Replica::blind();
+        self.replicas[replica] = ModelReplica::blind();
         let pods = self.pods.objects(self.version);
         self.replicas[replica].hear_all(&policy_of(self.policies[replica]), self.stored(), pods);
         self.oracle
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: PodChange) {
         self.version += 1;
         let stored = PerResource::from_fn(|resource| allocatable(self.stored(), resource));
         let changed = self.pods.change(change, &stored, self.version);
@@ -343,7 +343,7 @@ impl World {
     }
 
     /// A nudge comes to the API server, which stores it for the revision that it rests on alone.
-    fn arrive(&mut self, nudge: &Nudge) -> Checked {
+    fn arrive(&mut self, nudge: &Nudge) -> StepResult {
         let is_overtaken =
             |version: u64| self.stored()["metadata"]["resourceVersion"] != version.to_string().as_str();
         if nudge.version.is_some_and(is_overtaken) {
@@ -371,7 +371,7 @@ impl World {
     // What the API server makes of it.
 
     /// A write of the status: policies, the webhook, and then it is stored.
-    fn write(&mut self, user: &str, node: Value) -> Checked {
+    fn write(&mut self, user: &str, node: Value) -> StepResult {
         let old = self.stored().clone();
         let is_told = self.truths() != self.told_before;
         self.oracle.believe(&PerResource::from_fn(|resource| {
@@ -411,7 +411,7 @@ impl World {
     }
 
     /// Stores what differs from what is stored.
-    pub(super) fn store(&mut self, mut node: Value) -> Checked {
+    pub(super) fn store(&mut self, mut node: Value) -> StepResult {
         if node == *self.stored() {
             return Ok(());
         }

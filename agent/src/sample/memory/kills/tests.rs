@@ -8,13 +8,13 @@ const OTHER: &str = "5d2f0c14-8a77-4f0e-b1c3-9e8d7c6b5a40";
 
 /// A machine whose counters a test moves on.
 #[derive(Default)]
-struct Machine {
+struct CounterFiles {
     judge: KillJudge,
-    now: Counted,
+    now: KillCounts,
     pods: PodOoms,
 }
 
-impl Machine {
+impl CounterFiles {
     /// After its first poll, with two pods that have met their limits and been killed there before.
     fn begun(limit: LimitEvents) -> Self {
         let mut machine = Self::default();
@@ -84,7 +84,7 @@ fn node(kills: u64) -> Kills {
 
 #[test]
 fn kswapd_makes_no_kill_the_nodes() {
-    for mut machine in [Machine::v1(), Machine::v2()] {
+    for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         machine.now.vm.scanned += 10_000;
         machine.kill(None);
         assert_eq!(machine.poll(), node(0), "a limit outside of kubepods");
@@ -93,7 +93,7 @@ fn kswapd_makes_no_kill_the_nodes() {
 
 #[test]
 fn a_pods_kill_at_its_limit_is_its_own_whatever_was_reclaimed() {
-    for mut machine in [Machine::v1(), Machine::v2()] {
+    for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         for _ in 0..200 {
             machine.now.vm.scanned += 10_000;
             machine.now.vm.stalls += 1;
@@ -106,7 +106,7 @@ fn a_pods_kill_at_its_limit_is_its_own_whatever_was_reclaimed() {
 
 #[test]
 fn a_pods_kill_hides_none_of_the_nodes_in_the_same_poll() {
-    for mut machine in [Machine::v1(), Machine::v2()] {
+    for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         machine.now.vm.stalls += 1;
         machine.meet_limit(POD);
         machine.kill(Some(POD));
@@ -120,7 +120,7 @@ fn a_pods_kill_hides_none_of_the_nodes_in_the_same_poll() {
 
 #[test]
 fn a_limit_that_was_met_long_ago_explains_no_kill() {
-    for mut machine in [Machine::v1(), Machine::v2()] {
+    for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         machine.now.vm.stalls += 1;
         machine.meet_limit(POD);
         for _ in 0..12 {
@@ -133,7 +133,7 @@ fn a_limit_that_was_met_long_ago_explains_no_kill() {
 
 #[test]
 fn a_kill_comes_a_while_after_what_called_for_it() {
-    let mut machine = Machine::v2();
+    let mut machine = CounterFiles::v2();
     machine.now.vm.stalls += 1;
     machine.poll();
     machine.poll();
@@ -152,7 +152,7 @@ fn a_kill_comes_a_while_after_what_called_for_it() {
 
 #[test]
 fn a_kill_that_the_pod_counts_before_the_machine_does_is_the_pods() {
-    for mut machine in [Machine::v1(), Machine::v2()] {
+    for mut machine in [CounterFiles::v1(), CounterFiles::v2()] {
         machine.now.vm.stalls += 1;
         machine.meet_limit(POD);
         machine.pod(POD).kills += 2;
@@ -165,7 +165,7 @@ fn a_kill_that_the_pod_counts_before_the_machine_does_is_the_pods() {
 
 #[test]
 fn kills_while_kubepods_is_at_its_limit_are_its_own() {
-    let mut machine = Machine::v1();
+    let mut machine = CounterFiles::v1();
     machine.now.vm.stalls += 1;
     machine.now.limit.as_mut().unwrap().hits += 1;
     machine.kill(Some(POD));
@@ -176,7 +176,7 @@ fn kills_while_kubepods_is_at_its_limit_are_its_own() {
     assert_eq!(machine.poll(), expected, "at the pod's own limit");
     machine.poll();
 
-    let mut machine = Machine::v2();
+    let mut machine = CounterFiles::v2();
     machine.now.vm.stalls += 1;
     let ooms = machine.now.limit.as_mut().unwrap().ooms.as_mut().unwrap();
     (ooms.own, ooms.with_below) = (1, 19);
@@ -189,7 +189,7 @@ fn kills_while_kubepods_is_at_its_limit_are_its_own() {
 
 #[test]
 fn a_victim_that_was_ending_anyway_is_the_nodes_unless_a_limit_explains_it() {
-    let mut machine = Machine::v2();
+    let mut machine = CounterFiles::v2();
     machine.now.victims += 1;
     assert_eq!(machine.poll(), node(0), "nobody reclaimed");
     machine.now.vm.stalls += 1;
@@ -207,7 +207,7 @@ fn a_victim_that_was_ending_anyway_is_the_nodes_unless_a_limit_explains_it() {
 
 #[test]
 fn the_programs_may_tell_of_a_kill_after_the_machine_does() {
-    let mut machine = Machine::v2();
+    let mut machine = CounterFiles::v2();
     machine.now.victims += 3;
     machine.poll();
     machine.now.vm.stalls += 1;
@@ -219,7 +219,7 @@ fn the_programs_may_tell_of_a_kill_after_the_machine_does() {
 
 #[test]
 fn pods_that_cannot_be_read_excuse_nothing() {
-    let mut machine = Machine::v2();
+    let mut machine = CounterFiles::v2();
     machine.now.vm.stalls += 1;
     machine.meet_limit(POD);
     machine.kill(Some(POD));
@@ -237,7 +237,7 @@ fn pods_that_cannot_be_read_excuse_nothing() {
 
 #[test]
 fn pods_are_read_when_a_kill_could_be_theirs_and_not_at_every_poll() {
-    let reads = |mut machine: Machine, polls: u32| {
+    let reads = |mut machine: CounterFiles, polls: u32| {
         let mut reads = 0;
         for _ in 0..polls {
             machine.now.at_ns += QUARTER;
@@ -250,7 +250,7 @@ fn pods_are_read_when_a_kill_could_be_theirs_and_not_at_every_poll() {
         }
         reads
     };
-    assert_eq!(reads(Machine::v2(), 400), 0, "no limit was met");
-    let v1 = reads(Machine::v1(), 400);
+    assert_eq!(reads(CounterFiles::v2(), 400), 0, "no limit was met");
+    let v1 = reads(CounterFiles::v1(), 400);
     assert!((60..=100).contains(&v1), "once a second at most: {v1}");
 }

@@ -22,7 +22,7 @@ fn policy() -> Policy {
 }
 
 /// Ten pods that request 3 cores each and use `each` together with the node's own half core.
-fn moment(index: u64, each: u64) -> Moment {
+fn moment(index: u64, each: u64) -> NodeFrame {
     let pod = PodMoment {
         used: PerResource {
             cpu: Some(each),
@@ -34,7 +34,7 @@ fn moment(index: u64, each: u64) -> Moment {
             memory: Some(2 * GIB),
         },
     };
-    Moment {
+    NodeFrame {
         index,
         used: PerResource {
             cpu: vec![10 * each + 500; 5],
@@ -55,8 +55,8 @@ fn moment(index: u64, each: u64) -> Moment {
     }
 }
 
-fn node(frames: u64, each: impl Fn(u64) -> u64) -> Node {
-    let mut node = Node::new("a".to_owned(), policy());
+fn node(frames: u64, each: impl Fn(u64) -> u64) -> ReplayedNode {
+    let mut node = ReplayedNode::new("a".to_owned(), policy());
     for index in 1000..1000 + frames {
         node.replay(&moment(index, each(index)));
     }
@@ -94,7 +94,7 @@ fn a_node_that_uses_more_than_is_safe_needs_less_than_it_advertises() {
 
 #[test]
 fn nothing_comes_of_a_node_whose_size_is_not_known() {
-    let mut node = Node::new("a".to_owned(), policy());
+    let mut node = ReplayedNode::new("a".to_owned(), policy());
     let mut unknown = moment(1000, 1);
     unknown.allocatable.memory = None;
     node.replay(&unknown);
@@ -103,7 +103,7 @@ fn nothing_comes_of_a_node_whose_size_is_not_known() {
 
 #[test]
 fn frames_with_too_few_samples_do_not_count() {
-    let mut node = Node::new("a".to_owned(), policy());
+    let mut node = ReplayedNode::new("a".to_owned(), policy());
     for index in 1000..1000 + 2 * 288 {
         let mut gappy = moment(index, 1000);
         gappy.used.cpu.truncate(3);
@@ -114,7 +114,7 @@ fn frames_with_too_few_samples_do_not_count() {
 
 #[test]
 fn room_beyond_capacity_is_not_the_nodes_own() {
-    let mut node = Node::new("a".to_owned(), policy());
+    let mut node = ReplayedNode::new("a".to_owned(), policy());
     let mut amplified = moment(1000, 1000);
     amplified.allocatable.cpu = Some(48_000);
     node.replay(&amplified);

@@ -11,8 +11,8 @@ use crate::{
     advise::{
         Advice, CAVEATS,
         advice::{Figures, Group},
-        course::{Course, Day},
-        record::Moment,
+        record::RecordedFrame,
+        trend::{Day, Trend},
     },
     amount::{percent, short},
 };
@@ -176,12 +176,12 @@ fn of_pools(resource: Resource, pools: &[(&Group, &Figures)]) -> String {
     table(columns.map(Column::title), pools.iter().map(cells))
 }
 
-fn ratios<'c>(courses: impl Iterator<Item = (&'c Group, &'c Course)> + Clone) -> Plot {
+fn ratios<'c>(courses: impl Iterator<Item = (&'c Group, &'c Trend)> + Clone) -> Plot {
     let highest = courses
         .clone()
         .filter_map(|(_, course)| course.ratios.last())
         .max();
-    let curve = |course: &Course| {
+    let curve = |course: &Trend| {
         let count = real(course.ratios.len());
         let mut points: Vec<(f64, f64)> = course
             .ratios
@@ -231,14 +231,14 @@ fn gained(resource: Resource, pools: &[(&Group, &Figures)]) -> Bars {
     }
 }
 
-fn hours<'c>(courses: impl Iterator<Item = (&'c Group, &'c Course)> + Clone) -> Plot {
+fn hours<'c>(courses: impl Iterator<Item = (&'c Group, &'c Trend)> + Clone) -> Plot {
     let first = courses
         .clone()
         .filter_map(|(_, course)| course.hours.first())
         .map(|hour| hour.at_s)
         .min()
         .unwrap_or_default();
-    let points = |course: &Course| {
+    let points = |course: &Trend| {
         let points = course.hours.iter().map(|hour| {
             let days = large(hour.at_s - first) / 86_400.0;
             (days, 100.0 * large(hour.gained) / large(hour.raw.max(1)))
@@ -282,7 +282,7 @@ fn violations(pools: &[(&Group, &Figures)]) -> Bars {
 
 fn of_day(resource: Resource, day: &Day) -> Plot {
     let from = day.frames.first().map_or(0, |moment| moment.at_s);
-    let series = |name: &str, shape: Shape, value: fn(&Moment) -> u64| {
+    let series = |name: &str, shape: Shape, value: fn(&RecordedFrame) -> u64| {
         let points = day.frames.iter().map(|moment| {
             let hours = large(moment.at_s - from) / 3600.0;
             (hours, amount(resource, value(moment)))
@@ -354,7 +354,7 @@ mod tests {
     use headroom_domain::{policy::Bounds, resource::PerResource};
 
     use super::*;
-    use crate::advise::{Policy, course::Hour, span::Span};
+    use crate::advise::{Policy, span::Span, trend::Hour};
 
     const FROM: u64 = 1_700_006_400;
 
@@ -373,7 +373,7 @@ mod tests {
     }
 
     fn group(name: &str, pool: &str, needed: u32) -> Group {
-        let moment = |frame: u64| Moment {
+        let moment = |frame: u64| RecordedFrame {
             at_s: FROM + frame * 300,
             demand: 10_000 + 10 * frame,
             predicted: 15_000,
@@ -382,7 +382,7 @@ mod tests {
             advised: 37_800,
             bound: 30_000,
         };
-        let course = Course {
+        let course = Trend {
             ratios: vec![100, 120, 150],
             hours: vec![Hour {
                 at_s: FROM,
@@ -394,7 +394,7 @@ mod tests {
                 frames: (0..288).map(moment).collect(),
             }),
         };
-        let none = Course {
+        let none = Trend {
             ratios: Vec::new(),
             hours: Vec::new(),
             day: None,

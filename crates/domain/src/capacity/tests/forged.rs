@@ -6,7 +6,7 @@ use crate::hint::Origin;
 const FORGED: &str = r#"{"cpu":"1000","memory":"9Ti"}"#;
 
 /// The decision on a write that changes nothing, on a node that was forged.
-fn again(node: &State, hint: Option<&EffectiveHint>) -> State {
+fn again(node: &NodeState, hint: Option<&EffectiveHint>) -> NodeState {
     stored(
         node,
         &decided(&policy(Mode::Auto), hint, Writer::Other, node, node),

@@ -12,13 +12,13 @@ fn due(cents: u32) -> EffectiveHint {
     }
 }
 
-fn auto(hint: &EffectiveHint, old: &State) -> (State, Vec<Why>) {
+fn auto(hint: &EffectiveHint, old: &NodeState) -> (NodeState, Vec<Why>) {
     let decision = decided(&policy(Mode::Auto), Some(hint), Writer::Other, old, old);
     (stored(old, &decision), decision.outcomes.cpu.why)
 }
 
 /// The CPU ratio in the hint annotation.
-fn applied(state: &State) -> u32 {
+fn applied(state: &NodeState) -> u32 {
     let note = state.annotations.hint.as_ref().unwrap().value().unwrap();
     note.cpu.published
 }

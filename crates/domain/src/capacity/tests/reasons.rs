@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::hint::{AgentMode, Origin};
 
-fn reasons(mode: Mode, hint: Option<&EffectiveHint>, node: &State) -> Vec<Why> {
+fn reasons(mode: Mode, hint: Option<&EffectiveHint>, node: &NodeState) -> Vec<Why> {
     decided(&policy(mode), hint, Writer::Other, node, node)
         .outcomes
         .cpu
@@ -28,7 +28,7 @@ fn what_is_left_alone_says_why() {
     with_raw(with_ratio(state("4", "8Gi"), r#"{"cpu":2}"#), r#"{"cpu":"4"}"#)
 )]
 #[case::it_is_amplified(Mode::Auto, amplified())]
-fn what_is_recorded_stays_while_a_write_has_no_allocatable(#[case] mode: Mode, #[case] mut node: State) {
+fn what_is_recorded_stays_while_a_write_has_no_allocatable(#[case] mode: Mode, #[case] mut node: NodeState) {
     node.allocatable = PerResource::default();
     let hint = found(150, Freshness::Fresh);
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &node, &node);

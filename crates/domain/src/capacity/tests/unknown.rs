@@ -3,11 +3,11 @@
 use super::*;
 
 /// A node of raw `cpu` and 8Gi, amplified to 1.5 and 1.25.
-fn amplified(cpu: &str) -> State {
+fn amplified(cpu: &str) -> NodeState {
     by_static(&with_ratio(state(cpu, "8Gi"), r#"{"cpu":1.5,"memory":1.25}"#))
 }
 
-fn kept(writer: Writer, old: &State, new: &State) -> Decision {
+fn kept(writer: Writer, old: &NodeState, new: &NodeState) -> Decision {
     keep(&Write {
         uid: "u1",
         writer,
@@ -16,11 +16,11 @@ fn kept(writer: Writer, old: &State, new: &State) -> Decision {
     })
 }
 
-fn after(old: &State, new: &State) -> State {
+fn after(old: &NodeState, new: &NodeState) -> NodeState {
     stored(new, &kept(Writer::Kubelet, old, new))
 }
 
-fn amounts(state: &State) -> (Option<u64>, Option<u64>) {
+fn amounts(state: &NodeState) -> (Option<u64>, Option<u64>) {
     (
         state.amount(Resource::Cpu),
         state.amount(Resource::Memory).map(|bytes| bytes >> 30),
@@ -36,7 +36,7 @@ fn the_last_decision_stays(#[case] sent: &str) {
     let new = synced(old.clone(), sent);
     let stored = after(&old, &new);
     assert_eq!(amounts(&stored), (Some(6000), Some(10)));
-    let annotations = |state: &State| Annotations {
+    let annotations = |state: &NodeState| Annotations {
         marker: None,
         ..state.annotations.clone()
     };
@@ -90,11 +90,11 @@ fn the_last_ratio_is_the_one_that_made_the_value(
     with_ratio(state("6", "8Gi"), r#"{"cpu":1.5}"#),
     r#"{"cpu":"4","memory":"8Gi"}"#
 ))]
-#[case::of_another_node(State {
+#[case::of_another_node(NodeState {
     annotations: Annotations { marker: amplified("4").annotations.marker.map(|marker| marker.text().replace("u1", "u0").into()), ..Annotations::default() },
     ..state("4", "8Gi")
 })]
-fn a_node_without_our_marker_is_left_alone(#[case] old: State) {
+fn a_node_without_our_marker_is_left_alone(#[case] old: NodeState) {
     let decision = kept(Writer::Kubelet, &old, &synced(old.clone(), "4"));
     assert_eq!(decision.outcomes.cpu.why, [Why::PolicyUnknown]);
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_node_without_our_marker_is_left_alone(#[case] old: State) {
 #[test]
 fn a_write_without_allocatable_is_left_alone_and_says_so() {
     let old = amplified("4");
-    let new = State {
+    let new = NodeState {
         allocatable: PerResource::default(),
         ..synced(old.clone(), "4")
     };

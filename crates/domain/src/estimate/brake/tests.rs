@@ -200,7 +200,7 @@ fn the_cpu_stops_after_three_periods_in_a_row(#[case] saturated: Pressure, #[cas
 }
 
 /// A row of the table for memory.
-struct Row {
+struct MemoryRow {
     reason: Reason,
     set: fn(&mut MemoryPressure, u32),
     /// Does it count only with global reclaim, or where kubepods met its limit?
@@ -214,8 +214,8 @@ const fn row(
     is_gated: bool,
     from: [Option<u32>; 3],
     set: fn(&mut MemoryPressure, u32),
-) -> Row {
-    Row {
+) -> MemoryRow {
+    MemoryRow {
         reason,
         set,
         is_gated,
@@ -224,7 +224,7 @@ const fn row(
 }
 
 /// All rows whose values rise; the others have tests of their own.
-const MEMORY_ROWS: [Row; 8] = [
+const MEMORY_ROWS: [MemoryRow; 8] = [
     row(
         Reason::MemoryPsiSome,
         true,
@@ -282,7 +282,7 @@ const MEMORY_ROWS: [Row; 8] = [
     }),
 ];
 
-impl Row {
+impl MemoryRow {
     /// The level that the table says, and whose it is.
     fn expected(&self, value: u32) -> Call {
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];

@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::*;
 
 /// One row: P0, Rw and R lead to P, S, A*, allocatable, what is free, and T - P - (R - Rw).
-struct Row {
+struct VectorRow {
     peak: u64,
     warm: u64,
     bound: u64,
@@ -40,15 +40,15 @@ fn published_at(target: Cents) -> Publication {
 }
 
 #[rstest]
-#[case::row_1(Row { peak: 13_900, warm: 27_090, bound: 30_000, valid: 288, predicted: 15_290, slack: 9100, wanted: 40_600, cents: 128, allocatable: 40_320, free: 10_320, room: 10_600 })]
-#[case::row_2(Row { peak: 20_000, warm: 27_090, bound: 30_000, valid: 288, predicted: 22_000, slack: 2390, wanted: 33_890, cents: 107, allocatable: 33_705, free: 3705, room: 3890 })]
-#[case::row_3(Row { peak: 25_000, warm: 27_090, bound: 30_000, valid: 288, predicted: 27_500, slack: -3110, wanted: 31_500, cents: 100, allocatable: 31_500, free: 1500, room: -1610 })]
-#[case::row_4(Row { peak: 25_000, warm: 30_090, bound: 33_000, valid: 288, predicted: 27_500, slack: -110, wanted: 31_500, cents: 100, allocatable: 31_500, free: -1500, room: -1610 })]
-#[case::row_5(Row { peak: 13_900, warm: 27_090, bound: 30_000, valid: 72, predicted: 15_290, slack: 9100, wanted: 33_775, cents: 107, allocatable: 33_705, free: 3705, room: 10_600 })]
-#[case::row_6(Row { peak: 700, warm: 0, bound: 0, valid: 288, predicted: 770, slack: -3470, wanted: 31_500, cents: 100, allocatable: 31_500, free: 31_500, room: 28_030 })]
-#[case::row_7(Row { peak: 12_100, warm: 23_090, bound: 26_000, valid: 288, predicted: 13_310, slack: 7080, wanted: 38_580, cents: 122, allocatable: 38_430, free: 12_430, room: 12_580 })]
-#[case::row_7_without_departures(Row { peak: 13_900, warm: 23_090, bound: 26_000, valid: 288, predicted: 15_290, slack: 5100, wanted: 36_600, cents: 116, allocatable: 36_540, free: 10_540, room: 10_600 })]
-fn the_rows_of_the_text_come_out(#[case] row: Row) {
+#[case::row_1(VectorRow { peak: 13_900, warm: 27_090, bound: 30_000, valid: 288, predicted: 15_290, slack: 9100, wanted: 40_600, cents: 128, allocatable: 40_320, free: 10_320, room: 10_600 })]
+#[case::row_2(VectorRow { peak: 20_000, warm: 27_090, bound: 30_000, valid: 288, predicted: 22_000, slack: 2390, wanted: 33_890, cents: 107, allocatable: 33_705, free: 3705, room: 3890 })]
+#[case::row_3(VectorRow { peak: 25_000, warm: 27_090, bound: 30_000, valid: 288, predicted: 27_500, slack: -3110, wanted: 31_500, cents: 100, allocatable: 31_500, free: 1500, room: -1610 })]
+#[case::row_4(VectorRow { peak: 25_000, warm: 30_090, bound: 33_000, valid: 288, predicted: 27_500, slack: -110, wanted: 31_500, cents: 100, allocatable: 31_500, free: -1500, room: -1610 })]
+#[case::row_5(VectorRow { peak: 13_900, warm: 27_090, bound: 30_000, valid: 72, predicted: 15_290, slack: 9100, wanted: 33_775, cents: 107, allocatable: 33_705, free: 3705, room: 10_600 })]
+#[case::row_6(VectorRow { peak: 700, warm: 0, bound: 0, valid: 288, predicted: 770, slack: -3470, wanted: 31_500, cents: 100, allocatable: 31_500, free: 31_500, room: 28_030 })]
+#[case::row_7(VectorRow { peak: 12_100, warm: 23_090, bound: 26_000, valid: 288, predicted: 13_310, slack: 7080, wanted: 38_580, cents: 122, allocatable: 38_430, free: 12_430, room: 12_580 })]
+#[case::row_7_without_departures(VectorRow { peak: 13_900, warm: 23_090, bound: 26_000, valid: 288, predicted: 15_290, slack: 5100, wanted: 36_600, cents: 116, allocatable: 36_540, free: 10_540, room: 10_600 })]
+fn the_rows_of_the_text_come_out(#[case] row: VectorRow) {
     let slack = cpu(row.peak, row.warm, row.bound);
     assert_eq!(
         (slack.safe, slack.predicted_peak, slack.slack),

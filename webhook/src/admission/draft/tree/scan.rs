@@ -1,7 +1,7 @@
 //! Finds values and members in JSON text: strict, in one pass, without recursion below the levels it opens.
 //!
 //! Reviews are mostly text that nobody looks at, and the stored object is mostly the new one again. So values below
-//! the opened levels are only measured, and a value that begins like its twin, the value at the same place in the
+//! the opened levels are only measured, and a value that begins like its counterpart, the value at the same place in the
 //! object before, is taken over without being scanned. What is opened takes many times the memory of its text, so
 //! there is a limit to it: an object beyond it stays closed.
 
@@ -20,8 +20,8 @@ pub const MAX_DEPTH: u32 = 127;
 /// controllers write have a few hundred at any one place.
 pub const MAX_OPENED: usize = 16_384;
 
-/// How many of a twin's members are looked at for the next one. Both are written in the same order, and a few of the
-/// twin's may be missing; a search through all of them would take the square of a wide object's members.
+/// How many of a counterpart's members are looked at for the next one. Both are written in the same order, and a few of the
+/// counterpart's may be missing; a search through all of them would take the square of a wide object's members.
 const LOOK_AHEAD: usize = 8;
 
 /// The text is not JSON, or too deep.
@@ -117,26 +117,26 @@ impl<'a> Scanner<'a> {
     }
 
     /// The value that begins here. An object that is too wide is measured like one that is not to be opened.
-    fn value(&mut self, levels: u32, twin: Option<&Tree<'a>>) -> Result<Tree<'a>, ScanError> {
+    fn value(&mut self, levels: u32, counterpart: Option<&Tree<'a>>) -> Result<Tree<'a>, ScanError> {
         let start = self.at;
         if levels > 0 && self.peek() == Some(b'{') {
             let (depth, room) = (self.depth, self.room);
-            if let Some(tree) = self.open(levels, twin)? {
+            if let Some(tree) = self.open(levels, counterpart)? {
                 return Ok(tree);
             }
             passed(self.at - start);
             (self.at, self.depth, self.room) = (start, depth, room);
             self.measure()?;
-        } else if !self.skips(twin) {
+        } else if !self.skips(counterpart) {
             self.measure()?;
         }
         self.tree(start, OnceCell::new())
     }
 
     /// The object that begins here, opened; `None` if there is no room for its members.
-    fn open(&mut self, levels: u32, twin: Option<&Tree<'a>>) -> Result<Option<Tree<'a>>, ScanError> {
+    fn open(&mut self, levels: u32, counterpart: Option<&Tree<'a>>) -> Result<Option<Tree<'a>>, ScanError> {
         let start = self.at;
-        let Some(members) = self.members(levels, twin)? else {
+        let Some(members) = self.members(levels, counterpart)? else {
             return Ok(None);
         };
         let inside = OnceCell::new();
@@ -153,11 +153,15 @@ impl<'a> Scanner<'a> {
         Ok(Tree { text, inside })
     }
 
-    /// The members of the object that begins here; `None` if there is no room for them. A value without a twin may
+    /// The members of the object that begins here; `None` if there is no room for them. A value without a counterpart may
     /// repeat the one before it: that is how `oldObject` follows `object`.
-    fn members(&mut self, levels: u32, twin: Option<&Tree<'a>>) -> Result<Option<Members<'a>>, ScanError> {
+    fn members(
+        &mut self,
+        levels: u32,
+        counterpart: Option<&Tree<'a>>,
+    ) -> Result<Option<Members<'a>>, ScanError> {
         let mut members = Members::default();
-        let mut twins = twin.map_or(&[][..], Tree::opened);
+        let mut counterparts = counterpart.map_or(&[][..], Tree::opened);
         self.enter()?;
         if self.skip_if(b'}') {
             self.depth -= 1;
@@ -170,8 +174,8 @@ impl<'a> Scanner<'a> {
             self.room = room;
             let name = self.name()?;
             let before = members.list().last().map(|(_, before)| before);
-            let twin = namesake(&name, &mut twins).or(before);
-            let value = self.value(levels - 1, twin)?;
+            let counterpart = namesake(&name, &mut counterparts).or(before);
+            let value = self.value(levels - 1, counterpart)?;
             members.push((name, value));
             self.space();
             if self.skip_if(b'}') {
@@ -262,22 +266,22 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Goes past a value that is its twin to the byte.
-    fn skips(&mut self, twin: Option<&Tree<'a>>) -> bool {
-        let Some(twin) = twin.map(|twin| twin.text) else {
+    /// Goes past a value that is its counterpart to the byte.
+    fn skips(&mut self, counterpart: Option<&Tree<'a>>) -> bool {
+        let Some(counterpart) = counterpart.map(|counterpart| counterpart.text) else {
             return false;
         };
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         // A number goes on as long as there are digits: what follows must end it.
-        let is_twin = rest.starts_with(twin.as_bytes())
+        let is_equal = rest.starts_with(counterpart.as_bytes())
             && matches!(
-                rest.get(twin.len()),
+                rest.get(counterpart.len()),
                 Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
             );
-        if is_twin {
-            self.at += twin.len();
+        if is_equal {
+            self.at += counterpart.len();
         }
-        is_twin
+        is_equal
     }
 
     /// Goes past the value that begins here, however deep.

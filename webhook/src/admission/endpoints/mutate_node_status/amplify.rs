@@ -1,7 +1,7 @@
 //! Sets allocatable as [`capacity::decide`] says.
 
 use headroom_domain::{
-    capacity::{self, Annotations, Basis, Decision, Outcome, Why, Write, Writer},
+    capacity::{self, Annotations, Basis, Decision, ResourceDecision, Why, Write, Writer},
     hint::{EffectiveHint, HintQuery, Origin},
     names,
     resource::Resource,
@@ -133,7 +133,7 @@ fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {
 fn summary(decision: &Decision) -> String {
     let shown = |amount: Option<u64>| amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string());
     let parts = Resource::ALL.map(|resource| {
-        let Outcome { raw, result, why, .. } = decision.outcomes.get(resource);
+        let ResourceDecision { raw, result, why, .. } = decision.outcomes.get(resource);
         let why: Vec<&str> = why.iter().map(|why| why.code()).collect();
         format!(
             "{resource} {} -> {} ({})",

@@ -5,7 +5,7 @@
 //! own. Their time is the heartbeat of that write: all replicas say the same.
 
 use headroom_domain::{
-    capacity::{Decision, Outcome, Why},
+    capacity::{Decision, ResourceDecision, Why},
     hint::{Brake, Contradiction, EffectiveHint, Note, Origin},
     names,
     policy::Mode,
@@ -20,7 +20,7 @@ use crate::admission::{
 };
 
 /// A condition of a Node; members that are not ours to know are kept.
-type Condition = Map<String, Value>;
+type ConditionObject = Map<String, Value>;
 
 const OURS: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
 
@@ -74,7 +74,7 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         return Ok(());
     }
     let stored = draft
-        .read::<Vec<Condition>>(&CONDITIONS)
+        .read::<Vec<ConditionObject>>(&CONDITIONS)
         .map_err(|source| StepError::Read {
             field: CONDITIONS.join("."),
             source,
@@ -107,7 +107,7 @@ fn may_have_ours(draft: &Draft<'_>) -> bool {
 /// Of each resource that is braked or that nobody can see, what that means.
 fn braked(decision: &Decision, note: Option<&Note>) -> Said {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
-        let Outcome { why, .. } = decision.outcomes.get(resource);
+        let ResourceDecision { why, .. } = decision.outcomes.get(resource);
         let brake = note.map(|note| note.resources().get(resource).brake());
         let quarantine = why.iter().find_map(|why| why.contradiction());
         let (word, means) = match brake {
@@ -161,7 +161,7 @@ const fn quarantined(contradiction: Contradiction) -> &'static str {
 /// Of each resource that a bound holds, which one.
 fn clamped(decision: &Decision) -> Said {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
-        let Outcome { why, .. } = decision.outcomes.get(resource);
+        let ResourceDecision { why, .. } = decision.outcomes.get(resource);
         let (word, means) = if why.contains(&Why::ClampedMax) {
             ("AboveMax", "would be raised further, but for its upper bound")
         } else if why.contains(&Why::ClampedMin) {
@@ -209,12 +209,12 @@ const fn title(resource: Resource) -> &'static str {
     }
 }
 
-fn kind(condition: &Condition) -> &str {
+fn kind(condition: &ConditionObject) -> &str {
     condition.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
-fn set(conditions: &mut Vec<Condition>, said: Said, heartbeat: Option<&str>) {
+fn set(conditions: &mut Vec<ConditionObject>, said: Said, heartbeat: Option<&str>) {
     let Said {
         kind: name,
         complaint,
@@ -253,10 +253,10 @@ mod tests {
 
     fn decision(why: &[Why]) -> Decision {
         let mut decision = Decision::default();
-        decision.outcomes.cpu = Outcome {
+        decision.outcomes.cpu = ResourceDecision {
             ratio: Some(Cents::ONE),
             why: why.to_vec(),
-            ..Outcome::default()
+            ..ResourceDecision::default()
         };
         decision
     }
@@ -310,7 +310,7 @@ mod tests {
         let mut look = |complaint, at| {
             set(&mut conditions, said(complaint), Some(at));
             let text = |name| {
-                let condition: &Condition = conditions.last()?;
+                let condition: &ConditionObject = conditions.last()?;
                 condition.get(name)?.as_str().map(str::to_owned)
             };
             (text("status"), text("reason"), text("lastTransitionTime"))

@@ -13,12 +13,12 @@ use super::*;
 
 /// The lines about reviews, each by the names of its fields.
 #[derive(Default)]
-struct Lines(Mutex<Vec<Line>>);
+struct Lines(Mutex<Vec<LogLine>>);
 
 #[derive(Default)]
-struct Line(BTreeMap<&'static str, String>);
+struct LogLine(BTreeMap<&'static str, String>);
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.insert(field.name(), format!("{value:?}"));
     }
@@ -30,7 +30,7 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         self.0.lock().unwrap().push(line);
     }
@@ -46,7 +46,7 @@ impl Subscriber for Lines {
 }
 
 /// The lines of so many answers to the review of a fixture, where one in `sample` that changes nothing has one.
-async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<Line> {
+async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<LogLine> {
     let case = cases().into_iter().find(|case| case.output.ends_with(fixture));
     let case = case.expect(fixture);
     let router = Router::new(Options {
@@ -76,7 +76,7 @@ async fn what_changes_something_or_is_refused_has_a_line_each() {
     ] {
         let lines = lines(fixture, 5, 0).await;
         assert_eq!(lines.len(), 5, "{fixture}");
-        for Line(fields) in lines {
+        for LogLine(fields) in lines {
             assert_eq!(fields["changes"], changes, "{fixture}");
             assert!(!fields.contains_key("sample"), "{fixture}");
         }
@@ -93,7 +93,7 @@ async fn of_heartbeats_and_of_what_changes_nothing_a_sample_has_a_line() {
         assert_eq!(lines(fixture, 25, 0).await.len(), 0, "{fixture}");
         let lines = lines(fixture, 25, 10).await;
         assert_eq!(lines.len(), 3, "{fixture}");
-        for Line(fields) in lines {
+        for LogLine(fields) in lines {
             assert_eq!(
                 (fields["changes"].as_str(), fields["sample"].as_str()),
                 ("false", "10")

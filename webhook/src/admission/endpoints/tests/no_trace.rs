@@ -39,7 +39,7 @@ async fn a_dry_run_or_refused_write_leaves_no_trace() {
     let hints = Arc::clone(&cluster.hints);
     let router = Router::new(Options {
         nodes: cluster,
-        ..options(World::default())
+        ..options(FixtureCluster::default())
     });
     let known = format!("{hints:?}");
     let note = Note::from_hint(&published(9, 150));

@@ -26,13 +26,13 @@ fn strategies() -> Value {
 }
 
 /// A ConfigMap with these keys.
-fn config<const N: usize>(keys: [(&str, Value); N]) -> World {
-    World {
+fn config<const N: usize>(keys: [(&str, Value); N]) -> FixtureCluster {
+    FixtureCluster {
         config: keys
             .into_iter()
             .map(|(key, document)| (key.to_owned(), document.to_string()))
             .collect(),
-        ..World::default()
+        ..FixtureCluster::default()
     }
 }
 
@@ -57,7 +57,7 @@ fn review(operation: &str, old: Option<&Value>, new: Option<&Value>) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 }
 
-async fn verdict(world: World, review: &Value) -> Value {
+async fn verdict(world: FixtureCluster, review: &Value) -> Value {
     let (status, body) = answer(world, PATH, review).await;
     assert_eq!(status, StatusCode::OK, "{body:?}");
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -65,7 +65,7 @@ async fn verdict(world: World, review: &Value) -> Value {
 }
 
 /// The verdict on a change of labels.
-async fn relabelled(world: World, old: &Value, new: &Value) -> Value {
+async fn relabelled(world: FixtureCluster, old: &Value, new: &Value) -> Value {
     verdict(world, &review("UPDATE", Some(old), Some(new))).await
 }
 
@@ -125,7 +125,10 @@ fn denied(config: &str) -> Value {
     names::COLOCATION_CONFIG
 )]
 #[tokio::test]
-async fn a_change_that_brings_a_conflict_about_is_denied(#[case] world: World, #[case] config: &str) {
+async fn a_change_that_brings_a_conflict_about_is_denied(
+    #[case] world: FixtureCluster,
+    #[case] config: &str,
+) {
     assert_eq!(relabelled(world.clone(), &x(), &both()).await, denied(config));
     // Whoever takes the other label away again makes it good.
     assert_eq!(relabelled(world, &both(), &x()).await, allowed());
@@ -152,7 +155,7 @@ async fn v17_a_label_that_goes_can_bring_a_conflict_about() {
 #[case::v13_null_is_empty_d11(config([(names::COLOCATION_CONFIG, Value::Null)]))]
 #[case::v15_an_entry_without_selector(config([(names::COLOCATION_CONFIG, with_a_third(&json!({"name": "c"})))]))]
 #[tokio::test]
-async fn what_koordinator_does_not_look_at_is_allowed(#[case] world: World) {
+async fn what_koordinator_does_not_look_at_is_allowed(#[case] world: FixtureCluster) {
     assert_eq!(relabelled(world.clone(), &x(), &both()).await, allowed());
     assert_eq!(
         verdict(world, &review("CREATE", None, Some(&both()))).await,
@@ -225,7 +228,7 @@ async fn v8_a_change_that_removes_the_conflict_is_allowed() {
 #[tokio::test]
 async fn v18_an_update_without_its_object_is_a_bad_request() {
     let review = review("UPDATE", Some(&x()), None);
-    let (status, body) = answer(World::default(), PATH, &review).await;
+    let (status, body) = answer(FixtureCluster::default(), PATH, &review).await;
     assert_eq!(
         (status, &body[..]),
         (StatusCode::BAD_REQUEST, &b"request.object is missing\n"[..])

@@ -65,7 +65,7 @@ const ROW: Row = Row {
 };
 
 /// A node as it is stored.
-struct Node {
+struct NodeFixture {
     stored: Value,
     hour: u32,
 }
@@ -73,7 +73,7 @@ struct Node {
 impl Row {
     async fn check(&self, by: By) {
         let Self { name, .. } = *self;
-        let mut node = Node::new(self.old.unwrap_or(self.new));
+        let mut node = NodeFixture::new(self.old.unwrap_or(self.new));
         node.annotate(names::RATIO, self.ratio);
         node.annotate(names::RAW_ALLOCATABLE, self.raw);
         node.write(by, |object| set_allocatable(object, self.new)).await;
@@ -110,7 +110,7 @@ async fn check(rows: &[Row]) {
     }
 }
 
-impl Node {
+impl NodeFixture {
     /// A node with these allocatable values. Its capacity is 64 CPUs and 7Ei: what it holds back is
     /// more than anything here is amplified to.
     fn new(allocatable: &str) -> Self {
@@ -265,7 +265,7 @@ fn review(by: By, object: &Value, old_object: &Value) -> Value {
 
 /// The answer to a review, with status and body.
 async fn answer(review: &Value) -> (StatusCode, Bytes) {
-    super::answer(World::default(), PATH, review).await
+    super::answer(FixtureCluster::default(), PATH, review).await
 }
 
 /// The verdict on a review, which is allowed, whatever it is.

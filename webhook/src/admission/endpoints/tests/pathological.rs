@@ -28,10 +28,10 @@ fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
         "v": 1, "uid": "u1", "boot": "b", "seq": 1, "mode": "FULL", "timing": "production", "why": [],
         "cpu": {"pub": 150, "p": 1000, "brake": 0}, "memory": {"pub": 100, "p": 1000, "brake": 0},
     });
-    let world = World {
+    let world = FixtureCluster {
         mode: Some("auto".to_owned()),
         hint: Some(hint),
-        ..World::default()
+        ..FixtureCluster::default()
     };
     let router = router(world);
     for (path, sub_resource, user) in [

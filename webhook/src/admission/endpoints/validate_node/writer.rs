@@ -8,7 +8,7 @@ use crate::admission::{
     endpoints::node,
     error::Denial,
     review::shortened,
-    writers::{self, Change},
+    writers::{self, AnnotationChange},
 };
 
 pub(super) static STEP: Step = Step {
@@ -34,8 +34,8 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         let value = node::annotation(draft, key);
         let change = match &value {
             _ if value == stored => continue,
-            Some(_) => Change::Written,
-            None => Change::Removed,
+            Some(_) => AnnotationChange::Written,
+            None => AnnotationChange::Removed,
         };
         if let Some(reason) = writers::refusal(&ctx.request.user.name, key, change) {
             return Err(Stop::Denied(Denial::Value {

@@ -18,7 +18,7 @@ use super::*;
 async fn a_stream_without_an_agents_token_is_refused(#[case] token: Option<&str>, #[case] code: Code) {
     let site = Site::new().await;
     let token = token.map(agent_token);
-    let status = Agent::open(site.channel(None).await, token.as_deref())
+    let status = StreamClient::open(site.channel(None).await, token.as_deref())
         .await
         .unwrap_err();
     assert_eq!(status.code(), code, "{status:?}");
@@ -53,7 +53,9 @@ async fn a_stream_ends_with_its_token() {
     let end = end.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + 1;
     let claims = BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":{end},"aud":"headroom-webhook"}}"#));
     let token = format!("agent-n1.{claims}.x");
-    let mut agent = Agent::open(site.channel(None).await, Some(&token)).await.unwrap();
+    let mut agent = StreamClient::open(site.channel(None).await, Some(&token))
+        .await
+        .unwrap();
     let status = agent.end().await;
     assert_eq!(
         (status.code(), status.message()),
@@ -133,7 +135,9 @@ async fn a_client_certificate_of_an_agent_stands_for_a_token() {
     let (ca, good) = client_files(&place, "good", organisation, "headroom:agent:n1");
     let site = Site::with(vec![Profile::Production], ClientAuth::Optional(ca)).await;
 
-    let mut agent = Agent::open(site.channel(Some(&good)).await, None).await.unwrap();
+    let mut agent = StreamClient::open(site.channel(Some(&good)).await, None)
+        .await
+        .unwrap();
     assert_eq!(agent.report(report(1, 120)).await.verdict(), Verdict::Accepted);
     agent
         .reports
@@ -145,7 +149,9 @@ async fn a_client_certificate_of_an_agent_stands_for_a_token() {
         .unwrap();
     assert_eq!(agent.end().await.code(), Code::PermissionDenied);
 
-    let status = Agent::open(site.channel(None).await, None).await.unwrap_err();
+    let status = StreamClient::open(site.channel(None).await, None)
+        .await
+        .unwrap_err();
     assert_eq!(status.code(), Code::Unauthenticated);
 }
 
@@ -154,13 +160,13 @@ async fn a_client_certificate_of_anybody_else_is_worth_nothing() {
     let place = tempfile::tempdir().unwrap();
     let (ca, node) = client_files(&place, "node", "system:nodes", "system:node:n1");
     let site = Site::with(vec![Profile::Production], ClientAuth::Optional(ca)).await;
-    let status = Agent::open(site.channel(Some(&node)).await, None)
+    let status = StreamClient::open(site.channel(Some(&node)).await, None)
         .await
         .unwrap_err();
     assert_eq!(status.code(), Code::PermissionDenied);
 
     let organisation = names::AGENT_CERTIFICATE_ORGANISATION;
     let (_, forged) = client_files(&place, "forged", organisation, "headroom:agent:n1");
-    let refused = Agent::open(site.channel(Some(&forged)).await, None).await;
+    let refused = StreamClient::open(site.channel(Some(&forged)).await, None).await;
     assert!(refused.is_err(), "{refused:?}");
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use headroom_domain::{capacity::floor::HOLDS_FOR, names, resource::Resource};
 
-use super::{MOST_MERGED, Parts, annotation_path, annotations, text, variable};
+use super::{MOST_MERGED, PolicyParts, annotation_path, annotations, text, variable};
 use crate::{admission::review::Operation, args::HEARTBEAT_INTERVAL};
 
 /// How much sooner than in the webhook a heartbeat is due here: a kubelet's sync. What this policy holds back the
@@ -27,7 +27,7 @@ pub const INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_sub(SOONER);
 
 const HEARTBEAT: &str = "lastHeartbeatTime";
 
-pub(super) fn parts() -> Parts {
+pub(super) fn parts() -> PolicyParts {
     let note = text(names::KUBELET_RAW);
     let mut variables = vec![
         variable(
@@ -48,7 +48,7 @@ pub(super) fn parts() -> Parts {
             any_held()
         ),
     ));
-    Parts {
+    PolicyParts {
         name: names::FLOOR_POLICY,
         operations: &[Operation::Update],
         resources: &["nodes/status"],

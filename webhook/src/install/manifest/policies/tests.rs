@@ -3,7 +3,7 @@
 use super::*;
 use crate::install::manifest::tests::checked;
 
-fn golden(bound: &Bound) -> String {
+fn golden(bound: &PolicyAndBinding) -> String {
     checked(&bound.policy) + "---\n" + &checked(&bound.binding)
 }
 
@@ -34,7 +34,7 @@ fn the_checks_are_the_golden_ones_and_never_about_status() {
 
 #[test]
 fn a_binding_names_its_policy_and_nothing_is_refused() {
-    for Bound { policy, binding } in all() {
+    for PolicyAndBinding { policy, binding } in all() {
         let spec = policy.spec.unwrap();
         assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
         assert_eq!(spec.reinvocation_policy.as_deref(), Some("Never"));

@@ -11,20 +11,21 @@ use headroom_domain::{
 use serde_json::Value;
 
 use super::{
-    Checked, FORGOTTEN, HINTED, LIE, LIES, NAME, ROUND, ROUNDS, STILL, World, pick, policy_of,
-    says::{Says, hint_of},
+    FORGOTTEN, HINTED, LIE, LIES, ModelWorld, NAME, ROUND, ROUNDS, STILL, StepResult,
+    agent_reports::{Says, hint_of},
+    pick, policy_of,
 };
 use crate::interleavings::{
     Quiet,
     node::{allocatable, marker_of, raw_of_marker},
     oracle::{beside, covering, times},
-    pods::Change,
+    pods::PodChange,
 };
 
-impl World {
+impl ModelWorld {
     /// Nothing changes any more: both replicas are there and follow the same policy, and get the same reports again and
     /// again. Within one sync of the kubelet all must be as the rules say, and stay so whichever replica is asked.
-    pub(in crate::interleavings) fn be_quiet(&mut self, quiet: Quiet) -> Checked {
+    pub(in crate::interleavings) fn be_quiet(&mut self, quiet: Quiet) -> StepResult {
         let handle = self.runtime.handle().clone();
         let _entered = handle.enter();
         let policy = self.policies[0];
@@ -36,7 +37,7 @@ impl World {
         }
         self.configure(policy, None);
         while self.pods.are_waiting() {
-            self.change(Change::Admit);
+            self.change(PodChange::Admit);
         }
         match quiet.streams {
             0 => self.wait(FORGOTTEN),
@@ -63,7 +64,7 @@ impl World {
     }
 
     /// Whichever replica is asked, nothing changes.
-    fn stay(&mut self) -> Checked {
+    fn stay(&mut self) -> StepResult {
         let (before, version) = (self.stored().clone(), self.version);
         for route in [0, 1, 0, 1] {
             self.route = route;
@@ -115,7 +116,7 @@ impl World {
 
     /// Syncs by way of both replicas until neither has more to say: in `guard` a hint may still rise beyond what is
     /// applied, a step at a time.
-    fn have_said_all(&mut self, quiet: Quiet) -> Checked {
+    fn have_said_all(&mut self, quiet: Quiet) -> StepResult {
         let mut still = 0;
         for round in 0..ROUNDS {
             self.route = round % 2;
@@ -147,7 +148,7 @@ impl World {
     }
 
     /// Reports, nudges by the primary and sweeps until nothing is due.
-    fn settle(&mut self, quiet: Quiet) -> Checked {
+    fn settle(&mut self, quiet: Quiet) -> StepResult {
         let mut still = 0;
         for round in 0..ROUNDS {
             self.wait(ROUND);
@@ -184,7 +185,7 @@ impl World {
     }
 
     /// Fails if more is published than is there, where nothing that the agent says is believed.
-    fn expect_quarantine(&self, resource: Resource) -> Checked {
+    fn expect_quarantine(&self, resource: Resource) -> StepResult {
         let raw = *self.raw.get(resource);
         let most = covering(*self.pods.admitted().get(resource), raw).max(raw);
         let is = allocatable(self.stored(), resource);
@@ -195,7 +196,7 @@ impl World {
     }
 
     /// Fails if allocatable is not what the rules say of the kubelet's raw values.
-    fn expect(&self, policy: usize, quiet: Quiet) -> Checked {
+    fn expect(&self, policy: usize, quiet: Quiet) -> StepResult {
         let annotations = &self.stored()["metadata"]["annotations"];
         let hinted = (quiet.streams > 0).then_some(pick(&HINTED, quiet.cents));
         let apart = self.apart(quiet);

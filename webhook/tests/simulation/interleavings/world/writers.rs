@@ -9,14 +9,16 @@ use headroom_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{ANNOTATED, CLOUD, Checked, EDITS, HUMAN, KUBELET, NAME, PROBLEM_DETECTOR, SYNC, World, pick};
+use super::{
+    ANNOTATED, CLOUD, EDITS, HUMAN, KUBELET, ModelWorld, NAME, PROBLEM_DETECTOR, SYNC, StepResult, pick,
+};
 use crate::interleavings::{
     Annotation, Others,
     node::{allocatable, amount_in, put, put_condition, text},
 };
 
-impl World {
-    pub(super) fn annotate(&mut self, annotation: Annotation) -> Checked {
+impl ModelWorld {
+    pub(super) fn annotate(&mut self, annotation: Annotation) -> StepResult {
         let mut node = self.stored().clone();
         let (key, value) = match annotation {
             Annotation::Ratio(ratio) => (names::RATIO, ratio.map(|ratio| self.ratio(ratio))),
@@ -66,7 +68,7 @@ impl World {
         }
     }
 
-    pub(super) fn recreate(&mut self, is_copy: bool) -> Checked {
+    pub(super) fn recreate(&mut self, is_copy: bool) -> StepResult {
         if is_copy {
             self.lives += 1;
             let mut node = self.stored().clone();
@@ -83,7 +85,7 @@ impl World {
     }
 
     /// The kubelet's sync: what differs between what it finds and the copy that it sees.
-    pub(super) fn sync(&mut self, lag: usize, is_report: bool) -> Checked {
+    pub(super) fn sync(&mut self, lag: usize, is_report: bool) -> StepResult {
         self.wait(SYNC);
         let seen = self.observed(lag).clone();
         let mut node = self.stored().clone();
@@ -122,7 +124,7 @@ impl World {
         self.write(KUBELET, node)
     }
 
-    pub(super) fn write_of_others(&mut self, what: Others) -> Checked {
+    pub(super) fn write_of_others(&mut self, what: Others) -> StepResult {
         if matches!(what, Others::Edit(_) | Others::Revert { .. }) && self.is_mistakable() {
             return Ok(());
         }

@@ -7,19 +7,19 @@ use headroom_domain::{
 };
 use serde_json::Value;
 
-use super::{Checked, World};
+use super::{ModelWorld, StepResult};
 use crate::interleavings::{
     node::{allocatable, uid_of},
     oracle,
 };
 
-impl World {
+impl ModelWorld {
     pub(super) fn truths(&self) -> PerResource<Vec<u64>> {
         PerResource::from_fn(|resource| self.oracle.truths(resource).iter().copied().collect())
     }
 
     /// Whatever is decided, a pod that the kubelet has let in is not left uncovered by whoever knows of it.
-    pub(super) fn check_covered(&self, old: &Value) -> Checked {
+    pub(super) fn check_covered(&self, old: &Value) -> StepResult {
         let replica = &self.replicas[self.route];
         let Some(policy) = replica.policy().filter(|_| replica.is_up && replica.knows_pods()) else {
             return Ok(());
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Fails if what is stored may not be.
-    pub(super) fn check(&mut self, before: &PerResource<u64>) -> Checked {
+    pub(super) fn check(&mut self, before: &PerResource<u64>) -> StepResult {
         let (admitted, fit) = (self.pods.admitted(), self.pods.fit(before));
         let replica = &self.replicas[self.route];
         let are_known = !replica.is_up || replica.knows_pods();
@@ -65,7 +65,7 @@ impl World {
             if is_low || (!is_news && value == before) {
                 continue;
             }
-            let pods = oracle::Pods {
+            let pods = oracle::PodAmounts {
                 admitted: *admitted.get(resource),
                 fit: *fit.get(resource),
                 stored: before,

@@ -129,7 +129,7 @@ pub(crate) fn take_passed() -> usize {
     PASSED.take()
 }
 
-/// Would take minutes if each member was looked for among all of its twin's.
+/// Would take minutes if each member was looked for among all of its counterpart's.
 #[test]
 fn wide_objects_are_read_in_passing() {
     let wide = |names: &mut dyn Iterator<Item = u32>| {

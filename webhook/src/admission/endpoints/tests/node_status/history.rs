@@ -7,8 +7,8 @@ use super::*;
 const TWICE: &str = r#"{"cpu":2}"#;
 
 /// A node of 4 CPUs, amplified to 8.
-async fn twice() -> Node {
-    let node = Node::amplified(TWICE).await;
+async fn twice() -> NodeFixture {
+    let node = NodeFixture::amplified(TWICE).await;
     assert_eq!((node.cpu(), node.raw()), ("8", Some(RAW)));
     node
 }
@@ -175,7 +175,7 @@ async fn n57_d2_what_the_kubelet_wrote_while_we_were_away_is_raw_at_the_first_wr
 #[case::somebody_else_first(Some(By::Other))]
 #[tokio::test]
 async fn n57_d2_without_our_marker_the_first_sync_heals(#[case] first: Option<By>) {
-    let mut node = Node::new(r#"{"cpu":"6"}"#);
+    let mut node = NodeFixture::new(r#"{"cpu":"6"}"#);
     node.annotate(names::RATIO, Some(TWICE));
     node.annotate(names::RAW_ALLOCATABLE, Some(r#"{"cpu":"4"}"#));
     if let Some(by) = first {
@@ -194,7 +194,7 @@ async fn n57_d2_without_our_marker_the_first_sync_heals(#[case] first: Option<By
 async fn n58_d2_raw_that_became_what_we_wrote_while_we_were_away_is_told_by_capacity(
     #[case] first: Option<By>,
 ) {
-    let mut node = Node::amplified(r#"{"cpu":1.5}"#).await;
+    let mut node = NodeFixture::amplified(r#"{"cpu":1.5}"#).await;
     assert_eq!(node.cpu(), "6");
     set_capacity(&mut node.stored, "66");
     if let Some(by) = first {

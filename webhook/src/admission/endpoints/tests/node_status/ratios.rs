@@ -169,7 +169,7 @@ async fn an_unusable_ratio_counts_as_one_and_is_never_a_denial() {
         };
         check(&[never_amplified, amplified_before, kubelet_sends_raw]).await;
         for by in ANYONE {
-            let mut node = Node::new(RAW);
+            let mut node = NodeFixture::new(RAW);
             node.annotate(names::RATIO, Some(ratio));
             let verdict = verdict(&review(*by, &node.stored, &node.stored)).await;
             let warning = verdict["warnings"][0].as_str().expect(name);

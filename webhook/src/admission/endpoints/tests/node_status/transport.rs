@@ -6,7 +6,7 @@ use super::*;
 
 /// A review in which the ratio has an effect.
 fn question() -> Value {
-    let mut node = Node::new(RAW);
+    let mut node = NodeFixture::new(RAW);
     node.annotate(names::RATIO, Some(r#"{"cpu":2}"#));
     review(By::Sync, &node.stored, &node.stored)
 }

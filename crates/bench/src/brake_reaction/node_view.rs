@@ -11,7 +11,7 @@ use headroom_domain::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::past::RATIO;
+use super::quiet_day::RATIO;
 
 /// Allocatable at the ratios of the quiet day.
 pub(super) fn amplified(raw: &PerResource<u64>) -> PerResource<u64> {

@@ -34,7 +34,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Somebody whom the API server knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
+pub struct TokenUser {
     /// The user name.
     pub name: String,
     /// The UID, empty if there is none.
@@ -63,19 +63,19 @@ pub trait Reviewer: Send + Sync {
         &'a self,
         token: &'a str,
         audience: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<User>, ReviewError>>;
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>>;
 
     /// Whether a user may `get` a non-resource URL.
-    fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>>;
+    fn may_get<'a>(&'a self, user: &'a TokenUser, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>>;
 }
 
 /// The API server as reviewer.
 #[derive(Clone)]
-pub struct ApiServer {
+pub struct TokenReviewClient {
     client: Client,
 }
 
-impl ApiServer {
+impl TokenReviewClient {
     /// Reviews with this client's rights.
     pub fn new(client: Client) -> Self {
         Self { client }
@@ -95,12 +95,12 @@ impl ApiServer {
     }
 }
 
-impl Reviewer for ApiServer {
+impl Reviewer for TokenReviewClient {
     fn user<'a>(
         &'a self,
         token: &'a str,
         audience: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>> {
         let spec = TokenReviewSpec {
             token: token.to_owned(),
             audiences: audience.map(|audience| vec![audience.to_owned()]),
@@ -118,12 +118,12 @@ impl Reviewer for ApiServer {
             // A server that knows nothing of audiences leaves them out and vouches for none.
             let audiences = status.audiences.unwrap_or_default();
             let is_for_us = audience.is_none_or(|audience| audiences.iter().any(|given| given == audience));
-            Ok(status.user.filter(|_| is_for_us).map(User::from))
+            Ok(status.user.filter(|_| is_for_us).map(TokenUser::from))
         })
     }
 
-    fn may_get<'a>(&'a self, user: &'a User, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
-        let User {
+    fn may_get<'a>(&'a self, user: &'a TokenUser, url: &'a str) -> BoxFuture<'a, Result<bool, ReviewError>> {
+        let TokenUser {
             name,
             uid,
             groups,
@@ -152,7 +152,7 @@ impl Reviewer for ApiServer {
     }
 }
 
-impl From<UserInfo> for User {
+impl From<UserInfo> for TokenUser {
     fn from(user: UserInfo) -> Self {
         let UserInfo {
             username,

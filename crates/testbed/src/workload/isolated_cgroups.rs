@@ -14,7 +14,7 @@ use super::{BURSTABLE, KUBEPODS, Process, ROOT, V1, load::Load, pod_cgroup, remo
 
 /// The cgroups; removed when dropped, after the processes in them.
 #[derive(Debug)]
-pub struct Apart {
+pub struct IsolatedCgroups {
     /// Our folder in each hierarchy: the first has CPU time, the last memory.
     roots: Vec<PathBuf>,
     mount: PathBuf,
@@ -24,7 +24,7 @@ pub struct Apart {
     _links: TempDir,
 }
 
-impl Apart {
+impl IsolatedCgroups {
     /// Makes kubepods below folders of that name, with the weight of all that is allocatable on the node. `program` is
     /// `headroom-load`.
     ///
@@ -152,7 +152,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for IsolatedCgroups {
     fn drop(&mut self) {
         for root in &self.roots {
             remove_tree(root);

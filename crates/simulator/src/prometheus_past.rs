@@ -33,7 +33,7 @@ const DECISION: usize = 12;
 
 /// What ours would have given a pool of nodes from the second day on.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Row {
+pub(super) struct PoolRow {
     /// The pool: nodes whose services use as much of their requests.
     pool: String,
     /// Its nodes.
@@ -112,7 +112,7 @@ pub(super) fn write<W: Write>(run: &Run<'_>, to: &mut W) -> Result<()> {
 }
 
 /// What ours makes of it, by pool.
-pub(super) fn rows(run: &Run<'_>) -> Vec<Row> {
+pub(super) fn rows(run: &Run<'_>) -> Vec<PoolRow> {
     let mut pools: BTreeMap<String, Tally> = BTreeMap::new();
     for number in 0..run.nodes {
         let tally = pools.entry(pool(number)).or_default();
@@ -219,7 +219,7 @@ impl Tally {
         }
     }
 
-    fn row(mut self, pool: String, cv: f64) -> Row {
+    fn row(mut self, pool: String, cv: f64) -> PoolRow {
         self.ratios.sort_unstable();
         let percentile = |percent: usize| {
             let rank = (self.ratios.len() * percent).div_ceil(100).max(1);
@@ -227,7 +227,7 @@ impl Tally {
         };
         let ppm = |part: u64, whole: u64| part * 1_000_000 / whole.max(1);
         let frames = long(self.ratios.len());
-        Row {
+        PoolRow {
             pool,
             nodes: self.nodes,
             cv,

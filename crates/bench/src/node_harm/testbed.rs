@@ -8,7 +8,7 @@ use headroom_domain::{estimate::Profile, names, policy::Mode};
 use headroom_testbed::{
     Testbed,
     agent::Agent,
-    cluster::Options,
+    cluster::ClusterOptions,
     folder::Folder,
     programs::Programs,
     webhook::{self, Webhook},
@@ -18,9 +18,9 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Turn, count,
+    ModeRun, count,
     nodes::{self, NODE},
-    pods::{self, NAMESPACE, Role, Seen, Size, State},
+    pods::{self, NAMESPACE, PodRecord, PodState, Role, Size},
     probe::{self, Probe},
 };
 use crate::{
@@ -40,7 +40,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(12);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Everything on the scene, in the order in which it ends.
-pub(super) struct Scene {
+pub(super) struct HarmTestbed {
     workload: Workload,
     agent: Agent,
     webhook: Webhook,
@@ -57,16 +57,16 @@ pub(super) struct Scene {
     _folder: Folder,
 }
 
-impl Scene {
+impl HarmTestbed {
     /// Starts everything, with the pods that stay.
     pub(super) async fn start(used: u8, guess: u64) -> Result<Self> {
         let programs = tokio::task::spawn_blocking(Programs::build).await??;
         let workload = Workload::new(&programs.load)?;
         let folder = Folder::new("headroom-harm")?;
         let audit = Audit::new(folder.path())?;
-        let options = Options {
+        let options = ClusterOptions {
             apiserver_flags: audit.flags(),
-            ..Options::full()
+            ..ClusterOptions::full()
         };
         let mut testbed = Testbed::builder(programs)
             .control_plane(options)
@@ -110,7 +110,7 @@ impl Scene {
         }
         let expected: u32 = stay.into_iter().map(Role::offered).sum();
         self.until("the pods that stay run", |pods| {
-            let running = pods.iter().filter(|pod| pod.state == State::Running).count();
+            let running = pods.iter().filter(|pod| pod.state == PodState::Running).count();
             u32::try_from(running).is_ok_and(|running| running == expected)
         })
         .await?;
@@ -118,7 +118,7 @@ impl Scene {
     }
 
     /// One turn of a mode, from the first pod that is offered to the last that is gone.
-    pub(super) async fn turn(&mut self, mode: Mode, measured: Duration) -> Result<Turn> {
+    pub(super) async fn turn(&mut self, mode: Mode, measured: Duration) -> Result<ModeRun> {
         nodes::configure(&self.testbed.client, mode).await?;
         self.follows(mode).await?;
         let (from, killed_before) = (Timestamp::now(), oom_kills()?);
@@ -130,7 +130,7 @@ impl Scene {
         self.offer(Role::Arriving, 0).await?;
         self.until("the pods that came are gone", |pods| {
             pods.iter()
-                .all(|pod| pod.role != Role::Arriving || pod.state == State::Rejected)
+                .all(|pod| pod.role != Role::Arriving || pod.state == PodState::Rejected)
         })
         .await?;
         let until = Timestamp::now();
@@ -213,7 +213,7 @@ impl Scene {
     }
 
     /// Runs the probe; pods come and go meanwhile.
-    async fn measure(&mut self, length: Duration) -> Result<Turn> {
+    async fn measure(&mut self, length: Duration) -> Result<ModeRun> {
         let pods = self.list_pods().await?;
         let probe = pods
             .iter()
@@ -238,7 +238,7 @@ impl Scene {
         let by_all = milli(used(&by_all)?.saturating_sub(all_before))?;
         let pods = self.list_pods().await?;
         let placed = pods.iter().filter(|pod| pod.is_on_node()).count();
-        Ok(Turn {
+        Ok(ModeRun {
             late,
             rejected: self.newly_rejected(&pods),
             placed,
@@ -246,14 +246,14 @@ impl Scene {
             requested_pct: self.pct_of_raw(self.size.request_milli)? * count(placed),
             used_pct: self.pct_of_raw(by_pods)?,
             machine_pct: self.pct_of_raw(by_all)?,
-            ..Turn::default()
+            ..ModeRun::default()
         })
     }
 
     /// How many pods have been turned away since this was asked before.
-    fn newly_rejected(&mut self, pods: &[Seen]) -> usize {
+    fn newly_rejected(&mut self, pods: &[PodRecord]) -> usize {
         let before = self.rejected.len();
-        let rejected = pods.iter().filter(|pod| pod.state == State::Rejected);
+        let rejected = pods.iter().filter(|pod| pod.state == PodState::Rejected);
         self.rejected.extend(rejected.map(|pod| pod.uid.clone()));
         self.rejected.len() - before
     }
@@ -274,7 +274,7 @@ impl Scene {
         self.size.deploy(client, NODE, role, replicas).await
     }
 
-    async fn until(&mut self, what: &str, is_so: impl Fn(&[Seen]) -> bool) -> Result<()> {
+    async fn until(&mut self, what: &str, is_so: impl Fn(&[PodRecord]) -> bool) -> Result<()> {
         let deadline = Instant::now() + LIMIT;
         loop {
             let pods = self.list_pods().await?;
@@ -290,7 +290,7 @@ impl Scene {
     }
 
     /// The pods now; those that run have a process, and no others.
-    async fn list_pods(&mut self) -> Result<Vec<Seen>> {
+    async fn list_pods(&mut self) -> Result<Vec<PodRecord>> {
         let pods = pods::list(&self.testbed.client).await?;
         let on_node: BTreeSet<String> = pods
             .iter()
@@ -299,7 +299,7 @@ impl Scene {
             .collect();
         self.workload.keep(&on_node);
         for pod in &pods {
-            if pod.state == State::Running && pod.role != Role::Probe {
+            if pod.state == PodState::Running && pod.role != Role::Probe {
                 self.workload.start(&pod.uid, &self.size.load)?;
             }
         }

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
 use headroom_agent::{
-    local::checkpoint::{self, Owner, Record, Store},
+    local::checkpoint::{self, CheckpointFile, Owner, Store},
     sample::{clock::Clocks, procfs::Procfs},
 };
 use headroom_domain::{
@@ -85,7 +85,7 @@ impl Remembered {
             published == RATIO,
             "a quiet day leads to {published:?} and not to {RATIO:?}"
         );
-        let record = Record {
+        let record = CheckpointFile {
             owner: Owner {
                 node: self.node.clone(),
                 timing: timing.profile.name().to_owned(),

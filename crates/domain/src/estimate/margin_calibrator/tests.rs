@@ -8,11 +8,11 @@ use crate::estimate::Profile;
 const DAY: u64 = 288;
 const HOUR: u64 = 12;
 
-fn outcome() -> Outcome {
-    Outcome::new(&Profile::Production.timing())
+fn outcome() -> MarginCalibrator {
+    MarginCalibrator::new(&Profile::Production.timing())
 }
 
-fn updates(outcome: &mut Outcome, count: usize, is_bad: bool) -> (u32, bool) {
+fn updates(outcome: &mut MarginCalibrator, count: usize, is_bad: bool) -> (u32, bool) {
     for _ in 0..count {
         outcome.update(is_bad);
     }
@@ -20,7 +20,7 @@ fn updates(outcome: &mut Outcome, count: usize, is_bad: bool) -> (u32, bool) {
 }
 
 /// Runs frames in which amplification is in use; those of `exceeded` have more demand than there is.
-fn run(outcome: &mut Outcome, frames: std::ops::Range<u64>, exceeded: impl Fn(u64) -> bool) {
+fn run(outcome: &mut MarginCalibrator, frames: std::ops::Range<u64>, exceeded: impl Fn(u64) -> bool) {
     for frame in frames {
         outcome.judge(frame, exceeded(frame));
         outcome.decide(frame, true);
@@ -144,7 +144,7 @@ fn under_a_latch_nothing_is_decided_and_each_hour_is_a_good_one() {
 
 #[test]
 fn the_demo_and_who_switched_it_off_keep_the_margin() {
-    let demo = Outcome::new(&Profile::Demo.timing());
+    let demo = MarginCalibrator::new(&Profile::Demo.timing());
     let mut off = outcome();
     updates(&mut off, 30, true);
     off.reset(&Profile::Production.timing(), false);
@@ -178,11 +178,11 @@ fn a_checkpoint_has_the_margin_as_the_first_version_counted_it() {
     let mut first = serde_json::to_value(outcome()).unwrap();
     assert_eq!(first["accumulator_ppm"], 100_000);
     assert_eq!(
-        serde_json::from_value::<Outcome>(first.clone()).unwrap(),
+        serde_json::from_value::<MarginCalibrator>(first.clone()).unwrap(),
         outcome()
     );
     first["accumulator_ppm"] = 0.into();
-    let forged: Outcome = serde_json::from_value(first).unwrap();
+    let forged: MarginCalibrator = serde_json::from_value(first).unwrap();
     assert!(!forged.is_sound(&Profile::Production.timing(), 0));
 }
 
@@ -212,8 +212,8 @@ fn stretch() -> impl Strategy<Value = Stretch> {
 }
 
 /// What a frame did to the margin: good outcomes and bad ones.
-fn frame(outcome: &mut Outcome, frame: u64, is_incident: bool, stretch: &Stretch) -> (u64, u64) {
-    let is_ripe = |decision: &&Decision| !decision.is_hit && frame - decision.frame >= DAY;
+fn frame(outcome: &mut MarginCalibrator, frame: u64, is_incident: bool, stretch: &Stretch) -> (u64, u64) {
+    let is_ripe = |decision: &&PendingOutcome| !decision.is_hit && frame - decision.frame >= DAY;
     let ripe = outcome.open.iter().filter(is_ripe).count();
     let before = outcome.accumulator_ppm();
     if is_incident && stretch.is_stop {

@@ -8,7 +8,7 @@ fn holding(cents: u32, exclusive: u64) -> EffectiveHint {
     hint
 }
 
-fn cpu(policy: &Policy, hint: &EffectiveHint, node: &State) -> (Option<u64>, State) {
+fn cpu(policy: &Policy, hint: &EffectiveHint, node: &NodeState) -> (Option<u64>, NodeState) {
     let decision = decided(policy, Some(hint), Writer::Other, node, node);
     (decision.outcomes.cpu.result, stored(node, &decision))
 }

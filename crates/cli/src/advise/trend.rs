@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::{
-    record::{HOUR_FRAMES, Moment},
+    record::{HOUR_FRAMES, RecordedFrame},
     replay::Tally,
     span::FRAME_S,
 };
@@ -25,12 +25,12 @@ pub struct Day {
     /// The node.
     pub node: String,
     /// Its frames, oldest first; those without a valid measurement are missing.
-    pub frames: Vec<Moment>,
+    pub frames: Vec<RecordedFrame>,
 }
 
 /// How the figures of one or more nodes go over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
+pub struct Trend {
     /// The ratio in cents in each frame of each node, ascending.
     pub ratios: Vec<u32>,
     /// The hours, oldest first; those without a frame are missing.
@@ -39,7 +39,7 @@ pub struct Course {
     pub day: Option<Day>,
 }
 
-impl Course {
+impl Trend {
     /// The course of nodes together, each by its name.
     pub fn join(nodes: &[(&str, &Tally)]) -> Self {
         let given = nodes.iter().flat_map(|(_, tally)| &tally.given);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn hours_are_means_over_frames_and_sums_over_nodes() {
         let (whole, half) = (tally(0..24, 1, 120), tally(0..6, 1, 140));
-        let course = Course::join(&[("a", &whole), ("b", &half)]);
+        let course = Trend::join(&[("a", &whole), ("b", &half)]);
         let hour = |at_s, raw, gained| Hour { at_s, raw, gained };
         assert_eq!(course.hours, [hour(0, 60_000, 18_000), hour(3600, 30_000, 6000)]);
         assert_eq!(
@@ -116,7 +116,7 @@ mod tests {
             tally(0..400, 40_000, 90),
             tally(0..10, 40_000, 100),
         );
-        let day = Course::join(&[("b", &full), ("a", &quiet), ("c", &as_full)])
+        let day = Trend::join(&[("b", &full), ("a", &quiet), ("c", &as_full)])
             .day
             .unwrap();
         assert_eq!((day.node.as_str(), day.frames.len()), ("b", 288));
@@ -124,6 +124,6 @@ mod tests {
             (day.frames[0].at_s, day.frames[0].advised, day.frames[0].demand),
             (112 * 300, 27_000, 40_000)
         );
-        assert_eq!(Course::join(&[("a", &Tally::default())]).day, None);
+        assert_eq!(Trend::join(&[("a", &Tally::default())]).day, None);
     }
 }

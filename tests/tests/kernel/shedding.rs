@@ -11,7 +11,7 @@ use std::{
 use aya::maps::{Array, Map, MapData, loaded_maps};
 use e2e::{
     confined::{Confined, TWO_CAPABILITIES},
-    held::{links_of, maps_of},
+    process_resources::{links_of, maps_of},
 };
 use headroom_agent::{kernel::probe::Hook, local::status::Status};
 use headroom_agent_ebpf::{Config, MAP_CFG};
@@ -118,7 +118,7 @@ async fn what_was_shed_comes_back_when_the_node_calms_down() {
     };
     confined.agent.status_until("run-queue latency", again).await;
     assert_eq!(
-        confined.agent.counted("headroom_agent_relinks_total").await,
+        confined.agent.counted("headroom_agent_bpf_reattach_total").await,
         0,
         "nothing was lost"
     );

@@ -9,12 +9,12 @@ use kube::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::State;
+use super::PolicyState;
 use crate::{
     admission::endpoint::Access,
     install::manifest::{
         difference::{differences, summary},
-        policies::{self, Bound},
+        policies::{self, PolicyAndBinding},
     },
 };
 
@@ -36,19 +36,19 @@ const fn get(resource: &'static str) -> Access {
 
 /// The state of each policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct PolicyStates {
     /// The floor.
-    pub floor: State,
+    pub floor: PolicyState,
     /// The policy that reverts foreign annotations.
-    pub annotations: State,
+    pub annotations: PolicyState,
 }
 
 /// Asks the API server.
 ///
 /// # Errors
 /// It does not answer, or refuses to.
-pub async fn fetch(client: &Client) -> kube::Result<Found> {
-    let mut found = Found::default();
+pub async fn fetch(client: &Client) -> kube::Result<PolicyStates> {
+    let mut found = PolicyStates::default();
     for bound in policies::all() {
         let state = match bound.policy.metadata.name.as_deref() {
             Some(names::FLOOR_POLICY) => &mut found.floor,
@@ -58,15 +58,15 @@ pub async fn fetch(client: &Client) -> kube::Result<Found> {
         *state = state_of(client, &bound).await?;
     }
     let states = [&mut found.floor, &mut found.annotations];
-    if states.iter().any(|state| **state == State::Missing) && !is_served(client).await? {
+    if states.iter().any(|state| **state == PolicyState::Missing) && !is_served(client).await? {
         for state in states {
-            *state = State::Unsupported;
+            *state = PolicyState::Unsupported;
         }
     }
     Ok(found)
 }
 
-async fn state_of(client: &Client, bound: &Bound) -> kube::Result<State> {
+async fn state_of(client: &Client, bound: &PolicyAndBinding) -> kube::Result<PolicyState> {
     let name = bound.policy.metadata.name.as_deref().unwrap_or_default();
     let policy = spec::<MutatingAdmissionPolicy>(client, name).await?;
     let binding = spec::<MutatingAdmissionPolicyBinding>(client, name).await?;
@@ -74,9 +74,9 @@ async fn state_of(client: &Client, bound: &Bound) -> kube::Result<State> {
 }
 
 /// The state of a policy by the stored specifications of the policy and of its binding.
-fn compare(bound: &Bound, policy: Option<&Value>, binding: Option<&Value>) -> State {
+fn compare(bound: &PolicyAndBinding, policy: Option<&Value>, binding: Option<&Value>) -> PolicyState {
     let (Some(policy), Some(binding)) = (policy, binding) else {
-        return State::Missing;
+        return PolicyState::Missing;
     };
     let mut all = differences("MutatingAdmissionPolicy.spec", policy, &json(&bound.policy.spec));
     let of_binding = json(&bound.binding.spec);
@@ -86,9 +86,9 @@ fn compare(bound: &Bound, policy: Option<&Value>, binding: Option<&Value>) -> St
         &of_binding,
     ));
     if all.is_empty() {
-        State::InForce
+        PolicyState::InForce
     } else {
-        State::Differs(summary(&all))
+        PolicyState::Differs(summary(&all))
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// What is stored once both are installed as generated.
-    fn installed(bound: &Bound) -> (Value, Value) {
+    fn installed(bound: &PolicyAndBinding) -> (Value, Value) {
         let mut policy = json(&bound.policy.spec);
         policy["matchConstraints"]["matchPolicy"] = json!("Equivalent");
         policy["matchConstraints"]["namespaceSelector"] = json!({});
@@ -132,9 +132,12 @@ mod tests {
     fn what_is_installed_as_generated_is_in_force_and_without_either_half_it_is_missing() {
         for bound in policies::all() {
             let (policy, binding) = installed(&bound);
-            assert_eq!(compare(&bound, Some(&policy), Some(&binding)), State::InForce);
-            assert_eq!(compare(&bound, Some(&policy), None), State::Missing);
-            assert_eq!(compare(&bound, None, Some(&binding)), State::Missing);
+            assert_eq!(
+                compare(&bound, Some(&policy), Some(&binding)),
+                PolicyState::InForce
+            );
+            assert_eq!(compare(&bound, Some(&policy), None), PolicyState::Missing);
+            assert_eq!(compare(&bound, None, Some(&binding)), PolicyState::Missing);
         }
     }
 
@@ -191,7 +194,7 @@ mod tests {
             change(&mut policy, &mut binding);
             let state = compare(&bound, Some(&policy), Some(&binding));
             assert!(
-                matches!(&state, State::Differs(fields) if fields.contains(told)),
+                matches!(&state, PolicyState::Differs(fields) if fields.contains(told)),
                 "{state:?}"
             );
         }

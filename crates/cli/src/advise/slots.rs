@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Values by slot; what is beyond its end is not known.
-type Column = Vec<Option<u64>>;
+type SlotValues = Vec<Option<u64>>;
 
 /// A part of the past of all nodes.
 #[derive(Debug)]
@@ -25,22 +25,22 @@ pub struct Past {
 #[derive(Debug, Default)]
 pub struct NodePast {
     pool: Option<String>,
-    used: PerResource<Column>,
-    capacity: PerResource<Column>,
-    allocatable: PerResource<Column>,
+    used: PerResource<SlotValues>,
+    capacity: PerResource<SlotValues>,
+    allocatable: PerResource<SlotValues>,
     pods: BTreeMap<String, PodPast>,
 }
 
 #[derive(Debug, Default)]
 struct PodPast {
-    used: PerResource<Column>,
-    anonymous: Column,
-    requests: PerResource<Column>,
+    used: PerResource<SlotValues>,
+    anonymous: SlotValues,
+    requests: PerResource<SlotValues>,
 }
 
 /// What is known of a node in one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct NodeFrame {
     /// Number of the frame: seconds since 1970 by the frame's length.
     pub index: u64,
     /// Samples of its use in the frame.
@@ -138,7 +138,7 @@ impl Past {
         }
     }
 
-    fn column(&mut self, query: &Query, name: &str, labels: &Labels) -> Option<&mut Column> {
+    fn column(&mut self, query: &Query, name: &str, labels: &Labels) -> Option<&mut SlotValues> {
         let is_of_pod = matches!(query.of, Of::PodUse | Of::PodAnonymous | Of::PodRequest);
         let pod = if is_of_pod {
             Some(format!("{}/{}", labels.get("namespace")?, labels.get("pod")?))
@@ -159,36 +159,39 @@ impl Past {
     }
 
     /// What is known of a node, frame by frame, oldest first.
-    pub fn moments<'p>(&self, node: &'p NodePast) -> impl Iterator<Item = Moment> + use<'p> {
+    pub fn moments<'p>(&self, node: &'p NodePast) -> impl Iterator<Item = NodeFrame> + use<'p> {
         let slots = usize::try_from(FRAME_S / self.step_s.max(1)).unwrap_or(1);
-        let at = |columns: &PerResource<Column>, slot: usize| columns.map(|_, column| cell(column, slot));
-        self.span.frames().enumerate().map(move |(slot, index)| Moment {
-            index,
-            used: node.used.map(|_, column| {
-                let cells = column.iter().skip(slot * slots).take(slots);
-                cells.filter_map(|cell| *cell).collect()
-            }),
-            slots,
-            capacity: at(&node.capacity, slot),
-            allocatable: at(&node.allocatable, slot),
-            pods: node
-                .pods
-                .iter()
-                .map(|(name, pod)| {
-                    let moment = PodMoment {
-                        used: at(&pod.used, slot),
-                        anonymous: cell(&pod.anonymous, slot),
-                        requests: at(&pod.requests, slot),
-                    };
-                    (name.clone(), moment)
-                })
-                .filter(|(_, pod)| pod.has_use() || pod.has_request())
-                .collect(),
-        })
+        let at = |columns: &PerResource<SlotValues>, slot: usize| columns.map(|_, column| cell(column, slot));
+        self.span
+            .frames()
+            .enumerate()
+            .map(move |(slot, index)| NodeFrame {
+                index,
+                used: node.used.map(|_, column| {
+                    let cells = column.iter().skip(slot * slots).take(slots);
+                    cells.filter_map(|cell| *cell).collect()
+                }),
+                slots,
+                capacity: at(&node.capacity, slot),
+                allocatable: at(&node.allocatable, slot),
+                pods: node
+                    .pods
+                    .iter()
+                    .map(|(name, pod)| {
+                        let moment = PodMoment {
+                            used: at(&pod.used, slot),
+                            anonymous: cell(&pod.anonymous, slot),
+                            requests: at(&pod.requests, slot),
+                        };
+                        (name.clone(), moment)
+                    })
+                    .filter(|(_, pod)| pod.has_use() || pod.has_request())
+                    .collect(),
+            })
     }
 }
 
-fn cell(column: &Column, slot: usize) -> Option<u64> {
+fn cell(column: &SlotValues, slot: usize) -> Option<u64> {
     column.get(slot).copied().flatten()
 }
 

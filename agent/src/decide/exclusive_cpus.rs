@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use headroom_domain::estimate::PodRequest;
 
-use crate::{gather::Held, sample::cpus::CpuSet};
+use crate::{gather::PinnedUse, sample::cpus::CpuSet};
 
 /// Milli-cores that pods hold for themselves alone, by UID.
 ///
 /// The kubelet gives CPUs to containers of Guaranteed pods that ask for whole ones, and confines all other containers
 /// to the rest. A cpuset larger than what its pod asks for is that rest.
-pub(super) fn holdings(found: &[Held], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
-    let holding = |held: &Held| {
+pub(super) fn holdings(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
+    let holding = |held: &PinnedUse| {
         let asked = listed
             .get(&held.uid)
             .filter(|pod| pod.is_guaranteed)?
@@ -31,7 +31,7 @@ pub(super) fn holdings(found: &[Held], listed: &BTreeMap<String, PodRequest>) ->
 /// The CPUs that these pods hold, each for itself alone: of each, the smallest sets that come to no more whole CPUs than it
 /// asked for. What containers share beyond that is larger, or is claimed by more than one of them.
 pub(super) fn exclusive_cpus(
-    found: &[Held],
+    found: &[PinnedUse],
     holdings: &BTreeMap<String, u64>,
     listed: &BTreeMap<String, PodRequest>,
 ) -> CpuSet {
@@ -55,7 +55,7 @@ pub(super) fn exclusive_cpus(
 
 /// What the holders asked for and did not use since the poll before, in nanoseconds of CPU time: nobody else may.
 pub(super) fn unused_ns(
-    found: &[Held],
+    found: &[PinnedUse],
     holdings: &BTreeMap<String, u64>,
     listed: &BTreeMap<String, PodRequest>,
 ) -> u64 {
@@ -90,12 +90,12 @@ mod tests {
         counts.iter().map(&mut set).collect()
     }
 
-    fn held(cpus: &[u32], cpu_ns: u64) -> [Held; 1] {
+    fn held(cpus: &[u32], cpu_ns: u64) -> [PinnedUse; 1] {
         let used = Used {
             elapsed_ns: SECOND,
             cpu_ns,
         };
-        [Held {
+        [PinnedUse {
             uid: "a".to_owned(),
             cpus: sets(cpus),
             used: Some(used),
@@ -155,7 +155,7 @@ mod tests {
             })
             .collect();
         let exclusive = |of_a: &[&str], of_b: &[&str]| {
-            let held = |uid: &str, cpus: &[&str]| Held {
+            let held = |uid: &str, cpus: &[&str]| PinnedUse {
                 uid: uid.to_owned(),
                 cpus: cpus.iter().map(|cpus| CpuSet::parse(cpus).unwrap()).collect(),
                 used: None,
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_a_holder_leaves_idle_is_counted() {
         let listed = listed(2000, true);
-        let unused = |found: &[Held]| unused_ns(found, &holdings(found, &listed), &listed);
+        let unused = |found: &[PinnedUse]| unused_ns(found, &holdings(found, &listed), &listed);
         assert_eq!(unused(&held(&[2], SECOND / 2)), SECOND * 3 / 2);
         assert_eq!(
             unused(&held(&[2], SECOND * 3)),
@@ -185,6 +185,6 @@ mod tests {
         );
         assert_eq!(unused(&held(&[6], 0)), 0, "what is shared is used by others");
         let [first] = held(&[2], 0);
-        assert_eq!(unused(&[Held { used: None, ..first }]), 0, "not known yet");
+        assert_eq!(unused(&[PinnedUse { used: None, ..first }]), 0, "not known yet");
     }
 }

@@ -7,7 +7,7 @@ fn with_held<'a>(
     policy: &'a Policy,
     hint: Option<&'a EffectiveHint>,
     held: Option<PerResource<Held>>,
-) -> impl Fn(&State, &State) -> Decision + 'a {
+) -> impl Fn(&NodeState, &NodeState) -> Decision + 'a {
     move |old, new| {
         let write = Write {
             uid: "u1",
@@ -71,7 +71,7 @@ fn a_pod_that_nobody_let_in_lifts_nothing() {
 #[test]
 fn off_goes_down_to_what_admitted_pods_hold_and_never_up_again() {
     let policy = policy(Mode::Off);
-    let down = |node: &State, admitted| {
+    let down = |node: &NodeState, admitted| {
         let decision = with_held(&policy, None, Some(cpu_held(admitted, admitted)))(node, node);
         stored(node, &decision)
     };
@@ -85,7 +85,7 @@ fn off_goes_down_to_what_admitted_pods_hold_and_never_up_again() {
     let gone = down(&node, 0);
     assert_eq!(
         gone,
-        State {
+        NodeState {
             annotations: Annotations::default(),
             ..state("4", "8Gi")
         }

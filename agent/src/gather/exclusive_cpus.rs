@@ -13,7 +13,7 @@ use crate::sample::{
 
 /// One such pod at one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct PinnedUse {
     /// The pod's UID.
     pub uid: String,
     /// The CPUs that each of its confined containers may run on.
@@ -71,7 +71,7 @@ impl Watcher {
         at: Clocks,
         files: &Procfs,
         kubepods: Option<&Kubepods>,
-    ) -> Result<Vec<Held>, SampleError> {
+    ) -> Result<Vec<PinnedUse>, SampleError> {
         if at.monotonic_ns >= self.due_ns {
             (self.isolated, self.cpusets) = read_shared_cpus(files, kubepods)?;
             self.due_ns = at.monotonic_ns.saturating_add(self.every_ns);
@@ -93,7 +93,7 @@ impl Watcher {
                 cpu_ns: cpu_ns.saturating_sub(*then_cpu_ns),
             });
             now.insert(pod.uid.clone(), (at.monotonic_ns, cpu_ns));
-            held.push(Held {
+            held.push(PinnedUse {
                 uid: pod.uid.clone(),
                 cpus: cpus.clone(),
                 used: used.filter(|_| counts),
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(turn(1), [], "it has no container yet");
         write(root.path(), &format!("{pod}/app/cpuset.cpus.effective"), "2-3\n");
         assert_eq!(turn(2), [], "not due");
-        let held = |used| Held {
+        let held = |used| PinnedUse {
             uid: "aaaa".to_owned(),
             cpus: vec![CpuSet::parse("2-3").unwrap()],
             used,

@@ -15,7 +15,7 @@ use headroom_testbed::{
     cluster::NodeOptions,
     programs::Programs,
     webhook::Webhook,
-    workload::{apart::Apart, load::Load},
+    workload::{isolated_cgroups::IsolatedCgroups, load::Load},
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -27,9 +27,9 @@ use tokio::time::sleep;
 
 use super::{
     Run, SPINNERS,
-    past::{self, EARLIER, Remembered},
+    node_view::{amounts, amplified, is_calm, is_settled, is_shed},
     period,
-    said::{amounts, amplified, is_calm, is_settled, is_shed},
+    quiet_day::{self, EARLIER, Remembered},
 };
 use crate::revisions::{Revision, Revisions};
 
@@ -49,7 +49,7 @@ const AGENT_POD: &str = "8c7a5d0e-0000-4000-8000-00000000a9e7";
 const AGENT_MILLI: u64 = 20;
 
 /// What all runs share, in the order in which it ends.
-pub(super) struct Scene {
+pub(super) struct BrakeTestbed {
     webhook: Webhook,
     revisions: Revisions,
     testbed: Testbed,
@@ -60,7 +60,7 @@ struct Subject {
     agent: Agent,
     /// When the agent was started.
     began: Instant,
-    apart: Apart,
+    apart: IsolatedCgroups,
     remembered: Remembered,
 }
 
@@ -77,11 +77,11 @@ struct Reaction {
     publish: Duration,
 }
 
-impl Scene {
+impl BrakeTestbed {
     /// Starts everything but nodes.
     pub(super) async fn start(programs: Programs) -> Result<Self> {
         let testbed = Testbed::builder(programs).floor().start().await?;
-        let options = testbed.webhook_options("webhook")?.config(past::CONFIG);
+        let options = testbed.webhook_options("webhook")?.config(quiet_day::CONFIG);
         Ok(Self {
             webhook: testbed.start_webhook(&options).await?,
             revisions: Revisions::watch(testbed.client.clone()),
@@ -175,7 +175,7 @@ impl Scene {
             cluster, programs, ..
         } = &self.testbed;
         let node = &remembered.node;
-        let apart = Apart::new(node, &programs.load, remembered.raw.cpu)?;
+        let apart = IsolatedCgroups::new(node, &programs.load, remembered.raw.cpu)?;
         apart.limit_memory(u64::try_from(LIMIT_MIB << 20)?)?;
         apart.add_pod(&remembered.pod, remembered.raw.cpu)?;
         apart.add_pod(AGENT_POD, AGENT_MILLI)?;

@@ -38,7 +38,7 @@ const GOOD_PPM: u32 = 1000;
 /// each 49 hours without. It is a bound on incidents, not on how long they last: while one does, the peak itself leaves
 /// no slack, and what was let in before leaves at its own time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct MarginCalibrator {
     /// Age in frames at which a decision is judged.
     judged_after: u64,
     /// Frames between two decisions; `None` where the margin is not calibrated.
@@ -48,7 +48,7 @@ pub struct Outcome {
     accumulator_ppm: u32,
     is_latched: bool,
     /// Oldest first; at most one ring of frames by hours.
-    open: VecDeque<Decision>,
+    open: VecDeque<PendingOutcome>,
     /// Frame in which a decision was last opened, an incident was last seen, or an hour under a latch was counted.
     last_hour: Option<u64>,
 }
@@ -74,13 +74,13 @@ mod stored {
 
 /// An hour in which amplification was in use, not a day old yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Decision {
+struct PendingOutcome {
     frame: u64,
     /// Has an incident overlapped it?
     is_hit: bool,
 }
 
-impl Outcome {
+impl MarginCalibrator {
     /// The margin before any outcome. Where the timing calibrates no margin it stays at [`UNCALIBRATED_PPM`].
     pub fn new(timing: &Timing) -> Self {
         let start_ppm = timing.decision_frames.map_or(UNCALIBRATED_PPM, |_| MARGIN_PPM);
@@ -169,7 +169,7 @@ impl Outcome {
             self.update(false);
             self.last_hour = Some(frame);
         } else if is_in_use {
-            self.open.push_back(Decision { frame, is_hit: false });
+            self.open.push_back(PendingOutcome { frame, is_hit: false });
             self.last_hour = Some(frame);
         }
     }
@@ -218,10 +218,10 @@ impl Outcome {
 }
 
 #[cfg(test)]
-impl Outcome {
+impl MarginCalibrator {
     /// Bytes of open decisions.
     pub(super) fn bytes(&self) -> usize {
-        self.open.capacity() * size_of::<Decision>()
+        self.open.capacity() * size_of::<PendingOutcome>()
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use headroom_domain::names;
 use headroom_testbed::{
     Testbed,
-    cluster::{Cluster, Keeper, NodeOptions, Options},
+    cluster::{Cluster, ClusterOptions, Keeper, NodeOptions},
     folder::Folder,
     programs::Programs,
     webhook::{self, Webhook},
@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 use xtask::terminal::print;
 
-use super::{LIMIT, Steady, Stretch};
+use super::{Interval, LIMIT, Steady};
 use crate::{
     audit::{Audit, Entry, What},
     revisions::{Revision, Revisions},
@@ -41,7 +41,7 @@ const ETCD_WRITES: &str = r#"etcd_requests_total{group="",operation="update",res
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Everything on the scene, in the order in which it ends.
-pub(super) struct Scene {
+pub(super) struct StormTestbed {
     /// What is written of the nodes.
     pub(super) revisions: Revisions,
     webhook: Webhook,
@@ -50,21 +50,21 @@ pub(super) struct Scene {
     /// Those amplified while writes are counted.
     half: BTreeSet<String>,
     audit: Audit,
-    options: webhook::Options,
+    options: webhook::WebhookOptions,
     _folder: Folder,
 }
 
-impl Scene {
+impl StormTestbed {
     /// Starts control plane, webhook and nodes; all nodes are raw. Kubelets report every `interval`, and heartbeats
     /// are quieted for as long.
     pub(super) async fn start(count: u16, interval: Duration) -> Result<Self> {
         let programs = tokio::task::spawn_blocking(Programs::build).await??;
         let folder = Folder::new("headroom-storm")?;
         let audit = Audit::new(folder.path())?;
-        let control_plane = Options {
+        let control_plane = ClusterOptions {
             has_controllers: true,
             apiserver_flags: audit.flags(),
-            ..Options::default()
+            ..ClusterOptions::default()
         };
         let builder = Testbed::builder(programs).control_plane(control_plane);
         let mut testbed = builder.start().await?;
@@ -118,19 +118,19 @@ impl Scene {
     }
 
     /// Lets time pass.
-    pub(super) async fn stretch(&mut self, length: Duration) -> Result<Stretch> {
+    pub(super) async fn stretch(&mut self, length: Duration) -> Result<Interval> {
         let (from, end) = (Timestamp::now(), Instant::now() + length);
         while Instant::now() < end {
             sleep(CHECK_EVERY.min(end.saturating_duration_since(Instant::now()))).await;
             self.testbed.cluster.check()?;
         }
         let until = Timestamp::now();
-        Ok(Stretch { from, until })
+        Ok(Interval { from, until })
     }
 
     /// What the raw nodes and the amplified ones did.
-    pub(super) fn split(&self, stretch: Stretch) -> Result<(Steady, Steady)> {
-        let Stretch { from, until } = stretch;
+    pub(super) fn split(&self, stretch: Interval) -> Result<(Steady, Steady)> {
+        let Interval { from, until } = stretch;
         let mut before = self.revisions.between(Timestamp::MIN, from);
         // The last one first: that is what is stored when the stretch begins.
         before.reverse();
@@ -195,7 +195,7 @@ impl Scene {
     }
 
     /// Freezes the webhook for a while.
-    pub(super) async fn freeze(&mut self, length: Duration) -> Result<Stretch> {
+    pub(super) async fn freeze(&mut self, length: Duration) -> Result<Interval> {
         self.webhook.process.signal(Signal::STOP)?;
         let hung = self.stretch(length).await;
         self.webhook.process.signal(Signal::CONT)?;
@@ -205,7 +205,7 @@ impl Scene {
     }
 
     /// Leases that nodes renewed.
-    pub(super) fn leases(&self, stretch: Stretch) -> Result<usize> {
+    pub(super) fn leases(&self, stretch: Interval) -> Result<usize> {
         let entries = self.audit.between(stretch.from, stretch.until)?;
         let is_renewal = |entry: &&Entry| entry.what == What::Lease && entry.is_taken;
         Ok(entries.iter().filter(is_renewal).count())
