@@ -87,7 +87,7 @@ pub struct Decider {
     server_view: ServerView,
     machine: Machine,
     /// Milli-cores that pods hold for themselves alone, by UID.
-    holdings: BTreeMap<String, u64>,
+    exclusive_milli: BTreeMap<String, u64>,
     /// Which CPUs those are.
     exclusive: CpuSet,
     blind_reason: Option<BlindReason>,
@@ -113,7 +113,7 @@ impl Decider {
             schedule: ReportSchedule::new(timing),
             server_view: ServerView::default(),
             machine: Machine::default(),
-            holdings: BTreeMap::new(),
+            exclusive_milli: BTreeMap::new(),
             exclusive: CpuSet::default(),
             blind_reason: Some(BlindReason::NoDirective),
             mode_log: ModeLog::default(),
@@ -122,7 +122,7 @@ impl Decider {
             saved: Saved::default(),
             last: LastMeasurements::default(),
         };
-        decider.see_kernel();
+        decider.refresh_cpu_source();
         decider
     }
 
@@ -142,28 +142,28 @@ impl Decider {
         let Sample {
             at,
             poll,
-            standing,
-            rare,
+            probe_state: standing,
+            event_counters: rare,
             cpu_pressure: _,
             memory_pressure,
             meminfo,
             memory,
             pods,
-            held,
+            pinned_use: held,
             runs,
             failing: _,
             has_kubepods: _,
         } = sample;
-        self.take_gap(at);
+        self.observe_gap(at);
         self.last.at = at;
         if let Some(standing) = standing {
-            self.take_standing(&standing);
+            self.record_probe_state(&standing);
         }
         if let Some(rare) = rare {
-            self.take_rare(rare);
+            self.record_event_counters(rare);
         }
         if let Some(counters) = memory_pressure {
-            self.take_oom_kills(counters.vm.oom_kills);
+            self.record_oom_kills(counters.vm.oom_kills);
         }
         if let Some(runs) = runs {
             self.last.runs = runs.to_vec();
@@ -172,24 +172,24 @@ impl Decider {
             self.is_view_stale |= self.machine.has_other_memory(meminfo);
         }
         if let Some(memory) = memory {
-            self.take_memory(memory);
+            self.record_memory(memory);
         }
         if let Some(pods) = pods {
             self.last.pods.clone_from(&pods);
-            self.frames.take_pods(pods);
+            self.frames.record_pods(pods);
         }
         if let Some(held) = held {
-            self.take_held(&held);
+            self.record_pinned_use(&held);
         }
         self.void_without_holders(at);
         if let Some(poll) = poll {
-            self.take_poll(&poll);
+            self.record_poll(&poll);
         }
         if let Some(judged) = judged {
             let judged = self.with_sight(self.with_scarcity(judged));
             self.estimator
                 .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
-            self.last.judged = Some(judged);
+            self.last.brake_inputs = Some(judged);
         }
         self.refresh_mode();
     }
@@ -198,7 +198,7 @@ impl Decider {
     pub fn report(&mut self) -> Option<NodeHint> {
         let generation = self.reported()?;
         let (estimates, sight) = (self.estimates(), self.sight());
-        let held_milli = self.holdings.values().sum();
+        let held_milli = self.exclusive_milli.values().sum();
         let seq = self
             .schedule
             .due(self.last.at, sight, generation, &estimates, held_milli)?;
@@ -226,23 +226,23 @@ impl Decider {
     }
 
     /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
-    fn take_rare(&mut self, rare: EventCounters) {
+    fn record_event_counters(&mut self, rare: EventCounters) {
         if self
             .last
-            .rare
+            .event_counters
             .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
         {
             self.frames.void();
         }
-        self.last.rare = Some(rare);
+        self.last.event_counters = Some(rare);
     }
 
-    fn take_oom_kills(&mut self, now: u64) {
+    fn record_oom_kills(&mut self, now: u64) {
         let (first, _) = self.last.oom_kills.unwrap_or((now, now));
         self.last.oom_kills = Some((first, now));
     }
 
-    fn take_memory(&mut self, memory: MemoryUse) {
+    fn record_memory(&mut self, memory: MemoryUse) {
         let MemoryUse { node, working_set } = memory;
         // Without a directive nothing is known to be reserved, and all use counts.
         let raw = self
@@ -251,11 +251,11 @@ impl Decider {
             .as_ref()
             .map_or(node.capacity(), |pods| pods.view.raw.memory);
         self.frames
-            .take_memory(node.charged(working_set.unwrap_or(0), raw));
+            .record_memory(node.charged(working_set.unwrap_or(0), raw));
         self.last.memory_bytes = node.used();
     }
 
-    fn take_held(&mut self, found: &[PinnedUse]) {
+    fn record_pinned_use(&mut self, found: &[PinnedUse]) {
         self.last.held_ns = self.last.at.monotonic_ns;
         let Some(pods) = &self.server_view.pods else {
             return;
@@ -263,22 +263,22 @@ impl Decider {
         let listed = &pods.view.pods;
         let holdings = exclusive_cpus::holdings(found, listed);
         self.frames
-            .take_unused(exclusive_cpus::unused_ns(found, &holdings, listed));
+            .record_unused(exclusive_cpus::unused_ns(found, &holdings, listed));
         self.exclusive = exclusive_cpus::exclusive_cpus(found, &holdings, listed);
-        self.is_view_stale |= holdings != self.holdings;
-        self.holdings = holdings;
+        self.is_view_stale |= holdings != self.exclusive_milli;
+        self.exclusive_milli = holdings;
     }
 
     /// Voids the frame while what holders use has not been read for too long: its seconds seem to ask for less than they do.
     fn void_without_holders(&mut self, at: Clocks) {
         let unread_ns = at.monotonic_ns.saturating_sub(self.last.held_ns);
-        if !self.holdings.is_empty() && unread_ns > frame::LONGEST_POLL_NS {
+        if !self.exclusive_milli.is_empty() && unread_ns > frame::LONGEST_POLL_NS {
             self.frames.void();
         }
     }
 
-    fn take_poll(&mut self, poll: &Poll) {
-        self.take_cpus(poll);
+    fn record_poll(&mut self, poll: &Poll) {
+        self.record_cpus(poll);
         self.last.open.add(&Tally::count(poll));
         if self.last.open.length_ns() >= SHOWN_NS {
             self.last.second = mem::take(&mut self.last.open);
@@ -310,7 +310,7 @@ impl Decider {
                     ..pods.view.clone()
                 };
                 for (uid, pod) in &mut view.pods {
-                    pod.has_own_cpus = self.holdings.contains_key(uid);
+                    pod.has_own_cpus = self.exclusive_milli.contains_key(uid);
                 }
                 view
             })

@@ -53,9 +53,9 @@ pub struct Sample {
     /// CPU counters.
     pub poll: Option<Poll>,
     /// How the kernel programs stand; `None` if there were none from the start.
-    pub standing: Option<ProbeState>,
+    pub probe_state: Option<ProbeState>,
     /// Rare events since the kernel programs were attached.
-    pub rare: Option<EventCounters>,
+    pub event_counters: Option<EventCounters>,
     /// CPU pressure of the machine.
     pub cpu_pressure: Option<Psi>,
     /// Counters that memory brakes are made of.
@@ -68,7 +68,7 @@ pub struct Sample {
     /// kernel did not add it up in time.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
-    pub held: Option<Vec<PinnedUse>>,
+    pub pinned_use: Option<Vec<PinnedUse>>,
     /// What the kernel counted of our programs, if it was asked to.
     pub runs: Option<Arc<[Runs]>>,
     /// What could not be read when it was last tried.
@@ -111,10 +111,10 @@ pub struct Gatherer {
 #[derive(Debug)]
 struct Loop {
     gatherer: Gatherer,
-    keeper: Option<ProbeSupervisor>,
+    supervisor: Option<ProbeSupervisor>,
     /// Why the kernel programs were given up.
     lost: Option<Arc<str>>,
-    rare: Option<EventCounters>,
+    event_counters: Option<EventCounters>,
     accounts: Accounts,
     /// The frame that the turn before lay in.
     frame: u64,
@@ -151,9 +151,9 @@ impl Gatherer {
         };
         let mut turns = Loop {
             gatherer: self,
-            keeper,
+            supervisor: keeper,
             lost: None,
-            rare: None,
+            event_counters: None,
             accounts,
             frame: 0,
             frame_ns: nanoseconds(timing.frame()).max(1),
@@ -205,7 +205,10 @@ impl Loop {
         let answer = self.accounts.turn(at, question)?;
         let (pods, memory, held) = answer.map_or((None, None, None), |answer| {
             let Answer {
-                pods, memory, held, ..
+                pods,
+                memory,
+                pinned_use: held,
+                ..
             } = answer;
             (pods, memory, held)
         });
@@ -223,14 +226,14 @@ impl Loop {
         Ok(Sample {
             at,
             poll,
-            standing,
-            rare,
+            probe_state: standing,
+            event_counters: rare,
             cpu_pressure,
             memory_pressure,
             meminfo,
             memory,
             pods,
-            held,
+            pinned_use: held,
             runs,
             failing: failing.chain(self.accounts.failing()).collect(),
             has_kubepods: self.kubepods.is_some(),
@@ -239,29 +242,29 @@ impl Loop {
 
     /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
     fn keep(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
-        if let (Some(keeper), Some(poll)) = (&mut self.keeper, poll)
+        if let (Some(keeper), Some(poll)) = (&mut self.supervisor, poll)
             && let Some(reason) = keeper.judge(poll, &mut self.gatherer.sampler)
         {
-            self.keeper = None;
+            self.supervisor = None;
             self.lost = Some(reason);
         }
         let lost = self
             .lost
             .as_ref()
             .map(|reason| ProbeState::Lost(Arc::clone(reason)));
-        lost.or_else(|| self.keeper.as_ref().map(ProbeSupervisor::standing))
+        lost.or_else(|| self.supervisor.as_ref().map(ProbeSupervisor::standing))
     }
 
     /// Rare events so far. What cannot be read, or is no longer counted, stays at what it was.
     fn rare(&mut self) -> Option<EventCounters> {
-        if let Some(read) = self.keeper.as_mut().map(ProbeSupervisor::rare) {
-            self.rare = self
+        if let Some(read) = self.supervisor.as_mut().map(ProbeSupervisor::rare) {
+            self.event_counters = self
                 .read_errors
                 .note(read, GatheredSignal::Events)
                 .flatten()
-                .or(self.rare);
+                .or(self.event_counters);
         }
-        self.rare
+        self.event_counters
     }
 
     fn memory_pressure(&mut self, at: Clocks, rare: Option<EventCounters>) -> Option<MemoryCounters> {
@@ -321,7 +324,10 @@ impl Loop {
     }
 
     fn runs(&self) -> Option<Arc<[Runs]>> {
-        let keeper = self.keeper.as_ref().filter(|_| self.gatherer.has_program_stats)?;
+        let keeper = self
+            .supervisor
+            .as_ref()
+            .filter(|_| self.gatherer.has_program_stats)?;
         keeper.runs().map(Arc::from)
     }
 }

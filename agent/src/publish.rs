@@ -99,7 +99,7 @@ pub struct Publisher {
 struct StreamView {
     streams: BTreeMap<SocketAddr, StreamStatus>,
     /// Reasons of refused reports that were logged.
-    told: BTreeSet<String>,
+    announced: BTreeSet<String>,
     quarantine: String,
 }
 
@@ -303,7 +303,7 @@ impl StreamView {
     }
 
     fn warn_once(&mut self, peer: SocketAddr, problem: &str) {
-        if self.told.len() < MOST_REASONS && self.told.insert(problem.to_owned()) {
+        if self.announced.len() < MOST_REASONS && self.announced.insert(problem.to_owned()) {
             warn!(%peer, "{problem}");
         } else {
             debug!(%peer, "{problem}");

@@ -12,7 +12,7 @@ pub type Parts = BTreeMap<&'static str, u64>;
 
 /// What a process holds at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct ProcessResources {
     /// Resident memory in KiB, page by page and not by the kernel's counters, which are a little late.
     pub memory_kib: Parts,
     /// Descriptors.
@@ -23,7 +23,7 @@ pub struct Held {
     pub counted_kib: u64,
 }
 
-impl Held {
+impl ProcessResources {
     /// What this process holds now.
     pub fn read(pid: u32) -> Self {
         let (mut descriptors, mut kernel_kib) = (Parts::new(), Parts::new());
@@ -49,7 +49,7 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for ProcessResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             memory_kib,
@@ -252,7 +252,7 @@ VmFlags: rd wr
 
     #[test]
     fn this_process_holds_memory_and_files() {
-        let held = Held::read(std::process::id());
+        let held = ProcessResources::read(std::process::id());
         assert!(held.resident_kib() > 0 && held.counted_kib > 0, "{held}");
         assert!(held.descriptors.values().sum::<u64>() > 0, "{held}");
         assert_eq!(links_of(std::process::id()), []);

@@ -100,7 +100,7 @@ impl Decider {
                 HistoryStart::before(at, wall.saturating_sub(began.wall), began.why)
             }
         };
-        self.see_kernel();
+        self.refresh_cpu_source();
         let coverage = self
             .estimator
             .estimates()

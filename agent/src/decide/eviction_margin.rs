@@ -20,7 +20,7 @@ impl Decider {
 
     /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.
     pub(super) fn spare_bytes(&self) -> Option<u64> {
-        let available = self.last.judged.as_ref()?.least_available?;
+        let available = self.last.brake_inputs.as_ref()?.least_available?;
         Some(available.saturating_sub(self.threshold()?))
     }
 

@@ -78,7 +78,7 @@ impl Frames {
     }
 
     /// Takes a memory sample: U.
-    pub(super) fn take_memory(&mut self, charged: u64) {
+    pub(super) fn record_memory(&mut self, charged: u64) {
         if let Some(open) = &mut self.open {
             open.memory = open.memory.max(charged);
             open.memory_samples = open.memory_samples.saturating_add(1);
@@ -86,7 +86,7 @@ impl Frames {
     }
 
     /// Takes what the pods used in the frame that is about to end.
-    pub(super) fn take_pods(&mut self, pods: PodFrame) {
+    pub(super) fn record_pods(&mut self, pods: PodFrame) {
         if let Some(open) = &mut self.open {
             self.there = pods.used.keys().chain(&pods.unmeasured).cloned().collect();
             open.pods = Some(pods);
@@ -94,7 +94,7 @@ impl Frames {
     }
 
     /// Takes CPU time that pods with CPUs of their own left unused since the poll before.
-    pub(super) const fn take_unused(&mut self, unused_ns: u64) {
+    pub(super) const fn record_unused(&mut self, unused_ns: u64) {
         self.second.add_unused(unused_ns);
     }
 

@@ -19,13 +19,13 @@ pub(super) struct LastMeasurements {
     pub(super) frame: Tally,
     /// Memory in use: at the last sample.
     pub(super) memory_bytes: u64,
-    pub(super) judged: Option<BrakeInputs>,
+    pub(super) brake_inputs: Option<BrakeInputs>,
     /// OOM kills of the machine when the agent first looked, and now.
     pub(super) oom_kills: Option<(u64, u64)>,
     /// How the kernel programs stood.
-    pub(super) standing: Option<ProbeState>,
+    pub(super) probe_state: Option<ProbeState>,
     /// Rare events since the kernel programs were attached.
-    pub(super) rare: Option<EventCounters>,
+    pub(super) event_counters: Option<EventCounters>,
     pub(super) pods: PodFrame,
     /// Monotonic time at which pods that may hold CPUs were last read.
     pub(super) held_ns: u64,

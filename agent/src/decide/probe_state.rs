@@ -16,9 +16,9 @@ use crate::{
 
 impl Decider {
     /// Takes in how the kernel programs stand, if otherwise than before.
-    pub(super) fn take_standing(&mut self, standing: &ProbeState) {
+    pub(super) fn record_probe_state(&mut self, standing: &ProbeState) {
         let calm = ProbeState::counting(Shed::Nothing);
-        let before = self.last.standing.replace(standing.clone()).unwrap_or(calm);
+        let before = self.last.probe_state.replace(standing.clone()).unwrap_or(calm);
         if before == *standing {
             return;
         }
@@ -27,12 +27,12 @@ impl Decider {
             self.frames.void();
         }
         self.cpu_source.observe(standing);
-        self.see_kernel();
+        self.refresh_cpu_source();
     }
 
     /// Tells the estimator at once whether the kernel programs count; the end of each brake period tells the rest.
-    pub(super) fn see_kernel(&mut self) {
-        let judged = self.last.judged.map(|judged| judged.pressure.visibility);
+    pub(super) fn refresh_cpu_source(&mut self) {
+        let judged = self.last.brake_inputs.map(|judged| judged.pressure.visibility);
         let known = judged.unwrap_or(Visibility::ALL);
         let counts = self.cpu_source.origin == Origin::Ebpf;
         self.estimator.set_visibility(Visibility {
@@ -43,7 +43,7 @@ impl Decider {
     }
 
     /// Takes in which CPUs a poll counted over; their capacity is the estimator's, and the Node has all that are online.
-    pub(super) fn take_cpus(&mut self, poll: &Poll) {
+    pub(super) fn record_cpus(&mut self, poll: &Poll) {
         let Machine {
             online,
             cpus,
@@ -66,7 +66,7 @@ impl Decider {
 
     /// Takes in that nothing was seen since the last sample for longer than a poll: the machine or the agent stood still.
     /// Its frame does not count, and no brake is released by time that nobody saw.
-    pub(super) fn take_gap(&mut self, at: Clocks) {
+    pub(super) fn observe_gap(&mut self, at: Clocks) {
         let before = self.last.at;
         let gap_ns = at.monotonic_ns.saturating_sub(before.monotonic_ns);
         if before == Clocks::default() || gap_ns <= LONGEST_POLL_NS {

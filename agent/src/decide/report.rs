@@ -116,7 +116,7 @@ impl Decider {
             memory: self.last.memory_bytes,
         };
         let trust = self.estimator.trust().into_iter().map(|trust| PodTrust {
-            exclusive_cpus_milli: self.holdings.get(&trust.uid).copied().unwrap_or(0),
+            exclusive_cpus_milli: self.exclusive_milli.get(&trust.uid).copied().unwrap_or(0),
             uid: trust.uid,
             cpu_ppm: trust.ppm.cpu,
             memory_ppm: trust.ppm.memory,
@@ -232,7 +232,7 @@ impl Decider {
     fn measured(&self) -> Option<Measured> {
         let LastMeasurements {
             second,
-            judged,
+            brake_inputs: judged,
             memory_bytes,
             metrics,
             oom_kills,
@@ -250,7 +250,7 @@ impl Decider {
             cpu_busy_milli: second.busy_milli(),
             cpu_demand_milli: second.demand_milli(self.machine.cpus),
             cpu_peak_milli: judged.map_or(0, |judged| judged.peak_milli),
-            exclusive_milli: self.holdings.values().sum(),
+            exclusive_milli: self.exclusive_milli.values().sum(),
             steal_milli: second.steal_milli(),
             switches_per_s: second.switches_per_s(),
             lost_windows: second.lost_windows,

@@ -40,7 +40,7 @@ impl SampleMetrics {
                 RUNQ_WAIT.add(metrics::seconds(upper_ns), count);
             }
         }
-        if let Some(rare) = sample.rare {
+        if let Some(rare) = sample.event_counters {
             let more_ns = rare.reclaim_ns.saturating_sub(self.reclaim_ns);
             DIRECT_RECLAIM.add(Duration::from_nanos(more_ns));
             self.reclaim_ns = rare.reclaim_ns;

@@ -26,13 +26,13 @@ impl ServerView {
     /// seen most is followed, for ten minutes beyond its last word.
     pub(super) fn apply(&mut self, directive: Directive, at: Clocks) -> bool {
         match directive {
-            Directive::Pods(pods) => return self.take_view(pods, at),
+            Directive::Pods(pods) => return self.apply_view(pods, at),
             Directive::Policy { bounds, target_ppm } => self.policy = Some((bounds, target_ppm)),
         }
         true
     }
 
-    fn take_view(&mut self, pods: NodeView, at: Clocks) -> bool {
+    fn apply_view(&mut self, pods: NodeView, at: Clocks) -> bool {
         let known = self.pods.as_ref().filter(|known| known.node_uid == pods.node_uid);
         match known.map(|known| known.view.generation) {
             None => info!(node_uid = pods.node_uid, "told about the node"),

@@ -47,7 +47,7 @@ impl Decider {
             used: used.get(uid).copied(),
             request: listed.and_then(|listed| listed.get(uid)).copied(),
             trust_ppm: trust.get(uid).copied().unwrap_or(0),
-            exclusive_milli: self.holdings.get(uid).copied().unwrap_or(0),
+            exclusive_milli: self.exclusive_milli.get(uid).copied().unwrap_or(0),
         };
         uids.into_iter().map(status).collect()
     }

@@ -170,7 +170,7 @@ fn cpus_that_a_pod_holds_for_itself_are_reported_never_trusted_and_count_as_busy
             };
             decider.observe(Sample {
                 pods,
-                held: Some(vec![held]),
+                pinned_use: Some(vec![held]),
                 ..sample(quarter, 400)
             });
         }
@@ -207,7 +207,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
             };
             let is_read = quarter % every == 0 && quarter <= until * 4;
             decider.observe(Sample {
-                held: is_read.then(|| vec![held]),
+                pinned_use: is_read.then(|| vec![held]),
                 ..sample(quarter, 400)
             });
         }
@@ -652,7 +652,7 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let mut run = |decider: &mut Decider, standing: ProbeState| {
         for _ in 0..8 {
             decider.observe(Sample {
-                standing: Some(standing.clone()),
+                probe_state: Some(standing.clone()),
                 ..sample(quarter, 400)
             });
             quarter += 1;
@@ -692,7 +692,7 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
                 ..EventCounters::default()
             };
             decider.observe(Sample {
-                rare: Some(rare),
+                event_counters: Some(rare),
                 ..sample(quarter, 400)
             });
         }
@@ -711,7 +711,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         for quarter in 4..40 {
             let standing = if quarter < 22 { &first } else { &later };
             decider.observe(Sample {
-                standing: Some(standing.clone()),
+                probe_state: Some(standing.clone()),
                 ..sample(quarter, 400)
             });
         }
@@ -890,7 +890,7 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
     let mut levels = Vec::new();
     for quarter in 121..=136 {
         let sample = Sample {
-            standing: Some(ProbeState::counting(Shed::WakeUps)),
+            probe_state: Some(ProbeState::counting(Shed::WakeUps)),
             cpu_pressure: None,
             ..sample(quarter, 4000)
         };

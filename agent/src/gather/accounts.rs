@@ -48,7 +48,7 @@ pub(super) struct Answer {
     /// What the pods used in a frame, and the frame's number.
     pub(super) pods: Option<(u64, PodFrame)>,
     pub(super) memory: Option<MemoryUse>,
-    pub(super) held: Option<Vec<PinnedUse>>,
+    pub(super) pinned_use: Option<Vec<PinnedUse>>,
     /// CPUs that are kept from pods, but for those that one pod each holds.
     kept: Kept,
     failing: BTreeSet<GatheredSignal>,
@@ -188,7 +188,7 @@ impl AccountReader {
         Answer {
             pods: pods.map(|pods| (frame, pods)),
             memory,
-            held: self.read_errors.note(held, GatheredSignal::Cpusets),
+            pinned_use: self.read_errors.note(held, GatheredSignal::Cpusets),
             kept: self.held.kept(CpuSet::default()),
             failing: self.read_errors.failing().clone(),
         }

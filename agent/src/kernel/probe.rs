@@ -212,7 +212,7 @@ impl Probe {
         self.attached_ns
     }
 
-    /// The counters, for a [`ring::RingSource`](crate::sample::ring::Source). They can be taken once.
+    /// The counters, for a [`ring::RingSource`](crate::sample::ring::RingSource). They can be taken once.
     pub const fn take_maps(&mut self) -> Option<KernelMaps> {
         self.maps.take()
     }

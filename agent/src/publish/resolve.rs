@@ -43,7 +43,7 @@ pub async fn resolve(
             }
             names = chosen(names, &servers.borrow_and_update());
             for name in &mut names {
-                name.look_up().await;
+                name.resolve().await;
             }
             let all = names.iter().flat_map(|name| name.last.iter().copied()).collect();
             found.send_if_modified(|known| {
@@ -78,7 +78,7 @@ impl ResolvedName {
         }
     }
 
-    async fn look_up(&mut self) {
+    async fn resolve(&mut self) {
         let answer = lookup_host((self.server.host.as_str(), self.server.port)).await;
         self.apply(answer.map(Iterator::collect));
     }

@@ -51,7 +51,7 @@ fn an_answer_is_shown_and_a_refusal_told_once() {
         (shown.seq, shown.verdict.as_str(), shown.reason.as_str()),
         (3, "rejected", "seq is 0")
     );
-    assert_eq!(board.told.len(), 1);
+    assert_eq!(board.announced.len(), 1);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn reasons_that_keep_changing_are_not_kept_for_ever() {
     for seq in 0..1000 {
         board.warn_once(peer(1), &format!("{seq} is older than {}", seq + 1));
     }
-    assert_eq!(board.told.len(), MOST_REASONS);
+    assert_eq!(board.announced.len(), MOST_REASONS);
 }
 
 #[test]

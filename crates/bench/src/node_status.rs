@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_domain::{
-    capacity::Held,
+    capacity::PodDemand,
     hint::{EffectiveHint, Freshness, HintQuery, Note},
     policy::{Mode, Policy},
     resource::PerResource,
@@ -166,8 +166,8 @@ impl NodeLookup for OneNode {
         _node: &str,
         _stored: PerResource<Option<u64>>,
         _is_told: bool,
-    ) -> Option<PerResource<Held>> {
-        let held = |admitted| Held {
+    ) -> Option<PerResource<PodDemand>> {
+        let held = |admitted| PodDemand {
             admitted,
             fit: admitted,
         };

@@ -57,7 +57,7 @@ pub struct Hint {
     /// Its age in the answering replica's monotonic time.
     pub age: Duration,
     /// How much a report of that age counts.
-    pub standing: Freshness,
+    pub freshness: Freshness,
 }
 
 impl NodeView {
@@ -137,9 +137,9 @@ pub const fn brake(brake: Brake) -> &'static str {
     }
 }
 
-/// The word for a standing, on the wire and in tables.
-pub const fn standing(standing: Freshness) -> &'static str {
-    match standing {
+/// The word for a freshness, on the wire and in tables.
+pub const fn freshness(freshness: Freshness) -> &'static str {
+    match freshness {
         Freshness::Fresh => "fresh",
         Freshness::Hold => "hold",
         Freshness::Stop => "stop",
@@ -189,9 +189,9 @@ impl TryFrom<wire::NodeStatus> for NodeView {
             Some(report) => Some(Hint {
                 report: report.try_into()?,
                 age: Duration::from_millis(hint_age_ms),
-                standing: [Freshness::Fresh, Freshness::Hold, Freshness::Stop]
+                freshness: [Freshness::Fresh, Freshness::Hold, Freshness::Stop]
                     .into_iter()
-                    .find(|known| standing(*known) == hint_standing)
+                    .find(|known| freshness(*known) == hint_standing)
                     .ok_or_else(|| wrong("hint_standing", format!("{hint_standing:?} is not known")))?,
             }),
         };

@@ -79,17 +79,17 @@ impl Watches {
         let mut tasks = JoinSet::new();
         let nodes: Api<Node> = Api::all(client.clone());
         let only = watcher::Config::default().fields(&format!("metadata.name={node}"));
-        tasks.spawn(follow(nodes, only, Arc::clone(&world), World::take_node));
+        tasks.spawn(follow(nodes, only, Arc::clone(&world), World::apply_node));
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         tasks.spawn(follow(
             pods,
             watcher::Config::default(),
             Arc::clone(&world),
-            World::take_pod,
+            World::apply_pod,
         ));
         let events: Api<Event> = Api::namespaced(client.clone(), namespace);
         let refused = watcher::Config::default().fields("reason=FailedScheduling");
-        tasks.spawn(follow(events, refused, Arc::clone(&world), World::take_event));
+        tasks.spawn(follow(events, refused, Arc::clone(&world), World::apply_event));
         Self { world, _tasks: tasks }
     }
 
@@ -132,7 +132,7 @@ async fn follow<K>(
 }
 
 impl World {
-    fn take_node(&mut self, node: &Node, is_deleted: bool) {
+    fn apply_node(&mut self, node: &Node, is_deleted: bool) {
         if is_deleted {
             self.hurt.get_or_insert_with(|| "the node was deleted".to_owned());
             return;
@@ -170,7 +170,7 @@ impl World {
         self.revisions.push(self.node.clone());
     }
 
-    fn take_pod(&mut self, pod: &Pod, is_deleted: bool) {
+    fn apply_pod(&mut self, pod: &Pod, is_deleted: bool) {
         let name = pod.name_any();
         let phase = pod
             .status
@@ -205,7 +205,7 @@ impl World {
         self.pods.insert(name, seen);
     }
 
-    fn take_event(&mut self, event: &Event, _is_deleted: bool) {
+    fn apply_event(&mut self, event: &Event, _is_deleted: bool) {
         if let Some(name) = &event.involved_object.name {
             self.refused.insert(name.clone());
         }

@@ -22,7 +22,7 @@ pub use self::{
     annotations::Annotations,
     explain::{Applied, Term},
     marker::{Marker, RawNote},
-    pod_demand::Held,
+    pod_demand::PodDemand,
     reasons::Why,
     rule::Rule,
     unknown::keep,
@@ -99,7 +99,7 @@ pub struct Basis<'a> {
     /// The hint that counts, if any.
     pub hint: Option<&'a EffectiveHint>,
     /// What the node's pods hold; `None` while that is not known.
-    pub held: Option<PerResource<Held>>,
+    pub pod_demand: Option<PerResource<PodDemand>>,
 }
 
 /// The decision for one resource. CPU counts in milli-cores, memory in bytes.
@@ -120,7 +120,7 @@ pub struct ResourceDecision {
     /// What ratio and raw come to, before the floor.
     pub product: Option<u64>,
     /// What the node's pods hold, where that was asked and is known.
-    pub held: Option<Held>,
+    pub pod_demand: Option<PodDemand>,
     /// What no pod can hold the result above; `None` where the policy has no floor.
     pub cap: Option<u64>,
     /// Reasons, in the order in which they applied.
@@ -293,7 +293,7 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         hinted,
         exclusive,
         product: ratio.map(|_| wanted),
-        held: basis.held.map(|held| *held.get(resource)),
+        pod_demand: basis.pod_demand.map(|held| *held.get(resource)),
         cap,
         why,
     }

@@ -10,7 +10,7 @@ use e2e::{
     numbers::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
-    process_resources::{Held, Parts, growth, least},
+    process_resources::{Parts, ProcessResources, growth, least},
 };
 use headroom_agent::local::status::Status;
 use headroom_testbed::{ping_pong, thread::last_cpu};
@@ -118,12 +118,12 @@ fn churn(tree: &PodTree, uids: Range<u32>, switches: u64) -> Duration {
 
 /// What the agent holds when it has forgotten the last pods, has taken back what it shed, and has no more descriptors of
 /// any kind than before. A connection to its admin port may just be there.
-async fn calm(agent: &mut Running, before: Option<&Held>) -> Held {
+async fn calm(agent: &mut Running, before: Option<&ProcessResources>) -> ProcessResources {
     let is_calm = |status: &Status| status.pods.tracked == 0 && status.mode == "FULL";
     agent.status_until("calm without a pod", is_calm).await;
     let deadline = Instant::now() + happens_within();
     loop {
-        let held = Held::read(agent.process.pid());
+        let held = ProcessResources::read(agent.process.pid());
         let more = before.map(|before| growth(&before.descriptors, &held.descriptors));
         if more.is_none_or(|more| more.is_empty()) {
             return held;

@@ -236,7 +236,7 @@ fn programs_that_were_detached_are_attached_anew_without_any_capability() {
         reattached: 1,
         verdicts: None,
     };
-    assert_eq!(samples.last().unwrap().standing, Some(again));
+    assert_eq!(samples.last().unwrap().probe_state, Some(again));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn programs_that_cannot_be_attached_anew_are_given_up_for_procfs() {
             .as_ref()
             .is_some_and(|poll| poll.origin == Origin::Procfs)
     });
-    let Some(ProbeState::Lost(reason)) = &samples.last().unwrap().standing else {
+    let Some(ProbeState::Lost(reason)) = &samples.last().unwrap().probe_state else {
         panic!("{:?}", samples.last());
     };
     assert!(
@@ -302,10 +302,10 @@ fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
             }
         });
         let is_last = |sample: &Sample| {
-            if sample.standing == counting(Shed::WakeUps) {
+            if sample.probe_state == counting(Shed::WakeUps) {
                 is_over.store(true, Ordering::Relaxed);
             }
-            is_over.load(Ordering::Relaxed) && sample.standing == counting(Shed::Nothing)
+            is_over.load(Ordering::Relaxed) && sample.probe_state == counting(Shed::Nothing)
         };
         let ended = catch_unwind(AssertUnwindSafe(|| {
             samples_until(gatherer(attach(&Options::default())), true, is_last)
@@ -313,7 +313,7 @@ fn sampling_is_shed_while_switches_come_too_fast_and_comes_back() {
         is_over.store(true, Ordering::Relaxed);
         ended.unwrap()
     });
-    let mut steps: Vec<_> = samples.into_iter().map(|sample| sample.standing).collect();
+    let mut steps: Vec<_> = samples.into_iter().map(|sample| sample.probe_state).collect();
     steps.dedup();
     let way = [Shed::Nothing, Shed::To64, Shed::To512, Shed::WakeUps];
     let back = way.iter().rev().skip(1);
@@ -336,7 +336,7 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     });
     let is_woken = |sample: &Sample| {
         let mut crowd = crowd.lock().unwrap();
-        if sample.standing != resting {
+        if sample.probe_state != resting {
             return !crowd.is_empty()
                 && sample
                     .poll
@@ -353,16 +353,17 @@ fn wake_ups_are_listened_to_while_cpus_are_full_and_not_before() {
     drop(crowd);
     let first = samples
         .iter()
-        .position(|sample| sample.standing == resting)
+        .position(|sample| sample.probe_state == resting)
         .unwrap();
     let rested = samples[first..]
         .iter()
-        .filter(|sample| sample.standing == resting);
+        .filter(|sample| sample.probe_state == resting);
     println!("at rest for {} polls before the CPUs were full", rested.count());
     assert!(
-        samples
-            .iter()
-            .all(|sample| matches!(sample.standing, Some(ProbeState::Counting { reattached: 0, .. }))),
+        samples.iter().all(|sample| matches!(
+            sample.probe_state,
+            Some(ProbeState::Counting { reattached: 0, .. })
+        )),
         "nothing was lost"
     );
 }

@@ -9,7 +9,7 @@ mod run;
 use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{
-    capacity::Held,
+    capacity::PodDemand,
     hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
@@ -190,7 +190,12 @@ pub trait NodeLookup: Send + Sync {
 
     /// What the pods of a node hold beside what is `stored` of its allocatable, in milli-cores and bytes; `None` while that
     /// is not known. `is_told` says whether its kubelet tells what it has set aside.
-    fn held(&self, node: &str, stored: PerResource<Option<u64>>, is_told: bool) -> Option<PerResource<Held>>;
+    fn held(
+        &self,
+        node: &str,
+        stored: PerResource<Option<u64>>,
+        is_told: bool,
+    ) -> Option<PerResource<PodDemand>>;
 
     /// The entries of Koordinator's other keys; none while they are not known.
     fn strategies(&self) -> Arc<Strategies>;

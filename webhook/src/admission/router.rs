@@ -28,7 +28,7 @@ use tracing::{Instrument as _, Span};
 
 pub use self::answer::{Decision, HttpAnswer};
 use self::{
-    answer::Judged,
+    answer::StepResults,
     audit::Audit,
     intake::{Intake, Received},
     lanes::{LanePermit, Lanes},
@@ -291,11 +291,11 @@ impl RouterContext {
             .filter(|_| endpoint.serves(&request))
             .map(|object| Draft::new(object, old));
         let verdict = draft.map_or_else(
-            || Ok(Judged::default()),
+            || Ok(StepResults::default()),
             |draft| self.judge(endpoint, &request, draft, deadline),
         );
         let encoded = match &verdict {
-            Ok(Judged { patch, notes, .. }) => {
+            Ok(StepResults { patch, notes, .. }) => {
                 review::encode(version, &request.uid, &Verdict::Allowed(patch), notes)
             }
             Err(AdmissionError::Denied(denial)) => {
@@ -304,7 +304,7 @@ impl RouterContext {
             Err(_) => Ok(Vec::new()),
         };
         match (verdict, encoded) {
-            (Ok(judged), Ok(body)) => HttpAnswer::allowed(request, judged, body),
+            (Ok(results), Ok(body)) => HttpAnswer::allowed(request, results, body),
             (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
             (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
         }
@@ -316,7 +316,7 @@ impl RouterContext {
         request: &review::Request,
         mut draft: Draft<'_>,
         deadline: Deadline,
-    ) -> Result<Judged, AdmissionError> {
+    ) -> Result<StepResults, AdmissionError> {
         let Options {
             endpoints: _,
             gates,
@@ -339,7 +339,7 @@ impl RouterContext {
             Kind::Mutating(_) => patch::into_operations(draft),
             Kind::Validating => (Patch(Vec::new()), draft.notes().clone()),
         };
-        Ok(Judged {
+        Ok(StepResults {
             patch,
             notes,
             admitted,

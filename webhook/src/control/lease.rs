@@ -47,7 +47,7 @@ pub struct Contender {
 #[derive(Debug, Default)]
 struct LeaseView {
     /// The lease as last seen, by resource version, and when that was first seen.
-    seen: Option<(Option<String>, Instant)>,
+    observed: Option<(Option<String>, Instant)>,
     /// When we last wrote it as ours.
     renewed: Option<Instant>,
     /// When it was last seen in the hands of somebody else who renews it.
@@ -124,7 +124,7 @@ impl Contender {
     async fn leave(&self, course: &mut LeaseView) {
         if course.may_act(Instant::now()) {
             self.log_change(false);
-            self.give_back().await;
+            self.release().await;
         }
         course.renewed = None;
     }
@@ -201,7 +201,7 @@ impl Contender {
         }
     }
 
-    async fn give_back(&self) {
+    async fn release(&self) {
         let outcome = async {
             let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
                 return Ok(());
@@ -241,14 +241,14 @@ impl LeaseView {
     /// What to do about the lease as it is now.
     fn step(&mut self, lease: Option<&Lease>, identity: &str, now: Instant) -> LeaseStep {
         let Some(Lease { metadata, spec }) = lease else {
-            self.seen = None;
+            self.observed = None;
             return LeaseStep::Create;
         };
         let version = &metadata.resource_version;
-        let since = match &self.seen {
+        let since = match &self.observed {
             Some((seen, since)) if seen == version => *since,
             Some(_) | None => {
-                self.seen = Some((version.clone(), now));
+                self.observed = Some((version.clone(), now));
                 now
             }
         };

@@ -63,9 +63,9 @@ struct FaultHistory {
 /// Looks at all Nodes while it leads, and touches those that are not as they should be.
 pub struct Sweeper {
     cluster: Arc<Cluster>,
-    toucher: Arc<dyn StatusPatcher>,
+    patcher: Arc<dyn StatusPatcher>,
     writer: Arc<dyn StatusWriter>,
-    courses: HashMap<String, FaultHistory>,
+    histories: HashMap<String, FaultHistory>,
     overdue: Overdue,
     /// When all Nodes were last looked at in this term.
     saw_all: Option<Instant>,
@@ -87,9 +87,9 @@ impl Sweeper {
     ) -> Self {
         Self {
             cluster,
-            toucher,
+            patcher: toucher,
             writer,
-            courses: HashMap::new(),
+            histories: HashMap::new(),
             overdue: Overdue::default(),
             saw_all: None,
             newest: 0,
@@ -120,7 +120,7 @@ impl Sweeper {
                 () = stop.cancelled() => return,
                 () = self.lead(&term) => {}
             }
-            self.courses.clear();
+            self.histories.clear();
             self.overdue.clear();
             self.saw_all = None;
             IS_LEADER.with([]).set(0.0);
@@ -165,7 +165,7 @@ impl Sweeper {
         for node in self.cluster.nodes.all() {
             slices.rest().await;
             self.newest = self.newest.max(node.version);
-            let is_followed = self.courses.contains_key(&node.name) || self.overdue.contains(&node.name);
+            let is_followed = self.histories.contains_key(&node.name) || self.overdue.contains(&node.name);
             if !is_at_all && node.version <= seen && !is_followed {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Sweeper {
                 }
             }
         }
-        self.courses.retain(|name, _| amiss.contains(name));
+        self.histories.retain(|name, _| amiss.contains(name));
         self.overdue.keep(&lowering);
         due.sort_by_key(|(_, remedy)| remedy.direction());
         due
@@ -192,7 +192,7 @@ impl Sweeper {
 
     /// True if that fault was found before, and the last touch is long enough ago.
     fn is_due(&mut self, node: &str, fault: Fault, now: Instant) -> bool {
-        if let Some(course) = self.courses.get(node).filter(|course| course.fault == fault) {
+        if let Some(course) = self.histories.get(node).filter(|course| course.fault == fault) {
             return course.is_due(now);
         }
         let course = FaultHistory {
@@ -200,7 +200,7 @@ impl Sweeper {
             tried: 0,
             last: None,
         };
-        self.courses.insert(node.to_owned(), course);
+        self.histories.insert(node.to_owned(), course);
         false
     }
 
@@ -225,7 +225,7 @@ impl Sweeper {
 
     async fn touch(&mut self, node: &Node, fault: Fault) {
         let Fault { direction, expected } = fault;
-        let touched = self.toucher.touch(node).await;
+        let touched = self.patcher.touch(node).await;
         if touched.is_ok() {
             debug!(
                 node = node.name,
@@ -259,7 +259,7 @@ impl Sweeper {
 
     /// Notes a write, for the pause before the next.
     fn tried(&mut self, node: &Node) {
-        if let Some(course) = self.courses.get_mut(&node.name) {
+        if let Some(course) = self.histories.get_mut(&node.name) {
             course.tried = course.tried.saturating_add(1);
             course.last = Some(Instant::now());
         }

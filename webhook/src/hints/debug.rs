@@ -213,7 +213,7 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
         .get(&node.name, now)
         .filter(|(hint, _)| hint.node_uid == node.uid);
     let (decision, found) = cluster.preview(node, now);
-    let standing = found.map(|found| match found.standing {
+    let standing = found.map(|found| match found.freshness {
         Freshness::Fresh => "fresh",
         Freshness::Hold => "hold",
         Freshness::Stop => "stop",

@@ -12,7 +12,7 @@ use std::{
 };
 
 use headroom_domain::{
-    capacity::{self, Basis, Decision, Held, Write, Writer},
+    capacity::{self, Basis, Decision, PodDemand, Write, Writer},
     hint::{EffectiveHint, HintQuery, NoRaiseReason},
     policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
@@ -139,7 +139,7 @@ impl Cluster {
                 let basis = Basis {
                     policy: &policy,
                     hint: hint.as_ref(),
-                    held: self.held_by(node),
+                    pod_demand: self.held_by(node),
                 };
                 capacity::decide(&write, &basis)
             }
@@ -149,7 +149,7 @@ impl Cluster {
 
     /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
     /// below what is stored.
-    pub fn held_by(&self, node: &Node) -> Option<PerResource<Held>> {
+    pub fn held_by(&self, node: &Node) -> Option<PerResource<PodDemand>> {
         endpoint::NodeLookup::held(self, &node.name, node.state.amounts(), node.tells_allocated)
     }
 
@@ -182,7 +182,12 @@ impl endpoint::NodeLookup for Cluster {
         self.nodes.is_contested(node)
     }
 
-    fn held(&self, node: &str, stored: PerResource<Option<u64>>, is_told: bool) -> Option<PerResource<Held>> {
+    fn held(
+        &self,
+        node: &str,
+        stored: PerResource<Option<u64>>,
+        is_told: bool,
+    ) -> Option<PerResource<PodDemand>> {
         let held = self.pods.held(node, stored, is_told);
         held.filter(|_| self.nodes.has_synced())
     }

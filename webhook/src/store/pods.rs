@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use headroom_domain::{capacity::Held, resource::PerResource};
+use headroom_domain::{capacity::PodDemand, resource::PerResource};
 
 pub use self::bound::{BoundPod, NodePods};
 use self::object::WatchedPod;
@@ -43,7 +43,7 @@ pub struct PodListing {
 #[derive(Debug, Default)]
 struct PodsState {
     has_synced: bool,
-    held: PodListing,
+    listing: PodListing,
 }
 
 impl Pods {
@@ -62,7 +62,7 @@ impl Pods {
 
     /// The highest resource version seen. Rises with every change of any pod.
     pub fn generation(&self) -> u64 {
-        self.read().held.generation
+        self.read().listing.generation
     }
 
     /// What the pods of a node hold of it beside what is stored; `None` while not all pods are known. `is_told` says whether
@@ -72,19 +72,19 @@ impl Pods {
         node: &str,
         stored: PerResource<Option<u64>>,
         is_told: bool,
-    ) -> Option<PerResource<Held>> {
+    ) -> Option<PerResource<PodDemand>> {
         let state = self.read();
         let held = |bound: &NodePods| bound.held(stored, is_told);
         state
             .has_synced
-            .then(|| state.held.nodes.get(node).map(held).unwrap_or_default())
+            .then(|| state.listing.nodes.get(node).map(held).unwrap_or_default())
     }
 
     /// The generation and the pods of a node; `None` while not all pods are known.
     pub fn on(&self, node: &str) -> Option<(u64, NodePods)> {
         let state = self.read();
-        let bound = || state.held.nodes.get(node).cloned().unwrap_or_default();
-        state.has_synced.then(|| (state.held.generation, bound()))
+        let bound = || state.listing.nodes.get(node).cloned().unwrap_or_default();
+        state.has_synced.then(|| (state.listing.generation, bound()))
     }
 
     /// The generation of the last change of a node's pods, 0 if none was seen.
@@ -95,7 +95,7 @@ impl Pods {
     /// Looks at the pods of a node, as far as they are known.
     pub fn look<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
         let nobody = NodePods::default();
-        with_bound(self.read().held.nodes.get(node).unwrap_or(&nobody))
+        with_bound(self.read().listing.nodes.get(node).unwrap_or(&nobody))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, PodsState> {
@@ -107,7 +107,7 @@ impl Pods {
     }
 
     fn update(&self, object: &WatchedPod, pod: Option<BoundPod>) {
-        let urgency = self.write().held.set(object, pod);
+        let urgency = self.write().listing.set(object, pod);
         if let (Some(urgency), Some(node)) = (urgency, &object.spec.node_name) {
             self.changes.notify(node, urgency);
         }
@@ -126,7 +126,10 @@ impl Store for Pods {
     fn replace(&self, listing: PodListing) {
         let mut rung = Vec::new();
         {
-            let PodsState { has_synced, held } = &mut *self.write();
+            let PodsState {
+                has_synced,
+                listing: held,
+            } = &mut *self.write();
             let mut before = std::mem::replace(held, listing);
             held.generation = held.generation.max(before.generation);
             let generation = held.generation;

@@ -16,7 +16,7 @@ fn frames() -> Frames {
 fn run(frames: &mut Frames, first: u64, busy: &[u64]) -> Vec<Frame> {
     let mut ended = Vec::new();
     for (quarter, busy) in (first..).zip(busy) {
-        frames.take_memory(1000 + *busy);
+        frames.record_memory(1000 + *busy);
         ended.extend(frames.observe(&poll(quarter, *busy)).map(|ended| ended.frame));
     }
     ended
@@ -50,7 +50,7 @@ fn a_frame_with_too_few_seconds_does_not_count() {
     run(&mut frames, 4, &[1; 5]);
     let mut late = poll(12, 100);
     late.counts.from_ns -= QUARTER;
-    frames.take_memory(1);
+    frames.record_memory(1);
     frames.observe(&poll(9, 100));
     // One poll for three quarters: two seconds in all.
     let ended = frames.observe(&late).unwrap().frame;
@@ -66,7 +66,7 @@ fn a_frame_that_lost_more_than_a_few_windows_does_not_count() {
         let ended = (9..=12).filter_map(|quarter| {
             let mut poll = poll(quarter, 100);
             poll.counts.lost_windows = if quarter == 10 { lost } else { 0 };
-            frames.take_memory(1);
+            frames.record_memory(1);
             frames.observe(&poll)
         });
         ended.last().unwrap().frame.is_valid
@@ -95,7 +95,7 @@ fn is_valid_with(memory_samples: u32) -> bool {
         if quarter > 2400 && quarter % 20 == 0 {
             due += 1;
             if due <= memory_samples {
-                frames.take_memory(1);
+                frames.record_memory(1);
             }
         }
         frames.observe(&poll(quarter, 1))
@@ -118,7 +118,7 @@ fn a_demonstration_wants_three_memory_samples_of_four() {
         run(&mut frames, 4, &[1; 5]);
         let ended = (9..=12).filter_map(|quarter| {
             if quarter < 9 + samples {
-                frames.take_memory(1);
+                frames.record_memory(1);
             }
             frames.observe(&poll(quarter, 1))
         });
@@ -136,7 +136,7 @@ fn pods_that_cannot_be_read_have_not_left() {
         unmeasured: ["b".to_owned()].into(),
         ..PodFrame::default()
     };
-    frames.take_pods(pods);
+    frames.record_pods(pods);
     let read = run(&mut frames, 8, &[1]);
     assert_eq!((read[0].pods.len(), read[0].unmeasured.len()), (1, 1));
     let unread = run(&mut frames, 9, &[1; 4]);
@@ -154,7 +154,7 @@ fn a_suspend_voids_only_the_frame_it_is_in() {
             boottime_ns: poll.at.boottime_ns + hours * 4 * QUARTER,
             ..poll.at
         };
-        frames.take_memory(1);
+        frames.record_memory(1);
         frames
             .observe(&poll)
             .map(|ended| (ended.frame.index, ended.frame.is_valid))
@@ -178,7 +178,7 @@ fn a_poll_of_an_earlier_frame_ends_nothing_and_voids_the_frame() {
     // Quarter 10 was of frame 2: back to frame 1, and on.
     let mut early = poll(10, 1);
     early.at = poll(5, 1).at;
-    frames.take_memory(1);
+    frames.record_memory(1);
     assert!(frames.observe(&early).is_none());
     let ended: Vec<_> = run(&mut frames, 11, &[1; 6])
         .iter()
@@ -195,7 +195,7 @@ fn a_change_of_cpus_voids_the_frame() {
         .filter_map(|quarter| {
             let mut poll = poll(quarter, 1);
             poll.cpus = if quarter >= 10 { 2 } else { 4 };
-            frames.take_memory(1);
+            frames.record_memory(1);
             frames.observe(&poll).map(|ended| ended.frame.is_valid)
         })
         .collect();
@@ -213,7 +213,7 @@ fn the_p99_of_a_production_frame_leaves_three_seconds_out() {
         } else {
             1000
         };
-        frames.take_memory(5);
+        frames.record_memory(5);
         ended.extend(frames.observe(&poll(quarter, busy)));
     }
     let frames: Vec<_> = ended
@@ -244,7 +244,7 @@ fn a_frame_that_starvation_spoiled_tells_what_its_peak_was_at_least() {
         } else {
             700
         };
-        frames.take_memory(busy);
+        frames.record_memory(busy);
         last = frames.observe(&starved(quarter, busy)).or(last);
     }
     let frame = last.unwrap().frame;
@@ -291,13 +291,13 @@ fn a_machine_that_stood_still_for_a_minute_has_no_valid_frame_of_it() {
     for _ in 0..240 {
         let mut still = poll(9, 0);
         still.counts.from_ns = still.counts.until_ns;
-        frames.take_memory(1);
+        frames.record_memory(1);
         assert!(frames.observe(&still).is_none(), "no time has passed");
     }
     // Then it jumps: the stretch is as long as the pause.
     let mut jump = poll(10 + 240, 1);
     jump.counts.from_ns = poll(9, 0).counts.until_ns;
-    frames.take_memory(1);
+    frames.record_memory(1);
     let ended = frames.observe(&jump).unwrap().frame;
     assert!(!ended.is_valid);
     let after = run(&mut frames, 251, &[1; 10]);

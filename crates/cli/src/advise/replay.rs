@@ -219,7 +219,7 @@ impl ReplayedNode {
                 let (given, peak) = (given.get(resource), *frame.peak.get(resource));
                 tally.count(given, needed.get(resource), peak, limit);
                 tally.record.record(frame.index, peak, given);
-                tally.look_back(frame.index, peak, &pods);
+                tally.compare_with_past(frame.index, peak, &pods);
             }
             tally.decide(frame.index, given.get(resource));
         }
@@ -240,7 +240,7 @@ impl Tally {
     }
 
     /// Holds what was used in a frame against the predictions of the day before it. `pods` are (birth, use).
-    fn look_back(&mut self, frame: u64, peak: u64, pods: &[(u64, u64)]) {
+    fn compare_with_past(&mut self, frame: u64, peak: u64, pods: &[(u64, u64)]) {
         for decision in &mut self.decisions {
             let younger = pods
                 .iter()

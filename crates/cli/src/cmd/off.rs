@@ -45,7 +45,7 @@ struct NodeClient {
 struct Telling<'s, W> {
     screen: &'s mut Screen<W>,
     format: Format,
-    said: BTreeMap<String, Restored>,
+    reported: BTreeMap<String, Restored>,
 }
 
 pub(crate) async fn off<W: Write>(
@@ -61,7 +61,7 @@ pub(crate) async fn off<W: Write>(
     let mut telling = Telling {
         screen,
         format,
-        said: BTreeMap::new(),
+        reported: BTreeMap::new(),
     };
     if course.order.now {
         return until_restored(&course, &mut telling).await;
@@ -84,7 +84,7 @@ async fn until_restored<W: Write>(course: &NodeClient, telling: &mut Telling<'_,
     loop {
         let found = course.found().await?;
         telling
-            .said
+            .reported
             .retain(|name, _| found.iter().any(|node| node.name_any() == *name));
         for node in found {
             let restored = course.switched_off(node).await?;
@@ -168,13 +168,13 @@ impl NodeClient {
 impl<W: Write> Telling<'_, W> {
     /// Nodes that are known, and those of them that are not restored.
     fn count(&self) -> (usize, usize) {
-        let left = self.said.values().filter(|node| !node.is_restored());
-        (self.said.len(), left.count())
+        let left = self.reported.values().filter(|node| !node.is_restored());
+        (self.reported.len(), left.count())
     }
 
     /// Says what became of a node, unless that was said before.
     fn report(&mut self, restored: Restored) -> Result<(), Error> {
-        if self.said.get(&restored.node) == Some(&restored) {
+        if self.reported.get(&restored.node) == Some(&restored) {
             return Ok(());
         }
         let text = match self.format {
@@ -182,7 +182,7 @@ impl<W: Write> Telling<'_, W> {
             Format::Json => format!("{}\n", restored.json()),
         };
         self.screen.print(&text)?;
-        self.said.insert(restored.node.clone(), restored);
+        self.reported.insert(restored.node.clone(), restored);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::numbers::{calibration, derivation_json, highs, progress, words};
 use crate::{
     derivation::Derivation,
-    view::{Hint, NodeView, source, standing},
+    view::{Hint, NodeView, freshness, source},
 };
 
 /// One node in short.
@@ -48,7 +48,7 @@ pub(super) fn members(node: &NodeView) -> Map<String, Value> {
             "history_beginning",
             json!(past.and_then(|past| past.beginning).map(Beginning::name)),
         ),
-        ("hint_standing", json!(hint.map(|hint| standing(hint.standing)))),
+        ("hint_standing", json!(hint.map(|hint| freshness(hint.freshness)))),
     ];
     let of_node = of_node.map(|(key, value)| (key.to_owned(), value));
     of_node
@@ -181,7 +181,7 @@ pub fn report(hint: &Hint) -> Value {
         "history_beginning": past.and_then(|past| past.beginning).map(Beginning::name),
         "draining": is_draining,
         "age_ms": age_ms(hint),
-        "standing": standing(hint.standing),
+        "standing": freshness(hint.freshness),
         "cpu": resource_hint(Resource::Cpu, &resources.cpu),
         "memory": resource_hint(Resource::Memory, &resources.memory),
         "steal_ppm": steal_ppm,

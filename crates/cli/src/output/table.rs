@@ -11,7 +11,7 @@ use self::Column::{Number, Text};
 use super::reasons;
 use crate::{
     amount::{age, percent, short},
-    view::{Hint, NodeView, brake, source, standing},
+    view::{Hint, NodeView, brake, freshness, source},
 };
 
 /// A column by its title: texts begin at its left, numbers end at its right.
@@ -182,9 +182,9 @@ fn source_text(hint: &Hint) -> String {
 
 /// A report's age, and how much it counts where that is not in full.
 pub(super) fn hint_age(hint: &Hint) -> String {
-    match hint.standing {
+    match hint.freshness {
         Freshness::Fresh => age(hint.age),
-        other @ (Freshness::Hold | Freshness::Stop) => format!("{}/{}", age(hint.age), standing(other)),
+        other @ (Freshness::Hold | Freshness::Stop) => format!("{}/{}", age(hint.age), freshness(other)),
     }
 }
 

@@ -34,7 +34,7 @@ impl ResourceDecision {
             hinted: _,
             exclusive,
             product,
-            held,
+            pod_demand: held,
             cap,
             why,
         } = self;
@@ -61,7 +61,7 @@ impl ResourceDecision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{capacity::Held, ratio::Cents};
+    use crate::{capacity::PodDemand, ratio::Cents};
 
     #[test]
     fn every_reason_is_told_once_and_in_its_rule() {
@@ -70,7 +70,7 @@ mod tests {
             result: Some(20_800),
             applied: Some(Ratio::from_cents(Cents(130))),
             product: Some(20_800),
-            held: Some(Held {
+            pod_demand: Some(PodDemand {
                 admitted: 9_300,
                 fit: 9_400,
             }),

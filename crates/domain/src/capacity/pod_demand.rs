@@ -15,7 +15,7 @@ const LARGEST: u64 = i64::MAX as u64;
 
 /// What a node's pods hold of one resource, in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct PodDemand {
     /// What the kubelet has set aside for pods that it admitted: they run, and fail at its restart if it is undercut.
     pub admitted: u64,
     /// As above, and what bound pods will take that fit into the stored allocatable and wait for the kubelet.
@@ -54,13 +54,13 @@ pub(super) fn held_up(
         return wanted;
     }
     let within = stored.unwrap_or(0).min(cap);
-    let Some(held) = basis.held else {
+    let Some(held) = basis.pod_demand else {
         if within > wanted {
             why.push(Why::FloorUnknown);
         }
         return wanted.max(within);
     };
-    let Held { admitted, fit } = *held.get(resource);
+    let PodDemand { admitted, fit } = *held.get(resource);
     let needed = covering(admitted, raw);
     let (fit, admitted) = (covering(fit, raw).min(within), needed.min(cap));
     let result = wanted.max(fit).max(admitted);

@@ -45,7 +45,7 @@ pub(super) fn chosen(resource: Resource, basis: &Basis<'_>, given: &Given<'_>) -
     let Basis {
         policy,
         hint,
-        held: _,
+        pod_demand: _,
     } = *basis;
     let highest = Ratio::from_cents(*policy.static_max.get(resource));
     let hinted = hint.map(|found| {
@@ -121,7 +121,7 @@ fn from_hint(
     let part = *found.note.resources().get(resource);
     // A nudge that passed while nobody answered left its hint unapplied, and nothing outside the bounds ever is applied.
     let last = policy.bounds.get(resource).clamp(*given.last.get(resource));
-    let (mut cents, mut why) = match found.standing {
+    let (mut cents, mut why) = match found.freshness {
         Freshness::Fresh => raised(part.published(), last, *found.step.get(resource)),
         Freshness::Hold => {
             let is_marker = found.origin == Origin::Marker;

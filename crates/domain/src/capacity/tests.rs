@@ -82,15 +82,19 @@ fn decided(
             old,
             new,
         },
-        &Basis { policy, hint, held },
+        &Basis {
+            policy,
+            hint,
+            pod_demand: held,
+        },
     )
 }
 
 /// What pods hold of CPU: admitted ones, and all that fit.
-fn cpu_held(admitted: u64, fit: u64) -> PerResource<Held> {
+fn cpu_held(admitted: u64, fit: u64) -> PerResource<PodDemand> {
     PerResource {
-        cpu: Held { admitted, fit },
-        memory: Held::default(),
+        cpu: PodDemand { admitted, fit },
+        memory: PodDemand::default(),
     }
 }
 
@@ -479,7 +483,7 @@ fn a_marker_of_another_node_object_counts_as_absent() {
     let basis = Basis {
         policy: &policy(Mode::Auto),
         hint: Some(&hint),
-        held,
+        pod_demand: held,
     };
     let decision = decide(
         &Write {
@@ -703,7 +707,7 @@ proptest! {
         node.annotations.ratio = ratio.map(Annotation::parse);
         let hint = found(cents, Freshness::Fresh);
         let held = cpu_held(admitted, admitted + waiting);
-        let basis = Basis { policy: &policy(mode), hint: Some(&hint), held: Some(held) };
+        let basis = Basis { policy: &policy(mode), hint: Some(&hint), pod_demand: Some(held) };
         let writer = if is_kubelet { Writer::Kubelet } else { Writer::Other };
         let first = stored(&node, &decide(&Write { uid: "u1", writer, old: &node, new: &node }, &basis));
         let again = stored(&first, &decide(&Write { uid: "u1", writer, old: &node, new: &first }, &basis));

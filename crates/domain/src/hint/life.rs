@@ -73,7 +73,7 @@ pub struct EffectiveHint {
     /// The hint in short.
     pub note: Note,
     /// How much it counts.
-    pub standing: Freshness,
+    pub freshness: Freshness,
     /// Where it came from.
     pub origin: Origin,
     /// How far above the ratio that was applied last it may raise.
@@ -137,7 +137,7 @@ impl EffectiveHint {
     pub fn new(note: Note, standing: Freshness) -> Self {
         Self {
             note,
-            standing,
+            freshness: standing,
             origin: Origin::Stream,
             step: PerResource::from_fn(|_| Cents(u32::MAX)),
             caution: None,

@@ -41,7 +41,7 @@ struct Entry {
 
 /// What a Node's annotation said when it was last seen, and since when.
 #[derive(Debug, Clone)]
-struct Seen {
+struct LastSeen {
     uid: String,
     version: u64,
     boot: String,
@@ -63,7 +63,7 @@ struct Unread {
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<String, Entry>,
-    seen: HashMap<String, Seen>,
+    last_seen: HashMap<String, LastSeen>,
     unread: HashMap<String, Unread>,
 }
 
@@ -101,16 +101,16 @@ impl Table {
     /// Notes what a Node says as it is stored, for the age of its annotation. Only for what the watch brings: a write that is
     /// being decided may be refused, or never meant to be stored.
     pub fn observe_node(&mut self, asked: &HintQuery<'_>, now: Duration) {
-        let before = self.seen.get(asked.node);
+        let before = self.last_seen.get(asked.node);
         if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
             return;
         }
         if let Some(seen) = observation(before, asked, now) {
-            self.seen.insert(asked.node.to_owned(), seen);
+            self.last_seen.insert(asked.node.to_owned(), seen);
             self.unread.remove(asked.node);
         } else {
-            self.seen.remove(asked.node);
-            self.see_unread(asked, now);
+            self.last_seen.remove(asked.node);
+            self.observe_unread(asked, now);
         }
     }
 
@@ -157,7 +157,7 @@ impl Table {
     /// Forgets a node that is gone.
     pub fn remove(&mut self, node: &str) {
         self.entries.remove(node);
-        self.seen.remove(node);
+        self.last_seen.remove(node);
         self.unread.remove(node);
     }
 
@@ -172,8 +172,11 @@ impl Table {
     }
 
     /// What is seen of the Node in the state that is asked about. What is known of a state counts where that is as new.
-    fn seen_by(&self, asked: &HintQuery<'_>, now: Duration) -> Option<Cow<'_, Seen>> {
-        let before = self.seen.get(asked.node).filter(|seen| seen.uid == asked.uid);
+    fn seen_by(&self, asked: &HintQuery<'_>, now: Duration) -> Option<Cow<'_, LastSeen>> {
+        let before = self
+            .last_seen
+            .get(asked.node)
+            .filter(|seen| seen.uid == asked.uid);
         match before {
             Some(before) if before.version >= asked.version => Some(Cow::Borrowed(before)),
             Some(_) | None => observation(before, asked, now).map(Cow::Owned),
@@ -181,7 +184,7 @@ impl Table {
     }
 
     /// Notes since when a Node has had a marker and no hint that can be read.
-    fn see_unread(&mut self, asked: &HintQuery<'_>, now: Duration) {
+    fn observe_unread(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.unread.get(asked.node);
         if before.is_none_or(|before| before.uid != asked.uid) {
             let unread = Unread {
@@ -207,7 +210,7 @@ impl Table {
         &self,
         asked: &HintQuery<'_>,
         stored: Option<&Note>,
-        seen: Option<&Seen>,
+        seen: Option<&LastSeen>,
         now: Duration,
     ) -> Option<EffectiveHint> {
         let entry = self.entries.get(asked.node);
@@ -263,11 +266,11 @@ impl EffectiveHint {
 }
 
 /// What is seen of a Node that says this now, after what was seen before; `None` where it has no annotation.
-fn observation(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> Option<Seen> {
+fn observation(before: Option<&LastSeen>, asked: &HintQuery<'_>, now: Duration) -> Option<LastSeen> {
     let note = asked.note()?;
     let before = before.filter(|before| before.uid == note.uid);
     let is_same_report =
-        |before: &&Seen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
+        |before: &&LastSeen| (before.boot.as_str(), before.seq) == (note.boot.as_str(), note.seq);
     let since = before.filter(is_same_report).map_or(now, |before| before.since);
     let applied = note.resources().map(|resource, part| {
         let before = before.map(|before| *before.applied.get(resource));
@@ -275,7 +278,7 @@ fn observation(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> O
             .filter(|(ratio, _)| *ratio == part.published)
             .unwrap_or((part.published, now))
     });
-    Some(Seen {
+    Some(LastSeen {
         uid: note.uid.clone(),
         version: asked.version,
         boot: note.boot.clone(),
@@ -286,7 +289,7 @@ fn observation(before: Option<&Seen>, asked: &HintQuery<'_>, now: Duration) -> O
 }
 
 /// What counts where there is nothing but the annotation: it holds what was applied.
-fn noted(node: &str, note: &Note, seen: Option<&Seen>, now: Duration) -> EffectiveHint {
+fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> EffectiveHint {
     let age = seen
         .map(|seen| now.saturating_sub(seen.since))
         .unwrap_or_default();
@@ -305,7 +308,7 @@ fn held(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint
 
 /// True if the annotation comes from a later report than the one held. It is not believed for ever: where reports come
 /// in all the same, whatever has been in the annotation for as long as a report is fresh was not made of a later one.
-fn is_later(stored: &Note, seen: Option<&Seen>, note: &Note, entry: &Entry, now: Duration) -> bool {
+fn is_later(stored: &Note, seen: Option<&LastSeen>, note: &Note, entry: &Entry, now: Duration) -> bool {
     let Some(seen) = seen else { return false };
     let is_after = stored.is_after(note).unwrap_or(seen.since > entry.received);
     let is_silent = !entry.is_live || now.saturating_sub(entry.received) > FRESH;

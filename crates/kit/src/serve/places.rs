@@ -216,7 +216,7 @@ impl Place {
         self.handle.clone()
     }
 
-    /// As [`Handle::must_close`].
+    /// As [`ConnectionPlace::must_close`].
     pub(super) fn must_close(&self, cx: &Context<'_>) -> bool {
         self.handle.must_close(cx)
     }

@@ -21,7 +21,7 @@ use std::{
 
 use bytes::Bytes;
 use headroom_domain::{
-    capacity::Held,
+    capacity::PodDemand,
     hint::{EffectiveHint, Freshness, HintQuery},
     policy::{Bounds, Mode, Policy},
     ratio::Cents,
@@ -217,14 +217,14 @@ impl NodeLookup for FixtureCluster {
         _node: &str,
         _stored: PerResource<Option<u64>>,
         _is_told: bool,
-    ) -> Option<PerResource<Held>> {
+    ) -> Option<PerResource<PodDemand>> {
         let admitted = self.admitted_milli;
         (!self.is_held_unknown).then_some(PerResource {
-            cpu: Held {
+            cpu: PodDemand {
                 admitted,
                 fit: admitted,
             },
-            memory: Held::default(),
+            memory: PodDemand::default(),
         })
     }
 

@@ -40,7 +40,7 @@ pub struct Decision {
 }
 
 /// What the steps said, ready to be encoded.
-pub(super) struct Judged {
+pub(super) struct StepResults {
     pub(super) patch: Patch,
     pub(super) notes: Notes,
     pub(super) admitted: Admitted,
@@ -48,7 +48,7 @@ pub(super) struct Judged {
     pub(super) is_renewal: bool,
 }
 
-impl Default for Judged {
+impl Default for StepResults {
     fn default() -> Self {
         Self {
             patch: Patch(Vec::new()),
@@ -60,13 +60,13 @@ impl Default for Judged {
 }
 
 impl HttpAnswer {
-    pub(super) fn allowed(request: review::Request, judged: Judged, body: Vec<u8>) -> Self {
-        let Judged {
+    pub(super) fn allowed(request: review::Request, results: StepResults, body: Vec<u8>) -> Self {
+        let StepResults {
             patch,
             notes: _,
             admitted: Admitted { acted, skipped },
             is_renewal,
-        } = judged;
+        } = results;
         let outcome = if skipped.is_empty() {
             Outcome::Allowed
         } else {

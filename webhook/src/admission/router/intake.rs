@@ -218,7 +218,7 @@ impl Budget {
     }
 
     /// Gives up the oldest bodies that are still coming, so many that they hold `kib`, but not the one of that number.
-    fn give_up_oldest(&self, kib: u32, but: u64) {
+    fn drop_oldest(&self, kib: u32, but: u64) {
         let mut coming = self.coming();
         let mut freed = 0;
         let older: Vec<u64> = coming
@@ -257,7 +257,7 @@ impl BodyPlace<'_> {
         let permit = if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(more) {
             permit
         } else {
-            self.budget.give_up_oldest(more, self.number);
+            self.budget.drop_oldest(more, self.number);
             let permit = self.or_give_up(semaphore.acquire_many_owned(more)).await?;
             // The semaphore is never closed.
             permit.map_err(|_closed| AdmissionError::GivenUp {

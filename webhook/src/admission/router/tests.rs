@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use headroom_domain::{
-    capacity::Held,
+    capacity::PodDemand,
     hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
@@ -52,7 +52,7 @@ impl NodeLookup for NoNodes {
         _node: &str,
         _stored: PerResource<Option<u64>>,
         _is_told: bool,
-    ) -> Option<PerResource<Held>> {
+    ) -> Option<PerResource<PodDemand>> {
         None
     }
 

@@ -119,7 +119,7 @@ pub(super) fn fault_of(
             .annotations
             .iter()
             .any(|(key, value)| *key == names::MARKER && value.is_none());
-    let is_nudged = hint.is_some_and(|found| found.standing == Freshness::Fresh) && !is_left_over;
+    let is_nudged = hint.is_some_and(|found| found.freshness == Freshness::Fresh) && !is_left_over;
     let is_somebody_elses = node.state.annotations.marker.is_none();
     if (cluster.amplifies() && is_nudged) || (!cluster.amplifies() && is_somebody_elses) {
         return None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    capacity::Held,
+    capacity::PodDemand,
     resource::{PerResource, Resource},
 };
 use headroom_proto::v1alpha1::Qos;
@@ -24,7 +24,7 @@ pub struct BoundPod {
     /// What the scheduler counts for it.
     pub requests: PerResource<u64>,
     /// What its kubelet says that it has set aside for it.
-    pub told: PerResource<u64>,
+    pub allocated: PerResource<u64>,
     /// As above, and what the pod asks for where the kubelet says nothing.
     pub expected: PerResource<u64>,
     /// When it was created, in seconds since 1970.
@@ -60,7 +60,7 @@ impl BoundPod {
         let created = object.metadata.creation_timestamp.as_ref();
         Some(Self {
             requests: request::requests(object),
-            told: allocated::allocated(object, SpecSource::Ignored),
+            allocated: allocated::allocated(object, SpecSource::Ignored),
             expected: allocated::allocated(object, SpecSource::Counts),
             created: created.map_or(i64::MAX, |time| time.0.as_second()),
             qos: match status.qos_class.as_deref() {
@@ -99,9 +99,9 @@ impl NodePods {
     ///
     /// A pod that waits for its kubelet fits while both resources stay within what is stored, by the time at which it was
     /// created; one that does not is passed over, as the kubelet passes it over.
-    pub fn held(&self, stored: PerResource<Option<u64>>, is_told: bool) -> PerResource<Held> {
+    pub fn held(&self, stored: PerResource<Option<u64>>, is_told: bool) -> PerResource<PodDemand> {
         let admitted = || self.pods.values().filter(|pod| pod.is_admitted);
-        let certain = sum(admitted().map(|pod| if is_told { &pod.told } else { &pod.expected }));
+        let certain = sum(admitted().map(|pod| if is_told { &pod.allocated } else { &pod.expected }));
         let mut fit = sum(admitted().map(|pod| &pod.expected));
         let mut waiting: Vec<_> = self.pods.iter().filter(|(_, pod)| !pod.is_admitted).collect();
         waiting.sort_by_key(|(uid, pod)| (pod.created, *uid));
@@ -119,7 +119,7 @@ impl NodePods {
                 fit = with;
             }
         }
-        PerResource::from_fn(|resource| Held {
+        PerResource::from_fn(|resource| PodDemand {
             admitted: *certain.get(resource),
             fit: *fit.get(resource),
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headroom_domain::{
     annotation::Annotation,
-    capacity::{self, Basis, Decision, Held, NodeState, Write, Writer},
+    capacity::{self, Basis, Decision, NodeState, PodDemand, Write, Writer},
     estimate::Profile,
     hint::{HintQuery, NodeHint, Verdict},
     policy::Bounds,
@@ -92,7 +92,7 @@ impl SimulatedReplica {
     }
 
     /// Hears of a pod: as it is, or that it is gone.
-    pub(super) fn hear_of(&mut self, pod: pods::object::WatchedPod, is_gone: bool) {
+    pub(super) fn observe_pod(&mut self, pod: pods::object::WatchedPod, is_gone: bool) {
         match &mut self.missed {
             Some(missed) => missed.pods.push((pod, is_gone)),
             None if is_gone => self.cluster.pods.delete(pod),
@@ -106,7 +106,7 @@ impl SimulatedReplica {
             return;
         };
         for (pod, is_gone) in pods {
-            self.hear_of(pod, is_gone);
+            self.observe_pod(pod, is_gone);
         }
         if let Some(node) = node {
             self.cluster.nodes.apply(node);
@@ -139,7 +139,7 @@ impl SimulatedReplica {
             .map(|_, held| held.admitted)
     }
 
-    fn held(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<Held>> {
+    fn held(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<PodDemand>> {
         self.cluster.held(NAME, stored, true)
     }
 
@@ -160,7 +160,7 @@ impl SimulatedReplica {
         let basis = Basis {
             policy: &policy,
             hint: hint.as_ref(),
-            held: self.held(stored.state.amounts()),
+            pod_demand: self.held(stored.state.amounts()),
         };
         let write = Write {
             uid: UID,

@@ -211,23 +211,23 @@ impl SimulatedWorld {
     fn change(&mut self, pod: usize, change: impl FnOnce(&mut SimulatedPod)) {
         if let Some(uid) = self.uid(pod) {
             change(self.pods.get_mut(&uid).expect("it is there"));
-            self.tell_of(&uid, false);
+            self.notify_pod(&uid, false);
         }
     }
 
     /// A pod ends by itself.
     fn end(&mut self, pod: usize) {
         if let Some(uid) = self.uid(pod) {
-            self.tell_of(&uid, true);
+            self.notify_pod(&uid, true);
             self.pods.remove(&uid);
         }
     }
 
-    fn tell_of(&mut self, uid: &str, is_gone: bool) {
+    fn notify_pod(&mut self, uid: &str, is_gone: bool) {
         self.stored.version += 1;
         let object = self.pods[uid].object(uid, self.stored.version);
         for replica in &mut self.replicas {
-            replica.hear_of(object.clone(), is_gone);
+            replica.observe_pod(object.clone(), is_gone);
         }
     }
 
@@ -244,7 +244,7 @@ impl SimulatedWorld {
             };
             if pod.allocated != pod.requests && Resource::ALL.into_iter().all(fits) {
                 pod.allocated = pod.requests;
-                self.tell_of(&uid, false);
+                self.notify_pod(&uid, false);
             }
         }
     }
@@ -278,7 +278,7 @@ impl SimulatedWorld {
             };
             self.arrived += 1;
             self.pods.insert(uid.clone(), pod);
-            self.tell_of(&uid, false);
+            self.notify_pod(&uid, false);
             let bound = self.bound();
             for resource in Resource::ALL {
                 let (bound, published) = (*bound.get(resource), self.stored.allocatable(resource));
@@ -312,7 +312,7 @@ impl SimulatedWorld {
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in due {
-            self.tell_of(&uid, true);
+            self.notify_pod(&uid, true);
             self.pods.remove(&uid);
         }
         let uses = self.pods.iter().map(|(uid, pod)| {

@@ -66,7 +66,7 @@ impl ModelReplica {
     }
 
     /// Hears all that the API server has: a policy, the Node and its pods.
-    pub(super) fn hear_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
+    pub(super) fn observe_all(&self, policy: &Value, node: &Value, pods: Vec<Value>) {
         self.follow(policy);
         let mut listing = PodListing::default();
         for pod in pods {
@@ -99,7 +99,7 @@ impl ModelReplica {
     }
 
     /// Hears of a pod, if it hears at all.
-    pub(super) fn hear_of(&self, pod: &Value, is_gone: bool) {
+    pub(super) fn observe_pod(&self, pod: &Value, is_gone: bool) {
         if !self.knows_pods() {
             return;
         }

@@ -264,7 +264,7 @@ impl ModelWorld {
     fn start(&mut self, replica: usize) {
         self.replicas[replica] = ModelReplica::blind();
         let pods = self.pods.objects(self.version);
-        self.replicas[replica].hear_all(&policy_of(self.policies[replica]), self.stored(), pods);
+        self.replicas[replica].observe_all(&policy_of(self.policies[replica]), self.stored(), pods);
         self.oracle
             .allowed(self.replicas[replica].policy().expect("a policy"));
     }
@@ -321,7 +321,7 @@ impl ModelWorld {
         let changed = self.pods.change(change, &stored, self.version);
         if let Some((pod, is_gone)) = changed {
             for replica in &self.replicas {
-                replica.hear_of(&pod, is_gone);
+                replica.observe_pod(&pod, is_gone);
             }
         }
     }

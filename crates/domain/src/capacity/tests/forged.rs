@@ -89,7 +89,7 @@ fn a_forged_marker_holds_no_more_than_admitted_pods_have() {
         let basis = Basis {
             policy: &policy,
             hint: Some(&hint),
-            held: Some(cpu_held(admitted, 1_000_000)),
+            pod_demand: Some(cpu_held(admitted, 1_000_000)),
         };
         let write = Write {
             uid: "u1",

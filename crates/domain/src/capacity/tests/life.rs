@@ -127,7 +127,7 @@ fn the_floor_is_no_part_of_it() {
     let basis = Basis {
         policy: &policy(Mode::Auto),
         hint: Some(&due(110)),
-        held: Some(cpu_held(5010, 5010)),
+        pod_demand: Some(cpu_held(5010, 5010)),
     };
     let write = Write {
         uid: "u1",
@@ -186,7 +186,7 @@ fn a_node_made_from_a_copy_of_another_does_not_inherit_its_raw_values() {
     let basis = Basis {
         policy: &policy,
         hint: Some(&hint),
-        held: Some(PerResource::default()),
+        pod_demand: Some(PerResource::default()),
     };
     for writer in [Writer::Kubelet, Writer::Other] {
         let write = Write {
@@ -228,7 +228,7 @@ fn a_marker_without_a_readable_hint_holds_its_ratio_and_leaves_the_hint(
     assert_eq!(decision.outcomes.cpu.ratio, Some(Cents(cents)));
     let is_held = decision.outcomes.cpu.why.contains(&Why::MarkerHeld);
     assert_eq!(is_held, cents == 150, "{:?}", decision.outcomes.cpu.why);
-    hint.standing = Freshness::Stop;
+    hint.freshness = Freshness::Stop;
     let decision = decided(&policy(mode), Some(&hint), Writer::Kubelet, &old, &new);
     assert_eq!(texts(&stored(&new, &decision)).0, "4");
 }

@@ -6,7 +6,7 @@ use crate::hint::Brake;
 fn with_held<'a>(
     policy: &'a Policy,
     hint: Option<&'a EffectiveHint>,
-    held: Option<PerResource<Held>>,
+    held: Option<PerResource<PodDemand>>,
 ) -> impl Fn(&NodeState, &NodeState) -> Decision + 'a {
     move |old, new| {
         let write = Write {
@@ -15,7 +15,14 @@ fn with_held<'a>(
             old,
             new,
         };
-        decide(&write, &Basis { policy, hint, held })
+        decide(
+            &write,
+            &Basis {
+                policy,
+                hint,
+                pod_demand: held,
+            },
+        )
     }
 }
 
@@ -137,7 +144,7 @@ fn raw_that_shrinks_brings_the_cap_down() {
     let basis = Basis {
         policy: &policy,
         hint: Some(&hint),
-        held,
+        pod_demand: held,
     };
     // 1.50 was written last: of 2 CPUs that is 3.
     assert_eq!(

@@ -38,7 +38,7 @@ fn found(table: &mut Table, version: u64, stored: Option<&str>, seconds: u64) ->
 }
 
 fn standing(table: &mut Table, seconds: u64) -> Option<Freshness> {
-    found(table, 1, None, seconds).map(|found| found.standing)
+    found(table, 1, None, seconds).map(|found| found.freshness)
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn an_annotation_holds_from_when_it_was_first_seen() {
     let mut standing = |seconds| {
         let found = found(&mut table, 1, Some(&stored), seconds).unwrap();
         assert_eq!(found.origin, Origin::Annotation);
-        found.standing
+        found.freshness
     };
     assert_eq!(standing(5000), Freshness::Hold);
     assert_eq!(standing(5600), Freshness::Hold);
@@ -143,7 +143,7 @@ fn a_marker_stands_in_for_a_hint_that_cannot_be_read_as_long_as_that_would_hold(
         table.observe_node(&asked, at(seconds));
         let found = table.lookup(&asked, at(seconds)).unwrap();
         let ratios = found.note.resources().map(|_, part| part.published());
-        (found.origin, found.standing, ratios)
+        (found.origin, found.freshness, ratios)
     };
     let (marker, stored) = (Origin::Marker, note("b1", 7, 128));
     let later = stored.replace(r#""v":1"#, r#""v":2"#);
@@ -170,7 +170,10 @@ fn a_report_goes_before_the_marker() {
     table.observe_node(&asked, at(0));
     table.insert(reported(1, 128), at(1));
     let found = table.lookup(&asked, at(1)).unwrap();
-    assert_eq!((found.origin, found.standing), (Origin::Stream, Freshness::Fresh));
+    assert_eq!(
+        (found.origin, found.freshness),
+        (Origin::Stream, Freshness::Fresh)
+    );
     assert!(found.step.cpu > Cents(0), "a first report may raise at once");
 }
 
@@ -182,7 +185,7 @@ fn an_annotation_says_when_it_ceases_to_hold() {
         .unwrap()
         .changes_in
         .unwrap();
-    let standing = |table: &mut Table, seconds| found(table, 1, Some(&stored), seconds).unwrap().standing;
+    let standing = |table: &mut Table, seconds| found(table, 1, Some(&stored), seconds).unwrap().freshness;
     assert_eq!(standing(&mut table, left.as_secs()), Freshness::Hold);
     assert_eq!(standing(&mut table, left.as_secs() + 1), Freshness::Stop);
     assert_eq!(
@@ -269,7 +272,7 @@ fn a_replica_whose_stream_fell_silent_follows_the_one_that_still_hears() {
     found(&mut table, 1, Some(&stored), 290);
     let found = found(&mut table, 1, Some(&stored), 400).unwrap();
     assert_eq!(
-        (found.origin, found.standing),
+        (found.origin, found.freshness),
         (Origin::Annotation, Freshness::Hold)
     );
 }
@@ -407,7 +410,7 @@ fn a_nudge_is_followed_by_replicas_that_know_no_better() {
     let (stored, nudge) = (note("b1", 5, 110), note("b1", 6, 115));
     let found = nudged(&mut Table::default(), &stored, &nudge, 0);
     assert_eq!(
-        (found.origin, found.standing, found.note.cpu.published),
+        (found.origin, found.freshness, found.note.cpu.published),
         (Origin::Nudge, Freshness::Fresh, 115)
     );
     let mut behind = Table::default();
@@ -495,5 +498,5 @@ fn a_node_that_is_gone_takes_along_since_when_its_annotation_was_seen() {
     found(&mut table, 9, Some(&stored), 0);
     table.remove("n1");
     let found = found(&mut table, 1, Some(&stored), 2000).unwrap();
-    assert_eq!(found.standing, Freshness::Hold);
+    assert_eq!(found.freshness, Freshness::Hold);
 }

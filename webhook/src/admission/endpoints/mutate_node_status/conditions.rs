@@ -25,7 +25,7 @@ type ConditionObject = Map<String, Value>;
 const OURS: [&str; 3] = [names::BRAKED, names::CLAMPED, names::RATIO_OWNER_CONFLICT];
 
 /// What a condition is to say; nothing to complain about where there is no reason.
-struct Said {
+struct ConditionText {
     kind: &'static str,
     /// A reason, and what people read.
     complaint: Option<(String, String)>,
@@ -56,21 +56,21 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
         is_contested,
         heartbeat,
     } = *grounds;
-    let mut said = Vec::new();
+    let mut wanted = Vec::new();
     let asks_hints = matches!(mode, Mode::Guard | Mode::Auto);
     if asks_hints {
-        said.push(braked(decision, hint.map(|found| &found.note)));
+        wanted.push(braked(decision, hint.map(|found| &found.note)));
         // An annotation holds what was applied, within bounds: whether more was asked for, only the agent's own replica
         // knows. What that one said stays, or the replicas would take it from each other.
         if hint.is_some_and(|found| found.origin == Origin::Stream) {
-            said.push(clamped(decision));
+            wanted.push(clamped(decision));
         }
         if let Some(is_contested) = is_contested {
-            said.push(contested(is_contested && mode == Mode::Auto));
+            wanted.push(contested(is_contested && mode == Mode::Auto));
         }
     }
     // Of most nodes there is nothing to complain about, and never was.
-    if said.iter().all(|said| said.complaint.is_none()) && !may_have_ours(draft) {
+    if wanted.iter().all(|text| text.complaint.is_none()) && !may_have_ours(draft) {
         return Ok(());
     }
     let stored = draft
@@ -84,8 +84,8 @@ pub(super) fn write(draft: &mut Draft<'_>, grounds: &Grounds<'_>) -> Result<(), 
     if !asks_hints {
         after.retain(|condition| !OURS.contains(&kind(condition)));
     }
-    for said in said {
-        set(&mut after, said, heartbeat);
+    for text in wanted {
+        set(&mut after, text, heartbeat);
     }
     if after != before {
         draft.set(&CONDITIONS, Value::from_iter(after))?;
@@ -105,7 +105,7 @@ fn may_have_ours(draft: &Draft<'_>) -> bool {
 }
 
 /// Of each resource that is braked or that nobody can see, what that means.
-fn braked(decision: &Decision, note: Option<&Note>) -> Said {
+fn braked(decision: &Decision, note: Option<&Note>) -> ConditionText {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
         let ResourceDecision { why, .. } = decision.outcomes.get(resource);
         let brake = note.map(|note| note.resources().get(resource).brake());
@@ -130,7 +130,7 @@ fn braked(decision: &Decision, note: Option<&Note>) -> Said {
             format!("{resource} {means}{kept}"),
         ))
     });
-    Said {
+    ConditionText {
         kind: names::BRAKED,
         complaint: joined(complaints),
         fine: "NotBraked",
@@ -159,7 +159,7 @@ const fn quarantined(contradiction: Contradiction) -> &'static str {
 }
 
 /// Of each resource that a bound holds, which one.
-fn clamped(decision: &Decision) -> Said {
+fn clamped(decision: &Decision) -> ConditionText {
     let complaints = Resource::ALL.into_iter().filter_map(|resource| {
         let ResourceDecision { why, .. } = decision.outcomes.get(resource);
         let (word, means) = if why.contains(&Why::ClampedMax) {
@@ -174,7 +174,7 @@ fn clamped(decision: &Decision) -> Said {
             format!("{resource} {means}"),
         ))
     });
-    Said {
+    ConditionText {
         kind: names::CLAMPED,
         complaint: joined(complaints),
         fine: "WithinBounds",
@@ -182,7 +182,7 @@ fn clamped(decision: &Decision) -> Said {
 }
 
 /// That another controller keeps writing the ratio, and what to do about it.
-fn contested(is_contested: bool) -> Said {
+fn contested(is_contested: bool) -> ConditionText {
     let complaint = (
         "RatioRewritten".to_owned(),
         format!(
@@ -190,7 +190,7 @@ fn contested(is_contested: bool) -> Said {
             names::RATIO
         ),
     );
-    Said {
+    ConditionText {
         kind: names::RATIO_OWNER_CONFLICT,
         complaint: is_contested.then_some(complaint),
         fine: "RatioIsOurs",
@@ -214,12 +214,12 @@ fn kind(condition: &ConditionObject) -> &str {
 }
 
 /// Sets the condition. One that nobody has complained by yet is not begun with "all is well".
-fn set(conditions: &mut Vec<ConditionObject>, said: Said, heartbeat: Option<&str>) {
-    let Said {
+fn set(conditions: &mut Vec<ConditionObject>, text: ConditionText, heartbeat: Option<&str>) {
+    let ConditionText {
         kind: name,
         complaint,
         fine,
-    } = said;
+    } = text;
     let at = conditions.iter().position(|condition| kind(condition) == name);
     let (status, reason, message) = match complaint {
         Some((reason, message)) => ("True", reason, message),
@@ -261,8 +261,8 @@ mod tests {
         decision
     }
 
-    fn texts(said: Said) -> Option<(String, String)> {
-        said.complaint
+    fn texts(text: ConditionText) -> Option<(String, String)> {
+        text.complaint
     }
 
     #[rstest]
@@ -283,11 +283,11 @@ mod tests {
         #[case] why: &[Why],
         #[case] expected: Option<(&str, &str)>,
     ) {
-        let said = texts(braked(&decision(why), Some(&note(cpu, memory))));
-        let said = said
+        let text = texts(braked(&decision(why), Some(&note(cpu, memory))));
+        let text = text
             .as_ref()
             .map(|(reason, message)| (reason.as_str(), message.as_str()));
-        assert_eq!(said, expected);
+        assert_eq!(text, expected);
     }
 
     #[rstest]
@@ -295,20 +295,20 @@ mod tests {
     #[case(&[Why::Hint, Why::ClampedMax], Some("CpuAboveMax"))]
     #[case(&[Why::Hint, Why::ClampedMin], Some("CpuBelowMin"))]
     fn a_bound_that_holds_is_said(#[case] why: &[Why], #[case] expected: Option<&str>) {
-        let said = texts(clamped(&decision(why)));
-        assert_eq!(said.map(|(reason, _)| reason).as_deref(), expected);
+        let text = texts(clamped(&decision(why)));
+        assert_eq!(text.map(|(reason, _)| reason).as_deref(), expected);
     }
 
     #[test]
     fn a_condition_comes_with_the_first_complaint_and_its_time_moves_with_its_status() {
-        let said = |complaint: Option<&str>| Said {
+        let text = |complaint: Option<&str>| ConditionText {
             kind: names::BRAKED,
             complaint: complaint.map(|reason| (reason.to_owned(), String::new())),
             fine: "NotBraked",
         };
         let mut conditions = Vec::new();
         let mut look = |complaint, at| {
-            set(&mut conditions, said(complaint), Some(at));
+            set(&mut conditions, text(complaint), Some(at));
             let text = |name| {
                 let condition: &ConditionObject = conditions.last()?;
                 condition.get(name)?.as_str().map(str::to_owned)

@@ -85,7 +85,7 @@ fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Rati
     });
     let Some(EffectiveHint {
         note,
-        standing: Freshness::Fresh | Freshness::Hold,
+        freshness: Freshness::Fresh | Freshness::Hold,
         ..
     }) = hint
     else {
