@@ -107,7 +107,7 @@ fn what_needs_a_restart_is_named() {
     let known = settings("{}");
     assert_eq!(
         known.waiting(&settings(
-            "publishFanout: 4\nlogFilter: debug\nocm: off\nevictionHardMemory: 5%\n"
+            "publishFanout: 4\nlogFilter: debug\nmarginCalibration: off\nevictionHardMemory: 5%\n"
         )),
         [""; 0]
     );
