@@ -1,67 +1,52 @@
 //! Turns samples and directives into the node's hint. Pure: time comes with the samples.
 //!
 //! ```text
-//! Sample -> Frames -> Estimator::end_frame            ┐
-//! Sample -> Period -> Estimator::end_brake_period     ├-> estimates -> ReportSchedule -> NodeHint, and Status
-//! Directive, machine -> Estimator::set_view           ┘
+//! Sample, Directive, Settings -> EstimatorInputs -> estimates -> ReportSchedule -> NodeHint
+//! Sample ---------------------------> StatusView -> Status, signals
 //! ```
+//!
+//! Each of the three has its own state; [`Decider`] hands each sample to them, and nothing goes back.
 
-mod calibration;
 mod cgroup_warnings;
-mod checkpointing;
-mod eviction_margin;
 mod exclusive_cpus;
 mod frame;
+mod hint;
+mod inputs;
 mod last_measurements;
 mod machine;
 mod mode;
 mod mode_log;
 mod period;
-mod probe_state;
 mod report;
 mod sample_metrics;
 mod saturation;
 mod server_view;
-mod status_details;
+mod status;
 mod tally;
 mod wait_sight;
 
 #[cfg(test)]
 mod fake;
 
-use std::{collections::BTreeMap, mem, time::Duration};
+use std::time::Duration;
 
 use headroom_domain::{
-    estimate::{Estimate, Estimator, Profile, Timing, View},
-    hint::{AgentMode, Beginning, NodeHint},
-    resource::{PerResource, Resource},
+    estimate::{ResumeError, Timing},
+    hint::{Beginning, NodeHint},
 };
-use headroom_proto::NodeView;
 
 pub use self::mode::{BlindReason, CALM, CpuSource};
-use self::{
-    checkpointing::{HistoryStart, Saved},
-    frame::{EndedFrame, Frames},
-    last_measurements::LastMeasurements,
-    machine::Machine,
-    mode_log::ModeLog,
-    period::Period,
-    report::ReportSchedule,
-    server_view::ServerView,
-    tally::Tally,
-};
+use self::{inputs::EstimatorInputs, report::ReportSchedule, status::StatusView};
 use crate::{
-    args::MarginCalibration,
-    config::eviction::Eviction,
-    gather::{MemoryUse, PinnedUse, Sample},
-    kernel::events::EventCounters,
-    metrics,
+    config::Settings,
+    gather::Sample,
+    local::{
+        checkpoint::{CheckpointFile, Owner},
+        status::{PodStatus, Status},
+    },
     publish::Directive,
-    sample::{Poll, clock::Clocks, cpus::CpuSet},
+    sample::{clock::Clocks, cpus::CpuSet},
 };
-
-/// A stretch of at least this is shown in `/status`: a second, less half a poll that may come early.
-const SHOWN_NS: u64 = 875_000_000;
 
 /// Who the agent speaks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,309 +61,108 @@ pub struct Identity {
 #[derive(Debug)]
 pub struct Decider {
     identity: Identity,
-    cpu_source: CpuSource,
-    estimator: Estimator,
-    margin_calibration: MarginCalibration,
-    eviction: Eviction,
-    frames: Frames,
-    period: Period,
+    inputs: EstimatorInputs,
     schedule: ReportSchedule,
-    /// What the hint servers told.
-    server_view: ServerView,
-    machine: Machine,
-    /// Milli-cores that pods hold for themselves alone, by UID.
-    exclusive_milli: BTreeMap<String, u64>,
-    /// Which CPUs those are.
-    exclusive: CpuSet,
-    blind_reason: Option<BlindReason>,
-    mode_log: ModeLog,
-    /// Set when what the estimator's view is made of has changed.
-    is_view_stale: bool,
-    began: HistoryStart,
-    saved: Saved,
-    last: LastMeasurements,
+    view: StatusView,
 }
 
 impl Decider {
     /// Knows nothing of the node yet. `poll` is the interval of samples.
     pub fn new(identity: Identity, cpu_source: CpuSource, timing: Timing, poll: Duration) -> Self {
-        let mut decider = Self {
+        Self {
             identity,
-            cpu_source,
-            estimator: Estimator::new(timing),
-            margin_calibration: MarginCalibration::On,
-            eviction: Eviction::default(),
-            frames: Frames::new(timing, poll),
-            period: Period::new(timing.brake_period, poll),
+            inputs: EstimatorInputs::new(cpu_source, timing, poll),
             schedule: ReportSchedule::new(timing),
-            server_view: ServerView::default(),
-            machine: Machine::default(),
-            exclusive_milli: BTreeMap::new(),
-            exclusive: CpuSet::default(),
-            blind_reason: Some(BlindReason::NoDirective),
-            mode_log: ModeLog::default(),
-            is_view_stale: false,
-            began: HistoryStart::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
-            saved: Saved::default(),
-            last: LastMeasurements::default(),
-        };
-        decider.refresh_cpu_source();
-        decider
+            view: StatusView::default(),
+        }
     }
 
-    /// Takes a directive; it lowers at once what it demands.
+    /// Applies settings, at the start and whenever they change.
+    pub fn adopt(&mut self, settings: &Settings) {
+        self.inputs.adopt(settings);
+    }
+
+    /// Applies a directive; it lowers at once what it demands.
     pub fn direct(&mut self, directive: Directive) {
-        if !self.server_view.apply(directive, self.last.at) {
-            return;
-        }
-        self.is_view_stale = true;
-        self.refresh_mode();
+        self.inputs.direct(directive);
+        self.view.log_mode(&self.inputs);
     }
 
-    /// Takes a sample.
+    /// Records a sample.
     pub fn observe(&mut self, sample: Sample) {
-        let judged = self.period.observe(&sample, self.cpu_source.hearing());
-        self.last.metrics.record(&sample);
-        let Sample {
-            at,
-            poll,
-            probe_state: standing,
-            event_counters: rare,
-            cpu_pressure: _,
-            memory_pressure,
-            meminfo,
-            memory,
-            pods,
-            pinned_use: held,
-            runs,
-            failing: _,
-            has_kubepods: _,
-        } = sample;
-        self.observe_gap(at);
-        self.last.at = at;
-        if let Some(standing) = standing {
-            self.record_probe_state(&standing);
+        self.view.observe(&sample);
+        if let Some(mean) = self.inputs.observe(sample) {
+            self.view.end_frame(mean);
+            self.schedule.frame_ended();
         }
-        if let Some(rare) = rare {
-            self.record_event_counters(rare);
-        }
-        if let Some(counters) = memory_pressure {
-            self.record_oom_kills(counters.vm.oom_kills);
-        }
-        if let Some(runs) = runs {
-            self.last.runs = runs.to_vec();
-        }
-        if let Some(meminfo) = meminfo {
-            self.is_view_stale |= self.machine.has_other_memory(meminfo);
-        }
-        if let Some(memory) = memory {
-            self.record_memory(memory);
-        }
-        if let Some(pods) = pods {
-            self.last.pods.clone_from(&pods);
-            self.frames.record_pods(pods);
-        }
-        if let Some(held) = held {
-            self.record_pinned_use(&held);
-        }
-        self.void_without_holders(at);
-        if let Some(poll) = poll {
-            self.record_poll(&poll);
-        }
-        if let Some(judged) = judged {
-            let judged = self.with_sight(self.with_scarcity(judged));
-            self.estimator
-                .end_brake_period(&judged.pressure, Duration::from_nanos(at.monotonic_ns));
-            self.last.brake_inputs = Some(judged);
-        }
-        self.refresh_mode();
+        self.view.log_mode(&self.inputs);
     }
 
     /// The next report, if one is due. There is none before a hint server has told whom it would be about.
     pub fn report(&mut self) -> Option<NodeHint> {
-        let generation = self.reported()?;
-        let (estimates, sight) = (self.estimates(), self.sight());
-        let held_milli = self.exclusive_milli.values().sum();
-        let seq = self
-            .schedule
-            .due(self.last.at, sight, generation, &estimates, held_milli)?;
-        self.hint(seq, &estimates, sight, generation)
+        let state = self.inputs.reportable()?;
+        let seq = self.schedule.due(&state)?;
+        Some(hint::hint(&self.identity, &self.inputs, &self.view, &state, seq))
     }
 
     /// The last report of an agent that is about to end.
     pub fn final_report(&mut self) -> Option<NodeHint> {
-        let generation = self.reported()?;
-        let (estimates, sight) = (self.estimates(), self.sight());
-        let seq = self.schedule.next_seq(self.last.at);
-        let hint = self.hint(seq, &estimates, sight, generation)?;
+        let state = self.inputs.reportable()?;
+        let seq = self.schedule.next_seq(state.at);
         Some(NodeHint {
             is_draining: true,
-            ..hint
+            ..hint::hint(&self.identity, &self.inputs, &self.view, &state, seq)
         })
     }
 
-    /// The generation of pods that a report would be about. The first sample, a quarter of a second after the start, says
-    /// what the machine has, and by its time reports are numbered: without it they would go back behind those of the
-    /// agent before.
-    fn reported(&self) -> Option<u64> {
-        let pods = self.server_view.pods.as_ref()?;
-        (self.last.at != Clocks::default()).then_some(pods.view.generation)
+    /// CPUs that pods hold, each for itself alone.
+    pub const fn exclusive_cpus(&self) -> &CpuSet {
+        self.inputs.exclusive_cpus()
     }
 
-    /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
-    fn record_event_counters(&mut self, rare: EventCounters) {
-        if self
-            .last
-            .event_counters
-            .is_some_and(|before| before.cpu_changes != rare.cpu_changes)
-        {
-            self.frames.void();
-        }
-        self.last.event_counters = Some(rare);
+    /// Everything, for people; the streams are known elsewhere.
+    pub fn status(&self) -> Status {
+        self.view
+            .status(&self.identity, &self.inputs, self.schedule.seq())
     }
 
-    fn record_oom_kills(&mut self, now: u64) {
-        let (first, _) = self.last.oom_kills.unwrap_or((now, now));
-        self.last.oom_kills = Some((first, now));
+    /// The pods that have a cgroup here or are told of by a hint server, by UID.
+    pub fn pods(&self) -> Vec<PodStatus> {
+        self.view.pods(&self.inputs)
     }
 
-    fn record_memory(&mut self, memory: MemoryUse) {
-        let MemoryUse { node, working_set } = memory;
-        // Without a directive nothing is known to be reserved, and all use counts.
-        let raw = self
-            .server_view
-            .pods
-            .as_ref()
-            .map_or(node.capacity(), |pods| pods.view.raw.memory);
-        self.frames
-            .record_memory(node.charged(working_set.unwrap_or(0), raw));
-        self.last.memory_bytes = node.used();
+    /// The history begins at this time, for this reason.
+    pub fn begin(&mut self, at: Clocks, why: Beginning) {
+        self.inputs.begin(at, why);
     }
 
-    fn record_pinned_use(&mut self, found: &[PinnedUse]) {
-        self.last.held_ns = self.last.at.monotonic_ns;
-        let Some(pods) = &self.server_view.pods else {
-            return;
-        };
-        let listed = &pods.view.pods;
-        let holdings = exclusive_cpus::holdings(found, listed);
-        self.frames
-            .record_unused(exclusive_cpus::unused_ns(found, &holdings, listed));
-        self.exclusive = exclusive_cpus::exclusive_cpus(found, &holdings, listed);
-        self.is_view_stale |= holdings != self.exclusive_milli;
-        self.exclusive_milli = holdings;
-    }
-
-    /// Voids the frame while what holders use has not been read for too long: its seconds seem to ask for less than they do.
-    fn void_without_holders(&mut self, at: Clocks) {
-        let unread_ns = at.monotonic_ns.saturating_sub(self.last.held_ns);
-        if !self.exclusive_milli.is_empty() && unread_ns > frame::LONGEST_POLL_NS {
-            self.frames.void();
+    /// Whose state it is.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            node: self.identity.node.clone(),
+            timing: self.inputs.timing().name().to_owned(),
         }
     }
 
-    fn record_poll(&mut self, poll: &Poll) {
-        self.record_cpus(poll);
-        self.last.open.add(&Tally::count(poll));
-        if self.last.open.length_ns() >= SHOWN_NS {
-            self.last.second = mem::take(&mut self.last.open);
-        }
-        if let Some(EndedFrame { frame, mean }) = self.frames.observe(poll) {
-            metrics::FRAMES
-                .with([if frame.is_valid { "valid" } else { "void" }])
-                .increment(1);
-            self.last.frame = mean;
-            self.estimator.end_frame(&frame);
-            self.saved.is_old = true;
-            self.schedule.frame_ended();
-        }
+    /// Goes on from a record; `at` and `wall`, the time since 1970, are now.
+    ///
+    /// # Errors
+    /// The record is not of an estimator of this timing. Nothing has changed.
+    pub fn resume(&mut self, record: CheckpointFile, at: Clocks, wall: Duration) -> Result<(), ResumeError> {
+        let boot = record.boot(&self.identity.boot_id, wall);
+        self.inputs.resume(record, boot, at, wall)
     }
 
-    /// Brings the estimator's view up to date, and says what has changed in how much is seen.
-    fn refresh_mode(&mut self) {
-        let known = self.known().map(|(pods, capacity)| {
-            let View {
-                bounds, target_ppm, ..
-            } = pods.view;
-            let (bounds, target_ppm) = self.server_view.policy.unwrap_or((bounds, target_ppm));
-            // Cloned only when it is needed: this runs at every sample.
-            self.is_view_stale.then(|| {
-                let mut view = View {
-                    capacity,
-                    bounds,
-                    target_ppm,
-                    ..pods.view.clone()
-                };
-                for (uid, pod) in &mut view.pods {
-                    pod.has_own_cpus = self.exclusive_milli.contains_key(uid);
-                }
-                view
-            })
-        });
-        self.is_view_stale = false;
-        let blind_reason = match known {
-            Ok(None) => None,
-            Ok(Some(view)) => {
-                self.estimator.set_view(view);
-                None
-            }
-            Err(blind_reason) => {
-                self.estimator.clear_view();
-                Some(blind_reason)
-            }
-        };
-        let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
-        self.blind_reason = blind_reason.or((!has_frames).then_some(BlindReason::NoFrame));
-        self.mode_log
-            .log_changes(&self.cpu_source, self.blind_reason.as_ref());
+    /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
+    pub fn record(&self, wall: Duration) -> Option<CheckpointFile> {
+        self.inputs
+            .record(self.owner(), self.identity.boot_id.clone(), wall)
     }
 
-    /// What the servers told, and the capacity of this machine.
-    fn known(&self) -> Result<(&NodeView, PerResource<u64>), BlindReason> {
-        let pods = self.server_view.pods.as_ref().ok_or(BlindReason::NoDirective)?;
-        let memory = self
-            .machine
-            .memory
-            .filter(|_| self.machine.cpus > 0)
-            .ok_or(BlindReason::NoFrame)?;
-        let Machine { online, cpus, .. } = self.machine;
-        mode::compare(
-            PerResource {
-                cpu: u64::from(online) * 1000,
-                memory: memory.total,
-            },
-            &pods.view,
-        )?;
-        Ok((
-            pods,
-            PerResource {
-                cpu: u64::from(cpus) * 1000,
-                memory: memory.capacity(),
-            },
-        ))
-    }
-
-    fn sight(&self) -> AgentMode {
-        self.cpu_source.mode(self.blind_reason.as_ref()).0
-    }
-
-    /// The estimator's result; a blind agent says why and what the machine has.
-    fn estimates(&self) -> PerResource<Estimate> {
-        let mut estimates = self.estimator.estimates();
-        if let Some(blind_reason) = &self.blind_reason {
-            let cpu = u64::from(self.machine.cpus) * 1000;
-            let memory = self.machine.memory.map_or(0, |memory| memory.capacity());
-            for (resource, capacity) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
-                let estimate = estimates.get_mut(resource);
-                estimate.capacity = capacity;
-                estimate.reasons = vec![blind_reason.reason()];
-            }
-        }
-        estimates
-    }
-
-    fn timing(&self) -> Profile {
-        self.estimator.timing().profile
+    /// Is there more to save than there was when this was last asked? At the end of each frame, and when a brake comes
+    /// or goes: what it lowered must not be back after a crash.
+    pub fn has_more_to_save(&mut self) -> bool {
+        self.inputs.has_more_to_save()
     }
 }
 

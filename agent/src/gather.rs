@@ -64,8 +64,8 @@ pub struct Sample {
     pub meminfo: Option<Meminfo>,
     /// Memory in use, of the machine and of pods, for estimates; as often, when the kernel has added it up.
     pub memory: Option<MemoryUse>,
-    /// What the pods used, once a frame, by its end; not of a frame in which nobody could look who was there, or in which the
-    /// kernel did not add it up in time.
+    /// What the pods used, once a frame, by its end; `None` if listing cgroups failed, or if the kernel did not add it up
+    /// in time.
     pub pods: Option<PodFrame>,
     /// Pods that may hold CPUs for themselves alone.
     pub pinned_use: Option<Vec<PinnedUse>>,

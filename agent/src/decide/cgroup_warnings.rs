@@ -1,4 +1,4 @@
-//! What is strange about the cgroups of pods: said when it begins, and not while it lasts; gauges and `/status` count on.
+//! Warns once when a cgroup anomaly starts; gauges and `/status` go on counting it.
 
 use tracing::warn;
 

@@ -5,13 +5,81 @@ use std::collections::BTreeMap;
 
 use headroom_domain::estimate::PodRequest;
 
-use crate::{gather::PinnedUse, sample::cpus::CpuSet};
+use crate::{
+    gather::PinnedUse,
+    sample::{clock::Clocks, cpus::CpuSet},
+};
+
+/// What pods hold for themselves alone, as of the last reading of them.
+#[derive(Debug, Default)]
+pub(super) struct ExclusiveCpus {
+    /// Milli-cores by UID.
+    milli: BTreeMap<String, u64>,
+    cpus: CpuSet,
+    /// Monotonic time of the last reading.
+    read_ns: u64,
+}
+
+/// What a reading of pods' cpusets changed.
+#[derive(Debug, Default)]
+pub(super) struct ExclusiveChange {
+    /// CPU time that was held and not used since the reading before, in nanoseconds.
+    pub(super) unused_ns: u64,
+    /// Do other pods hold CPUs, or other amounts of them?
+    pub(super) is_other: bool,
+}
+
+impl ExclusiveCpus {
+    /// Records a reading. While no hint server has told what pods request, nobody is known to hold a CPU.
+    pub(super) fn record(
+        &mut self,
+        found: &[PinnedUse],
+        listed: Option<&BTreeMap<String, PodRequest>>,
+        at: Clocks,
+    ) -> ExclusiveChange {
+        self.read_ns = at.monotonic_ns;
+        let Some(listed) = listed else {
+            return ExclusiveChange::default();
+        };
+        let milli = exclusive_milli(found, listed);
+        let change = ExclusiveChange {
+            unused_ns: unused_ns(found, &milli, listed),
+            is_other: milli != self.milli,
+        };
+        self.cpus = exclusive_cpus(found, &milli, listed);
+        self.milli = milli;
+        change
+    }
+
+    /// Does a pod hold CPUs, and was nothing read of them for longer than that?
+    pub(super) fn is_unread_for(&self, longest_ns: u64, at: Clocks) -> bool {
+        !self.milli.is_empty() && at.monotonic_ns.saturating_sub(self.read_ns) > longest_ns
+    }
+
+    pub(super) const fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    /// What all of them hold together, in milli-cores.
+    pub(super) fn milli(&self) -> u64 {
+        self.milli.values().sum()
+    }
+
+    /// What a pod holds, in milli-cores.
+    pub(super) fn of_pod(&self, uid: &str) -> u64 {
+        self.milli.get(uid).copied().unwrap_or(0)
+    }
+
+    pub(super) fn has(&self, uid: &str) -> bool {
+        self.milli.contains_key(uid)
+    }
+}
 
 /// Milli-cores that pods hold for themselves alone, by UID.
 ///
 /// The kubelet gives CPUs to containers of Guaranteed pods that ask for whole ones, and confines all other containers
 /// to the rest. A cpuset larger than what its pod asks for is that rest.
-pub(super) fn holdings(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
+fn exclusive_milli(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest>) -> BTreeMap<String, u64> {
     let holding = |held: &PinnedUse| {
         let asked = listed
             .get(&held.uid)
@@ -30,13 +98,13 @@ pub(super) fn holdings(found: &[PinnedUse], listed: &BTreeMap<String, PodRequest
 
 /// The CPUs that these pods hold, each for itself alone: of each, the smallest sets that come to no more whole CPUs than it
 /// asked for. What containers share beyond that is larger, or is claimed by more than one of them.
-pub(super) fn exclusive_cpus(
+fn exclusive_cpus(
     found: &[PinnedUse],
-    holdings: &BTreeMap<String, u64>,
+    milli: &BTreeMap<String, u64>,
     listed: &BTreeMap<String, PodRequest>,
 ) -> CpuSet {
     let (mut once, mut twice) = (CpuSet::default(), CpuSet::default());
-    for held in found.iter().filter(|held| holdings.contains_key(&held.uid)) {
+    for held in found.iter().filter(|held| milli.contains_key(&held.uid)) {
         let asked = listed.get(&held.uid).map_or(0, |pod| pod.requests.cpu / 1000);
         let mut sets: Vec<_> = held.cpus.iter().collect();
         sets.sort_unstable_by_key(|set| set.count());
@@ -54,12 +122,12 @@ pub(super) fn exclusive_cpus(
 }
 
 /// What the holders asked for and did not use since the poll before, in nanoseconds of CPU time: nobody else may.
-pub(super) fn unused_ns(
+fn unused_ns(
     found: &[PinnedUse],
-    holdings: &BTreeMap<String, u64>,
+    milli: &BTreeMap<String, u64>,
     listed: &BTreeMap<String, PodRequest>,
 ) -> u64 {
-    let holders = found.iter().filter(|held| holdings.contains_key(&held.uid));
+    let holders = found.iter().filter(|held| milli.contains_key(&held.uid));
     holders
         .filter_map(|held| {
             let (used, pod) = (held.used?, listed.get(&held.uid)?);
@@ -112,7 +180,9 @@ mod tests {
     }
 
     fn milli(cpus: &[u32], asked: u64) -> Option<u64> {
-        holdings(&held(cpus, 0), &listed(asked, true)).get("a").copied()
+        exclusive_milli(&held(cpus, 0), &listed(asked, true))
+            .get("a")
+            .copied()
     }
 
     #[test]
@@ -140,8 +210,8 @@ mod tests {
 
     #[test]
     fn only_listed_guaranteed_pods_hold_cpus() {
-        assert!(holdings(&held(&[2], 0), &listed(2000, false)).is_empty());
-        assert!(holdings(&held(&[2], 0), &BTreeMap::new()).is_empty());
+        assert!(exclusive_milli(&held(&[2], 0), &listed(2000, false)).is_empty());
+        assert!(exclusive_milli(&held(&[2], 0), &BTreeMap::new()).is_empty());
     }
 
     #[test]
@@ -161,7 +231,7 @@ mod tests {
                 used: None,
             };
             let found = [held("a", of_a), held("b", of_b)];
-            exclusive_cpus(&found, &holdings(&found, &listed), &listed).to_string()
+            exclusive_cpus(&found, &exclusive_milli(&found, &listed), &listed).to_string()
         };
         assert_eq!(exclusive(&["2-3"], &["4-5"]), "2-5");
         assert_eq!(exclusive(&["2-3", "6-9"], &["6-9"]), "2-3", "the rest is larger");
@@ -176,7 +246,7 @@ mod tests {
     #[test]
     fn what_a_holder_leaves_idle_is_counted() {
         let listed = listed(2000, true);
-        let unused = |found: &[PinnedUse]| unused_ns(found, &holdings(found, &listed), &listed);
+        let unused = |found: &[PinnedUse]| unused_ns(found, &exclusive_milli(found, &listed), &listed);
         assert_eq!(unused(&held(&[2], SECOND / 2)), SECOND * 3 / 2);
         assert_eq!(
             unused(&held(&[2], SECOND * 3)),

@@ -1,34 +1,59 @@
-//! What was measured last, for reports, `/status` and what is compared with the next sample.
+//! What was measured last, as people are shown it.
 
-use super::{period::BrakeInputs, sample_metrics::SampleMetrics, tally::Tally};
+use std::mem;
+
+use super::tally::Tally;
 use crate::{
-    gather::PodFrame,
-    kernel::{events::EventCounters, probe::Runs, supervisor::ProbeState},
-    sample::clock::Clocks,
+    gather::{PodFrame, Sample},
+    kernel::probe::Runs,
 };
+
+/// A stretch of at least this is shown: a second, less half a poll that may come early.
+const SHOWN_NS: u64 = 875_000_000;
 
 /// The last measurements.
 #[derive(Debug, Default)]
 pub(super) struct LastMeasurements {
-    pub(super) at: Clocks,
     /// The stretch that is under way.
-    pub(super) open: Tally,
+    open: Tally,
     /// The last whole one.
     pub(super) second: Tally,
     /// Mean over the last frame.
     pub(super) frame: Tally,
-    /// Memory in use: at the last sample.
+    /// Memory in use.
     pub(super) memory_bytes: u64,
-    pub(super) brake_inputs: Option<BrakeInputs>,
     /// OOM kills of the machine when the agent first looked, and now.
-    pub(super) oom_kills: Option<(u64, u64)>,
-    /// How the kernel programs stood.
-    pub(super) probe_state: Option<ProbeState>,
-    /// Rare events since the kernel programs were attached.
-    pub(super) event_counters: Option<EventCounters>,
+    oom_kills: Option<(u64, u64)>,
     pub(super) pods: PodFrame,
-    /// Monotonic time at which pods that may hold CPUs were last read.
-    pub(super) held_ns: u64,
     pub(super) runs: Vec<Runs>,
-    pub(super) metrics: SampleMetrics,
+}
+
+impl LastMeasurements {
+    pub(super) fn observe(&mut self, sample: &Sample) {
+        if let Some(counters) = sample.memory_pressure {
+            let now = counters.vm.oom_kills;
+            let (first, _) = self.oom_kills.unwrap_or((now, now));
+            self.oom_kills = Some((first, now));
+        }
+        if let Some(runs) = &sample.runs {
+            self.runs = runs.to_vec();
+        }
+        if let Some(memory) = sample.memory {
+            self.memory_bytes = memory.node.used();
+        }
+        if let Some(pods) = &sample.pods {
+            self.pods.clone_from(pods);
+        }
+        if let Some(poll) = &sample.poll {
+            self.open.add(&Tally::count(poll));
+            if self.open.length_ns() >= SHOWN_NS {
+                self.second = mem::take(&mut self.open);
+            }
+        }
+    }
+
+    /// OOM kills since the agent began to count.
+    pub(super) fn oom_kills(&self) -> u64 {
+        self.oom_kills.map_or(0, |(first, now)| now.saturating_sub(first))
+    }
 }

@@ -1,5 +1,7 @@
 //! What the machine has, as it was last measured.
 
+use headroom_domain::resource::PerResource;
+
 use crate::sample::memory::Meminfo;
 
 /// CPUs and memory of the machine.
@@ -15,9 +17,35 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Notes the memory; is there another amount of it than was known?
+    /// Records the memory; is there another amount of it than was known?
     pub(super) fn has_other_memory(&mut self, now: Meminfo) -> bool {
         let amounts = |memory: Meminfo| (memory.total, memory.capacity());
         self.memory.replace(now).map(amounts) != Some(amounts(now))
+    }
+
+    /// Have CPUs and memory been measured?
+    pub(super) const fn is_known(&self) -> bool {
+        self.cpus > 0 && self.memory.is_some()
+    }
+
+    /// What pods may use of it, in milli-cores and bytes; 0 for what has not been measured.
+    pub(super) fn capacity(&self) -> PerResource<u64> {
+        PerResource {
+            cpu: u64::from(self.cpus) * 1000,
+            memory: self.memory.map_or(0, |memory| memory.capacity()),
+        }
+    }
+
+    /// What its Node should have as capacity: with isolated CPUs and huge pages.
+    pub(super) fn node_capacity(&self) -> PerResource<u64> {
+        PerResource {
+            cpu: u64::from(self.online) * 1000,
+            memory: self.memory.map_or(0, |memory| memory.total),
+        }
+    }
+
+    /// Milli-cores of the Node that pods may not use.
+    pub(super) fn isolated_milli(&self) -> u64 {
+        u64::from(self.online.saturating_sub(self.cpus)) * 1000
     }
 }

@@ -66,7 +66,7 @@ impl ModeLog {
             None if news.is_empty() => news.push(News {
                 mode,
                 is_warning: false,
-                sentence: "the agent is blind no more and sees as it said before".to_owned(),
+                sentence: "agent recovered; mode unchanged".to_owned(),
             }),
             None => {}
         }
@@ -118,7 +118,7 @@ mod tests {
             ]
         );
         assert_eq!(logged(&mut said, &procfs, Some(&BlindReason::NoDirective)), []);
-        let sees = [line(Some(AgentMode::Proc), false, "the agent is")];
+        let sees = [line(Some(AgentMode::Proc), false, "agent recovered; mode")];
         assert_eq!(logged(&mut said, &procfs, None), sees);
         assert_eq!(logged(&mut said, &procfs, None), []);
         let other = BlindReason::Capacity {

@@ -3,19 +3,26 @@
 use std::collections::BTreeMap;
 
 use headroom_domain::{
-    estimate::{PodRequest, PodUse, confidence_ppm},
-    hint::{Brake, Past},
+    estimate::{PodRequest, PodUse, Profile, View, confidence_ppm},
+    hint::{AgentMode, Brake, Past},
     policy::{Bounds, Policy},
     ratio::Cents,
+    resource::{PerResource, Resource},
 };
+use headroom_proto::NodeView;
 
 use super::{
     fake::{CPUS, MEMORY, POLL, QUARTER, sample},
     *,
 };
 use crate::{
-    gather::{GatheredSignal, PodFrame, Used},
-    kernel::supervisor::{ProbeState, Shed},
+    args::Args,
+    config::File,
+    gather::{GatheredSignal, PinnedUse, PodFrame, Used},
+    kernel::{
+        events::EventCounters,
+        supervisor::{ProbeState, Shed},
+    },
     local::{checkpoint::CheckpointFile, status::Status},
     sample::{
         Origin, Window,
@@ -27,7 +34,6 @@ mod figures;
 mod isolated;
 
 const GIB: u64 = 1 << 30;
-const SECOND: u64 = 4 * QUARTER;
 
 fn decider(origin: Origin) -> Decider {
     let identity = Identity {
@@ -113,7 +119,7 @@ fn run(decider: &mut Decider, frames: std::ops::Range<u64>, busy_milli: u64) -> 
             ..sample(quarter, busy_milli)
         });
         if quarter % 4 == 0 {
-            ratios.push(decider.estimates().cpu.published.0);
+            ratios.push(decider.inputs.estimates().cpu.published.0);
         }
     }
     ratios
@@ -211,7 +217,7 @@ fn a_frame_in_which_nobody_read_what_holders_use_does_not_count() {
                 ..sample(quarter, 400)
             });
         }
-        let seen = decider.estimator.coverage_ppm(Resource::Cpu);
+        let seen = decider.inputs.estimates().cpu.coverage_ppm;
         assert_eq!(seen, coverage_ppm, "read every {every} quarters until {until} s");
     }
 }
@@ -414,7 +420,7 @@ fn a_view_that_nobody_confirms_outranks_others_for_ten_minutes() {
 fn a_pod_that_is_being_deleted_lowers_the_ratio_at_once() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
-    let before = decider.estimates().cpu.published;
+    let before = decider.inputs.estimates().cpu.published;
     let Directive::Pods(mut view) = pods(2) else {
         unreachable!()
     };
@@ -439,7 +445,7 @@ fn a_policy_moves_the_bounds() {
     assert_eq!(decider.report().unwrap().resources.cpu.published, Cents(120));
     decider.direct(pods(2));
     assert_eq!(
-        decider.estimates().cpu.published,
+        decider.inputs.estimates().cpu.published,
         Cents(120),
         "it outlives the next list of pods"
     );
@@ -562,7 +568,9 @@ fn memory_brakes_before_the_kubelet_evicts() {
 #[test]
 fn the_threshold_is_the_one_that_the_agent_is_told() {
     let mut decider = decider_with_view();
-    decider.eviction = Eviction::Ppm(750_000);
+    let flags = "headroom-agent --node-name n --ca-file c --token-file t --eviction-hard-memory 75%";
+    let args = Args::read(flags.split(' ').map(Into::into)).unwrap();
+    decider.adopt(&Settings::resolve(&args, &File::default()));
     run(&mut decider, 10..12, 400);
     let memory = decider.report().unwrap().resources.memory;
     assert_eq!(
@@ -593,9 +601,9 @@ fn the_kubelets_own_word_stops_memory_in_the_next_period_and_for_its_time() {
     decider.direct(pressed(2, false));
     // The demo lets go of a stop after six seconds.
     run(&mut decider, 51..56, 400);
-    assert_eq!(decider.estimates().memory.brake, Brake::Stop);
+    assert_eq!(decider.inputs.estimates().memory.brake, Brake::Stop);
     run(&mut decider, 56..58, 400);
-    assert_eq!(decider.estimates().memory.brake, Brake::Off);
+    assert_eq!(decider.inputs.estimates().memory.brake, Brake::Off);
 }
 
 #[test]
@@ -696,7 +704,7 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
                 ..sample(quarter, 400)
             });
         }
-        decider.estimator.coverage_ppm(Resource::Cpu)
+        decider.inputs.estimates().cpu.coverage_ppm
     };
     // A ring of the demo holds 20 frames.
     assert_eq!(coverage(100) - coverage(22), 1_000_000 / 20);
@@ -715,7 +723,7 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
                 ..sample(quarter, 400)
             });
         }
-        decider.estimator.coverage_ppm(Resource::Cpu)
+        decider.inputs.estimates().cpu.coverage_ppm
     };
     let counting = |shed, reattached| {
         coverage(ProbeState::Counting {
@@ -738,31 +746,34 @@ fn an_agent_that_is_started_again_goes_on_where_it_was() {
     assert!(before.has_more_to_save(), "a frame ended");
     assert!(!before.has_more_to_save(), "nothing since");
     before.begin(sample(40, 0).at, Beginning::NothingSaved);
-    let age_s = before.last.at.boottime_ns / SECOND - 10;
     let record = before.record(Duration::from_secs(1000)).unwrap();
     let mut after = decider(Origin::Ebpf);
     // Three seconds went by: as many frames are missing.
     let at = sample(212, 0).at;
     after.resume(record, at, Duration::from_secs(1003)).unwrap();
     let past = Past {
-        age_s: age_s + 3,
+        age_s: 40 + 3,
         beginning: Some(Beginning::NothingSaved),
     };
     assert_eq!(
-        after.began.past(at),
+        after.inputs.past(at),
         past,
         "the history is older by the time away"
     );
-    assert_eq!(after.sight(), AgentMode::Blind, "nobody has told of the node yet");
+    assert_eq!(
+        after.inputs.mode().0,
+        AgentMode::Blind,
+        "nobody has told of the node yet"
+    );
     after.observe(sample(212, 400));
     after.direct(pods(1));
-    assert_eq!(after.estimates().cpu.published, Cents(170));
+    assert_eq!(after.inputs.estimates().cpu.published, Cents(170));
     // The frame under way is not whole, and three are missing.
     run(&mut after, 53..54, 400);
-    let cpu = after.estimates().cpu;
+    let cpu = after.inputs.estimates().cpu;
     assert_eq!(cpu.coverage_ppm, 16 * 1_000_000 / 20);
     assert!(cpu.slack.warm_requests > 0, "pods are known");
-    assert_eq!(after.sight(), AgentMode::Full);
+    assert_eq!(after.inputs.mode().0, AgentMode::Full);
 }
 
 #[test]
@@ -775,7 +786,7 @@ fn why_a_history_begins_anew_is_told() {
         let mut after = decider(Origin::Ebpf);
         let at = sample(quarter, 0).at;
         after.resume(record, at, wall).unwrap();
-        let Past { age_s, beginning } = after.began.past(at);
+        let Past { age_s, beginning } = after.inputs.past(at);
         (age_s, beginning.unwrap())
     };
     let another_boot = CheckpointFile {
@@ -835,7 +846,7 @@ fn isolated_cpus_are_the_nodes_and_not_the_estimators() {
     assert_eq!(hint.sight, AgentMode::Full);
     let cpu = hint.resources.cpu;
     assert_eq!((cpu.capacity, cpu.isolated), (4000, 1000));
-    let estimate = decider.estimates().cpu;
+    let estimate = decider.inputs.estimates().cpu;
     assert_eq!((estimate.capacity, estimate.slack.safe), (3000, 2700));
 }
 
@@ -868,7 +879,7 @@ fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
     let risen = |reading: Option<GatheredSignal>| {
         let mut decider = decider_with_view();
         run(&mut decider, 10..22, 400);
-        let before = decider.estimates().cpu.published;
+        let before = decider.inputs.estimates().cpu.published;
         for quarter in 89..=200 {
             decider.observe(Sample {
                 pods: (quarter % 4 == 0).then(|| used(400)),
@@ -876,7 +887,7 @@ fn nothing_rises_while_pods_or_the_cpus_that_they_share_cannot_be_read() {
                 ..sample(quarter, 400)
             });
         }
-        decider.estimates().cpu.published > before
+        decider.inputs.estimates().cpu.published > before
     };
     assert!(risen(None) && risen(Some(GatheredSignal::CpuPressure)));
     assert!(!risen(Some(GatheredSignal::Pods)) && !risen(Some(GatheredSignal::Cpusets)));
@@ -897,7 +908,7 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
         decider.observe(sample);
         // A period ends with the first quarter of each second.
         if quarter % 4 == 1 && quarter > 121 {
-            levels.push(decider.estimates().cpu.brake);
+            levels.push(decider.inputs.estimates().cpu.brake);
         }
     }
     assert_eq!(levels, [Brake::Hold, Brake::Shed, Brake::Stop]);
@@ -908,23 +919,27 @@ fn giving_up_waits_where_there_is_no_pressure_leaves_the_brake_as_it_is() {
 fn a_minute_in_which_the_clock_stood_still_releases_no_brake_and_raises_nothing() {
     let mut decider = decider_with_view();
     run(&mut decider, 10..50, 400);
-    let before = decider.estimates().cpu.published;
+    let before = decider.inputs.estimates().cpu.published;
     for quarter in 201..=205 {
         decider.observe(Sample {
             cpu_pressure: None,
             ..sample(quarter, 4000)
         });
     }
-    assert_eq!(decider.estimates().cpu.brake, Brake::Hold);
+    assert_eq!(decider.inputs.estimates().cpu.brake, Brake::Hold);
     // The demo lets go of a hold after two seconds.
     let resumed = 205 + 240;
     decider.observe(sample(resumed, 400));
     decider.observe(sample(resumed + 1, 400));
-    let cpu = decider.estimates().cpu;
+    let cpu = decider.inputs.estimates().cpu;
     assert_eq!(cpu.brake, Brake::Hold);
     assert!(cpu.published <= before);
     for quarter in 2..=16 {
         decider.observe(sample(resumed + quarter, 400));
     }
-    assert_eq!(decider.estimates().cpu.brake, Brake::Off, "clean for its time");
+    assert_eq!(
+        decider.inputs.estimates().cpu.brake,
+        Brake::Off,
+        "clean for its time"
+    );
 }

@@ -298,7 +298,7 @@ impl Session {
     }
 }
 
-/// Ends when a credential has ended or is no longer good. While it cannot be checked, it counts until its end.
+/// Completes on expiry or revocation. If TokenReview is down, the credential counts until it expires.
 async fn outlived(shared: &StreamContext, caller: Caller, mut agent: AgentIdentity) -> StreamError {
     loop {
         let left = agent

@@ -32,15 +32,13 @@ fn stolen_time_is_reported_as_its_share_of_all_cpus() {
 #[test]
 fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
     let mut decider = decider_with_view();
-    decider.cpu_source.verdicts = [Hook::SchedWakeup, Hook::SchedSwitch]
-        .map(|hook| Verdict {
-            hook,
-            health: Health::Ok,
-            flavour: Some(Flavour::Typed),
-            reason: None,
-            verifier_log: None,
-        })
-        .into();
+    let verdicts = [Hook::SchedWakeup, Hook::SchedSwitch].map(|hook| Verdict {
+        hook,
+        health: Health::Ok,
+        flavour: Some(Flavour::Typed),
+        reason: None,
+        verifier_log: None,
+    });
     let runs = Runs {
         hook: Hook::SchedSwitch,
         id: 1,
@@ -50,6 +48,12 @@ fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
         jited_bytes: 0,
     };
     decider.observe(Sample {
+        probe_state: Some(ProbeState::Counting {
+            shed: Shed::Nothing,
+            is_calm: false,
+            reattached: 0,
+            verdicts: Some(Arc::from(verdicts)),
+        }),
         runs: Some(Arc::from([runs])),
         ..sample(41, 400)
     });

@@ -102,7 +102,10 @@ fn brake_after(seconds: u64, busy: usize, kept: Kept) -> (Brake, u64) {
             ..sample(quarter, 0)
         });
     }
-    (decider.estimates().cpu.brake, u64::from(decider.machine.cpus))
+    (
+        decider.inputs.estimates().cpu.brake,
+        u64::from(decider.inputs.machine().cpus),
+    )
 }
 
 fn production() -> Decider {

@@ -1,4 +1,4 @@
-//! The columns of the comparison, and what is worse than `off` beyond the noise in one.
+//! The columns of the comparison, and whether a mode is worse than `off` beyond the noise.
 
 use super::{ModeRun, count};
 use crate::{criterion::Criterion, percentile};
@@ -6,9 +6,8 @@ use crate::{criterion::Criterion, percentile};
 /// One column: a figure that each turn of a mode has, and what many turns come to.
 ///
 /// **The noise is how far the turns of `off` differ from each other in the same run**, the greatest less the least of
-/// them, and never less than what chance alone makes of one turn. A mode is worse than `off` if its turns together come
-/// to something that is worse by more than that than what the turns of `off` come to. Where no turn of `off` saw an
-/// event that is to happen never, a single one is too many.
+/// them, and never less than what chance alone makes of one turn. A mode fails if its mean exceeds that of `off` by more
+/// than the noise. Where no turn of `off` saw an event that is to happen never, a single one is too many.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     /// Its key in the report.

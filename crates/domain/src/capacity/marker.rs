@@ -131,8 +131,8 @@ impl Marker {
     }
 }
 
-/// `raw` times the ratio that made `value` of `before`: in whole cents where they did, for the result to be the one that
-/// a replica that knows the policy gives; else in proportion, cut off. `raw` where there is no such number.
+/// Scales `raw` by `value` / `before`, rounded to whole cents where that is exact, so that a replica that knows the policy
+/// comes to the same result. Fractions are cut off; `raw` where the result is not a number.
 fn rescaled(raw: u64, value: u64, before: u64) -> u64 {
     if raw == before {
         return value;

@@ -113,8 +113,8 @@ impl Brakes {
         }
     }
 
-    /// Judges one period; `now` is monotonic time at its end. A period that is told of late, or twice, extends nothing
-    /// that was called for later, brings nothing back that has been released, and is none of the CPU's three in a row.
+    /// Judges one period; `now` is monotonic time at its end. Late or duplicate periods neither extend nor re-arm brakes,
+    /// and do not count among the CPU's three in a row.
     pub fn end_period(&mut self, pressure: &Pressure, now: Duration) {
         let is_news = self.judged.is_none_or(|judged| judged < now);
         let latest = self.judged.map_or(now, |judged| judged.max(now));

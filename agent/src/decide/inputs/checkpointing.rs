@@ -9,9 +9,9 @@ use headroom_domain::{
 };
 use tracing::info;
 
-use super::Decider;
+use super::EstimatorInputs;
 use crate::{
-    local::checkpoint::{self, CheckpointFile, Owner},
+    local::checkpoint::{CheckpointFile, HistoryOrigin, Owner},
     sample::clock::{Clocks, nanoseconds},
 };
 
@@ -55,26 +55,28 @@ impl HistoryStart {
     }
 }
 
-impl Decider {
+impl EstimatorInputs {
     /// The history begins at this time, for this reason.
-    pub fn begin(&mut self, at: Clocks, why: Beginning) {
+    pub(in crate::decide) fn begin(&mut self, at: Clocks, why: Beginning) {
         self.began = HistoryStart::before(at, Duration::ZERO, why);
     }
 
-    /// Whose state it is.
-    pub fn owner(&self) -> Owner {
-        Owner {
-            node: self.identity.node.clone(),
-            timing: self.timing().name().to_owned(),
-        }
+    /// Since when the history counts, and why, as reports carry it.
+    pub(in crate::decide) fn past(&self, at: Clocks) -> Past {
+        self.began.past(at)
     }
 
-    /// Goes on from a record; `at` and `wall`, the time since 1970, are now.
+    /// Goes on from a record of this boot or another; `at` and `wall`, the time since 1970, are now.
     ///
     /// # Errors
     /// The record is not of an estimator of this timing. Nothing has changed.
-    pub fn resume(&mut self, record: CheckpointFile, at: Clocks, wall: Duration) -> Result<(), ResumeError> {
-        let boot = record.boot(&self.identity.boot_id, wall);
+    pub(in crate::decide) fn resume(
+        &mut self,
+        record: CheckpointFile,
+        boot: Boot,
+        at: Clocks,
+        wall: Duration,
+    ) -> Result<(), ResumeError> {
         let timing = *self.estimator.timing();
         let lapse = Lapse {
             frame: at.boottime_ns / nanoseconds(timing.frame()).max(1),
@@ -85,7 +87,7 @@ impl Decider {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             timing.frame().saturating_mul(count)
         };
-        let began = record.began.unwrap_or_else(|| checkpoint::HistoryOrigin {
+        let began = record.began.unwrap_or_else(|| HistoryOrigin {
             wall: record.wall.saturating_sub(frames(record.snapshot.frames())),
             why: Beginning::NotRecorded,
         });
@@ -100,7 +102,7 @@ impl Decider {
                 HistoryStart::before(at, wall.saturating_sub(began.wall), began.why)
             }
         };
-        self.refresh_cpu_source();
+        self.refresh_visibility();
         let coverage = self
             .estimator
             .estimates()
@@ -110,26 +112,30 @@ impl Decider {
     }
 
     /// The record to save now; `None` before the first sample, when it would say no more than what it would replace.
-    pub fn record(&self, wall: Duration) -> Option<CheckpointFile> {
-        if self.last.at == Clocks::default() {
+    pub(in crate::decide) fn record(
+        &self,
+        owner: Owner,
+        boot_id: String,
+        wall: Duration,
+    ) -> Option<CheckpointFile> {
+        if self.at == Clocks::default() {
             return None;
         }
-        let now = Duration::from_nanos(self.last.at.monotonic_ns);
+        let now = Duration::from_nanos(self.at.monotonic_ns);
         Some(CheckpointFile {
-            owner: self.owner(),
-            boot_id: self.identity.boot_id.clone(),
+            owner,
+            boot_id,
             wall,
-            began: Some(checkpoint::HistoryOrigin {
-                wall: wall.saturating_sub(self.began.age(self.last.at)),
+            began: Some(HistoryOrigin {
+                wall: wall.saturating_sub(self.began.age(self.at)),
                 why: self.began.why,
             }),
             snapshot: self.estimator.snapshot(now),
         })
     }
 
-    /// Is there more to save than there was when this was last asked? At the end of each frame, and when a brake comes
-    /// or goes: what it lowered must not be back after a crash.
-    pub fn has_more_to_save(&mut self) -> bool {
+    /// Is there more to save than there was when this was last asked?
+    pub(in crate::decide) fn has_more_to_save(&mut self) -> bool {
         let brake = self.estimator.estimates().map(|_, estimate| estimate.brake);
         let saved = Saved { is_old: false, brake };
         let before = mem::replace(&mut self.saved, saved);

@@ -1,0 +1,349 @@
+//! What reaches the estimator: samples gathered into frames and brake periods, the Node as hint servers told of it, and the
+//! settings.
+
+mod checkpointing;
+mod eviction_margin;
+mod probe_state;
+
+use std::{mem, time::Duration};
+
+use headroom_domain::{
+    estimate::{Estimate, Estimator, Profile, Timing, Trust, View},
+    hint::{AgentMode, Beginning},
+    resource::{PerResource, Resource},
+};
+use headroom_proto::NodeView;
+use tracing::{info, warn};
+
+use self::checkpointing::{HistoryStart, Saved};
+use super::{
+    exclusive_cpus::ExclusiveCpus,
+    frame::{EndedFrame, Frames, LONGEST_POLL_NS},
+    machine::Machine,
+    mode::{self, BlindReason, CpuSource},
+    period::{BrakeInputs, Period},
+    server_view::ServerView,
+    tally::Tally,
+};
+use crate::{
+    args::MarginCalibration,
+    config::{Settings, eviction::Eviction},
+    gather::{MemoryUse, PinnedUse, Sample},
+    kernel::{events::EventCounters, supervisor::ProbeState},
+    metrics,
+    publish::Directive,
+    sample::{Poll, clock::Clocks, cpus::CpuSet},
+};
+
+/// The estimator and everything that it is fed from.
+#[derive(Debug)]
+pub(super) struct EstimatorInputs {
+    cpu_source: CpuSource,
+    estimator: Estimator,
+    margin_calibration: MarginCalibration,
+    eviction: Eviction,
+    frames: Frames,
+    period: Period,
+    server_view: ServerView,
+    machine: Machine,
+    exclusive: ExclusiveCpus,
+    blind_reason: Option<BlindReason>,
+    /// Set when what the estimator's view is made of has changed.
+    is_view_stale: bool,
+    began: HistoryStart,
+    saved: Saved,
+    /// When the last sample was taken; zero before the first.
+    at: Clocks,
+    /// Of the last period that ended.
+    brake_inputs: Option<BrakeInputs>,
+    probe_state: Option<ProbeState>,
+    /// Since the kernel programs were attached.
+    event_counters: Option<EventCounters>,
+}
+
+/// What a report is about, and whose change makes one due.
+#[derive(Debug)]
+pub(super) struct Reportable {
+    pub(super) at: Clocks,
+    pub(super) node_uid: String,
+    /// The generation of pods that the estimates count with.
+    pub(super) generation: u64,
+    pub(super) mode: AgentMode,
+    pub(super) estimates: PerResource<Estimate>,
+    /// What pods hold for themselves alone.
+    pub(super) exclusive_milli: u64,
+}
+
+impl EstimatorInputs {
+    pub(super) fn new(cpu_source: CpuSource, timing: Timing, poll: Duration) -> Self {
+        let mut inputs = Self {
+            cpu_source,
+            estimator: Estimator::new(timing),
+            margin_calibration: MarginCalibration::On,
+            eviction: Eviction::default(),
+            frames: Frames::new(timing, poll),
+            period: Period::new(timing.brake_period, poll),
+            server_view: ServerView::default(),
+            machine: Machine::default(),
+            exclusive: ExclusiveCpus::default(),
+            blind_reason: Some(BlindReason::NoDirective),
+            is_view_stale: false,
+            began: HistoryStart::before(Clocks::default(), Duration::ZERO, Beginning::NotSaved),
+            saved: Saved::default(),
+            at: Clocks::default(),
+            brake_inputs: None,
+            probe_state: None,
+            event_counters: None,
+        };
+        inputs.refresh_visibility();
+        inputs
+    }
+
+    /// Applies settings. Switching the calibration of the margin forgets what it came to: the bound on bad outcomes
+    /// counts from here.
+    pub(super) fn adopt(&mut self, settings: &Settings) {
+        let eviction = settings.eviction_hard_memory;
+        if mem::replace(&mut self.eviction, eviction) != eviction {
+            info!(%eviction, "memory is short by another hard eviction threshold of the kubelet");
+        }
+        let margin_calibration = settings.margin_calibration;
+        if mem::replace(&mut self.margin_calibration, margin_calibration) == margin_calibration {
+            return;
+        }
+        let estimates = self.estimator.estimates();
+        let before = estimates.map(|_, estimate| estimate.accumulator_ppm);
+        warn!(
+            ?margin_calibration,
+            cpu_ppm = before.cpu,
+            memory_ppm = before.memory,
+            "the margin is what it was at first; what outcomes made of it is forgotten"
+        );
+        let is_calibrated = margin_calibration == MarginCalibration::On;
+        self.estimator.reset_outcomes(is_calibrated);
+    }
+
+    /// Applies a directive; it lowers at once what it demands.
+    pub(super) fn direct(&mut self, directive: Directive) {
+        if self.server_view.apply(directive, self.at) {
+            self.is_view_stale = true;
+            self.refresh_view();
+        }
+    }
+
+    /// Records a sample; the mean over the frame that ended with it.
+    pub(super) fn observe(&mut self, sample: Sample) -> Option<Tally> {
+        let ended_period = self.period.observe(&sample, self.cpu_source.hearing());
+        let ended_period = ended_period.map(|inputs| Self::with_pod_visibility(inputs, &sample));
+        let Sample {
+            at,
+            poll,
+            probe_state,
+            event_counters,
+            cpu_pressure: _,
+            memory_pressure: _,
+            meminfo,
+            memory,
+            pods,
+            pinned_use,
+            runs: _,
+            failing: _,
+            has_kubepods: _,
+        } = sample;
+        self.observe_gap(at);
+        self.at = at;
+        if let Some(probe_state) = probe_state {
+            self.record_probe_state(&probe_state);
+        }
+        if let Some(event_counters) = event_counters {
+            self.record_event_counters(event_counters);
+        }
+        if let Some(meminfo) = meminfo {
+            self.is_view_stale |= self.machine.has_other_memory(meminfo);
+        }
+        if let Some(memory) = memory {
+            self.record_memory(memory);
+        }
+        if let Some(pods) = pods {
+            self.frames.record_pods(pods);
+        }
+        if let Some(pinned_use) = pinned_use {
+            self.record_pinned_use(&pinned_use);
+        }
+        // Of pods that hold CPUs nobody knows what they leave unused: the frame's seconds would seem to ask for less than
+        // they do.
+        if self.exclusive.is_unread_for(LONGEST_POLL_NS, at) {
+            self.frames.void();
+        }
+        let ended_frame = poll.and_then(|poll| self.record_poll(&poll));
+        if let Some(inputs) = ended_period {
+            let inputs = self.with_eviction_margin(inputs);
+            let now = Duration::from_nanos(at.monotonic_ns);
+            self.estimator.end_brake_period(&inputs.pressure, now);
+            self.brake_inputs = Some(inputs);
+        }
+        self.refresh_view();
+        ended_frame
+    }
+
+    /// What a report would be about; `None` before a hint server has told of the Node, and before the first sample. That
+    /// one, a quarter of a second after the start, says what the machine has, and reports are numbered by its time:
+    /// without it they would go back behind those of the agent before.
+    pub(super) fn reportable(&self) -> Option<Reportable> {
+        let pods = self.server_view.pods.as_ref()?;
+        if self.at == Clocks::default() {
+            return None;
+        }
+        Some(Reportable {
+            at: self.at,
+            node_uid: pods.node_uid.clone(),
+            generation: pods.view.generation,
+            mode: self.mode().0,
+            estimates: self.estimates(),
+            exclusive_milli: self.exclusive.milli(),
+        })
+    }
+
+    /// The estimator's result; a blind agent says why and what the machine has.
+    pub(super) fn estimates(&self) -> PerResource<Estimate> {
+        let mut estimates = self.estimator.estimates();
+        if let Some(blind_reason) = &self.blind_reason {
+            let capacity = self.machine.capacity();
+            for resource in Resource::ALL {
+                let estimate = estimates.get_mut(resource);
+                estimate.capacity = *capacity.get(resource);
+                estimate.reasons = vec![blind_reason.reason()];
+            }
+        }
+        estimates
+    }
+
+    /// How much is seen, and a sentence about it.
+    pub(super) fn mode(&self) -> (AgentMode, String) {
+        self.cpu_source.mode(self.blind_reason.as_ref())
+    }
+
+    /// When the last sample was taken; zero before the first.
+    pub(super) const fn at(&self) -> Clocks {
+        self.at
+    }
+
+    pub(super) const fn cpu_source(&self) -> &CpuSource {
+        &self.cpu_source
+    }
+
+    pub(super) const fn blind_reason(&self) -> Option<&BlindReason> {
+        self.blind_reason.as_ref()
+    }
+
+    pub(super) const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The Node and its pods, as a hint server told of them.
+    pub(super) const fn node_view(&self) -> Option<&NodeView> {
+        self.server_view.pods.as_ref()
+    }
+
+    pub(super) const fn exclusive(&self) -> &ExclusiveCpus {
+        &self.exclusive
+    }
+
+    pub(super) const fn exclusive_cpus(&self) -> &CpuSet {
+        self.exclusive.cpus()
+    }
+
+    pub(super) const fn brake_inputs(&self) -> Option<&BrakeInputs> {
+        self.brake_inputs.as_ref()
+    }
+
+    pub(super) fn trust(&self) -> Vec<Trust> {
+        self.estimator.trust()
+    }
+
+    pub(super) fn timing(&self) -> Profile {
+        self.estimator.timing().profile
+    }
+
+    /// A CPU may have gone and come back between two polls: the frame under way would count it as there throughout.
+    fn record_event_counters(&mut self, now: EventCounters) {
+        let before = self.event_counters.replace(now).unwrap_or(now);
+        if before.cpu_changes != now.cpu_changes {
+            self.frames.void();
+        }
+    }
+
+    fn record_memory(&mut self, memory: MemoryUse) {
+        let MemoryUse { node, working_set } = memory;
+        // Without a directive nothing is known to be reserved, and all use counts.
+        let raw = self
+            .node_view()
+            .map_or(node.capacity(), |pods| pods.view.raw.memory);
+        self.frames
+            .record_memory(node.charged(working_set.unwrap_or(0), raw));
+    }
+
+    fn record_pinned_use(&mut self, found: &[PinnedUse]) {
+        let listed = self.server_view.pods.as_ref().map(|pods| &pods.view.pods);
+        let change = self.exclusive.record(found, listed, self.at);
+        self.frames.record_unused(change.unused_ns);
+        self.is_view_stale |= change.is_other;
+    }
+
+    fn record_poll(&mut self, poll: &Poll) -> Option<Tally> {
+        self.record_cpus(poll);
+        let EndedFrame { frame, mean } = self.frames.observe(poll)?;
+        metrics::FRAMES
+            .with([if frame.is_valid { "valid" } else { "void" }])
+            .increment(1);
+        self.estimator.end_frame(&frame);
+        self.saved.is_old = true;
+        Some(mean)
+    }
+
+    /// Brings the estimator's view up to date, and whether there is one.
+    fn refresh_view(&mut self) {
+        let known = self.known().map(|(pods, capacity)| {
+            let View {
+                bounds, target_ppm, ..
+            } = pods.view;
+            let (bounds, target_ppm) = self.server_view.policy.unwrap_or((bounds, target_ppm));
+            // Cloned only when it is needed: this runs at every sample.
+            self.is_view_stale.then(|| {
+                let mut view = View {
+                    capacity,
+                    bounds,
+                    target_ppm,
+                    ..pods.view.clone()
+                };
+                for (uid, pod) in &mut view.pods {
+                    pod.has_own_cpus = self.exclusive.has(uid);
+                }
+                view
+            })
+        });
+        self.is_view_stale = false;
+        let blind_reason = match known {
+            Ok(None) => None,
+            Ok(Some(view)) => {
+                self.estimator.set_view(view);
+                None
+            }
+            Err(blind_reason) => {
+                self.estimator.clear_view();
+                Some(blind_reason)
+            }
+        };
+        let has_frames = self.estimator.coverage_ppm(Resource::Cpu) > 0;
+        self.blind_reason = blind_reason.or((!has_frames).then_some(BlindReason::NoFrame));
+    }
+
+    /// What the servers told, and the capacity of this machine.
+    fn known(&self) -> Result<(&NodeView, PerResource<u64>), BlindReason> {
+        let pods = self.node_view().ok_or(BlindReason::NoDirective)?;
+        if !self.machine.is_known() {
+            return Err(BlindReason::NoFrame);
+        }
+        mode::compare(self.machine.node_capacity(), &pods.view)?;
+        Ok((pods, self.machine.capacity()))
+    }
+}

@@ -1,0 +1,33 @@
+//! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See docs/estimator.md#brakes.
+
+use headroom_domain::estimate::spare_ppm;
+
+use super::{super::period::BrakeInputs, EstimatorInputs};
+
+impl EstimatorInputs {
+    /// Bytes available above the kubelet's threshold when they were fewest in the last brake period.
+    pub(in crate::decide) fn spare_bytes(&self) -> Option<u64> {
+        let available = self.brake_inputs?.least_available?;
+        Some(available.saturating_sub(self.threshold()?))
+    }
+
+    /// What a period showed, with what only servers and flags tell: without raw allocatable there is no row to judge.
+    pub(super) fn with_eviction_margin(&self, mut inputs: BrakeInputs) -> BrakeInputs {
+        let memory = &mut inputs.pressure.memory;
+        let Some(pods) = &self.server_view.pods else {
+            return inputs;
+        };
+        memory.is_told_of_pressure = pods.has_memory_pressure;
+        memory.spare_ppm = inputs
+            .least_available
+            .zip(self.threshold())
+            .and_then(|(available, threshold)| spare_ppm(available, threshold, pods.view.raw.memory));
+        inputs
+    }
+
+    /// The kubelet's threshold on this machine, in bytes.
+    fn threshold(&self) -> Option<u64> {
+        let memory = self.machine.memory?;
+        Some(self.eviction.bytes(memory.total))
+    }
+}

@@ -1,0 +1,92 @@
+//! What follows for the estimator when the kernel programs shed, were attached again or are lost, when CPUs come and go, and
+//! when nothing was measured for a while.
+
+use std::time::Duration;
+
+use headroom_domain::estimate::Visibility;
+use tracing::{info, warn};
+
+use super::{
+    super::{frame::LONGEST_POLL_NS, machine::Machine, period::BrakeInputs},
+    EstimatorInputs,
+};
+use crate::{
+    gather::{GatheredSignal, Sample},
+    kernel::supervisor::{ProbeState, Shed},
+    sample::{Origin, Poll, clock::Clocks},
+};
+
+impl EstimatorInputs {
+    /// Records how the kernel programs stand, if otherwise than before.
+    pub(super) fn record_probe_state(&mut self, now: &ProbeState) {
+        let calm = ProbeState::counting(Shed::Nothing);
+        let before = self.probe_state.replace(now.clone()).unwrap_or(calm);
+        if before == *now {
+            return;
+        }
+        // Shedding changes sampling alone; otherwise busy time went uncounted just before.
+        if before.reattached() != now.reattached() {
+            self.frames.void();
+        }
+        self.cpu_source.observe(now);
+        self.refresh_visibility();
+    }
+
+    /// Tells the estimator at once whether the kernel programs count; the end of each brake period tells the rest.
+    pub(super) fn refresh_visibility(&mut self) {
+        let known = self.brake_inputs.map(|inputs| inputs.pressure.visibility);
+        let known = known.unwrap_or(Visibility::ALL);
+        let counts = self.cpu_source.origin == Origin::Ebpf;
+        self.estimator.set_visibility(Visibility {
+            windows: counts,
+            waits: counts && known.waits,
+            ..known
+        });
+    }
+
+    /// Records which CPUs a poll counted over; their capacity is the estimator's, and the Node has all that are online.
+    pub(super) fn record_cpus(&mut self, poll: &Poll) {
+        let Machine {
+            online,
+            cpus,
+            shared_cpus,
+            memory: _,
+        } = &mut self.machine;
+        let before = (*online, *cpus, *shared_cpus);
+        (*online, *cpus, *shared_cpus) = (poll.online, poll.cpus, poll.shared_cpus);
+        if before == (*online, *cpus, *shared_cpus) {
+            return;
+        }
+        self.is_view_stale = true;
+        info!(
+            online,
+            isolated = *online - *cpus,
+            shared = shared_cpus,
+            "CPUs of the node: brakes are for those that pods share"
+        );
+    }
+
+    /// Accounts for a gap since the last sample that is longer than a poll: the machine or the agent stood still. Its frame
+    /// does not count, and no brake is released by time in which nothing was measured.
+    pub(super) fn observe_gap(&mut self, at: Clocks) {
+        let gap_ns = at.monotonic_ns.saturating_sub(self.at.monotonic_ns);
+        if self.at == Clocks::default() || gap_ns <= LONGEST_POLL_NS {
+            return;
+        }
+        let unseen = Duration::from_nanos(gap_ns);
+        warn!(
+            ?unseen,
+            "nothing was seen for a while: the machine or the agent stood still; brakes stay for as much longer"
+        );
+        self.estimator
+            .prolong_brakes(unseen, Duration::from_nanos(at.monotonic_ns));
+    }
+
+    /// What a period showed, with what its last sample tells of pods and of which CPUs they share.
+    pub(super) fn with_pod_visibility(mut inputs: BrakeInputs, sample: &Sample) -> BrakeInputs {
+        let visibility = &mut inputs.pressure.visibility;
+        visibility.pods = sample.has_kubepods && !sample.failing.contains(&GatheredSignal::Pods);
+        visibility.shared_cpus = !sample.failing.contains(&GatheredSignal::Cpusets);
+        inputs
+    }
+}
