@@ -158,7 +158,7 @@ mod tests {
         counts.iter().map(&mut set).collect()
     }
 
-    fn held(cpus: &[u32], cpu_ns: u64) -> [PinnedUse; 1] {
+    fn pinned(cpus: &[u32], cpu_ns: u64) -> [PinnedUse; 1] {
         let used = Used {
             elapsed_ns: SECOND,
             cpu_ns,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn milli(cpus: &[u32], asked: u64) -> Option<u64> {
-        exclusive_milli(&held(cpus, 0), &listed(asked, true))
+        exclusive_milli(&pinned(cpus, 0), &listed(asked, true))
             .get("a")
             .copied()
     }
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn only_listed_guaranteed_pods_hold_cpus() {
-        assert!(exclusive_milli(&held(&[2], 0), &listed(2000, false)).is_empty());
-        assert!(exclusive_milli(&held(&[2], 0), &BTreeMap::new()).is_empty());
+        assert!(exclusive_milli(&pinned(&[2], 0), &listed(2000, false)).is_empty());
+        assert!(exclusive_milli(&pinned(&[2], 0), &BTreeMap::new()).is_empty());
     }
 
     #[test]
@@ -247,14 +247,14 @@ mod tests {
     fn what_a_holder_leaves_idle_is_counted() {
         let listed = listed(2000, true);
         let unused = |found: &[PinnedUse]| unused_ns(found, &exclusive_milli(found, &listed), &listed);
-        assert_eq!(unused(&held(&[2], SECOND / 2)), SECOND * 3 / 2);
+        assert_eq!(unused(&pinned(&[2], SECOND / 2)), SECOND * 3 / 2);
         assert_eq!(
-            unused(&held(&[2], SECOND * 3)),
+            unused(&pinned(&[2], SECOND * 3)),
             0,
             "late readings do not make it negative"
         );
-        assert_eq!(unused(&held(&[6], 0)), 0, "what is shared is used by others");
-        let [first] = held(&[2], 0);
+        assert_eq!(unused(&pinned(&[6], 0)), 0, "what is shared is used by others");
+        let [first] = pinned(&[2], 0);
         assert_eq!(unused(&[PinnedUse { used: None, ..first }]), 0, "not known yet");
     }
 }

@@ -161,7 +161,7 @@ impl NodeLookup for OneNode {
         Some(false)
     }
 
-    fn held(
+    fn pod_demand(
         &self,
         _node: &str,
         _stored: PerResource<Option<u64>>,

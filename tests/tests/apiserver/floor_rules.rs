@@ -278,7 +278,7 @@ impl Result {
             new: &is,
         };
         let recent = i64::try_from(floor::HOLDS_FOR.as_secs()).expect("seconds");
-        let held = floor::held(&write, |at| {
+        let held = floor::floored(&write, |at| {
             ready(new).is_some_and(|beat| (beat - seconds(at)).abs() < recent)
         });
         let mut after = new.clone();

@@ -208,7 +208,7 @@ async fn stopped(server: &mut HintServer) -> Vec<String> {
 }
 
 /// What the agent says of that pod: milli-cores that it holds for itself.
-fn held(heard: &Heard, uid: &str) -> Option<u64> {
+fn exclusive_milli(heard: &Heard, uid: &str) -> Option<u64> {
     let trust = heard.report.trust.iter().find(|trust| trust.pod_uid == uid)?;
     Some(trust.exclusive_cpus_milli)
 }
@@ -231,11 +231,15 @@ async fn cpus_that_a_pod_holds_for_itself_are_read_from_its_cpuset() {
     let mut node = AgentNode::with_pods(pods).await;
     let _agent = node.agent("auto").await;
     node.server
-        .report_until("it may run everywhere", |heard| held(heard, &uid) == Some(0))
+        .report_until("it may run everywhere", |heard| {
+            exclusive_milli(heard, &uid) == Some(0)
+        })
         .await;
     cgroup.confine("0");
     node.server
-        .report_until("it has a CPU of its own", |heard| held(heard, &uid) == Some(1000))
+        .report_until("it has a CPU of its own", |heard| {
+            exclusive_milli(heard, &uid) == Some(1000)
+        })
         .await;
 }
 

@@ -190,7 +190,7 @@ pub trait NodeLookup: Send + Sync {
 
     /// What the pods of a node hold beside what is `stored` of its allocatable, in milli-cores and bytes; `None` while that
     /// is not known. `is_told` says whether its kubelet tells what it has set aside.
-    fn held(
+    fn pod_demand(
         &self,
         node: &str,
         stored: PerResource<Option<u64>>,

@@ -221,7 +221,7 @@ fn status(shared: &StreamContext, node: &Node) -> NodeStatus {
     let age = hint.as_ref().map(|(_, age)| *age).unwrap_or_default();
     let bound = cluster.pods.has_synced().then(|| {
         let count = |bound: &NodePods| (bound.sum(), u32::try_from(bound.pods.len()).unwrap_or(u32::MAX));
-        cluster.pods.look(&node.name, count)
+        cluster.pods.with_node(&node.name, count)
     });
     let rules = decision
         .outcomes

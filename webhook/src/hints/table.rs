@@ -69,14 +69,14 @@ impl HintTable {
         let Some((hint, _)) = self.get(node, now) else {
             return (None, None);
         };
-        self.look(node, now, |trial| trial.report(&hint, kubelet, now))
+        self.update(node, now, |trial| trial.report(&hint, kubelet, now))
     }
 
     /// Compares the newest report of a node, if it is recent, with what its kubelet says is used, in milli-cores and bytes.
     pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> ContradictionChange {
         match self.get(node, now) {
             Some((hint, age)) if age <= RECENT => {
-                self.look(node, now, |trial| trial.compare(&hint, used, now))
+                self.update(node, now, |trial| trial.compare(&hint, used, now))
             }
             Some(_) | None => (None, None),
         }
@@ -104,7 +104,12 @@ impl HintTable {
         self.read().is_empty()
     }
 
-    fn look(&self, node: &str, now: Duration, update: impl FnOnce(&mut ReportCheck)) -> ContradictionChange {
+    fn update(
+        &self,
+        node: &str,
+        now: Duration,
+        update: impl FnOnce(&mut ReportCheck),
+    ) -> ContradictionChange {
         let mut trials = self.trials();
         let trial = trials.entry(node.to_owned()).or_default();
         let before = trial.verdict(now);

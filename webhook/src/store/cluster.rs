@@ -150,7 +150,7 @@ impl Cluster {
     /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
     /// below what is stored.
     pub fn held_by(&self, node: &Node) -> Option<PerResource<PodDemand>> {
-        endpoint::NodeLookup::held(self, &node.name, node.state.amounts(), node.tells_allocated)
+        endpoint::NodeLookup::pod_demand(self, &node.name, node.state.amounts(), node.tells_allocated)
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
@@ -182,13 +182,13 @@ impl endpoint::NodeLookup for Cluster {
         self.nodes.is_contested(node)
     }
 
-    fn held(
+    fn pod_demand(
         &self,
         node: &str,
         stored: PerResource<Option<u64>>,
         is_told: bool,
     ) -> Option<PerResource<PodDemand>> {
-        let held = self.pods.held(node, stored, is_told);
+        let held = self.pods.pod_demand(node, stored, is_told);
         held.filter(|_| self.nodes.has_synced())
     }
 

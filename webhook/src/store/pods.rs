@@ -67,14 +67,14 @@ impl Pods {
 
     /// What the pods of a node hold of it beside what is stored; `None` while not all pods are known. `is_told` says whether
     /// its kubelet tells in a pod's status what it has set aside.
-    pub fn held(
+    pub fn pod_demand(
         &self,
         node: &str,
         stored: PerResource<Option<u64>>,
         is_told: bool,
     ) -> Option<PerResource<PodDemand>> {
         let state = self.read();
-        let held = |bound: &NodePods| bound.held(stored, is_told);
+        let held = |bound: &NodePods| bound.demand(stored, is_told);
         state
             .has_synced
             .then(|| state.listing.nodes.get(node).map(held).unwrap_or_default())
@@ -89,11 +89,11 @@ impl Pods {
 
     /// The generation of the last change of a node's pods, 0 if none was seen.
     pub fn changed_at(&self, node: &str) -> u64 {
-        self.look(node, |bound| bound.changed_at)
+        self.with_node(node, |bound| bound.changed_at)
     }
 
     /// Looks at the pods of a node, as far as they are known.
-    pub fn look<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
+    pub fn with_node<T>(&self, node: &str, with_bound: impl FnOnce(&NodePods) -> T) -> T {
         let nobody = NodePods::default();
         with_bound(self.read().listing.nodes.get(node).unwrap_or(&nobody))
     }

@@ -202,7 +202,7 @@ impl ReplayedNode {
             return;
         }
         let given = self.given.estimates();
-        let given = given.map(|resource, estimate| held(estimate, self.policy.bounds.get(resource).max));
+        let given = given.map(|resource, estimate| floored(estimate, self.policy.bounds.get(resource).max));
         let needed = self.needed.estimates();
         for resource in Resource::ALL {
             let pods = moment
@@ -270,7 +270,7 @@ impl Tally {
 }
 
 /// What the webhook would publish of what the agent says: pods that run are not left uncovered, within the maximum.
-fn held(given: &Estimate, max: Cents) -> Estimate {
+fn floored(given: &Estimate, max: Cents) -> Estimate {
     let covering = floor_cents(given.slack.bound, given.raw);
     Estimate {
         published: given.published.max(covering.min(max)),

@@ -17,7 +17,7 @@ pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 /// value the smaller one: whoever may patch nodes may write a marker, which gains nothing by it. Where somebody has lowered
 /// what is stored below both, the kubelet's value passes. `is_recent`
 /// says whether the heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
-pub fn held(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
+pub fn floored(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
     let marker = write.old.annotations.marker_of(write.uid);
     let marker = marker.filter(|marker| marker.at.as_deref().is_some_and(is_recent));
     let held = |resource: Resource| {
@@ -81,7 +81,7 @@ mod tests {
             old: &old,
             new: &sent(cpu),
         };
-        let held = held(&write, |at| at == "t0" && is_recent);
+        let held = floored(&write, |at| at == "t0" && is_recent);
         assert_eq!(held.cpu, kept.map(|kept| kept.parse().unwrap()));
         assert_eq!(held.memory, None);
     }
@@ -96,6 +96,6 @@ mod tests {
             old: &old,
             new: &sent("4"),
         };
-        assert_eq!(held(&write, |_| true).cpu, old.allocatable.cpu);
+        assert_eq!(floored(&write, |_| true).cpu, old.allocatable.cpu);
     }
 }

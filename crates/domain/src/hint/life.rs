@@ -153,17 +153,17 @@ pub(super) fn streamed(age: Duration, is_draining: bool) -> (Freshness, Option<D
     if age <= FRESH {
         (Freshness::Fresh, Some(FRESH.saturating_sub(age) + A_MOMENT))
     } else {
-        held(age, hold)
+        held_freshness(age, hold)
     }
 }
 
 /// How much a hint without a live stream counts at that age, and for how long.
 pub(super) fn noted(node: &str, age: Duration) -> (Freshness, Option<Duration>) {
     let spread = Duration::from_secs(spread(node) % NOTE_SPREAD_SECONDS);
-    held(age, HOLD_NOTE + spread)
+    held_freshness(age, HOLD_NOTE + spread)
 }
 
-fn held(age: Duration, limit: Duration) -> (Freshness, Option<Duration>) {
+fn held_freshness(age: Duration, limit: Duration) -> (Freshness, Option<Duration>) {
     match limit.checked_sub(age) {
         Some(left) => (Freshness::Hold, Some(left + A_MOMENT)),
         None => (Freshness::Stop, None),

@@ -202,7 +202,12 @@ impl Table {
         let unread = self.unread.get(asked.node);
         let unread = unread.filter(|unread| unread.uid == asked.uid);
         let since = unread.map_or(now, |unread| unread.since);
-        Some(held(asked.node, &note, Origin::Marker, now.saturating_sub(since)))
+        Some(held_hint(
+            asked.node,
+            &note,
+            Origin::Marker,
+            now.saturating_sub(since),
+        ))
     }
 
     /// What counts by what this table holds and the Node says.
@@ -293,11 +298,11 @@ fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> Eff
     let age = seen
         .map(|seen| now.saturating_sub(seen.since))
         .unwrap_or_default();
-    held(node, note, Origin::Annotation, age)
+    held_hint(node, note, Origin::Annotation, age)
 }
 
 /// What only the Node says, at that age.
-fn held(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
+fn held_hint(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
     let (standing, left) = life::noted(node, age);
     EffectiveHint {
         origin,

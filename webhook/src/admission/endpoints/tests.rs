@@ -212,7 +212,7 @@ impl NodeLookup for FixtureCluster {
         Some(false)
     }
 
-    fn held(
+    fn pod_demand(
         &self,
         _node: &str,
         _stored: PerResource<Option<u64>>,

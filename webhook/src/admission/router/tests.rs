@@ -47,7 +47,7 @@ impl NodeLookup for NoNodes {
         Some(false)
     }
 
-    fn held(
+    fn pod_demand(
         &self,
         _node: &str,
         _stored: PerResource<Option<u64>>,

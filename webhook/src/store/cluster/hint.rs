@@ -33,7 +33,7 @@ pub(super) fn of_now(
         (Origin::Nudge | Origin::Marker, _) | (Origin::Stream, None) => {}
         (Origin::Annotation, _) => {
             if cluster.pods.has_synced() {
-                found.note.excl = found.note.excl.min(cluster.pods.look(node, guaranteed));
+                found.note.excl = found.note.excl.min(cluster.pods.with_node(node, guaranteed));
             }
         }
         (Origin::Stream, Some(hint)) => {
@@ -72,7 +72,7 @@ fn contradicted(cluster: &Cluster, asked: &HintQuery<'_>) -> Option<Contradictio
 /// What pods that are there hold for themselves alone, as far as they asked for that much.
 fn exclusive(cluster: &Cluster, hint: &NodeHint) -> u64 {
     let is_known = cluster.pods.has_synced();
-    cluster.pods.look(&hint.node, |bound| {
+    cluster.pods.with_node(&hint.node, |bound| {
         let held = hint.trust.iter().map(|trust| {
             let held = trust.exclusive_cpus_milli;
             let asked = bound.by_cgroup(&trust.uid);
@@ -98,7 +98,7 @@ fn departed(cluster: &Cluster, node: &Node, hint: &NodeHint) -> Option<PerResour
         cpu: cpu?,
         memory: memory?,
     };
-    Some(cluster.pods.look(&node.name, |bound| {
+    Some(cluster.pods.with_node(&node.name, |bound| {
         after_departures(hint, &raw, &policy, |uid| {
             let pod = bound.by_cgroup(uid).filter(|pod| !pod.is_deleting)?;
             Some(pod.requests)

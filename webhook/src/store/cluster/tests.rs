@@ -364,7 +364,7 @@ fn the_mode_annotation_decides_over_the_configuration() {
 #[test]
 fn what_is_bound_is_unknown_until_all_pods_are_known() {
     let cluster = unheard();
-    assert_eq!(cluster.held("n1", PerResource::default(), true), None);
+    assert_eq!(cluster.pod_demand("n1", PerResource::default(), true), None);
     assert!(!cluster.has_synced());
 }
 

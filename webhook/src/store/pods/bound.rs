@@ -99,7 +99,7 @@ impl NodePods {
     ///
     /// A pod that waits for its kubelet fits while both resources stay within what is stored, by the time at which it was
     /// created; one that does not is passed over, as the kubelet passes it over.
-    pub fn held(&self, stored: PerResource<Option<u64>>, is_told: bool) -> PerResource<PodDemand> {
+    pub fn demand(&self, stored: PerResource<Option<u64>>, is_told: bool) -> PerResource<PodDemand> {
         let admitted = || self.pods.values().filter(|pod| pod.is_admitted);
         let certain = sum(admitted().map(|pod| if is_told { &pod.allocated } else { &pod.expected }));
         let mut fit = sum(admitted().map(|pod| &pod.expected));

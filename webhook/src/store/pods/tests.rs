@@ -42,12 +42,12 @@ fn cpu(pods: &Pods) -> Option<u64> {
 }
 
 /// What admitted pods and all that fit hold of the CPU, where that much is stored.
-fn held(pods: &Pods, stored: u64) -> (u64, u64) {
+fn pod_demand(pods: &Pods, stored: u64) -> (u64, u64) {
     let stored = PerResource {
         cpu: Some(stored),
         memory: Some(1 << 30),
     };
-    let held = pods.held("n1", stored, true).expect("pods are known");
+    let held = pods.pod_demand("n1", stored, true).expect("pods are known");
     (held.cpu.admitted, held.cpu.fit)
 }
 
@@ -206,9 +206,9 @@ fn a_false_mirror_changes_no_sum_and_no_trust() {
     listed(&pods, [running("victim", 1, "10", "10")]);
     pods.apply(mirror("thief", 2, "victim"));
     assert_eq!(cgroups(&pods), ["thief", "victim"]);
-    assert_eq!(held(&pods, 20_000), (10_000, 11_000));
+    assert_eq!(pod_demand(&pods, 20_000), (10_000, 11_000));
     pods.delete(mirror("thief", 3, "victim"));
-    assert_eq!(held(&pods, 20_000), (10_000, 10_000));
+    assert_eq!(pod_demand(&pods, 20_000), (10_000, 10_000));
     let (_, bound) = pods.on("n1").unwrap();
     assert_eq!(
         bound.by_cgroup("victim").map(|pod| pod.requests.cpu),
@@ -246,11 +246,11 @@ fn what_the_kubelet_let_in_is_held_by_its_word() {
     let pods = pods();
     // The second asks for more than was set aside for it: a resize that the kubelet puts off.
     listed(&pods, [running("a", 1, "1", "1"), running("b", 2, "900", "2")]);
-    assert_eq!(held(&pods, 8000), (3000, 3000));
+    assert_eq!(pod_demand(&pods, 8000), (3000, 3000));
     // One that its kubelet has let in and says nothing of may run.
     pods.apply(pod("c", 3, "1"));
-    assert_eq!(held(&pods, 8000), (3000, 4000));
-    let older = pods.held("n1", PerResource::default(), false).unwrap();
+    assert_eq!(pod_demand(&pods, 8000), (3000, 4000));
+    let older = pods.pod_demand("n1", PerResource::default(), false).unwrap();
     assert_eq!(older.cpu.admitted, 4000, "an older kubelet never says");
 }
 
@@ -266,11 +266,11 @@ fn what_waits_fits_by_age_within_what_is_stored() {
             waiting("huge", 4, "1000", "2026-11-20T10:00:01Z"),
         ],
     );
-    assert_eq!(held(&pods, 6000), (1000, 6000));
-    assert_eq!(held(&pods, 5999), (1000, 4000));
-    assert_eq!(held(&pods, 3999), (1000, 3000));
-    assert_eq!(held(&pods, 1_100_000), (1000, 1_006_000));
-    let unstored = pods.held("n1", PerResource::default(), true).unwrap();
+    assert_eq!(pod_demand(&pods, 6000), (1000, 6000));
+    assert_eq!(pod_demand(&pods, 5999), (1000, 4000));
+    assert_eq!(pod_demand(&pods, 3999), (1000, 3000));
+    assert_eq!(pod_demand(&pods, 1_100_000), (1000, 1_006_000));
+    let unstored = pods.pod_demand("n1", PerResource::default(), true).unwrap();
     assert_eq!((unstored.cpu.admitted, unstored.cpu.fit), (1000, 1000));
 }
 
@@ -282,7 +282,7 @@ fn both_resources_have_to_fit() {
         cpu: Some(8000),
         memory: Some(memory),
     };
-    let fit = |memory| pods.held("n1", stored(memory), true).unwrap().cpu.fit;
+    let fit = |memory| pods.pod_demand("n1", stored(memory), true).unwrap().cpu.fit;
     assert_eq!((fit(1024), fit(1023)), (1000, 0));
 }
 

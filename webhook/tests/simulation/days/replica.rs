@@ -134,13 +134,13 @@ impl SimulatedReplica {
 
     /// What it knows that admitted pods hold.
     pub(super) fn admitted(&self) -> PerResource<u64> {
-        self.held(PerResource::default())
+        self.pod_demand(PerResource::default())
             .expect("pods are known")
             .map(|_, held| held.admitted)
     }
 
-    fn held(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<PodDemand>> {
-        self.cluster.held(NAME, stored, true)
+    fn pod_demand(&self, stored: PerResource<Option<u64>>) -> Option<PerResource<PodDemand>> {
+        self.cluster.pod_demand(NAME, stored, true)
     }
 
     /// What admission makes of a write of the status; `nudged` is the hint annotation of a nudge of ours.
@@ -160,7 +160,7 @@ impl SimulatedReplica {
         let basis = Basis {
             policy: &policy,
             hint: hint.as_ref(),
-            pod_demand: self.held(stored.state.amounts()),
+            pod_demand: self.pod_demand(stored.state.amounts()),
         };
         let write = Write {
             uid: UID,

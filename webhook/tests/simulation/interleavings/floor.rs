@@ -29,7 +29,7 @@ pub(super) fn after(old: &Value, new: Value) -> Value {
         new: &is,
     };
     let (stored, sent) = (heartbeat_of(old), heartbeat_of(&new));
-    let held = floor::held(&write, |at| {
+    let held = floor::floored(&write, |at| {
         let at: jiff::Timestamp = at.parse().expect("a time");
         sent.duration_since(at).unsigned_abs() < floor::HOLDS_FOR
     });

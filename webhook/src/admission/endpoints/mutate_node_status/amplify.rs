@@ -62,7 +62,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let basis = Basis {
         policy: &policy,
         hint: hint.as_ref(),
-        pod_demand: ctx.nodes.held(name, old.amounts(), is_told),
+        pod_demand: ctx.nodes.pod_demand(name, old.amounts(), is_told),
     };
     let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
