@@ -96,7 +96,7 @@ pub fn run(args: Args) -> Result<(), StartError> {
     let settings = Settings::resolve(&args, &file);
     let levels = log::init(args.log.log_format, &settings.log_filter)?;
     install_provider();
-    let exporter = Catalogue::new(&[metrics::METRICS])?.install()?;
+    let exporter = Catalogue::new(&metrics::LISTS)?.install()?;
     let access = access(&args)?;
     let socket = Socket::open(&args.debug_socket);
     info!(node = args.node_name, timing = %args.timing, "starting");

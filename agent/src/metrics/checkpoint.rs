@@ -2,10 +2,12 @@
 
 use headroom_kit::metric::{Counter, Unit};
 
-/// Checkpoints.
-pub static CHECKPOINTS: Counter<1> = Counter::new(
-    "headroom_agent_checkpoints_total",
-    Unit::Count,
-    &["result"],
-    "Checkpoints of the estimator: saved, or failed, after which a restart would forget what followed the last one.",
-);
+headroom_kit::metrics! {
+    /// Checkpoints.
+    pub static CHECKPOINTS: Counter<1> = Counter::new(
+        "headroom_agent_checkpoints_total",
+        Unit::Count,
+        &["result"],
+        "Checkpoints of the estimator: saved, or failed, after which a restart would forget what followed the last one.",
+    );
+}

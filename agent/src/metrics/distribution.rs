@@ -2,49 +2,53 @@
 
 use headroom_kit::metric::{Cells, CountedHistogram, Unit};
 
-/// Waits for a CPU.
-///
-/// The bounds are powers of two of 1.024 us, where buckets of the kernel's histogram end, so none is split.
-pub static RUNQ_WAIT: CountedHistogram = CountedHistogram::new(
-    "headroom_agent_runq_wait_seconds",
-    Unit::Seconds,
-    "Waits of sampled tasks for a CPU, one in 8 unless the agent sheds; the sum takes each for the end of its bucket.",
-    &[
-        0.000_016_384,
-        0.000_065_536,
-        0.000_262_144,
-        0.001_048_576,
-        0.004_194_304,
-        0.008_388_608,
-        0.016_777_216,
-        0.033_554_432,
-        0.067_108_864,
-        0.134_217_728,
-        0.268_435_456,
-        1.073_741_824,
-    ],
-    &RUNQ_WAIT_CELLS,
-);
+headroom_kit::metrics! {
+    /// Waits for a CPU.
+    ///
+    /// The bounds are powers of two of 1.024 us, where buckets of the kernel's histogram end, so none is split.
+    pub static RUNQ_WAIT: CountedHistogram = CountedHistogram::new(
+        "headroom_agent_runq_wait_seconds",
+        Unit::Seconds,
+        "Waits of sampled tasks for a CPU, one in 8 unless the agent sheds; the sum takes each for the end of its bucket.",
+        &[
+            0.000_016_384,
+            0.000_065_536,
+            0.000_262_144,
+            0.001_048_576,
+            0.004_194_304,
+            0.008_388_608,
+            0.016_777_216,
+            0.033_554_432,
+            0.067_108_864,
+            0.134_217_728,
+            0.268_435_456,
+            1.073_741_824,
+        ],
+        &RUNQ_WAIT_CELLS,
+    );
+
+    /// Use in windows of 8.39 ms.
+    pub static WINDOW_USE: CountedHistogram = CountedHistogram::new(
+        "headroom_agent_cpu_window_use_ratio",
+        Unit::Ratio,
+        "Busy time of all CPUs in windows of 8.39 ms, as a share of what there was.",
+        &SHARES,
+        &WINDOW_USE_CELLS,
+    );
+
+    /// Use in blocks of 134 ms.
+    pub static BLOCK_USE: CountedHistogram = CountedHistogram::new(
+        "headroom_agent_cpu_block_use_ratio",
+        Unit::Ratio,
+        "Busy time of all CPUs in blocks of 134 ms, as a share of what there was.",
+        &SHARES,
+        &BLOCK_USE_CELLS,
+    );
+}
 static RUNQ_WAIT_CELLS: Cells = Cells::new();
 
-/// Use in windows of 8.39 ms.
-pub static WINDOW_USE: CountedHistogram = CountedHistogram::new(
-    "headroom_agent_cpu_window_use_ratio",
-    Unit::Ratio,
-    "Busy time of all CPUs in windows of 8.39 ms, as a share of what there was.",
-    &SHARES,
-    &WINDOW_USE_CELLS,
-);
 static WINDOW_USE_CELLS: Cells = Cells::new();
 
-/// Use in blocks of 134 ms.
-pub static BLOCK_USE: CountedHistogram = CountedHistogram::new(
-    "headroom_agent_cpu_block_use_ratio",
-    Unit::Ratio,
-    "Busy time of all CPUs in blocks of 134 ms, as a share of what there was.",
-    &SHARES,
-    &BLOCK_USE_CELLS,
-);
 static BLOCK_USE_CELLS: Cells = Cells::new();
 
 /// Bounds of shares: 0.95 and 0.98 are those from which a block and a window count as saturated.

@@ -189,7 +189,7 @@ pub(super) fn metrics() -> Result<String> {
          target does.\n\n## Every process\n\nBesides these, the `process_` metrics that Prometheus clients have in common.\n\n{every}\n\
          ## Webhook\n\n{}\n\n## Agent\n\n{}\n",
         own(&headroom_webhook::start::catalogue()?),
-        own(&Catalogue::new(&[headroom_agent::metrics::METRICS])?),
+        own(&Catalogue::new(&headroom_agent::metrics::LISTS)?),
     ))
 }
 

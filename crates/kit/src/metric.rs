@@ -1,13 +1,13 @@
 //! Metrics as declarations: a static is the only place that spells a name, its labels and its buckets.
 //!
 //! ```
-//! use headroom_kit::metric::{Catalogue, Counter, Metric, Unit};
+//! use headroom_kit::metric::{Catalogue, Counter, Unit};
 //!
-//! /// Reviews answered.
-//! pub static REVIEWS: Counter<2> =
-//!     Counter::new("headroom_webhook_reviews_total", Unit::Count, &["endpoint", "result"], "Reviews answered.");
-//! /// Every metric of this room.
-//! pub static METRICS: &[&Metric] = &[REVIEWS.metric()];
+//! headroom_kit::metrics! {
+//!     /// Reviews answered.
+//!     pub static REVIEWS: Counter<2> =
+//!         Counter::new("headroom_webhook_reviews_total", Unit::Count, &["endpoint", "result"], "Reviews answered.");
+//! }
 //!
 //! let catalogue = Catalogue::new(&[METRICS])?;
 //! REVIEWS.with(["mutate-pod", "allowed"]).increment(1);
@@ -36,6 +36,18 @@ pub use self::{
     catalogue::{Catalogue, Exporter, MetricError},
     counted::{Cells, Counted, CountedHistogram, CountedTime, MOST_BUCKETS},
 };
+
+/// Declares the metrics of a module, and `METRICS`, the list of them for a [`Catalogue`](crate::metric::Catalogue): a metric
+/// that is declared is one that is served.
+#[macro_export]
+macro_rules! metrics {
+    ($($(#[$attribute:meta])* $visibility:vis static $name:ident: $family:ty = $value:expr;)+) => {
+        $($(#[$attribute])* $visibility static $name: $family = $value;)+
+
+        /// Every metric that is declared here.
+        pub static METRICS: &[&$crate::metric::Metric] = &[$($name.metric()),+];
+    };
+}
 
 /// What a metric does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

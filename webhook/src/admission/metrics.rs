@@ -1,68 +1,60 @@
 //! Metrics of admission.
 
-use headroom_kit::metric::{Counter, Gauge, Histogram, Metric, Unit};
+use headroom_kit::metric::{Counter, Gauge, Histogram, Unit};
 
-/// Admission requests answered.
-pub static REVIEWS: Counter<3> = Counter::new(
-    "headroom_webhook_reviews_total",
-    Unit::Count,
-    &["endpoint", "operation", "result"],
-    "Admission requests answered, by how they ended: allowed, denied, failed or rejected.",
-);
+headroom_kit::metrics! {
+    /// Admission requests answered.
+    pub static REVIEWS: Counter<3> = Counter::new(
+        "headroom_webhook_reviews_total",
+        Unit::Count,
+        &["endpoint", "operation", "result"],
+        "Admission requests answered, by how they ended: allowed, denied, failed or rejected.",
+    );
 
-/// Time from the request line to the answer.
-pub static REVIEW_SECONDS: Histogram<2> = Histogram::new(
-    "headroom_webhook_review_duration_seconds",
-    Unit::Seconds,
-    &["endpoint", "result"],
-    "Time from reading a request's head to its answer, body included.",
-    &[
-        0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-    ],
-);
+    /// Time from the request line to the answer.
+    pub static REVIEW_SECONDS: Histogram<2> = Histogram::new(
+        "headroom_webhook_review_duration_seconds",
+        Unit::Seconds,
+        &["endpoint", "result"],
+        "Time from reading a request's head to its answer, body included.",
+        &[
+            0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+        ],
+    );
 
-/// Time that a step took.
-pub static STEP_SECONDS: Histogram<3> = Histogram::new(
-    "headroom_webhook_step_duration_seconds",
-    Unit::Seconds,
-    &["endpoint", "step", "result"],
-    "Time that one step of an endpoint took, by what came of it: unchanged, acted, denied or failed.",
-    &[
-        0.000_001, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.005, 0.025,
-        0.1, 1.0,
-    ],
-);
+    /// Time that a step took.
+    pub static STEP_SECONDS: Histogram<3> = Histogram::new(
+        "headroom_webhook_step_duration_seconds",
+        Unit::Seconds,
+        &["endpoint", "step", "result"],
+        "Time that one step of an endpoint took, by what came of it: unchanged, acted, denied or failed.",
+        &[
+            0.000_001, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.005, 0.025,
+            0.1, 1.0,
+        ],
+    );
 
-/// Reasons of capacity decisions.
-pub static DECISION_REASONS: Counter<2> = Counter::new(
-    "headroom_webhook_decision_reasons_total",
-    Unit::Count,
-    &["resource", "reason"],
-    "Reasons that applied when the allocatable of a node was decided, each as often as it applied.",
-);
+    /// Reasons of capacity decisions.
+    pub static DECISION_REASONS: Counter<2> = Counter::new(
+        "headroom_webhook_decision_reasons_total",
+        Unit::Count,
+        &["resource", "reason"],
+        "Reasons that applied when the allocatable of a node was decided, each as often as it applied.",
+    );
 
-/// Status writes by the kubelets of amplified nodes.
-pub static HEARTBEATS: Counter<1> = Counter::new(
-    "headroom_webhook_heartbeats_total",
-    Unit::Count,
-    &["result"],
-    "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
-);
+    /// Status writes by the kubelets of amplified nodes.
+    pub static HEARTBEATS: Counter<1> = Counter::new(
+        "headroom_webhook_heartbeats_total",
+        Unit::Count,
+        &["result"],
+        "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
+    );
 
-/// Requests being served now.
-pub static IN_FLIGHT: Gauge = Gauge::new(
-    "headroom_webhook_reviews_in_flight",
-    Unit::Count,
-    &[],
-    "Admission requests being served now.",
-);
-
-/// Every metric of this room.
-pub static METRICS: &[&Metric] = &[
-    REVIEWS.metric(),
-    REVIEW_SECONDS.metric(),
-    STEP_SECONDS.metric(),
-    DECISION_REASONS.metric(),
-    HEARTBEATS.metric(),
-    IN_FLIGHT.metric(),
-];
+    /// Requests being served now.
+    pub static IN_FLIGHT: Gauge = Gauge::new(
+        "headroom_webhook_reviews_in_flight",
+        Unit::Count,
+        &[],
+        "Admission requests being served now.",
+    );
+}

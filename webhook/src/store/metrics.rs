@@ -1,52 +1,45 @@
 //! Metrics of the stores: what informers receive, how long they have heard nothing, and versions of the configuration.
 
-use headroom_kit::metric::{Counter, Gauge, Metric, Unit};
+use headroom_kit::metric::{Counter, Gauge, Unit};
 
-/// Objects received from the API server.
-pub static INFORMER_EVENTS: Counter<2> = Counter::new(
-    "headroom_webhook_informer_events_total",
-    Unit::Count,
-    &["resource", "event"],
-    "Objects received from the API server: listed, applied or deleted.",
-);
+headroom_kit::metrics! {
+    /// Objects received from the API server.
+    pub static INFORMER_EVENTS: Counter<2> = Counter::new(
+        "headroom_webhook_informer_events_total",
+        Unit::Count,
+        &["resource", "event"],
+        "Objects received from the API server: listed, applied or deleted.",
+    );
 
-/// Failures to follow a resource.
-pub static INFORMER_ERRORS: Counter<1> = Counter::new(
-    "headroom_webhook_informer_errors_total",
-    Unit::Count,
-    &["resource"],
-    "Failures to list or watch a resource; each is tried again.",
-);
+    /// Failures to follow a resource.
+    pub static INFORMER_ERRORS: Counter<1> = Counter::new(
+        "headroom_webhook_informer_errors_total",
+        Unit::Count,
+        &["resource"],
+        "Failures to list or watch a resource; each is tried again.",
+    );
 
-/// Time since the API server last gave a sign of life.
-pub static INFORMER_AGE: Gauge<1> = Gauge::new(
-    "headroom_webhook_informer_age_seconds",
-    Unit::Seconds,
-    &["resource"],
-    "Seconds since the API server last sent an object, a bookmark or a whole list of the resource, or ended a watch of it when it was asked to: how old what this replica knows may be.",
-);
+    /// Time since the API server last gave a sign of life.
+    pub static INFORMER_AGE: Gauge<1> = Gauge::new(
+        "headroom_webhook_informer_age_seconds",
+        Unit::Seconds,
+        &["resource"],
+        "Seconds since the API server last sent an object, a bookmark or a whole list of the resource, or ended a watch of it when it was asked to: how old what this replica knows may be.",
+    );
 
-/// Whether what is known of a resource counts.
-pub static INFORMER_KNOWN: Gauge<1> = Gauge::new(
-    "headroom_webhook_informer_known",
-    Unit::Count,
-    &["resource"],
-    "1 while what this replica knows of the resource counts, else 0: not listed yet, or no sign of life for 90 seconds. Then it lowers no node below what is stored.",
-);
+    /// Whether what is known of a resource counts.
+    pub static INFORMER_KNOWN: Gauge<1> = Gauge::new(
+        "headroom_webhook_informer_known",
+        Unit::Count,
+        &["resource"],
+        "1 while what this replica knows of the resource counts, else 0: not listed yet, or no sign of life for 90 seconds. Then it lowers no node below what is stored.",
+    );
 
-/// Versions of the ConfigMap with another text for us than the one before.
-pub static CONFIG_VERSIONS: Counter<1> = Counter::new(
-    "headroom_webhook_config_versions_total",
-    Unit::Count,
-    &["result"],
-    "Versions of the ConfigMap whose policies differ from the last: accepted, refused (the last good one stays in force) or absent (the configuration file's are in force).",
-);
-
-/// Every metric of this room.
-pub static METRICS: &[&Metric] = &[
-    INFORMER_EVENTS.metric(),
-    INFORMER_ERRORS.metric(),
-    INFORMER_AGE.metric(),
-    INFORMER_KNOWN.metric(),
-    CONFIG_VERSIONS.metric(),
-];
+    /// Versions of the ConfigMap with another text for us than the one before.
+    pub static CONFIG_VERSIONS: Counter<1> = Counter::new(
+        "headroom_webhook_config_versions_total",
+        Unit::Count,
+        &["result"],
+        "Versions of the ConfigMap whose policies differ from the last: accepted, refused (the last good one stays in force) or absent (the configuration file's are in force).",
+    );
+}
