@@ -310,7 +310,7 @@ fn profile(name: String) -> Result<Profile, String> {
 
 #[cfg(test)]
 mod tests {
-    use headroom_kit::args::flags_without_twin;
+    use headroom_kit::args::flags_without_variable;
 
     use super::*;
 
@@ -400,12 +400,12 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_its_twin() {
+    fn every_flag_has_its_variable() {
         Args::command().debug_assert();
         // For a Service in the agent's own namespace Kubernetes sets HEADROOM_WEBHOOK_SERVICE_* and
         // HEADROOM_WEBHOOK_PORT*; these two are neither.
         let known = ["--webhook-addr: ", "--webhook-server-name: "];
-        let mut found = flags_without_twin(&Args::command());
+        let mut found = flags_without_variable(&Args::command());
         found.retain(|complaint| !known.iter().any(|flag| complaint.starts_with(flag)));
         assert_eq!(found, Vec::<String>::new());
     }

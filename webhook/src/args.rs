@@ -159,7 +159,7 @@ fn host() -> String {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
-    use headroom_kit::args::flags_without_twin;
+    use headroom_kit::args::flags_without_variable;
     use rstest::rstest;
 
     use super::*;
@@ -173,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_its_twin() {
+    fn every_flag_has_its_variable() {
         Args::command().debug_assert();
         // Of HEADROOM_HINTS_* Kubernetes sets _SERVICE_* and _PORT* (and for a headless Service none at all).
         let known = ["--hints-addr: ", "--hints-client-ca-file: "];
-        let mut found = flags_without_twin(&Args::command());
+        let mut found = flags_without_variable(&Args::command());
         found.retain(|complaint| !known.iter().any(|flag| complaint.starts_with(flag)));
         assert_eq!(found, Vec::<String>::new());
     }

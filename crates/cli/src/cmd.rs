@@ -1,12 +1,64 @@
-//! One file for each command.
+//! The commands, one file each: its flags, what it does and how it prints what only it prints.
+//!
+//! A new one is a file here, a variant of [`Command`] and a line in [`Command::run`].
 
-pub(crate) mod advise;
-pub(crate) mod agent;
-pub(crate) mod explain;
-pub(crate) mod hints;
-pub(crate) mod node;
-pub(crate) mod off;
-pub(crate) mod top;
+mod advise;
+mod agent;
+mod completions;
+mod explain;
+mod hints;
+mod node;
+mod off;
+mod top;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+use crate::{
+    args::{ConnectArgs, Format},
+    error::Error,
+    screen::Screen,
+};
+
+/// What to ask.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Top(top::TopArgs),
+    Node(node::NodeArgs),
+    Explain(explain::ExplainArgs),
+    Hints(hints::HintsArgs),
+    Off(off::OffArgs),
+    Advise(Box<advise::AdviseArgs>),
+    Agent(agent::AgentArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+/// What each command is given besides its own flags.
+pub(crate) struct Session<'s, W> {
+    /// How to reach the cluster.
+    pub(crate) connect: ConnectArgs,
+    /// How to print.
+    pub(crate) format: Format,
+    pub(crate) screen: &'s mut Screen<W>,
+    /// The whole command line.
+    pub(crate) cli: fn() -> clap::Command,
+}
+
+impl Command {
+    pub(crate) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        match self {
+            Self::Top(args) => args.run(session).await,
+            Self::Node(args) => args.run(session).await,
+            Self::Explain(args) => args.run(session).await,
+            Self::Hints(args) => args.run(session).await,
+            Self::Off(args) => args.run(session).await,
+            Self::Advise(args) => args.run(session).await,
+            Self::Agent(args) => args.run(session).await,
+            Self::Completions(args) => args.run(session),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

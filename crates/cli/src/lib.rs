@@ -21,12 +21,13 @@ pub mod view;
 
 mod cmd;
 
-use std::{io::Write, time::Duration};
+use std::io::Write;
 
 use clap::CommandFactory as _;
 
 use crate::{
-    args::{Args, Command, Format},
+    args::{Args, Format},
+    cmd::Session,
     error::Error,
     screen::Screen,
 };
@@ -42,41 +43,11 @@ pub async fn run<W: Write>(args: Args, screen: &mut Screen<W>) -> Result<(), Err
         json,
         command,
     } = args;
-    let output = if json { Format::Json } else { output };
-    match command {
-        Command::Top { once: true, node } => {
-            cmd::top::once(&mut connect::open(&connect).await?, node, output, screen).await
-        }
-        Command::Top { once: false, node } => {
-            cmd::top::live(&mut connect::open(&connect).await?, node, output, screen).await
-        }
-        Command::Node { name } => {
-            cmd::node::node(&mut connect::open(&connect).await?, name, output, screen).await
-        }
-        Command::Explain { name } => {
-            cmd::explain::explain(&mut connect::open(&connect).await?, name, output, screen).await
-        }
-        Command::Hints { node } => {
-            cmd::hints::hints(&mut connect::open(&connect).await?, node, output, screen).await
-        }
-        Command::Off {
-            now,
-            node,
-            wait_seconds,
-        } => {
-            let order = cmd::off::OffRequest {
-                node,
-                now,
-                wait: Duration::from_secs(wait_seconds),
-            };
-            cmd::off::off(connect::api(&connect).await?, order, output, screen).await
-        }
-        Command::Advise(args) => cmd::advise::advise(&connect, *args, output, screen).await,
-        Command::Agent(args) => cmd::agent::agent(args, output, screen).await,
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "kubectl-headroom", &mut script);
-            screen.print(&String::from_utf8_lossy(&script))
-        }
-    }
+    let session = Session {
+        connect,
+        format: if json { Format::Json } else { output },
+        screen,
+        cli: Args::command,
+    };
+    command.run(session).await
 }

@@ -1,22 +1,22 @@
-//! Answers as text: tables for people, JSON for machines. Pure functions of what the webhook said.
+//! What several commands print: tables for people, JSON for machines. Pure functions of what the webhook said.
 
 pub mod agent;
 
 mod advice;
-mod explanation;
 mod json;
 mod numbers;
-mod page;
-mod restored;
+pub(crate) mod page;
 mod table;
 
 use std::borrow::Borrow;
 
+pub(crate) use self::{
+    json::{measured as measured_json, members as row_members, policy as policy_json},
+    numbers::{derivation_json, words},
+};
 pub use self::{
-    explanation::{Explanation, json as explanation_json},
     json::{node as node_json, report as report_json, row as row_json},
     page::Page,
-    restored::{Remains, Restored, traces},
     table::{hints as hints_table, lines as top_lines, top as top_table},
 };
 

@@ -179,7 +179,7 @@ pub const fn any(port: u16) -> SocketAddr {
 }
 
 /// Flags of a parser and its subcommands that lack their environment variable, and why. For a test in each program.
-pub fn flags_without_twin(command: &Command) -> Vec<String> {
+pub fn flags_without_variable(command: &Command) -> Vec<String> {
     let own = command.get_arguments().filter_map(|arg| {
         let long = arg
             .get_long()
@@ -190,7 +190,7 @@ pub fn flags_without_twin(command: &Command) -> Vec<String> {
         }
         (arg.get_env() != Some(wanted.as_ref())).then(|| format!("--{long}: variable is not {wanted}"))
     });
-    own.chain(command.get_subcommands().flat_map(flags_without_twin))
+    own.chain(command.get_subcommands().flat_map(flags_without_variable))
         .collect()
 }
 
@@ -216,9 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_its_twin() {
+    fn every_flag_has_its_variable() {
         Program::command().debug_assert();
-        assert_eq!(flags_without_twin(&Program::command()), Vec::<String>::new());
+        assert_eq!(flags_without_variable(&Program::command()), Vec::<String>::new());
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             .arg(flag("port").env("PORT"))
             .subcommand(Command::new("sub").arg(flag("webhook-port").env("HEADROOM_WEBHOOK_PORT")));
         assert_eq!(
-            flags_without_twin(&command),
+            flags_without_variable(&command),
             [
                 "--port: variable is not HEADROOM_PORT",
                 "--webhook-port: Kubernetes sets HEADROOM_WEBHOOK_PORT for a Service",

@@ -1,5 +1,7 @@
 //! `advise`: what would have been given, before anything is installed.
 
+mod args;
+
 use std::{
     fs,
     io::Write,
@@ -11,6 +13,9 @@ use headroom_domain::{policy::Bounds, resource::PerResource};
 use kube::Config;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
+pub(crate) use self::args::AdviseArgs;
+use self::args::Service;
+use super::Session;
 use crate::{
     advise::{
         self, Policy, ReplayRequest,
@@ -18,39 +23,34 @@ use crate::{
         source::{Server, Source},
         span::Span,
     },
-    args::{AdviseArgs, ConnectArgs, Format, Service},
+    args::{ConnectArgs, Format},
     connect,
     error::Error,
-    screen::Screen,
 };
 
-/// Replays the past and prints what comes of it.
-pub(crate) async fn advise<W: Write>(
-    connect: &ConnectArgs,
-    args: AdviseArgs,
-    output: Format,
-    screen: &mut Screen<W>,
-) -> Result<(), Error> {
-    let order = order(&args);
-    if let Some(directory) = &args.save {
-        fs::create_dir_all(directory).map_err(|source| advise::AdviceError::Write {
-            path: directory.clone(),
-            source,
+impl AdviseArgs {
+    pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let order = order(&self);
+        if let Some(directory) = &self.save {
+            fs::create_dir_all(directory).map_err(|source| advise::AdviceError::Write {
+                path: directory.clone(),
+                source,
+            })?;
+        }
+        let source = source(&session.connect, &self).await?;
+        let advice = advise::advise(&source, &order).await?;
+        session.screen.print(&match session.format {
+            Format::Table => advice.text(),
+            Format::Json => format!("{}\n", advice.json()),
         })?;
+        if let Some(file) = &self.html {
+            fs::write(file, advice.html()).map_err(|source| advise::AdviceError::Write {
+                path: file.clone(),
+                source,
+            })?;
+        }
+        Ok(())
     }
-    let source = source(connect, &args).await?;
-    let advice = advise::advise(&source, &order).await?;
-    match output {
-        Format::Table => screen.print(&advice.text()),
-        Format::Json => screen.print(&format!("{}\n", advice.json())),
-    }?;
-    if let Some(file) = &args.html {
-        fs::write(file, advice.html()).map_err(|source| advise::AdviceError::Write {
-            path: file.clone(),
-            source,
-        })?;
-    }
-    Ok(())
 }
 
 fn order(args: &AdviseArgs) -> ReplayRequest {

@@ -2,23 +2,31 @@
 
 use std::io::Write;
 
+use super::Session;
 use crate::{
     args::Format,
-    connect::Connection,
+    connect,
     error::Error,
     output::{self, Page},
-    screen::Screen,
 };
 
-pub(crate) async fn node<W: Write>(
-    webhook: &mut Connection,
+/// Everything the webhook knows of one node, and how its ratio comes about, term by term.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl headroom node worker-1
+  kubectl headroom node worker-1 -o json | jq .cpu.slack_milli")]
+pub(crate) struct NodeArgs {
+    /// The node.
     name: String,
-    format: Format,
-    screen: &mut Screen<W>,
-) -> Result<(), Error> {
-    let node = webhook.one(name).await?;
-    match format {
-        Format::Table => screen.print(&Page(&node).to_string()),
-        Format::Json => screen.print(&format!("{:#}\n", output::node_json(&node))),
+}
+
+impl NodeArgs {
+    pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let node = connect::open(&session.connect).await?.one(self.name).await?;
+        session.screen.print(&match session.format {
+            Format::Table => Page(&node).to_string(),
+            Format::Json => format!("{:#}\n", output::node_json(&node)),
+        })
     }
 }

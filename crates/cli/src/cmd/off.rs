@@ -3,42 +3,60 @@
 //! It needs no webhook port, only the API server: what is written is an annotation, and admission does the rest. What a
 //! write would come to, a dry run tells.
 
+mod restored;
+
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
 use headroom_domain::names;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, ResourceExt as _,
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    args::Format,
-    error::Error,
-    output::{self, Remains, Restored},
-    screen::Screen,
-};
+use self::restored::{Remains, Restored, traces};
+use super::Session;
+use crate::{args::Format, connect, error::Error, screen::Screen};
 
 /// How often nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub(crate) struct OffRequest {
-    /// One node; all without it.
-    pub(crate) node: Option<String>,
-    /// False if only what would be done is to be said.
-    pub(crate) now: bool,
-    /// How long to wait until all nodes are restored.
-    pub(crate) wait: Duration,
+/// Have raw allocatable restored and our annotations removed, on all nodes or on one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Writes the annotation headroom.sh/mode=off through the status of each node, and waits. Allocatable stays above raw for as
+long as what is bound to a node needs it. Takes the rights to list nodes and to patch nodes/status, and no way to the
+webhook. To uninstall: this first, then delete the installation, then the annotation.
+
+Examples:
+  # What would become of each node
+  kubectl headroom off
+
+  kubectl headroom off --now --node worker-1
+  kubectl headroom off --now --wait-seconds 600 && kubectl delete -k . && kubectl annotate nodes --all headroom.sh/mode-")]
+pub(crate) struct OffArgs {
+    /// Do it, and do not only say what would become of it.
+    #[arg(long, env = "HEADROOM_NOW")]
+    now: bool,
+    /// Only this node.
+    #[arg(long, env = "HEADROOM_NODE", value_name = "NAME")]
+    node: Option<String>,
+    /// Seconds to wait until all nodes are raw.
+    #[arg(
+        long,
+        env = "HEADROOM_WAIT_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 60
+    )]
+    wait_seconds: u64,
 }
 
 /// The way to the Nodes that are asked for.
 struct NodeClient {
     nodes: Api<Node>,
-    order: OffRequest,
+    args: OffArgs,
 }
 
 /// What has been said of each node.
@@ -48,46 +66,42 @@ struct Telling<'s, W> {
     reported: BTreeMap<String, Restored>,
 }
 
-pub(crate) async fn off<W: Write>(
-    client: Client,
-    order: OffRequest,
-    format: Format,
-    screen: &mut Screen<W>,
-) -> Result<(), Error> {
-    let course = NodeClient {
-        nodes: Api::all(client),
-        order,
-    };
-    let mut telling = Telling {
-        screen,
-        format,
-        reported: BTreeMap::new(),
-    };
-    if course.order.now {
-        return until_restored(&course, &mut telling).await;
+impl OffArgs {
+    pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let nodes = Api::all(connect::api(&session.connect).await?);
+        let Session { format, screen, .. } = session;
+        let client = NodeClient { nodes, args: self };
+        let mut telling = Telling {
+            screen,
+            format,
+            reported: BTreeMap::new(),
+        };
+        if client.args.now {
+            return until_restored(&client, &mut telling).await;
+        }
+        if format == Format::Table {
+            telling
+                .screen
+                .print("nothing is written without --now; it would leave\n")?;
+        }
+        for node in client.found().await? {
+            let would_be = client.probed(&node).await?;
+            telling.report(would_be)?;
+        }
+        Ok(())
     }
-    if format == Format::Table {
-        telling
-            .screen
-            .print("nothing is written without --now; it would leave\n")?;
-    }
-    for node in course.found().await? {
-        let would_be = course.probed(&node).await?;
-        telling.report(would_be)?;
-    }
-    Ok(())
 }
 
 /// Switches nodes off, also those that come meanwhile, until all are restored or the time is over.
-async fn until_restored<W: Write>(course: &NodeClient, telling: &mut Telling<'_, W>) -> Result<(), Error> {
-    let deadline = Instant::now() + course.order.wait;
+async fn until_restored<W: Write>(client: &NodeClient, telling: &mut Telling<'_, W>) -> Result<(), Error> {
+    let deadline = Instant::now() + Duration::from_secs(client.args.wait_seconds);
     loop {
-        let found = course.found().await?;
+        let found = client.found().await?;
         telling
             .reported
             .retain(|name, _| found.iter().any(|node| node.name_any() == *name));
         for node in found {
-            let restored = course.switched_off(node).await?;
+            let restored = client.switched_off(node).await?;
             telling.report(restored)?;
         }
         let (all, left) = telling.count();
@@ -105,7 +119,7 @@ impl NodeClient {
     /// The nodes that are asked for.
     async fn found(&self) -> Result<Vec<Node>, Error> {
         let attempt = |source| failed("read the nodes", source);
-        match &self.order.node {
+        match &self.args.node {
             None => {
                 let list = self.nodes.list(&ListParams::default()).await;
                 Ok(list.map_err(attempt)?.items)
@@ -122,7 +136,7 @@ impl NodeClient {
     /// the API server sees no change and writes nothing.
     async fn switched_off(&self, node: Node) -> Result<Restored, Error> {
         let is_off = node.annotations().get(names::MODE).map(String::as_str) == Some("off");
-        let node = if is_off && output::traces(&node).next().is_none() {
+        let node = if is_off && traces(&node).next().is_none() {
             node
         } else {
             let params = PatchParams::default();
@@ -135,7 +149,7 @@ impl NodeClient {
     /// What a node would be with its mode off. The probe is a note that the webhook removes from whatever it decides, so
     /// one that comes back was seen by no webhook.
     async fn probed(&self, node: &Node) -> Result<Restored, Error> {
-        if output::traces(node).next().is_none() {
+        if traces(node).next().is_none() {
             return Ok(Restored::new(node, Remains::Nothing));
         }
         let params = PatchParams {
@@ -147,9 +161,9 @@ impl NodeClient {
         let is_unanswered = answer.annotations().contains_key(names::KUBELET_RAW);
         let remains = if is_unanswered {
             Remains::Unanswered
-        } else if output::traces(&answer).next().is_some() {
+        } else if traces(&answer).next().is_some() {
             Remains::Held
-        } else if self.order.now {
+        } else if self.args.now {
             Remains::Due
         } else {
             Remains::Nothing

@@ -8,9 +8,10 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
+use super::Session;
 use crate::{
     args::Format,
-    connect::{Connection, NodeWatch},
+    connect::{self, Connection, NodeWatch},
     error::Error,
     output,
     screen::Screen,
@@ -20,26 +21,48 @@ use crate::{
 /// Ages are redrawn, and a lost webhook is asked again, this often.
 const BEAT: Duration = Duration::from_secs(1);
 
-pub(crate) async fn once<W: Write>(
-    webhook: &mut Connection,
+/// Measured use, ratio, allocatable and brakes of all nodes, kept current.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+On a terminal the table is redrawn in place until Ctrl-C; elsewhere, and with -o json, each new report is one line.
+
+Examples:
+  kubectl headroom top
+  kubectl headroom top worker-1
+  kubectl headroom top --once
+  kubectl headroom top -o json | jq 'select(.brake_cpu > 0)'")]
+pub(crate) struct TopArgs {
+    /// Only this node.
     node: Option<String>,
-    format: Format,
-    screen: &mut Screen<W>,
-) -> Result<(), Error> {
-    let nodes = webhook.list(node.as_deref()).await?;
-    match format {
-        Format::Table => screen.print(&output::top_table(&nodes)),
-        Format::Json => {
-            let rows: Value = nodes.iter().map(output::row_json).collect();
-            screen.print(&format!("{rows:#}\n"))
+    /// Print the table once and end.
+    #[arg(long, env = "HEADROOM_ONCE")]
+    once: bool,
+}
+
+impl TopArgs {
+    pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
+        let mut webhook = connect::open(&session.connect).await?;
+        let Session { format, screen, .. } = session;
+        // The first answer must come: an address or token that is wrong is no passing trouble.
+        let nodes = webhook.list(self.node.as_deref()).await?;
+        if !self.once {
+            return live(&mut webhook, self.node.as_deref(), nodes, format, screen).await;
         }
+        screen.print(&match format {
+            Format::Table => output::top_table(&nodes),
+            Format::Json => {
+                let rows: Value = nodes.iter().map(output::row_json).collect();
+                format!("{rows:#}\n")
+            }
+        })
     }
 }
 
 /// Follows the webhook until Ctrl-C; asks again when it goes away, but not when it refuses.
-pub(crate) async fn live<W: Write>(
+async fn live<W: Write>(
     webhook: &mut Connection,
-    node: Option<String>,
+    node: Option<&str>,
+    nodes: Vec<NodeView>,
     format: Format,
     screen: &mut Screen<W>,
 ) -> Result<(), Error> {
@@ -49,13 +72,12 @@ pub(crate) async fn live<W: Write>(
         since: Instant::now(),
         trouble: None,
     };
-    // The first answer must come: an address or token that is wrong is no passing trouble.
-    picture.replace(webhook.list(node.as_deref()).await?, screen)?;
+    picture.replace(nodes, screen)?;
     loop {
         let ended = tokio::select! {
             biased;
             interrupted = signal::ctrl_c() => return interrupted.map_err(Error::Write),
-            ended = follow(webhook, node.as_deref(), &mut picture, screen) => ended,
+            ended = follow(webhook, node, &mut picture, screen) => ended,
         };
         match ended {
             Ok(()) => picture.trouble = Some("the webhook ended the stream".to_owned()),

@@ -18,7 +18,7 @@ pub fn row(node: &NodeView) -> Value {
     Value::Object(members(node))
 }
 
-pub(super) fn members(node: &NodeView) -> Map<String, Value> {
+pub(crate) fn members(node: &NodeView) -> Map<String, Value> {
     let NodeView {
         name,
         uid,
@@ -114,7 +114,7 @@ pub fn node(node: &NodeView) -> Value {
     Value::Object(all)
 }
 
-pub(super) fn policy(in_force: &InForce) -> Value {
+pub(crate) fn policy(in_force: &InForce) -> Value {
     let InForce {
         policy:
             Policy {
@@ -238,7 +238,7 @@ fn resource_hint(resource: Resource, part: &ResourceHint) -> Value {
 }
 
 /// What was measured last, in the order of the agent's table.
-pub(super) fn measured(signals: &[Signal]) -> Value {
+pub(crate) fn measured(signals: &[Signal]) -> Value {
     let signal = |signal: &Signal| {
         let Signal { name, unit, value } = signal;
         json!({"name": name, "unit": unit, "value": value})

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::derivation::Derivation;
 
 /// How keys name a resource, and the unit of its amounts.
-pub(super) const fn words(resource: Resource) -> (&'static str, &'static str) {
+pub(crate) const fn words(resource: Resource) -> (&'static str, &'static str) {
     match resource {
         Resource::Cpu => ("cpu", "milli"),
         Resource::Memory => ("mem", "bytes"),
@@ -21,7 +21,7 @@ pub(super) const fn words(resource: Resource) -> (&'static str, &'static str) {
 type Pairs<const N: usize> = [(String, Value); N];
 
 /// What P0 was made of.
-pub(super) fn highs(resource: Resource, highs: Option<Highs>) -> Pairs<3> {
+pub(crate) fn highs(resource: Resource, highs: Option<Highs>) -> Pairs<3> {
     let (_, unit) = words(resource);
     [
         (
@@ -37,7 +37,7 @@ pub(super) fn highs(resource: Resource, highs: Option<Highs>) -> Pairs<3> {
 }
 
 /// M and its latch.
-pub(super) fn calibration(calibration: Option<Calibration>) -> Pairs<2> {
+pub(crate) fn calibration(calibration: Option<Calibration>) -> Pairs<2> {
     let accumulator = calibration.map(|calibration| calibration.accumulator_ppm);
     let is_latched = calibration.map(|calibration| calibration.is_latched);
     [
@@ -47,7 +47,7 @@ pub(super) fn calibration(calibration: Option<Calibration>) -> Pairs<2> {
 }
 
 /// How far the publication has come.
-pub(super) fn progress(progress: Option<Progress>) -> Pairs<2> {
+pub(crate) fn progress(progress: Option<Progress>) -> Pairs<2> {
     let stepped = progress.map(|progress| progress.stepped.0);
     let agreeing = progress.map(|progress| progress.agreeing_frames);
     [
@@ -57,7 +57,7 @@ pub(super) fn progress(progress: Option<Progress>) -> Pairs<2> {
 }
 
 /// The terms of a derivation.
-pub(super) fn derivation_json(derivation: &Derivation) -> Value {
+pub(crate) fn derivation_json(derivation: &Derivation) -> Value {
     let resource = derivation.resource;
     let (_, unit) = words(resource);
     let mut terms: Map<String, Value> = amounts(derivation)

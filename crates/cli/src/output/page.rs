@@ -43,7 +43,7 @@ impl fmt::Display for Page<'_> {
 }
 
 /// What is known of a node before any rule applies: the node, its policy, its newest report.
-pub(super) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result {
+pub(crate) fn inputs(f: &mut fmt::Formatter<'_>, node: &NodeView) -> fmt::Result {
     let NodeView {
         name,
         uid,
@@ -175,7 +175,7 @@ fn history(past: Past) -> String {
 }
 
 /// What was measured last, in the order of the agent's table.
-pub(super) fn signals(f: &mut fmt::Formatter<'_>, signals: &[Signal]) -> fmt::Result {
+pub(crate) fn signals(f: &mut fmt::Formatter<'_>, signals: &[Signal]) -> fmt::Result {
     writeln!(f, "\nsignals")?;
     for Signal { name, unit, value } in signals {
         writeln!(f, "  {name:<20}{:>14}", with_unit(*value, unit))?;

@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 /// A node and what is left on it. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub(crate) struct Restored {
     /// The node's name.
-    pub node: String,
+    pub(crate) node: String,
     /// What is left.
-    pub remains: Remains,
+    pub(crate) remains: Remains,
     /// Allocatable as stored, or as it would be.
-    pub allocatable: PerResource<Option<u64>>,
+    pub(crate) allocatable: PerResource<Option<u64>>,
     /// The kubelet's own values as far as recorded.
-    pub raw: PerResource<Option<u64>>,
+    pub(crate) raw: PerResource<Option<u64>>,
 }
 
 /// What is left of Headroom on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remains {
+pub(crate) enum Remains {
     /// Nothing: allocatable is raw.
     Nothing,
     /// What is bound to the node is more than raw, and keeps allocatable above it.
@@ -38,7 +38,7 @@ pub enum Remains {
 }
 
 /// The annotations of ours on a node, but for the mode, which people write.
-pub fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
+pub(crate) fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
     [
         names::MARKER,
         names::RAW_ALLOCATABLE,
@@ -51,7 +51,7 @@ pub fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
 
 impl Restored {
     /// What is left on a node, as it is stored or as a dry run shows it.
-    pub fn new(node: &Node, remains: Remains) -> Self {
+    pub(crate) fn new(node: &Node, remains: Remains) -> Self {
         let stored = node
             .status
             .as_ref()
@@ -74,12 +74,12 @@ impl Restored {
     }
 
     /// True if nothing is left.
-    pub fn is_restored(&self) -> bool {
+    pub(crate) fn is_restored(&self) -> bool {
         self.remains == Remains::Nothing
     }
 
     /// For machines.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let Self {
             node,
             remains,
@@ -96,7 +96,7 @@ impl Restored {
 
 impl Remains {
     /// The word for it.
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
             Self::Held => "held",

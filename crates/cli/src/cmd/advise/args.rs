@@ -8,13 +8,26 @@ use http::Uri;
 
 use crate::advise::{query::Replacement, span::FRAME_S};
 
-/// Where the past comes from, and what would have been in force.
+/// What would have been given: the estimator over the past that a Prometheus server remembers, before anything is
+/// installed.
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("past").required(true))]
-pub struct AdviseArgs {
+#[command(group = ArgGroup::new("past").required(true), after_help = "\
+Reads cAdvisor's usage and what kube-state-metrics tells of nodes and pods, at least two days of it. An agent sees bursts that
+averages hide, and would have given less.
+
+Examples:
+  kubectl headroom advise --prometheus http://127.0.0.1:9090 --pool-label label_node_kubernetes_io_instance_type
+
+  # Through the API server, with plots: takes the right to get services/proxy
+  kubectl headroom advise --prometheus-service monitoring/prometheus:9090 --days 14 --html advice.html
+
+  # Again, with other bounds, without the server
+  kubectl headroom advise --prometheus http://127.0.0.1:9090 --save past
+  kubectl headroom advise --from past --lo 0.50 --theta 95 -o json")]
+pub(crate) struct AdviseArgs {
     /// A Prometheus server: its base URL.
     #[arg(long, env = "HEADROOM_PROMETHEUS", value_name = "URL", group = "past", value_parser = server)]
-    pub prometheus: Option<Uri>,
+    pub(crate) prometheus: Option<Uri>,
     /// A Prometheus server inside the cluster, asked through the API server: NAMESPACE/SERVICE, and :PORT, a number or
     /// a name, where its port has a name.
     #[arg(
@@ -23,10 +36,10 @@ pub struct AdviseArgs {
         value_name = "SERVICE",
         group = "past"
     )]
-    pub prometheus_service: Option<Service>,
+    pub(crate) prometheus_service: Option<Service>,
     /// Directory of saved answers: NAME.json or NAME-*.json for each query, as the server gives them.
     #[arg(long, env = "HEADROOM_FROM", value_name = "DIR", group = "past")]
-    pub from: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
     /// PEM file with the CA of the server's certificate.
     #[arg(
         long,
@@ -34,7 +47,7 @@ pub struct AdviseArgs {
         value_name = "FILE",
         requires = "prometheus"
     )]
-    pub prometheus_ca_file: Option<PathBuf>,
+    pub(crate) prometheus_ca_file: Option<PathBuf>,
     /// File with a bearer token for the server.
     #[arg(
         long,
@@ -42,53 +55,53 @@ pub struct AdviseArgs {
         value_name = "FILE",
         requires = "prometheus"
     )]
-    pub prometheus_token_file: Option<PathBuf>,
+    pub(crate) prometheus_token_file: Option<PathBuf>,
     /// Replaces the expression of a query; may be repeated. Its series must carry the label node, those of pods also
     /// namespace and pod.
     #[arg(long = "query", env = "HEADROOM_QUERY", value_name = "NAME=PROMQL")]
-    pub queries: Vec<Replacement>,
+    pub(crate) queries: Vec<Replacement>,
     /// Label of kube_node_labels that names a node's pool [default: all nodes are one pool].
     #[arg(long, env = "HEADROOM_POOL_LABEL", value_name = "LABEL")]
-    pub pool_label: Option<String>,
+    pub(crate) pool_label: Option<String>,
     /// Days of the past to look at.
     #[arg(long, env = "HEADROOM_DAYS", value_name = "DAYS", default_value_t = 7, value_parser = RangedU64ValueParser::<u64>::new().range(2..=365))]
-    pub days: u64,
+    pub(crate) days: u64,
     /// End of that past, in seconds since 1970 [default: now].
     #[arg(long, env = "HEADROOM_UNTIL", value_name = "SECONDS")]
-    pub until: Option<u64>,
+    pub(crate) until: Option<u64>,
     /// Seconds between two samples of a node: at least the server's scrape interval, and a part of 300.
     #[arg(long, env = "HEADROOM_STEP_SECONDS", value_name = "SECONDS", default_value_t = 60, value_parser = step)]
-    pub step_seconds: u64,
+    pub(crate) step_seconds: u64,
     /// Directory in which to save the answers, for --from.
     #[arg(long, env = "HEADROOM_SAVE", value_name = "DIR", conflicts_with = "from")]
-    pub save: Option<PathBuf>,
+    pub(crate) save: Option<PathBuf>,
     /// Write a page with plots to this file, too; it needs nothing else.
     #[arg(long, env = "HEADROOM_HTML", value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// Share of capacity that predicted use may reach, in percent.
     #[arg(long, env = "HEADROOM_THETA", value_name = "PERCENT", default_value_t = 90, value_parser = RangedU64ValueParser::<u32>::new().range(10..=100))]
-    pub theta: u32,
+    pub(crate) theta: u32,
     /// Lowest ratio: below 1.00 nodes may be given less than they have.
     #[arg(long, env = "HEADROOM_LO", value_name = "RATIO", default_value = "1.00", value_parser = lowest)]
-    pub lo: Cents,
+    pub(crate) lo: Cents,
     /// Highest ratio of CPU.
     #[arg(long, env = "HEADROOM_HI", value_name = "RATIO", default_value = "2.00", value_parser = highest)]
-    pub hi: Cents,
+    pub(crate) hi: Cents,
     /// Highest ratio of memory; 1.00 leaves memory alone.
     #[arg(long, env = "HEADROOM_HI_MEMORY", value_name = "RATIO", default_value = "1.00", value_parser = highest)]
-    pub hi_memory: Cents,
+    pub(crate) hi_memory: Cents,
 }
 
 impl AdviseArgs {
     /// How long a past is looked at.
-    pub fn length(&self) -> Duration {
+    pub(crate) fn length(&self) -> Duration {
         Duration::from_secs(self.days * 86_400)
     }
 }
 
 /// A Service inside the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
+pub(crate) struct Service {
     namespace: String,
     name: String,
     /// Number or name; without one, the Service's port that has no name.
@@ -98,11 +111,11 @@ pub struct Service {
 /// The text is not `NAMESPACE/SERVICE[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT, as in monitoring/prometheus:9090")]
-pub struct ServiceError;
+pub(crate) struct ServiceError;
 
 impl Service {
     /// Its path at the API server.
-    pub fn proxy_path(&self) -> String {
+    pub(crate) fn proxy_path(&self) -> String {
         let Self {
             namespace,
             name,
@@ -212,7 +225,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::{Args, Command};
+    use crate::{args::Args, cmd::Command};
 
     fn parse(line: &str) -> Result<AdviseArgs, String> {
         let words = ["kubectl-headroom", "advise"].into_iter().chain(line.split(' '));

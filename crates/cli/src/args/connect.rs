@@ -1,0 +1,113 @@
+//! How every command reaches a webhook or an API server, and how it prints.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use clap::ValueEnum;
+use headroom_domain::names;
+use http::uri::Authority;
+
+/// How to reach the webhook, whom to trust and who asks.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArgs {
+    /// Host and port of the webhook's hint service.
+    #[arg(long, global = true, env = "HEADROOM_ADDR", value_name = "HOST:PORT", default_value_t = Address::local())]
+    pub addr: Address,
+    /// PEM file with the CA of the webhook's certificate [default: the caBundle in the cluster's webhook configuration].
+    #[arg(long, global = true, env = "HEADROOM_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Name that the webhook's certificate must be for.
+    #[arg(long, global = true, env = "HEADROOM_TLS_SERVER_NAME", value_name = "NAME", default_value_t = server_name())]
+    pub tls_server_name: String,
+    /// File with a bearer token [default: the token of the kubeconfig's user].
+    #[arg(long, global = true, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Kubeconfig file, for what the two files above do not give [default: KUBECONFIG, then ~/.kube/config].
+    #[arg(long, global = true, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context].
+    #[arg(long, global = true, env = "HEADROOM_CONTEXT", value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// For people; memory in GiB.
+    #[default]
+    Table,
+    /// For machines; integers, with the unit in the key.
+    Json,
+}
+
+/// A host and its port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+}
+
+/// The text is not `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not HOST:PORT, as in {}", Address::local())]
+pub struct AddressError;
+
+impl Address {
+    /// Where `kubectl port-forward` listens for the hint port.
+    pub fn local() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: names::HINTS_PORT,
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let authority: Authority = text.parse().map_err(|_invalid| AddressError)?;
+        match (authority.host(), authority.port_u16()) {
+            (host, Some(port)) if !host.is_empty() && !text.contains('@') => Ok(Self {
+                host: host.to_owned(),
+                port,
+            }),
+            _ => Err(AddressError),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        write!(f, "{host}:{port}")
+    }
+}
+
+/// The name of the hint service inside a cluster.
+fn server_name() -> String {
+    format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_a_host_and_a_port() {
+        for good in ["127.0.0.1:9444", "[::1]:9444", "a.b.svc:1"] {
+            assert_eq!(good.parse::<Address>().unwrap().to_string(), good);
+        }
+        for bad in [
+            "",
+            "localhost",
+            ":9444",
+            "a:b",
+            "me@host:1",
+            "https://a:1",
+            "a:1/x",
+        ] {
+            assert_eq!(bad.parse::<Address>(), Err(AddressError), "{bad}");
+        }
+    }
+}
