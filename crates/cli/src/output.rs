@@ -13,6 +13,7 @@ use std::borrow::Borrow;
 pub(crate) use self::{
     json::{measured as measured_json, members as row_members, policy as policy_json},
     numbers::{derivation_json, words},
+    table::{Column, table as text_table},
 };
 pub use self::{
     json::{node as node_json, report as report_json, row as row_json},

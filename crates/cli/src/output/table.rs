@@ -16,7 +16,7 @@ use crate::{
 
 /// A column by its title: texts begin at its left, numbers end at its right.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Column {
+pub(crate) enum Column {
     Text(&'static str),
     Number(&'static str),
 }
@@ -189,7 +189,7 @@ pub(super) fn hint_age(hint: &Hint) -> String {
 }
 
 /// A table of these columns.
-pub(super) fn table<const N: usize>(
+pub(crate) fn table<const N: usize>(
     columns: &[Column; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
