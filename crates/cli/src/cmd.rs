@@ -9,6 +9,7 @@ mod explain;
 mod hints;
 mod node;
 mod off;
+mod reasons;
 mod top;
 
 use std::io::Write;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Off(off::OffArgs),
     Advise(Box<advise::AdviseArgs>),
     Agent(agent::AgentArgs),
+    Reasons(reasons::ReasonsArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -55,6 +57,7 @@ impl Command {
             Self::Off(args) => args.run(session).await,
             Self::Advise(args) => args.run(session).await,
             Self::Agent(args) => args.run(session).await,
+            Self::Reasons(args) => args.run(session),
             Self::Completions(args) => args.run(session),
         }
     }
