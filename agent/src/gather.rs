@@ -37,6 +37,7 @@ use crate::{
         clock::{Clocks, nanoseconds},
         cpus::CpuSet,
         memory::{KillCounts, KillJudge, Meminfo, MemoryCounters},
+        plain::{PlainReader, PlainReadings},
         procfs::Procfs,
         psi::{Psi, Subject},
     },
@@ -44,6 +45,8 @@ use crate::{
 
 /// Time between two polls: the kernel's rings hold twice as much.
 pub const POLL: Duration = Duration::from_millis(250);
+/// Time between two readings of signals that are shown as they are.
+const PLAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// What one turn of the thread yields. A signal that could not be read is `None`; so is one that is not due.
 #[derive(Clone, Debug)]
@@ -71,6 +74,8 @@ pub struct Sample {
     pub pinned_use: Option<Vec<PinnedUse>>,
     /// What the kernel counted of our programs, if it was asked to.
     pub runs: Option<Arc<[Runs]>>,
+    /// Signals that are shown as they are; once a second.
+    pub plain: Option<Arc<PlainReadings>>,
     /// What could not be read when it was last tried.
     pub failing: BTreeSet<GatheredSignal>,
     /// Is there a cgroup of all pods?
@@ -124,6 +129,8 @@ struct Loop {
     kubepods: Option<Kubepods>,
     kills: KillJudge,
     memory: Every,
+    plain: PlainReader,
+    plain_due: Every,
     has_sched_ext: bool,
     read_errors: ReadErrors,
 }
@@ -149,6 +156,7 @@ impl Gatherer {
                 return;
             }
         };
+        let files = self.files.clone();
         let mut turns = Loop {
             gatherer: self,
             supervisor: keeper,
@@ -161,6 +169,8 @@ impl Gatherer {
             kubepods: None,
             kills: KillJudge::default(),
             memory: Every::new(timing.memory_sample),
+            plain: PlainReader::new(files),
+            plain_due: Every::new(PLAIN_EVERY),
             has_sched_ext: false,
             read_errors: ReadErrors::default(),
         };
@@ -217,6 +227,7 @@ impl Loop {
         let kept = self.accounts.kept(self.exclusive.borrow().clone());
         self.gatherer.sampler.keep(kept);
         let runs = self.runs();
+        let plain = self.plain(at);
         let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
         let cpu_pressure = self
             .read_errors
@@ -235,6 +246,7 @@ impl Loop {
             pods,
             pinned_use: held,
             runs,
+            plain,
             failing: failing.chain(self.accounts.failing()).collect(),
             has_kubepods: self.kubepods.is_some(),
         })
@@ -321,6 +333,15 @@ impl Loop {
                 "a scheduler of sched_ext runs tasks: switches that the kernel does not tell of are not made good"
             );
         }
+    }
+
+    fn plain(&mut self, at: Clocks) -> Option<Arc<PlainReadings>> {
+        if !self.plain_due.is_due(at.monotonic_ns) {
+            return None;
+        }
+        let (readings, result) = self.plain.read(at);
+        self.read_errors.note(result, GatheredSignal::Plain);
+        Some(Arc::new(readings))
     }
 
     fn runs(&self) -> Option<Arc<[Runs]>> {

@@ -1,9 +1,9 @@
 //! What the agent measures: counters of the kernel or of procfs, four times a second, and memory and pods beside them.
 //!
 //! ```text
-//! probe::KernelMaps -> ring::Source   ┐
+//! probe::KernelMaps -> ring::RingSource     ┐
 //!                                     ├─ CounterSource -> Sampler::poll -> Poll -> window::History, window::Meter
-//! /proc/stat        -> procstat::Source ┘
+//! /proc/stat        -> procstat::ProcStatSource ┘
 //! /proc, /sys/fs/cgroup -> memory::MemoryCounters, cgroup::Kubepods   (read by whoever needs them, when needed)
 //! ```
 //!
@@ -14,6 +14,7 @@ pub mod clock;
 pub mod cpus;
 pub mod field;
 pub mod memory;
+pub mod plain;
 pub mod procfs;
 pub mod procstat;
 pub mod psi;

@@ -78,6 +78,7 @@ pub(crate) fn sample(quarter: u64, busy_milli: u64) -> Sample {
         pods: None,
         pinned_use: None,
         runs: None,
+        plain: None,
         failing: BTreeSet::new(),
         has_kubepods: true,
     }

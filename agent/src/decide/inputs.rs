@@ -146,6 +146,7 @@ impl EstimatorInputs {
             pods,
             pinned_use,
             runs: _,
+            plain: _,
             failing: _,
             has_kubepods: _,
         } = sample;

@@ -1,11 +1,12 @@
 //! What was measured last, as people are shown it.
 
-use std::mem;
+use std::{mem, sync::Arc};
 
 use super::tally::Tally;
 use crate::{
     gather::{PodFrame, Sample},
     kernel::probe::Runs,
+    sample::plain::PlainReadings,
 };
 
 /// A stretch of at least this is shown: a second, less half a poll that may come early.
@@ -26,6 +27,7 @@ pub(super) struct LastMeasurements {
     oom_kills: Option<(u64, u64)>,
     pub(super) pods: PodFrame,
     pub(super) runs: Vec<Runs>,
+    pub(super) plain: Arc<PlainReadings>,
 }
 
 impl LastMeasurements {
@@ -37,6 +39,9 @@ impl LastMeasurements {
         }
         if let Some(runs) = &sample.runs {
             self.runs = runs.to_vec();
+        }
+        if let Some(plain) = &sample.plain {
+            self.plain = Arc::clone(plain);
         }
         if let Some(memory) = sample.memory {
             self.memory_bytes = memory.node.used();

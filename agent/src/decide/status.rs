@@ -155,6 +155,7 @@ impl StatusView {
         signals::status(&Readings {
             measured,
             pods,
+            plain: &self.last.plain,
             cpu_source: inputs.cpu_source(),
             failing: &self.metrics.failing,
             lacking: &self.metrics.lacking,

@@ -15,6 +15,8 @@ pub enum GatheredSignal {
     Pods,
     /// CPUs that pods hold for themselves.
     Cpusets,
+    /// Files of which one number is shown as it is.
+    Plain,
 }
 
 impl GatheredSignal {
@@ -27,6 +29,7 @@ impl GatheredSignal {
             Self::Events => "events",
             Self::Pods => "pods",
             Self::Cpusets => "cpusets",
+            Self::Plain => "plain",
         }
     }
 }

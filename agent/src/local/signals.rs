@@ -17,7 +17,10 @@ use crate::{
         supervisor::{Limits, Shed},
     },
     local::status::{Measured, SignalStatus},
-    sample::Origin,
+    sample::{
+        Origin,
+        plain::{PlainReading, PlainReadings, PlainSignal},
+    },
 };
 
 /// One signal.
@@ -33,6 +36,8 @@ pub struct Signal {
     pub hooks: &'static [Hook],
     /// Files behind it; empty if it comes from hooks alone.
     pub files: &'static str,
+    /// Its reading, if it is one number that is shown as it is.
+    pub plain: Option<&'static PlainSignal>,
     /// The reading that it is part of.
     pub reading: GatheredSignal,
     /// What a machine may lack, besides hooks.
@@ -47,7 +52,7 @@ pub struct Signal {
     pub missing: &'static str,
     /// The metric that shows it; some are only in `/status`.
     pub metric: Option<&'static Metric>,
-    /// Its value, from the last measurements.
+    /// Its value, from the last measurements, unless it is plain.
     pub value: fn(&Readings<'_>) -> Option<u64>,
 }
 
@@ -109,6 +114,8 @@ pub struct Readings<'a> {
     pub measured: Option<Measured>,
     /// CPU that all tracked pods used in the last frame, in milli-cores, and their memory, in bytes.
     pub pods: Option<(u64, u64)>,
+    /// Signals that are shown as they are.
+    pub plain: &'a PlainReadings,
     /// Where CPU use is measured, and why not otherwise.
     pub cpu_source: &'a CpuSource,
     /// Readings that fail at the moment.
@@ -173,12 +180,37 @@ impl Signal {
             source,
             health: health.name().to_owned(),
             unit: self.unit.name().to_owned(),
-            value: (self.value)(readings).filter(|_| health == Health::Ok && !is_resting),
+            value: self
+                .value(readings)
+                .filter(|_| health == Health::Ok && !is_resting),
             missing,
         }
     }
 
+    fn value(&self, readings: &Readings<'_>) -> Option<u64> {
+        let Some(plain) = self.plain else {
+            return (self.value)(readings);
+        };
+        match readings.plain.get(plain.name)? {
+            PlainReading::Value(value) => Some(*value),
+            PlainReading::First | PlainReading::Absent | PlainReading::Failed => None,
+        }
+    }
+
     fn health(&self, readings: &Readings<'_>) -> (Health, Option<String>) {
+        let plain = self
+            .plain
+            .and_then(|plain| Some((plain, readings.plain.get(plain.name)?)));
+        match plain {
+            Some((_, PlainReading::Failed)) => {
+                return (Health::Failed, Some("it cannot be read, see the log".to_owned()));
+            }
+            Some((plain, PlainReading::Absent)) => {
+                return (Health::Unsupported, Some(plain.lacks.to_owned()));
+            }
+            Some((_, PlainReading::Value(_) | PlainReading::First)) => return (Health::Ok, None),
+            None => {}
+        }
         let Readings {
             cpu_source,
             failing,

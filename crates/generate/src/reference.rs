@@ -214,6 +214,7 @@ pub(super) fn signals() -> Result<String> {
             unit,
             hooks: _,
             files: _,
+            plain: _,
             reading: _,
             need: _,
             part,

@@ -5,7 +5,13 @@
 //! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
-use crate::{gather::GatheredSignal, kernel::probe::Hook, local::status::Measured, metrics};
+use crate::{
+    gather::GatheredSignal,
+    kernel::probe::Hook,
+    local::status::Measured,
+    metrics,
+    sample::plain::{self, PlainSignal},
+};
 
 /// Time that CPUs are busy follows from it alone.
 const SWITCH: &[Hook] = &[Hook::SchedSwitch];
@@ -49,8 +55,19 @@ const FILE: Signal = Signal {
     cost: "",
     missing: "",
     metric: None,
+    plain: None,
     value: |_| None,
 };
+
+/// A signal that is one number of one file, shown as it is.
+const fn plain(signal: &'static PlainSignal) -> Signal {
+    Signal {
+        name: signal.name,
+        plain: Some(signal),
+        reading: GatheredSignal::Plain,
+        ..FILE
+    }
+}
 
 /// A signal that comes from the kernel programs alone.
 const KERNEL: Signal = Signal {
@@ -348,6 +365,13 @@ pub static SIGNALS: &[Signal] = &[
         metric: Some(metrics::EXCLUSIVE_CPUS.metric()),
         value: |readings| highest(readings, |measured| measured.exclusive_milli),
         ..FILE
+    },
+    Signal {
+        about: "tasks that wait for I/O and cannot be interrupted",
+        files: "/proc/stat",
+        cost: STAT_COST,
+        missing: "a node whose disks hang looks idle",
+        ..plain(&plain::TASKS_BLOCKED)
     },
 ];
 

@@ -28,12 +28,14 @@ fn signal_statuses(
     failing: &BTreeSet<GatheredSignal>,
     lacking: &[Need],
 ) -> Vec<SignalStatus> {
+    let plain = SIGNALS.iter().filter_map(|signal| signal.plain);
     status(&Readings {
         measured: Some(Measured {
             mem_spare_bytes: Some(3),
             ..Measured::default()
         }),
         pods: Some((1, 2)),
+        plain: &plain.map(|plain| (plain.name, PlainReading::Value(3))).collect(),
         cpu_source,
         failing,
         lacking: &lacking.iter().copied().collect(),

@@ -1,0 +1,197 @@
+//! Signals that are one number of one file below /proc, shown as they are: where each is read, and how.
+//!
+//! A new one is a row here and a row in the table of signals; nothing between them knows it by name.
+
+use std::collections::BTreeMap;
+
+use super::{
+    SampleError,
+    clock::Clocks,
+    field::{FieldError, required},
+    procfs::Procfs,
+    read_if_present,
+};
+
+/// One such signal.
+#[derive(Debug)]
+pub struct PlainSignal {
+    /// As the table of signals calls it.
+    pub name: &'static str,
+    /// Its file, below /proc.
+    pub file: &'static str,
+    /// What the number is.
+    pub kind: PlainKind,
+    /// The number in the text of the file.
+    ///
+    /// # Errors
+    /// It is missing or no number.
+    pub parse: fn(&str) -> Result<u64, FieldError>,
+    /// Why it is not there on a machine without the file.
+    pub lacks: &'static str,
+}
+
+/// What the number in a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainKind {
+    /// The value itself.
+    Level,
+    /// A total since boot; the value is its growth in a second.
+    PerSecond,
+}
+
+/// What became of reading a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainReading {
+    /// Its value.
+    Value(u64),
+    /// The first of the two readings that a growth takes.
+    First,
+    /// There is no such file.
+    Absent,
+    /// The file is there and cannot be read.
+    Failed,
+}
+
+/// Readings by the names of signals.
+pub type PlainReadings = BTreeMap<&'static str, PlainReading>;
+
+/// Tasks that wait for I/O without being interruptible.
+pub static TASKS_BLOCKED: PlainSignal = PlainSignal {
+    name: "tasks-blocked",
+    file: "stat",
+    kind: PlainKind::Level,
+    parse: |text| required(text, "procs_blocked"),
+    lacks: "there is no /proc/stat",
+};
+
+/// Every signal of this kind.
+static PLAIN_SIGNALS: &[&PlainSignal] = &[&TASKS_BLOCKED];
+
+/// Reads all of them.
+#[derive(Debug)]
+pub struct PlainReader {
+    files: Procfs,
+    /// Totals of the last reading, with its monotonic time in nanoseconds.
+    totals: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl PlainReader {
+    /// Has read nothing yet.
+    pub const fn new(files: Procfs) -> Self {
+        Self {
+            files,
+            totals: BTreeMap::new(),
+        }
+    }
+
+    /// Reads each signal; and what went wrong first, if anything did.
+    pub fn read(&mut self, at: Clocks) -> (PlainReadings, Result<(), SampleError>) {
+        let (mut readings, mut first) = (PlainReadings::new(), Ok(()));
+        for signal in PLAIN_SIGNALS {
+            let reading = match number(&self.files, signal) {
+                Ok(None) => PlainReading::Absent,
+                Ok(Some(number)) => self.reading(signal, number, at.monotonic_ns),
+                Err(error) => {
+                    first = first.and(Err(error));
+                    PlainReading::Failed
+                }
+            };
+            readings.insert(signal.name, reading);
+        }
+        (readings, first)
+    }
+
+    fn reading(&mut self, signal: &PlainSignal, now: u64, at_ns: u64) -> PlainReading {
+        if signal.kind == PlainKind::Level {
+            return PlainReading::Value(now);
+        }
+        let Some((before, before_ns)) = self.totals.insert(signal.name, (now, at_ns)) else {
+            return PlainReading::First;
+        };
+        let grown = u128::from(now.saturating_sub(before)) * 1_000_000_000;
+        let elapsed_ns = u128::from(at_ns.saturating_sub(before_ns));
+        grown
+            .checked_div(elapsed_ns)
+            .map_or(PlainReading::First, |per_second| {
+                PlainReading::Value(u64::try_from(per_second).unwrap_or(u64::MAX))
+            })
+    }
+}
+
+fn number(files: &Procfs, signal: &PlainSignal) -> Result<Option<u64>, SampleError> {
+    let path = files.path(signal.file);
+    let Some(text) = read_if_present(&path)? else {
+        return Ok(None);
+    };
+    (signal.parse)(&text)
+        .map(Some)
+        .map_err(|fault| SampleError::field(&path, fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    static GROWING: PlainSignal = PlainSignal {
+        name: "growing",
+        file: "growing",
+        kind: PlainKind::PerSecond,
+        parse: |text| required(text, "total"),
+        lacks: "",
+    };
+
+    fn reader(proc: &TempDir) -> PlainReader {
+        PlainReader::new(Procfs::at(proc.path(), proc.path()))
+    }
+
+    fn at(seconds: u64) -> Clocks {
+        Clocks {
+            monotonic_ns: seconds * 1_000_000_000,
+            boottime_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_level_is_read_and_a_missing_file_is_no_error() {
+        let proc = TempDir::new().unwrap();
+        let (readings, result) = reader(&proc).read(at(1));
+        assert_eq!(readings.get("tasks-blocked"), Some(&PlainReading::Absent));
+        result.unwrap();
+        fs::write(proc.path().join("stat"), "cpu 1 2 3\nprocs_blocked 7\n").unwrap();
+        let (readings, _) = reader(&proc).read(at(1));
+        assert_eq!(readings.get("tasks-blocked"), Some(&PlainReading::Value(7)));
+    }
+
+    #[test]
+    fn a_file_without_its_number_fails_and_is_named() {
+        let proc = TempDir::new().unwrap();
+        fs::write(proc.path().join("stat"), "cpu 1 2 3\n").unwrap();
+        let (readings, result) = reader(&proc).read(at(1));
+        assert_eq!(readings.get("tasks-blocked"), Some(&PlainReading::Failed));
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("procs_blocked"), "{error}");
+    }
+
+    #[test]
+    fn a_growth_takes_two_readings_and_never_goes_below_nothing() {
+        let proc = TempDir::new().unwrap();
+        let mut reader = reader(&proc);
+        let second = 1_000_000_000;
+        assert_eq!(reader.reading(&GROWING, 10, second), PlainReading::First);
+        assert_eq!(reader.reading(&GROWING, 40, 3 * second), PlainReading::Value(15));
+        assert_eq!(
+            reader.reading(&GROWING, 40, 3 * second),
+            PlainReading::First,
+            "no time went by"
+        );
+        assert_eq!(
+            reader.reading(&GROWING, 5, 4 * second),
+            PlainReading::Value(0),
+            "it began anew"
+        );
+    }
+}
