@@ -9,6 +9,7 @@ use super::{
     clock::Clocks,
     field::{FieldError, required},
     procfs::Procfs,
+    psi::Psi,
     read_if_present,
 };
 
@@ -64,8 +65,17 @@ pub static TASKS_BLOCKED: PlainSignal = PlainSignal {
     lacks: "there is no /proc/stat",
 };
 
+/// Time in which some task waited for I/O. The total is in microseconds, so its growth in a second is a share in ppm.
+pub static PSI_IO: PlainSignal = PlainSignal {
+    name: "psi-io",
+    file: "pressure/io",
+    kind: PlainKind::PerSecond,
+    parse: |text| Psi::parse(text).map(|psi| psi.some_us),
+    lacks: "this kernel keeps no I/O pressure",
+};
+
 /// Every signal of this kind.
-static PLAIN_SIGNALS: &[&PlainSignal] = &[&TASKS_BLOCKED];
+static PLAIN_SIGNALS: &[&PlainSignal] = &[&TASKS_BLOCKED, &PSI_IO];
 
 /// Reads all of them.
 #[derive(Debug)]
@@ -164,6 +174,24 @@ mod tests {
         fs::write(proc.path().join("stat"), "cpu 1 2 3\nprocs_blocked 7\n").unwrap();
         let (readings, _) = reader(&proc).read(at(1));
         assert_eq!(readings.get("tasks-blocked"), Some(&PlainReading::Value(7)));
+    }
+
+    #[test]
+    fn io_pressure_is_a_share_of_the_time_between_two_readings() {
+        let proc = TempDir::new().unwrap();
+        fs::create_dir(proc.path().join("pressure")).unwrap();
+        let mut reader = reader(&proc);
+        let mut read = |total_us: u64, seconds: u64| {
+            let text = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={total_us}\n");
+            fs::write(proc.path().join("pressure/io"), text).unwrap();
+            reader.read(at(seconds)).0.get("psi-io").copied()
+        };
+        assert_eq!(read(1_000_000, 1), Some(PlainReading::First));
+        assert_eq!(
+            read(1_500_000, 3),
+            Some(PlainReading::Value(250_000)),
+            "a quarter of 2 s"
+        );
     }
 
     #[test]

@@ -373,6 +373,15 @@ pub static SIGNALS: &[Signal] = &[
         missing: "a node whose disks hang looks idle",
         ..plain(&plain::TASKS_BLOCKED)
     },
+    Signal {
+        about: "share of a second in which some task waited for I/O",
+        unit: Unit::Ppm,
+        files: "/proc/pressure/io",
+        kernel: PSI,
+        cost: "10 us, once a second",
+        missing: "slow disks are told from busy CPUs by tasks-blocked alone",
+        ..plain(&plain::PSI_IO)
+    },
 ];
 
 /// A part of what the last second showed.
