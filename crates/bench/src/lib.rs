@@ -7,6 +7,7 @@ pub mod brake_reaction;
 pub mod criterion;
 mod estimator;
 pub mod fleet;
+mod frame;
 pub mod node_harm;
 pub mod node_status;
 pub mod node_storm;
@@ -27,6 +28,7 @@ pub static BENCHES: &[&Row] = &[
     &node_harm::ROW,
     &brake_reaction::ROW,
     &fleet::ROW,
+    &frame::ROW,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.
