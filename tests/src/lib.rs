@@ -22,14 +22,15 @@ pub mod etcd;
 pub mod floor;
 pub mod foreign;
 pub mod hint_server;
-#[cfg(target_arch = "x86_64")]
 pub mod imports;
+#[cfg(target_arch = "x86_64")]
 pub mod intruder;
 pub mod kernel;
 pub mod kernel_types;
 pub mod known_past;
 pub mod lone_cpu;
 pub mod metrics_server;
+pub mod names;
 pub mod numbers;
 pub mod pace;
 pub mod pod_tree;

@@ -9,6 +9,7 @@ mod agent_debug;
 mod agent_missing;
 mod checkpoint;
 mod imports;
+mod names;
 mod one_cpu;
 mod overload;
 mod silent_server;

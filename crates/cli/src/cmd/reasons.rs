@@ -29,7 +29,7 @@ pub(crate) struct ReasonsArgs {
 }
 
 /// A code, the rule or stage that gives it, and its meaning.
-type Row = [&'static str; 3];
+type ReasonRow = [&'static str; 3];
 
 impl ReasonsArgs {
     pub(super) fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
@@ -41,7 +41,8 @@ impl ReasonsArgs {
                 text_table(&columns, rows.map(|row| row.map(str::to_owned)))
             }
             Format::Json => {
-                let object = |[code, of, meaning]: Row| json!({"code": code, "of": of, "meaning": meaning});
+                let object =
+                    |[code, of, meaning]: ReasonRow| json!({"code": code, "of": of, "meaning": meaning});
                 format!("{:#}\n", rows.map(object).collect::<Value>())
             }
         })
@@ -49,7 +50,7 @@ impl ReasonsArgs {
 }
 
 /// Every code: those of the webhook's rules, then those of agents' reports.
-fn rows() -> impl Iterator<Item = Row> {
+fn rows() -> impl Iterator<Item = ReasonRow> {
     let rules = Why::ALL.map(|why| [why.code(), why.rule().name(), why.about()]);
     let reports = Reason::ALL.map(|reason| [reason.code(), reason.stage().name(), reason.about()]);
     rules.into_iter().chain(reports)

@@ -1,0 +1,136 @@
+//! Names that a package declares, read from its sources: types and functions, tests included.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use syn::{
+    ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, ItemTrait, ItemType, ItemUnion, TraitItemFn,
+    visit::{self, Visit},
+};
+
+/// Each name with the files that declare it, one entry for each declaration.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Structs, enums, traits, unions and aliases.
+    pub types: BTreeMap<String, Vec<PathBuf>>,
+    /// Functions and methods; those of traits only where the trait is declared, since whoever implements one has no choice.
+    pub functions: BTreeMap<String, Vec<PathBuf>>,
+}
+
+/// The names of one file.
+struct Reader<'n> {
+    path: &'n Path,
+    names: &'n mut Names,
+}
+
+impl Names {
+    /// Reads all files below the folder of a package; other packages below it are not read.
+    ///
+    /// # Panics
+    /// If a file cannot be read or is no Rust.
+    pub fn read(root: &Path) -> Self {
+        let mut names = Self::default();
+        names.collect(root);
+        names
+    }
+
+    #[expect(
+        clippy::expect_used,
+        clippy::panic,
+        reason = "tests panic: a returned error has no stack"
+    )]
+    fn collect(&mut self, folder: &Path) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                if !path.ends_with("target") && !path.join("Cargo.toml").exists() {
+                    self.collect(&path);
+                }
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).expect("a text");
+                self.add(&path, &text)
+                    .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            }
+        }
+    }
+
+    /// Adds the names of a file.
+    ///
+    /// # Errors
+    /// It is no Rust.
+    pub fn add(&mut self, path: &Path, text: &str) -> syn::Result<()> {
+        let file = syn::parse_file(text)?;
+        Reader { path, names: self }.visit_file(&file);
+        Ok(())
+    }
+}
+
+impl Reader<'_> {
+    fn declare_type(&mut self, name: &syn::Ident) {
+        let places = self.names.types.entry(name.to_string()).or_default();
+        places.push(self.path.to_owned());
+    }
+
+    fn declare_function(&mut self, name: &syn::Ident) {
+        let places = self.names.functions.entry(name.to_string()).or_default();
+        places.push(self.path.to_owned());
+    }
+}
+
+impl<'a> Visit<'a> for Reader<'_> {
+    fn visit_item_struct(&mut self, item: &'a ItemStruct) {
+        self.declare_type(&item.ident);
+        visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'a ItemEnum) {
+        self.declare_type(&item.ident);
+        visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_union(&mut self, item: &'a ItemUnion) {
+        self.declare_type(&item.ident);
+        visit::visit_item_union(self, item);
+    }
+
+    fn visit_item_type(&mut self, item: &'a ItemType) {
+        self.declare_type(&item.ident);
+        visit::visit_item_type(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'a ItemTrait) {
+        self.declare_type(&item.ident);
+        visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_fn(&mut self, item: &'a ItemFn) {
+        self.declare_function(&item.sig.ident);
+        visit::visit_item_fn(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'a TraitItemFn) {
+        self.declare_function(&item.sig.ident);
+        visit::visit_trait_item_fn(self, item);
+    }
+
+    fn visit_item_impl(&mut self, item: &'a ItemImpl) {
+        for member in &item.items {
+            let syn::ImplItem::Fn(function) = member else {
+                continue;
+            };
+            if item.trait_.is_none() {
+                self.visit_impl_item_fn(function);
+            } else {
+                visit::visit_block(self, &function.block);
+            }
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'a ImplItemFn) {
+        self.declare_function(&item.sig.ident);
+        visit::visit_impl_item_fn(self, item);
+    }
+}
