@@ -8,6 +8,7 @@ mod agent_config;
 mod agent_debug;
 mod agent_missing;
 mod checkpoint;
+mod extending;
 mod imports;
 mod names;
 mod one_cpu;
