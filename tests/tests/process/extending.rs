@@ -1,7 +1,6 @@
 //! What docs/extending.md quotes stands in the files that it names.
 #![expect(
     clippy::expect_used,
-    clippy::indexing_slicing,
     clippy::panic,
     reason = "tests panic: a returned error has no stack"
 )]
