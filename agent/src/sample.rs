@@ -83,6 +83,12 @@ pub enum SampleError {
     },
 }
 
+/// `/proc/stat` is read at every fourth poll: once a second.
+pub const STAT_EVERY: u32 = 4;
+/// A window in which the CPUs that pods share are that busy, in percent, has no idle one: what is missing are the kernel's own
+/// microseconds between two tasks.
+pub const FULL_WINDOW_PERCENT: u64 = 98;
+
 /// Where CPU counters come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {

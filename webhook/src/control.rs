@@ -11,3 +11,10 @@ pub mod ratio_owner_conflict;
 pub mod registration;
 pub mod slices;
 pub mod sweep;
+
+use std::time::Duration;
+
+/// How often the API server is asked whether what we were installed with is still in force, and how long it may take. Both
+/// within ten seconds: somebody who looks at a gauge after a mistake sees it.
+const INSTALL_CHECK_EVERY: Duration = Duration::from_secs(5);
+const INSTALL_CHECK_LIMIT: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use headroom_agent_ebpf::ring::WINDOW_NS;
 
 use crate::{
     metrics::{BLOCK_USE, WINDOW_USE, share},
-    sample::Windows,
+    sample::{FULL_WINDOW_PERCENT, Windows},
 };
 
 /// Windows in a block, as a power of two.
@@ -68,7 +68,7 @@ impl Saturation {
             self.block.windows += 1;
             self.block.busy_ns += window.busy_ns;
             self.block.shared_busy_ns += window.shared_busy_ns;
-            let is_full = window.shared_busy_ns * 100 >= shared_ns * 98;
+            let is_full = window.shared_busy_ns * 100 >= shared_ns * FULL_WINDOW_PERCENT;
             self.block.full += u64::from(is_full);
             all_full += u64::from(is_full);
             // Blocks with lost windows stay short and are left out.

@@ -12,15 +12,12 @@ use crate::{
     },
     local::status::{self, ProgramStatus},
     sample::{
-        CounterSource, Origin, SampleError, Sampler,
+        CounterSource, Origin, STAT_EVERY, SampleError, Sampler,
         clock::{self, Clocks},
         procfs::Procfs,
         procstat, ring,
     },
 };
-
-/// `/proc/stat` is read at every fourth poll: once a second.
-const STAT_EVERY: u32 = 4;
 
 /// An open source.
 #[derive(Debug)]

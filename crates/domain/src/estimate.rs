@@ -43,7 +43,7 @@ pub use self::{
     result::{Estimate, confidence_ppm},
     snapshot::{Boot, Lapse, ResumeError, Snapshot},
     target::{Inputs, Slack, Target, floor_cents, slack, target},
-    timing::{Profile, Rise, Timing, nearest_rank_p99},
+    timing::{FRAME_SECONDS, FRAMES_A_DAY, FRAMES_AN_HOUR, Profile, Rise, Timing, nearest_rank_p99},
     visibility::Visibility,
 };
 use crate::{

@@ -127,8 +127,8 @@ pub const SYSTEM_CONFIG: &str = "system-config";
 /// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
 pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
 
-/// Prefix of the environment variable of every flag.
-pub const ENV_PREFIX: &str = "HEADROOM_";
+/// The member of a Node's condition that says when its reporter was last heard of.
+pub const LAST_HEARTBEAT_TIME: &str = "lastHeartbeatTime";
 
 /// Annotations that a kubelet may neither set, change nor remove, besides everything under [`DOMAIN`] but [`KUBELET_RAW`].
 pub const PROTECTED: [&str; 2] = [RATIO, RAW_ALLOCATABLE];

@@ -21,7 +21,7 @@ use headroom_webhook::admission::{
 pub(super) fn cli() -> String {
     let mut page = format!(
         "# Command lines\n\nEvery flag has an environment variable: `--log-format` is `{}LOG_FORMAT`. The flag wins.\n\n",
-        names::ENV_PREFIX
+        headroom_kit::args::ENV_PREFIX
     );
     let webhook = headroom_webhook::args::Args::command()
         // The default is this machine's own name.

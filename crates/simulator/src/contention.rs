@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use headroom_domain::{
-    estimate::{CpuPressure, MemoryPressure, Pressure, Visibility, spare_ppm},
+    estimate::{CpuPressure, FRAME_SECONDS, MemoryPressure, Pressure, Visibility, spare_ppm},
     resource::Resource,
 };
 use rand::Rng as _;
@@ -26,7 +26,7 @@ use super::{
 };
 
 /// Seconds in a frame.
-const FRAME_S: u32 = 300;
+const FRAME_S: u32 = FRAME_SECONDS;
 /// Seconds in a brake period.
 const PERIOD_S: u32 = 10;
 /// Share of capacity from which on a window of 8.39 ms has no idle CPU.

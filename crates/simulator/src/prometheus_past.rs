@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, io::Write};
 
 use anyhow::Result;
-use headroom_domain::ratio::Cents;
+use headroom_domain::{estimate::FRAME_SECONDS, ratio::Cents};
 use serde::Serialize;
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 
 /// When the simulated past begins, in seconds since 1970: the start of a day.
 pub const FROM_S: u64 = 1_699_488_000;
-const FRAME_S: u64 = 300;
+const FRAME_S: u64 = FRAME_SECONDS as u64;
 /// Seconds into a frame at which nodes, pods, and what kube-state-metrics tells of both are scraped.
 const NODES_AT: [u64; 5] = [30, 90, 150, 210, 270];
 const PODS_AT: [u64; 2] = [75, 225];

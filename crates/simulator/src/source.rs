@@ -1,6 +1,9 @@
 //! Where pods come from: the same backlog for every policy.
 
-use headroom_domain::resource::Resource;
+use headroom_domain::{
+    estimate::{FRAMES_A_DAY, FRAMES_AN_HOUR},
+    resource::Resource,
+};
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Exp1, StandardNormal};
@@ -8,9 +11,9 @@ use rand_distr::{Exp1, StandardNormal};
 use super::real::{real, whole};
 
 /// Frames of five minutes in a day.
-pub(super) const DAY: usize = 288;
+pub(super) const DAY: usize = FRAMES_A_DAY as usize;
 /// Frames in an hour.
-pub(super) const HOUR: usize = 12;
+pub(super) const HOUR: usize = FRAMES_AN_HOUR as usize;
 /// Nodes that share service classes.
 pub(super) const GROUP: u32 = 8;
 

@@ -277,7 +277,7 @@ fn the_programs_take_their_flags_and_listen_where_the_manifests_say() {
     let variables = agent.env.iter().flatten().map(|variable| variable.name.as_str());
     assert_eq!(
         variables.collect::<Vec<_>>(),
-        [format!("{}NODE_NAME", names::ENV_PREFIX)]
+        [format!("{}NODE_NAME", headroom_kit::args::ENV_PREFIX)]
     );
     line.push("--node-name=n1".to_owned());
     let args =

@@ -8,7 +8,7 @@
 
 mod fetch;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use headroom_domain::names;
 use kube::Client;
@@ -21,15 +21,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 pub use self::fetch::{ACCESS, PolicyStates, fetch};
+use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT};
 use crate::{
     control::metrics::POLICY_IN_FORCE,
     store::changes::{Changes, Urgency},
 };
-
-/// How often the API server is asked.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long it may take to answer.
-const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// What somebody said about running without the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,18 +160,18 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(LOOK_LIMIT, fetch(&client)) => looked,
+            looked = timeout(INSTALL_CHECK_LIMIT, fetch(&client)) => looked,
         };
         match looked {
             Ok(Ok(found)) => floor.record(found),
             Ok(Err(error)) => warn!(%error, "cannot tell whether the floor is in force; asking again"),
             Err(_elapsed) => {
-                warn!(limit = ?LOOK_LIMIT, "the API server takes too long to tell whether the floor is in force");
+                warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server takes too long to tell whether the floor is in force");
             }
         }
         select! {
             () = stop.cancelled() => return,
-            () = sleep(LOOK_EVERY) => {}
+            () = sleep(INSTALL_CHECK_EVERY) => {}
         }
     }
 }

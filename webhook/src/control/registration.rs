@@ -3,7 +3,7 @@
 
 mod entry;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use headroom_domain::names;
 use headroom_kit::{gate::GateSet, tls::CertStore};
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::entry::ExpectedEntry;
-use super::metrics::REGISTERED;
+use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT, metrics::REGISTERED};
 use crate::{
     admission::{
         endpoint::{Access, Kind},
@@ -37,10 +37,6 @@ pub static ACCESS: &[Access] = &[
     get("mutatingwebhookconfigurations"),
     get("validatingwebhookconfigurations"),
 ];
-
-/// How often the API server is asked, and how long it may take.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Per endpoint what is wrong with its entry; `None` if nothing is.
 pub type Faults = BTreeMap<&'static str, Option<String>>;
@@ -97,7 +93,7 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(LOOK_LIMIT, registration.check(&client)) => looked,
+            looked = timeout(INSTALL_CHECK_LIMIT, registration.check(&client)) => looked,
         };
         match looked {
             Ok(Ok(faults)) => {
@@ -106,12 +102,12 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
             }
             Ok(Err(error)) => warn!(%error, "cannot tell whether we are called; asking again"),
             Err(_elapsed) => {
-                warn!(limit = ?LOOK_LIMIT, "the API server takes too long to tell whether we are called");
+                warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server takes too long to tell whether we are called");
             }
         }
         select! {
             () = stop.cancelled() => return,
-            () = sleep(LOOK_EVERY) => {}
+            () = sleep(INSTALL_CHECK_EVERY) => {}
         }
     }
 }

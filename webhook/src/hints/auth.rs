@@ -68,6 +68,10 @@ pub struct Caller {
     pub address: SocketAddr,
 }
 
+/// How often the credential of whoever stays, an agent or somebody who watches, is reviewed again: a token that was revoked
+/// is good for no longer.
+pub(super) const REVIEW_EVERY: Duration = Duration::from_secs(300);
+
 /// An agent and the node it speaks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentIdentity {

@@ -17,7 +17,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{StreamError, auth::Caller, directive, refusal_log::RefusalLog};
+use super::{
+    StreamError,
+    auth::{Caller, REVIEW_EVERY},
+    directive,
+    refusal_log::RefusalLog,
+};
 use crate::{
     control::slices::Slices,
     hints::shared::StreamContext,
@@ -31,8 +36,6 @@ const WATCH_SHARE: u32 = 4;
 /// The size from which on a page has no room for another node, in bytes: with the largest node of all, which has the longest
 /// report, it stays below the 4 MiB that clients take.
 const PAGE_BYTES: usize = 1 << 20;
-/// How often the credential of a watch is checked again.
-const REVIEW_EVERY: Duration = Duration::from_secs(300);
 
 /// One message of a watch.
 type WatchMessage = Result<ListNodesResponse, Status>;

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use super::{
     StreamError,
-    auth::{AgentIdentity, Caller},
+    auth::{AgentIdentity, Caller, REVIEW_EVERY},
     directive,
     metrics::{DIRECTIVES, REPORTS, STREAM_ENDS},
     streams::StreamPlace,
@@ -33,8 +33,6 @@ use crate::{
 
 /// Least time between two looks at what the agent is to be told, unless something was taken away.
 const COALESCE: Duration = Duration::from_millis(100);
-/// How often a live stream's credential is checked again.
-const REVIEW_EVERY: Duration = Duration::from_secs(300);
 /// How long a directive may wait to be read.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 /// Steady rate of reports; an agent sends a few a second at most.

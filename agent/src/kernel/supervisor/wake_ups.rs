@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 
-use crate::sample::{Poll, clock::nanoseconds};
+use crate::sample::{FULL_WINDOW_PERCENT, Poll, clock::nanoseconds};
 
 /// Share of the CPUs that pods share, in percent of a poll, from which on waits matter: what a CPU brake without the programs
 /// begins to go by. Demand counts waits from 97 % on.
 const BUSY_PERCENT: u64 = 85;
-/// Share of them in a single window that saturates it, in percent.
-const FULL_PERCENT: u64 = 98;
 /// Decides it poll by poll. At the start they are listened to: nobody knows yet what the node does.
 #[derive(Debug)]
 pub(crate) struct WakeUps {
@@ -66,7 +64,7 @@ fn is_busy(poll: &Poll) -> bool {
     let length_ns = counts.until_ns.saturating_sub(counts.from_ns);
     let mut windows = counts.windows.windows.iter();
     length_ns > 0 && reaches(counts.shared_busy_ns, length_ns, BUSY_PERCENT)
-        || windows.any(|window| reaches(window.shared_busy_ns, WINDOW_NS, FULL_PERCENT))
+        || windows.any(|window| reaches(window.shared_busy_ns, WINDOW_NS, FULL_WINDOW_PERCENT))
 }
 
 #[cfg(test)]

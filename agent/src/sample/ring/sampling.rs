@@ -7,7 +7,7 @@ use headroom_agent_ebpf::{
     stamp::{TICK_SHIFT, elapsed, ticks},
 };
 
-use crate::sample::Counts;
+use crate::sample::{Counts, FULL_WINDOW_PERCENT};
 
 /// Stamps of the same tasks are believed for at least so long under saturation, so that waits of ten seconds are measured,
 /// whenever they begin.
@@ -16,8 +16,6 @@ const HELD_NS: u64 = 20_000_000_000;
 const LINGERS_NS: u64 = 10_000_000_000;
 /// No CPU switches more often in a second where all tasks are sampled: at 130 ns a switch that is 0.26 % of its time.
 const FEW_SWITCHES: u64 = 20_000;
-/// A window in which the CPUs that pods share are that busy, in percent, has no idle one.
-const FULL_PERCENT: u64 = 98;
 
 /// Chooses the tasks that are sampled.
 #[derive(Debug)]
@@ -113,7 +111,7 @@ impl Sampling {
     pub(super) fn judge(&mut self, counts: &Counts, shared_cpus: u32, now_ns: u64) {
         let capacity_ns = u64::from(shared_cpus) * WINDOW_NS;
         let windows = &counts.windows.windows;
-        let is_full = |shared_ns: u64| shared_ns * 100 >= capacity_ns * FULL_PERCENT;
+        let is_full = |shared_ns: u64| shared_ns * 100 >= capacity_ns * FULL_WINDOW_PERCENT;
         let full = windows
             .iter()
             .filter(|window| is_full(window.shared_busy_ns))

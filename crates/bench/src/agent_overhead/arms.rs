@@ -8,7 +8,7 @@ use headroom_agent::{
         Hook, Options, Probe, Runs,
         bench::{Peer, Shape},
     },
-    sample::{Sampler, clock::Clocks, procfs::Procfs, ring},
+    sample::{STAT_EVERY, Sampler, clock::Clocks, procfs::Procfs, ring},
 };
 use headroom_testbed::ping_pong::{self, Round};
 use rand::{Rng, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
@@ -28,8 +28,6 @@ pub(super) const ROUND: Duration = Duration::from_millis(20);
 const POLL: Duration = Duration::from_millis(2);
 /// Sampling that meets hardly any task: one in 2^16.
 const RARELY: u32 = 16;
-/// The agent reads `/proc/stat` at every fourth poll.
-const STAT_EVERY: u32 = 4;
 /// Makes the orders of the arms the same in each run.
 pub(super) const SEED: u64 = 0x6865_6164_726f_6f6d;
 

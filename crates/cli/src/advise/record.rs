@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use headroom_domain::estimate::Estimate;
+use headroom_domain::estimate::{Estimate, FRAMES_A_DAY, FRAMES_AN_HOUR};
 
 use super::span::FRAME_S;
 
 /// Frames of an hour and of a day.
-pub(super) const HOUR_FRAMES: u64 = 12;
-const DAY_FRAMES: usize = 288;
+pub(super) const HOUR_FRAMES: u64 = FRAMES_AN_HOUR as u64;
+const DAY_FRAMES: usize = FRAMES_A_DAY as usize;
 
 /// One frame of one resource of a node; CPU in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

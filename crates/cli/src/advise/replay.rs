@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use headroom_domain::{
     estimate::{
-        Estimate, Estimator, Frame, PodRequest, PodUse, Profile, View, floor_cents, nearest_rank_p99,
+        Estimate, Estimator, FRAMES_A_DAY, FRAMES_AN_HOUR, Frame, PodRequest, PodUse, Profile, View,
+        floor_cents, nearest_rank_p99,
     },
     policy::Bounds,
     ratio::Cents,
@@ -17,9 +18,9 @@ use super::{
 };
 
 /// A ratio is judged once an hour, by the day that follows: as often as the estimator judges itself, docs/margin.md.
-const DECISION_FRAMES: u64 = 12;
+const DECISION_FRAMES: u64 = FRAMES_AN_HOUR as u64;
 /// Frames of that day.
-const DAY_FRAMES: u64 = 288;
+const DAY_FRAMES: u64 = FRAMES_A_DAY as u64;
 /// Lowest ratio that is looked at to find nodes that need less than they advertise.
 const LOWEST: Cents = Cents(50);
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use headroom_domain::estimate::FRAME_SECONDS;
+
 /// Seconds in a frame of the estimator in production.
-pub const FRAME_S: u64 = 300;
+pub const FRAME_S: u64 = FRAME_SECONDS as u64;
 /// Seconds in the parts in which a server is asked: a day at the finest step stays below Prometheus' limit of 11,000
 /// points for a series.
 const PART_S: u64 = 86_400;

@@ -2,6 +2,14 @@
 
 use std::{fmt, time::Duration};
 
+/// Seconds in a frame of production: short beside the hours in which load changes, long beside the seconds in which a kubelet
+/// writes what the ratio makes of a Node.
+pub const FRAME_SECONDS: u32 = 300;
+/// Frames of production in an hour.
+pub const FRAMES_AN_HOUR: u32 = 3600 / FRAME_SECONDS;
+/// Frames of production in a day, which is what is remembered of a node.
+pub const FRAMES_A_DAY: u32 = 24 * FRAMES_AN_HOUR;
+
 /// Which timing is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Profile {
@@ -35,11 +43,11 @@ impl Profile {
             Self::Production => Timing {
                 profile: self,
                 second: Duration::from_secs(1),
-                seconds_per_frame: 300,
+                seconds_per_frame: FRAME_SECONDS,
                 valid_seconds: 240,
-                ring_frames: 288,
+                ring_frames: FRAMES_A_DAY,
                 trust_from: 24,
-                trust_full: 288,
+                trust_full: FRAMES_A_DAY,
                 up_after: 3,
                 dead_band: 2,
                 climb_frames: 6,
@@ -52,7 +60,7 @@ impl Profile {
                     Duration::from_secs(1800),
                 ],
                 brake_release_oom: Duration::from_secs(3600),
-                decision_frames: Some(12),
+                decision_frames: Some(FRAMES_AN_HOUR),
                 report_every: Duration::from_secs(15),
             },
             Self::Demo => Timing {

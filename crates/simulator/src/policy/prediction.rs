@@ -9,14 +9,13 @@ use super::{Kind, Policy, Settings};
 use crate::{
     node::{Node, Pod},
     real::{long, real, whole},
+    source::DAY,
 };
 
 /// Samples that make a task warm: two hours.
 const WARM: usize = 24;
 /// Ten hours of frames.
 const TEN_HOURS: usize = 120;
-/// A day of frames.
-const DAY: usize = 288;
 /// Standard deviations above the mean.
 const SIGMAS: f64 = 5.0;
 /// The percentile of RC-like.

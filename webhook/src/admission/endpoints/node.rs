@@ -21,7 +21,7 @@ use crate::{
 /// The path of the conditions.
 pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
 /// The member of a condition that says when its reporter was last heard of.
-pub(super) const HEARTBEAT: &str = "lastHeartbeatTime";
+pub(super) const HEARTBEAT: &str = names::LAST_HEARTBEAT_TIME;
 
 /// The path of an annotation.
 pub(super) fn annotation_path(key: &str) -> [&str; 3] {

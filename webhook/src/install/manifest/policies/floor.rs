@@ -25,7 +25,7 @@ const SOONER: Duration = Duration::from_secs(10);
 /// How old the stored Ready heartbeat gets before one is written.
 pub const INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_sub(SOONER);
 
-const HEARTBEAT: &str = "lastHeartbeatTime";
+const HEARTBEAT: &str = names::LAST_HEARTBEAT_TIME;
 
 pub(super) fn parts() -> PolicyParts {
     let note = text(names::KUBELET_RAW);
