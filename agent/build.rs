@@ -1,8 +1,8 @@
-//! Builds the kernel programs and hands them to the agent; without their toolchain, a procfs-only agent.
+//! Builds the kernel programs and embeds them in the agent. Without their toolchain it builds a procfs-only agent.
 //!
 //! `HEADROOM_BPF`: `auto` (default) builds them when it can and warns when it cannot, `off` does not try, `require`
-//! fails without them. The first usable toolchain of those that set-up knows compiles them; `HEADROOM_BPF_TOOLCHAIN`
-//! names another. Unstable features are unlocked for any but `nightly`.
+//! fails without them. The first usable toolchain on the list of `cargo xtask setup` compiles them;
+//! `HEADROOM_BPF_TOOLCHAIN` names another. Unstable features are unlocked for any but `nightly`.
 
 #[path = "../crates/xtask/src/setup/toolchain/choice.rs"]
 mod choice;

@@ -1,4 +1,4 @@
-//! Compiles the wire contract with protox (no protoc), and keeps its descriptor set for gRPC reflection.
+//! Build script: compiles the wire contract with protox (no protoc) and keeps its descriptor set for gRPC reflection.
 
 use std::{env, error::Error, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! The kernel programs: one typed BTF tracepoint and one raw tracepoint for each hook, sharing their bodies.
+//! The kernel programs: for each hook one typed BTF tracepoint and one raw tracepoint, which share their body.
 #![expect(
     unsafe_code,
     reason = "kernel memory is read and map memory shared through pointers"

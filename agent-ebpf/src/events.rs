@@ -1,4 +1,5 @@
-//! Rare events: direct reclaim of the whole machine, OOM victims, cgroups that come and go, CPUs that do.
+//! Counters of rare events, kept by the kernel programs: direct reclaim of the whole machine, OOM victims, cgroups
+//! created or removed, CPUs going offline.
 #![expect(
     clippy::inline_always,
     reason = "part of kernel programs, which have no calls to spare"

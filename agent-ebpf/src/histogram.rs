@@ -1,4 +1,5 @@
-//! Logarithmic buckets of waiting times: four to each power of two, so no bucket is wider than a quarter of its start.
+//! Logarithmic histogram buckets of run-queue waits: four to each power of two, so no bucket is wider than a quarter of
+//! its start.
 #![expect(
     clippy::inline_always,
     clippy::cast_possible_truncation,

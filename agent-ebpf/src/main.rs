@@ -1,4 +1,5 @@
-//! Entry points of the kernel programs; on the host an empty stub, so that the workspace builds without a BPF target.
+//! Crate root of the kernel programs. On the host it is an empty stub, so that the workspace builds without a BPF
+//! target.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 
 #[cfg(target_arch = "bpf")]

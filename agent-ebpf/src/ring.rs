@@ -1,8 +1,9 @@
-//! One CPU's busy time, as the kernel writes it: totals, and a ring of 64 windows of 8.39 ms.
+//! [`CpuRing`]: the busy time of one CPU, as totals and a ring of 64 windows of 8.39 ms. The kernel program at
+//! `sched_switch` writes it; the agent reads copies.
 //!
 //! Work is done only when the CPU turns from idle to busy or back, and when a sampled wait ends. A window in which
-//! neither happened has no slot; a slot says what the CPU was doing before and after it, so the agent can tell what
-//! the silent windows around it were.
+//! neither happened has no slot. A slot records the CPU's state before and after it, from which the agent derives the
+//! silent windows around it.
 #![expect(
     clippy::inline_always,
     reason = "part of the switch path in the kernel, where a call costs more than the code"

@@ -1,9 +1,9 @@
-//! Sampled enqueue stamps: who is sampled, how a stamp is packed, and when it may be believed.
+//! Enqueue stamps of sampled tasks: [`Config`] chooses the tasks, [`pack`] makes a stamp, [`Config::waited`] checks it.
 //!
 //! A stamp is written when a sampled task becomes runnable and consumed when it is switched in. The agent changes the
 //! salt at every poll, so a task may be stamped under one salt and switched in under the next: the kernel therefore
 //! consumes under the current and the former salt ([`Config::watches`]) and believes no stamp older than the former
-//! salt ([`Config::since`]). What waits longer than two polls is a lost sample, never a wrong one.
+//! salt ([`Config::since`]). A wait of more than two polls is a lost sample, never a wrong one.
 #![expect(
     clippy::inline_always,
     reason = "part of the switch path in the kernel, where a call costs more than the code"

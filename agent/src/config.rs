@@ -1,7 +1,8 @@
-//! The configuration file, and what it comes to with the flags over it. Unknown keys are errors.
+//! The configuration file, and [`Settings`]: the values in force once flags are applied over the file. Unknown keys are
+//! errors.
 //!
-//! A key is here what differs between clusters and not between nodes, and may be changed while agents run. A flag or
-//! its environment variable wins over the file, the file over the default.
+//! A key belongs in the file if its value differs between clusters and not between nodes, and may be changed while
+//! agents run. A flag or its environment variable wins over the file, the file over the default.
 
 pub mod eviction;
 

@@ -1,11 +1,13 @@
-//! Turns samples and directives into the node's hint. Pure: time comes with the samples.
+//! [`Decider`] turns samples and directives into the node's hint and its status; `start` drives it. It is pure: time
+//! comes with the samples.
 //!
 //! ```text
 //! Sample, Directive, Settings -> EstimatorInputs -> estimates -> ReportSchedule -> NodeHint
 //! Sample ---------------------------> StatusView -> Status, signals
 //! ```
 //!
-//! Each of the three has its own state; [`Decider`] hands each sample to them, and nothing goes back.
+//! `EstimatorInputs`, `ReportSchedule` and `StatusView` each have their own state. [`Decider`] passes each sample on to
+//! them, and nothing flows back.
 
 mod cgroup_warnings;
 mod exclusive_cpus;

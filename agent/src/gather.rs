@@ -1,5 +1,6 @@
-//! The sampling thread: reads what brakes go by four times a second, and hands it on with what the second thread has read of
-//! pods by then; nothing else runs on it.
+//! The sampling thread: `Gatherer::run` takes four samples a second, each with every reading that brakes need. A sample
+//! also carries the pod readings that the second thread (`accounts`) has finished by then. Nothing else runs on the
+//! sampling thread.
 
 mod accounts;
 mod every;

@@ -1,10 +1,10 @@
-//! The node agent: measures a node and publishes how far it may be amplified.
+//! The node agent: measures a node and publishes the ratio by which its allocatable may be amplified.
 //!
 //! ```text
 //! kernel   the kernel programs: load, attach, keep at work     sample   counters and files: one reading each
-//! gather   the two threads that read them, and what they read  decide   samples and directives -> estimates -> reports
+//! gather   the two threads that read them: samples, pods       decide   samples and directives -> estimates -> reports
 //! publish  reports up, directives down                         local    checkpoint, status, signals, debug socket
-//! start    puts all of it together                             metrics  what Prometheus is told
+//! start    puts all of it together                             metrics  the Prometheus metrics
 //! ```
 
 pub mod args;

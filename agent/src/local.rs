@@ -1,4 +1,4 @@
-//! What the agent keeps and shows on its own machine: the checkpoint, the status and its signals, and the debug socket.
+//! The agent's state on its own machine: the checkpoint, the status with its signals and gauges, and the debug socket.
 
 pub mod checkpoint;
 pub mod debug;

@@ -1,4 +1,4 @@
-//! Every metric of the agent: the only place that spells a name, its labels and its buckets.
+//! Every metric of the agent. Only this module and its submodules spell the name, labels and buckets of a metric.
 
 mod checkpoint;
 mod distribution;

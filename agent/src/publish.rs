@@ -1,4 +1,4 @@
-//! Reports go up to the hint servers, directives come down. Nothing here is waited for by who measures.
+//! [`Publisher`] sends reports to the hint servers and receives their directives. Measuring never waits for it.
 //!
 //! ```text
 //! resolve -> addresses -> Peers (who, and which is primary) -> one Line per server: newest report up, events down

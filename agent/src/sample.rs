@@ -1,8 +1,9 @@
-//! What the agent measures: counters of the kernel or of procfs, four times a second, and memory and pods beside them.
+//! Readers of the agent's measurements: CPU counters, memory, pressure and pods; `gather` calls most of them. CPU
+//! counters come from the kernel programs or from procfs, four times a second.
 //!
 //! ```text
 //! probe::KernelMaps -> ring::RingSource     ┐
-//!                                     ├─ CounterSource -> Sampler::poll -> Poll -> window::History, window::Meter
+//!                                     ├─ CounterSource -> Sampler::poll -> Poll -> gather::Sample -> decide::Decider
 //! /proc/stat        -> procstat::ProcStatSource ┘
 //! /proc, /sys/fs/cgroup -> memory::MemoryCounters, cgroup::Kubepods   (read by whoever needs them, when needed)
 //! ```

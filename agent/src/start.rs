@@ -1,4 +1,4 @@
-//! Puts the agent together, runs it and ends it in order.
+//! Assembles the agent from its parts, runs it, and ends it in order.
 //!
 //! ```text
 //! thread "accounts" -> thread "sample": Gatherer -> samples -> task "decide" -> newest report -> task "publish" -> hint servers

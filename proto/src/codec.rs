@@ -1,8 +1,8 @@
-//! How messages are put on the wire: as Prost has it, in buffers that begin small.
+//! The codec of all gRPC services: Prost's encoding, in buffers that begin small.
 //!
-//! A replica holds a stream for each node of a fleet for days, and each stream keeps a buffer for either direction. Of what
-//! gRPC takes by default, 8 KiB each, an acknowledgement fills 20 bytes and a report some hundred. A message that needs more
-//! makes its buffer grow.
+//! A replica holds a stream for each node of a fleet for days, and each stream keeps a buffer for either direction. By
+//! default gRPC takes 8 KiB for each buffer, of which an acknowledgement fills 20 bytes and a report some hundred. A
+//! larger message makes its buffer grow.
 
 use std::marker::PhantomData;
 

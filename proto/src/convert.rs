@@ -1,4 +1,4 @@
-//! Wire → domain with validation, and domain → wire.
+//! Conversions between wire messages and domain types: wire → domain with validation, and domain → wire.
 
 mod directive;
 mod report;

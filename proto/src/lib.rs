@@ -1,4 +1,4 @@
-//! The `headroom.v1alpha1` wire contract, generated, and its validating conversions to the vocabulary of `domain`.
+//! The generated `headroom.v1alpha1` wire contract, and its validating conversions to the types of `domain`.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -1,8 +1,8 @@
-//! What an agent says of itself: the one list of fields behind `/status` on its admin port, its debug service, and the tables
-//! and the JSON of `kubectl headroom agent`.
+//! The agent's status: the one list of fields behind `/status` on its admin port, its debug service, and the tables and
+//! the JSON of `kubectl headroom agent`.
 //!
-//! As JSON it is a stable document. Numbers are integers with the unit in the name; those of a resource are in its `unit`.
-//! `_ns` are CLOCK_MONOTONIC.
+//! As JSON it is a stable document. Numbers are integers with the unit in the name; those of a resource are in its
+//! `unit`. `_ns` are CLOCK_MONOTONIC.
 
 mod resource;
 

@@ -1,4 +1,5 @@
-//! What the API server is to a webhook: a client that posts reviews over one connection.
+//! A client of the admission port: it posts admission reviews to a webhook replica over one connection, as an API
+//! server does.
 
 use std::sync::Arc;
 

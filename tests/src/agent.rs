@@ -1,4 +1,5 @@
-//! The real agent of a node without a cluster, and the server it reports to: one way to start it, to ask it, to end it.
+//! [`AgentNode`] starts a real agent and the hint server that it reports to, without a cluster. [`Running`] reads the
+//! agent's status, metrics and log, and ends it.
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
-//! What a Service is to its clients: one address for several replicas, each connection to the next one that takes it.
+//! [`Balancer`] stands in for a Service: one address for several replicas, each connection to the next replica that
+//! accepts it.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,5 @@
-//! Pods that are bound to a node without a scheduler, and what its kubelet makes of them.
+//! Pods bound to a Node without a scheduler: functions that bind, resize and delete them, and await the kubelet's
+//! verdict.
 
 use headroom_domain::names;
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};

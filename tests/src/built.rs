@@ -1,4 +1,4 @@
-//! Our programs, built once for all tests of a file.
+//! [`programs`] builds the workspace's programs once for all tests of one test program.
 
 use headroom_testbed::programs::Programs;
 use tokio::sync::OnceCell;

@@ -1,4 +1,5 @@
-//! Cgroups in the hierarchies of this machine: a Guaranteed pod's, where the kubelet makes it, and ones with limits.
+//! Cgroups in this machine's hierarchies: a Guaranteed pod's, at the kubelet's path, and cgroups with a limit of memory
+//! or CPU.
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
-//! The real agent as a process with less than it would like, and what it says of that.
+//! [`Confined`] runs the real agent with fewer privileges or files than it wants, and checks that it reports the loss
+//! everywhere.
 
 use std::{fs, path::Path};
 

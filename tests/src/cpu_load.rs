@@ -1,4 +1,5 @@
-//! Loads: threads that burn a known share of one CPU, a process that never leaves one, and crowds that never rest.
+//! CPU loads: threads that burn a known share of one CPU, a process that never leaves one, and crowds of tasks that
+//! never rest.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! A way from a kubelet, or from the webhook, to the API server that is longer than usual: what is sent passes at once
-//! and is noted, or is refused; what is watched of Nodes arrives late.
+//! A proxy from a kubelet, or from the webhook, to the API server: it delays watch events of Nodes. It passes writes of
+//! `nodes/status` at once and records them, or refuses them.
 
 use std::{
     convert::Infallible,

@@ -1,5 +1,5 @@
-//! Every state that a Node has had, from a watch of etcd itself: nothing between the API server and its store can hide,
-//! merge or reorder what was written.
+//! [`History`] collects every state of a Node from a watch of etcd itself. Nothing between the API server and its store
+//! can hide, merge or reorder a write.
 //!
 //! ```no_run
 //! # async fn example(cluster: &headroom_testbed::cluster::Cluster) {

@@ -1,4 +1,5 @@
-//! The generated policies on a stand, in force or out of it, and a Node that they hold.
+//! The generated policies on a [`Stand`]: functions that put them in force or out of it, and a marked Node that they
+//! hold.
 
 use headroom_domain::names;
 use headroom_testbed::policies;

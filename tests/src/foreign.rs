@@ -1,5 +1,5 @@
-//! Mutating webhooks of others, each a rule in a closure: they run before ours or after it, by the names of their
-//! configurations.
+//! [`Foreign`] is another party's mutating webhook, with a closure as its rule. The name of its configuration decides
+//! whether it runs before or after the Headroom webhook.
 
 use std::{
     path::Path,

@@ -1,4 +1,5 @@
-//! A hint server of which a test awaits reports.
+//! [`HintServer`] wraps the testbed's hint server: a test awaits a report that satisfies a condition, or fails after a
+//! deadline.
 
 use std::{net::SocketAddr, path::Path};
 

@@ -1,7 +1,8 @@
-//! Which file of a crate imports which, read from the sources; and the rings among them.
+//! [`Imports`] reads a crate's import graph, file by file, from the sources and finds its rings. Its user is
+//! `tests/process/imports.rs`.
 //!
-//! A path counts where it is written: in a `use`, in an expression or in a type. It leads to the file that declares what it
-//! names, through re-exports. Bodies of macros and test modules are not read.
+//! Every path in a `use`, in an expression or in a type counts. It leads, through re-exports, to the file that declares
+//! the named item. Bodies of macros and test modules are not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! Somebody who tampers with a running agent from outside: takes away what its sampling thread holds, or the right to make
-//! it again. It has that thread make system calls of its own, as a debugger does.
+//! Tampering with a running agent from outside: closing its links to tracepoints, or denying commands of `bpf()` to its
+//! sampling thread. As a debugger does, it has that thread make system calls. Its user is `tests/kernel/loss.rs`.
 
 use std::{
     fs::{self, File},

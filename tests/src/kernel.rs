@@ -1,4 +1,5 @@
-//! The agent's kernel programs on this kernel: all they count, what they count of one CPU, of one task.
+//! The agent's kernel programs, attached to the running kernel, and their counters: [`Programs`] for all CPUs or one
+//! task, [`Meter`] for one CPU.
 
 use std::{
     mem, thread,

@@ -1,4 +1,5 @@
-//! Copies of the running kernel's own description of its types, with something in them that is not so.
+//! [`KernelTypes`] is a falsified copy of the running kernel's description of its types: a field is moved, or a name is
+//! changed.
 
 use std::{fs, path::Path};
 

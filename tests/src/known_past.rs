@@ -1,4 +1,5 @@
-//! The past of two nodes, made up so that what should come of it can be told by heart.
+//! Three days of made-up samples of two nodes for a Prometheus server; the right advice on them can be computed by
+//! hand.
 
 use crate::prometheus::Samples;
 

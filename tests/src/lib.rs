@@ -1,5 +1,5 @@
-//! What end-to-end tests share. Each file in `tests/` begins with the kind of real part it needs: `process_`,
-//! `kernel_` or `apiserver_`.
+//! Helpers that the end-to-end tests share. Each folder in `tests/` is one test program, named after the kind of real
+//! part that it needs: `process`, `kernel` or `apiserver`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,

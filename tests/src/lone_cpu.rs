@@ -1,7 +1,7 @@
-//! A CPU that is left alone: all tasks that may be moved stay on the others until they are let back.
+//! [`Alone`] keeps one CPU free of other tasks: all tasks that can be moved stay on the other CPUs until it is dropped.
 //!
-//! Some kernels run threads of their own of which the tracepoint of switches tells nobody, such as DAMON's for five
-//! milliseconds a second: what is measured beside them says nothing.
+//! Some kernels run threads of their own that the tracepoint of switches does not report, such as DAMON's for five
+//! milliseconds a second. Measurements beside such threads prove nothing.
 
 use std::{fs, path::Path};
 

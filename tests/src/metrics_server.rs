@@ -1,5 +1,5 @@
-//! A server of `metrics.k8s.io` behind the API server's aggregation, which always says the same of its nodes. It is reached
-//! by a name, as there is no network of Services here.
+//! A server of `metrics.k8s.io` behind the API server's aggregation, with fixed figures for its nodes. It is reached by
+//! a name, as there is no network of Services here. Its user is `tests/apiserver/quarantine.rs`.
 
 use std::{path::Path, sync::Arc};
 

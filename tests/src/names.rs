@@ -1,4 +1,5 @@
-//! Names that a package declares, read from its sources: types and functions, tests included.
+//! [`Names`] reads the types and functions that a package declares, tests included, from its sources. Its user is
+//! `tests/process/names.rs`.
 
 use std::{
     collections::BTreeMap,

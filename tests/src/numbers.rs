@@ -1,4 +1,5 @@
-//! What must hold of a program's metrics whatever happens on its machine: counters never fall, and every value is a number.
+//! [`NumbersWatch`] checks a program's metrics all the time: counters never fall, and every value is a number. Its user
+//! is `tests/kernel/churn.rs`.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 

@@ -1,4 +1,5 @@
-//! How fast the machine of the kernel tests is: an emulated one takes longer for what it must do, and is given less to do.
+//! Time limits and amounts of work for the speed of the machine of the kernel tests: an emulated one gets more time and
+//! less work.
 
 use std::{env, num::NonZeroU32, sync::LazyLock, time::Duration};
 

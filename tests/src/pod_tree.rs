@@ -1,4 +1,5 @@
-//! Cgroups as the kubelet lays them out, in the real hierarchies of this machine, below folders of the test's own.
+//! [`PodTree`] makes cgroups in the kubelet's layout, in this machine's real hierarchies, below folders of the test's
+//! own. A [`Tenant`] is a process in one of them.
 
 use std::{
     fs,

@@ -1,8 +1,9 @@
-//! Control planes that tests of one program hand on: starting one takes as much CPU time as most tests.
+//! A pool of control planes that the tests of one test program reuse: starting one takes as much CPU time as most
+//! tests.
 //!
-//! A test has its control plane for itself. When it ends, its nodes end too; before the next test begins, everything that
-//! tests make is deleted. A control plane that cannot be brought back to its start is thrown away: one that does not answer,
-//! or in whose API server policies or other API servers take part, which it lets go of in its own time.
+//! A test has its control plane for itself. When it ends, its nodes end too; before the next test begins, all objects
+//! that tests made are deleted. A control plane that cannot be reset is thrown away: one that does not answer, or one
+//! whose API server has policies or other API servers, which it drops only after some time.
 
 use std::{
     fmt::Debug,

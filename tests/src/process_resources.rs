@@ -1,5 +1,5 @@
-//! What a process holds, part by part: memory by what it is mapped for, descriptors by what they are, and the kernel's
-//! memory behind its maps and programs.
+//! [`ProcessResources`] measures a process part by part: memory by kind of mapping, descriptors by kind, and the
+//! kernel's memory behind its maps and programs.
 
 use std::{
     collections::BTreeMap,

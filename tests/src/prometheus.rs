@@ -1,4 +1,4 @@
-//! A real Prometheus server over a past that a test, or the simulator, has written for it.
+//! [`Prometheus`] starts a real Prometheus server over samples that a test, or the simulator, has written.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,4 @@
-//! Checkpoints with numbers, for tests that kill who saves them.
+//! Numbered checkpoints, written by `e2e-checkpoint` and read by `tests/process/checkpoint.rs`, which kills the writer.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! An agent whose hints a test writes: the real wire, the real credential, made-up measurements.
+//! [`ScriptedAgent`] is an agent with hints written by a test: the protocol and the credential are real, the
+//! measurements made up.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Has the kernel refuse parts of `bpf()`, as a container's seccomp profile may.
+//! A seccomp filter that denies commands of `bpf()`, as a container's seccomp profile may.
 
 use std::{collections::BTreeMap, env::consts::ARCH};
 

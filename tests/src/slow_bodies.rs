@@ -1,4 +1,4 @@
-//! Connections to an admission port whose bodies come late or never.
+//! Connections to an admission port that send a review's body late or never.
 
 use std::time::Duration;
 

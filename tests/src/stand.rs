@@ -1,4 +1,4 @@
-//! A testbed whose methods panic, with what a kubelet does to its Node, step by step.
+//! [`Stand`] wraps the testbed for tests: its methods panic on failure, and perform each step of a kubelet on its Node.
 
 use std::{
     ops::{Deref, DerefMut},

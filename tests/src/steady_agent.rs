@@ -1,4 +1,4 @@
-//! A scripted agent that goes on reporting by itself, what a test says.
+//! [`SteadyAgent`] is a scripted agent that repeats its report by itself; a test sets the ratio and the brake in it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A client at another loopback address than everybody else's: whatever it does to a port is to be limited as its own.
+//! A client at the loopback address 127.0.0.2, which no other client has, so that a port's limits apply to it alone.
 
 use std::{
     io,

@@ -1,4 +1,5 @@
-//! A server of somebody else on loopback, with a certificate of its own: each request is answered by a closure.
+//! [`TlsServer`] is a server on loopback that belongs to another party: it has its own certificate, and a closure
+//! answers each request.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

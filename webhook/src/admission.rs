@@ -1,4 +1,4 @@
-//! Admission: from an AdmissionReview to its answer. Nothing here waits for the network.
+//! Admission: answers the AdmissionReviews of the API server. Nothing here waits for the network.
 //!
 //! ```text
 //! router -> review -> endpoint -> steps over a draft -> patch -> review

@@ -1,4 +1,4 @@
-//! The webhook's flags; each has an environment variable.
+//! [`Args`]: command-line flags of `headroom-webhook`. Each flag has an environment variable.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

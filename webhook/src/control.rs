@@ -1,5 +1,5 @@
-//! Control loops: what this replica does by itself, some of it only while it is the leader. None of them writes allocatable;
-//! they ask the API server to have a Node decided anew.
+//! Control loops of a replica; some run only while it is the leader. None of them sets allocatable while amplification
+//! is on: they ask the API server to have a Node decided anew by admission.
 
 pub mod conflicts;
 pub mod floor;

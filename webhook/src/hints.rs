@@ -1,4 +1,4 @@
-//! The hint service: agents report, this replica tells them what it knows, and people look on.
+//! The hint service: takes reports from agents, sends them directives, and shows people the state of this replica.
 
 pub mod auth;
 pub mod debug;

@@ -1,3 +1,3 @@
-//! What is installed in the cluster: webhook configurations, policies and rights, generated from the declared endpoints.
+//! Objects to install in the cluster, generated from the declared endpoints: webhook configurations, policies, rights.
 
 pub mod manifest;

@@ -1,4 +1,4 @@
-//! Start and stop of the process: each part in its order, and ready only when all of them work.
+//! Starts and stops the webhook process, each part in its order. The process is ready only when all parts work.
 //!
 //! ```text
 //! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready

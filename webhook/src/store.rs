@@ -1,4 +1,4 @@
-//! Stores: what this replica knows, in memory, and the informers that keep it up to date.
+//! In-memory stores of this replica (Nodes, pods, policies, usage) and the informers that keep them up to date.
 
 pub mod changes;
 pub mod clock;

@@ -1,4 +1,5 @@
-//! Entry points of the programs that the bench compares ours with; on the host an empty stub.
+//! Crate root of the kernel programs that `headroom-bench` compares with the agent's own. On the host it is an empty
+//! stub.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 
 #[cfg(target_arch = "bpf")]

@@ -1,5 +1,5 @@
-//! What the bench measures beside the agent's programs: some that do nothing, and run-queue latency in the shape that is
-//! usual elsewhere, with a hash of start times and task fields fetched by a helper.
+//! Kernel programs that `headroom-bench` measures beside the agent's own. Some do nothing; the others measure run-queue
+//! latency in the usual shape, with a hash of start times and task fields fetched by a helper.
 #![expect(
     unsafe_code,
     reason = "kernel memory is read and map memory shared through pointers"

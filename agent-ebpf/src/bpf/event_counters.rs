@@ -1,4 +1,5 @@
-//! What happens at the hooks that fire rarely: each run counts, and a victim of the OOM killer is told of at once.
+//! Bodies of the rare hooks: they count direct reclaim, OOM victims, cgroup changes and CPUs going offline. An OOM
+//! victim is also sent to the agent at once, through a ring buffer.
 
 use aya_ebpf::{EbpfContext, helpers::bpf_get_current_pid_tgid};
 use aya_log_ebpf::debug;

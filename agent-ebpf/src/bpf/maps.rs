@@ -1,4 +1,4 @@
-//! The maps, and the only places that turn their memory into references.
+//! The BPF maps of the kernel programs, and the only functions that turn map memory into references.
 
 use aya_ebpf::{
     macros::map,

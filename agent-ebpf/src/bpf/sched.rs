@@ -1,9 +1,9 @@
-//! What happens at a context switch and at a wake-up.
+//! Bodies of the scheduler hooks: `switch` runs at a context switch, `wakeup` at a wake-up.
 //!
-//! These hooks run hundreds of thousands of times a second, so the code is in the order of what happens most: the maps
-//! are looked up before arguments are read, since a lookup leaves the compiler few registers; a switch that matters to
-//! nobody returns after a dozen loads and calls nothing, for a return is dear where the kernel guards it; the clock is
-//! asked last.
+//! These hooks run hundreds of thousands of times a second, so the code handles the most frequent cases first. Maps are
+//! looked up before arguments are read, since a lookup leaves the compiler few registers. A switch with nothing to
+//! record returns after a dozen loads and calls nothing, for a return is dear where the kernel guards it. The clock is
+//! read last.
 
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use headroom_agent_ebpf::{

@@ -1,4 +1,5 @@
-//! Reading a `task_struct` at offsets the loader injects: typed loads in BTF programs, probe reads in raw ones.
+//! `Task` reads a `task_struct` at offsets that the loader injects: typed loads in BTF programs, probe reads in raw
+//! ones.
 
 use aya_ebpf::{Global, helpers::bpf_probe_read_kernel};
 

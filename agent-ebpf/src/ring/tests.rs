@@ -1,4 +1,5 @@
-//! The ring's own rules; reconstruction by the agent is tested where it lives.
+//! Tests of `CpuRing`: busy time by window, sampled waits, missed switches and wraps. The agent's reconstruction of
+//! windows is tested in `agent/src/sample/ring/tests.rs`.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The kubelet's hard eviction threshold of memory, as its configuration writes it. The agent cannot ask the kubelet: it is
-//! told by flag or file.
+//! `Eviction`: the kubelet's hard eviction threshold of memory, in the notation of the kubelet's configuration. The
+//! agent cannot ask the kubelet for it, so a flag or the file sets it.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,5 @@
-//! What the file may say, what wins, and what waits for a restart.
+//! Tests of the configuration file: its keys, the precedence of flag, file and default, and the keys that need a
+//! restart.
 
 use std::{ffi::OsString, fs};
 

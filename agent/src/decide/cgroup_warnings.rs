@@ -1,4 +1,5 @@
-//! Warns once when a cgroup anomaly starts; gauges and `/status` go on counting it.
+//! `CgroupWarnings` logs one warning when a cgroup anomaly starts: no kubepods, too many pods, or unreadable pod UIDs.
+//! `SampleMetrics` calls it; gauges and `/status` go on counting the anomaly.
 
 use tracing::warn;
 

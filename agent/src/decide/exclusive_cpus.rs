@@ -1,5 +1,5 @@
-//! CPUs that pods hold for themselves alone: how many, and how much of their time goes unused. See
-//! docs/estimator.md#frames.
+//! `ExclusiveCpus` tracks the exclusive CPUs of pods: their number, and the CPU time that their pods leave unused.
+//! `EstimatorInputs` keeps it. See docs/estimator.md#frames.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Samples of a machine with four CPUs and 8 GiB that a test makes up.
+//! Test fixtures: polls and samples of a made-up machine with four CPUs and 8 GiB, for the tests of `decide`.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Seconds and memory samples gathered into frames: the peak of each, and whether it counts, as a whole or as a bound.
+//! `Frames` collects seconds of CPU demand and memory samples into frames, for `EstimatorInputs`. A frame has the peak
+//! of each, and counts as a whole, as a bound, or not at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! What a report says.
+//! `hint` builds a report (`NodeHint`) from the estimates, the machine, the last measurements and the signals.
 
 use headroom_domain::{
     estimate::Estimate,

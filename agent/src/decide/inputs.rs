@@ -1,5 +1,5 @@
-//! What reaches the estimator: samples gathered into frames and brake periods, the Node as hint servers told of it, and the
-//! settings.
+//! `EstimatorInputs` owns the estimator and feeds it. Its inputs are samples (gathered into frames and brake periods),
+//! the Node as hint servers describe it, and the settings.
 
 mod checkpointing;
 mod eviction_margin;

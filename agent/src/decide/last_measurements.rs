@@ -1,4 +1,5 @@
-//! What was measured last, as people are shown it.
+//! `LastMeasurements` keeps the newest measured values for display. `StatusView` puts them into `/status` and signals,
+//! `hint` into reports.
 
 use std::{mem, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! What the machine has, as it was last measured.
+//! `Machine` holds the CPUs and the memory of the machine as last measured, and derives capacity from them.
+//! `EstimatorInputs` keeps it up to date.
 
 use headroom_domain::resource::PerResource;
 

@@ -1,4 +1,5 @@
-//! How much the agent sees, why not more, and what to do about it: one sentence for each case.
+//! The mode of the agent (FULL, FULL_SHED, PROC or BLIND), with one sentence for each case. The sentence states how
+//! much the agent sees, the obstacle to more, and the remedy.
 
 use headroom_domain::{
     estimate::{HIGHEST_PROC, MARGIN_PROC_PPM, Reason, View},

@@ -1,4 +1,5 @@
-//! Which sentences about how much is seen are logged: each when it begins to hold, and none again while nothing is new.
+//! `ModeLog` logs the sentence of the agent's mode when it changes, for `StatusView`. Each sentence is logged when it
+//! begins to hold, and not again while nothing is new.
 
 use headroom_domain::hint::AgentMode;
 use tracing::{info, warn};

@@ -1,4 +1,5 @@
-//! Samples gathered into brake periods: how contended the CPUs and how scarce memory was. See docs/estimator.md#brakes.
+//! `Period` collects samples into brake periods, for `EstimatorInputs`. It measures how contended the CPUs and how
+//! scarce memory was in each. See docs/estimator.md#brakes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! When the agent reports, and by which number.
+//! `ReportSchedule` decides when a report is due, and numbers the reports.
 
 use headroom_domain::{
     estimate::{Profile, Timing},

@@ -1,4 +1,5 @@
-//! What samples tell besides what is decided from: counters for metrics, and what fails or is lacking.
+//! `SampleMetrics` counts metrics from samples, apart from any decision; `StatusView` calls it. It also keeps the sets
+//! of failing readings and of sources that the machine lacks.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Windows of 8.39 ms gathered into blocks of 134 ms: how often no CPU was idle, and the highest peak.
+//! `Saturation` gathers windows of 8.39 ms into blocks of 134 ms, for `Period`. It measures how often no CPU was idle,
+//! and the peak of the busiest block.
 
 use headroom_agent_ebpf::ring::WINDOW_NS;
 

@@ -1,4 +1,5 @@
-//! What the hint servers told: which of their views of the node is followed.
+//! `ServerView` keeps the node view and the policy that hint servers sent. It chooses which of their views
+//! `EstimatorInputs` follows.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What people are shown of the agent on request, and as signals.
+//! `StatusView` builds the agent's status for people: `/status` on request, the pods, and the signals. It also records
+//! metrics of samples and logs changes of the mode.
 
 use std::collections::BTreeMap;
 

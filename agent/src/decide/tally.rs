@@ -1,4 +1,5 @@
-//! CPU counts of polls in a row, added up: to seconds of demand, to what is shown, to what a report says.
+//! `Tally` adds up the CPU counts of consecutive polls. The sums become seconds of demand in frames, figures in
+//! `/status`, and values in reports.
 
 use crate::sample::{Poll, StatSpan};
 

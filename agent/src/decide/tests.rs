@@ -1,4 +1,5 @@
-//! Made-up machines under the demo's timing: what the ratio does when load comes and goes.
+//! Tests of `Decider` on made-up machines, nearly all under the demo's timing. They cover the ratio when load comes and
+//! goes, reports, brakes and checkpoints.
 
 use std::collections::BTreeMap;
 

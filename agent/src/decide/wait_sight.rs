@@ -1,5 +1,5 @@
-//! Whether the waits of a period say how long tasks waited: where CPUs are saturated, waits that nobody measured count as
-//! long ones, not as none.
+//! `WaitSight` decides for `Period` whether the sampled waits of a period show how long tasks waited. Where CPUs are
+//! saturated, unmeasured waits count as long waits, not as none.
 
 use crate::sample::Counts;
 

@@ -1,5 +1,5 @@
-//! The second thread: reads the accounts of pods, which the kernel may take long to add up. The sampling thread asks it and
-//! takes what is there at its next turn; it never waits, so that no brake does.
+//! The second thread of `gather` reads the CPU and memory accounts of pods, which can take the kernel long to add up.
+//! The sampling thread asks for them and takes a finished answer at a later turn. It never waits, so no brake is late.
 
 use std::{
     collections::BTreeSet,

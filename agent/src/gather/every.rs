@@ -1,4 +1,4 @@
-//! What is due every so often, asked at every poll.
+//! `Every` is an interval timer: the threads of `gather` ask it at every turn whether a reading is due.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Which CPUs are kept from pods: isolated ones, and those that a pod may hold for itself alone, with what it uses of them.
+//! `Watcher` finds the CPUs that are kept from pods: isolated CPUs, and CPUs that one pod may hold exclusively. It also
+//! measures the CPU use of those pods. The accounts thread calls it.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,5 @@
-//! What each pod used, read once a frame and spread over it.
+//! `PodReader` measures the CPU and memory use of each pod once a frame, and spreads the readings over the frame. The
+//! accounts thread calls it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,5 @@
-//! Signals that fail at the moment: told when they begin to, not each time that they are read.
+//! `ReadErrors` keeps the signals that fail at the moment. It logs a failure when it begins, not at each failed read,
+//! and counts all of them.
 
 use std::collections::BTreeSet;
 

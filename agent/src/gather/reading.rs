@@ -1,4 +1,5 @@
-//! What the two threads that measure read, one thing after the other: each fails and recovers by itself.
+//! `GatheredSignal` names the readings that the sampling thread and the accounts thread take in turn. Each reading
+//! fails and recovers by itself.
 
 /// One thing that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

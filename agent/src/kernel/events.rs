@@ -1,4 +1,5 @@
-//! The maps of rare events, summed over the CPUs: direct reclaim, OOM victims, cgroups and CPUs that come and go.
+//! `KernelEvents` reads the maps of rare events and sums them over the CPUs: direct reclaim, OOM victims, cgroups
+//! created or removed, CPUs going offline. It also logs each OOM victim.
 
 use std::fmt;
 

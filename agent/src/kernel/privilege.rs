@@ -1,4 +1,4 @@
-//! Gives up what the agent may do, once the kernel programs are attached: counting needs no capability.
+//! Drops the agent's capabilities once the kernel programs are attached: counting needs none. Called by `start`.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The kernel side of the agent: load the programs, attach what this kernel takes, and say what became of each.
+//! [`Probe`] loads the kernel programs, attaches those that this kernel accepts, and reports a verdict on each hook.
 //!
 //! Nothing is pinned. The links live in [`Probe`] and nowhere else: dropping it, or dying, detaches everything.
 

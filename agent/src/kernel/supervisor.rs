@@ -1,5 +1,6 @@
-//! Keeps the kernel programs at work: sheds when switches come too fast, listens to wake-ups while waits matter, links the
-//! programs anew when a link is gone or they stop counting, and gives them up for procfs when that does not help.
+//! `ProbeSupervisor` keeps the kernel programs counting: the gatherer has it judge each poll. It sheds sampling when
+//! switches come too fast, and attaches the wake-up programs only while waits matter. It links the programs anew when a
+//! link is gone or they stop counting, and gives them up for procfs when that does not help.
 
 mod shedding;
 mod wake_ups;

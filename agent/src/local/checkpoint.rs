@@ -1,7 +1,8 @@
-//! The estimator's state on disk, so that an agent that is started again remembers. See docs/estimator.md#what-survives-a-restart.
+//! Saves the estimator's state to disk and loads it at the start, so that a restarted agent keeps its history. See
+//! docs/estimator.md#what-survives-a-restart.
 //!
-//! Two files of each schema that is written: the newest state and the one before it. A file that cannot be used is set aside
-//! under another name; it costs what was in it and never the start.
+//! Each schema that is written has two files: the newest state and the one before it. An unusable file is set aside
+//! under another name; its content is lost, and the agent starts all the same.
 
 mod format;
 mod schema;

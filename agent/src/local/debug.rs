@@ -1,4 +1,4 @@
-//! The agent's debug service on a unix socket: what `kubectl headroom agent` asks, on the node and without a cluster.
+//! The agent's debug service on a unix socket: `kubectl headroom agent` queries it on the node, without a cluster.
 
 mod socket;
 mod wire;

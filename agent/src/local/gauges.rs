@@ -1,4 +1,4 @@
-//! Gauges show what `/status` says.
+//! `show` sets the Prometheus gauges to the values of `/status` before metrics are served. `start` registers it.
 
 use headroom_domain::{hint::AgentMode, resource::Resource};
 

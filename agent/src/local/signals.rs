@@ -1,6 +1,7 @@
-//! Every signal, declared once: where it comes from, what it costs, what is lost without it, which metric shows it.
+//! Every signal that the agent measures, declared once: its source, its cost, the loss without it, and its metric.
 //!
-//! `/status`, the debug service, `kubectl headroom agent signals` and docs/reference/signals.md follow from the table.
+//! `/status`, the debug service, `kubectl headroom agent signals` and docs/reference/signals.md are derived from the
+//! table.
 
 mod table;
 

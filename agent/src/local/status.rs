@@ -1,4 +1,5 @@
-//! The agent's status: where it is asked for, and what only the agent itself can say of its parts.
+//! `StatusRequests` makes the agent's status on request: for `/status`, the gauges and the debug service. Also
+//! `PodStatus`, which the debug service alone shows, and `program`, the status of one hook.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The metric of what is saved.
+//! The counter of saved and failed checkpoints; `local::checkpoint` increments it.
 
 use headroom_kit::metric::{Counter, Unit};
 

@@ -1,4 +1,5 @@
-//! Distributions: what percentiles are taken of, in the open. The same are behind `kubectl headroom agent histogram`.
+//! Histogram metrics of run-queue waits and of CPU use: the distributions behind the percentiles. `kubectl headroom
+//! agent histogram` shows the same distributions.
 
 use headroom_kit::metric::{Cells, CountedHistogram, Unit};
 

@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt: full jitter under a limit that doubles.
+//! `Backoff` draws the wait before the next attempt to connect: full jitter under a limit that doubles.
 
 use std::time::Duration;
 

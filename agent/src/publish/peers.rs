@@ -1,4 +1,4 @@
-//! Which hint servers the agent reports to, and which of them is the primary one. Pure.
+//! `Peers` chooses the hint servers that the agent reports to, and the primary one among them. Pure: no I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

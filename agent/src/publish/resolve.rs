@@ -1,4 +1,4 @@
-//! Addresses of the hint servers, asked for again and again: replicas come and go behind one name.
+//! Looks up the addresses of the hint servers every ten seconds: replicas come and go behind one DNS name.
 
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 

@@ -1,4 +1,5 @@
-//! One stream to one hint server: connect, send the newest report, take directives, begin again.
+//! `Line` keeps one stream to one hint server: it connects, sends the newest report, receives directives, and
+//! reconnects.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! What the publisher makes of servers that come, go and talk.
+//! Tests of the publisher: acknowledgements, checks of directives, lost streams, and hint servers that cannot be
+//! reached.
 
 use headroom_domain::ratio::Cents;
 

@@ -1,11 +1,12 @@
-//! Pods from the cgroup hierarchy: who is there, and what each uses. Versions 1, 2 and both at once.
+//! `Kubepods` finds pods in the cgroup hierarchy and reads the CPU and memory use of each. It supports cgroup version
+//! 1, version 2 and both at once.
 //!
 //! ```text
 //! driver cgroupfs: kubepods/{,burstable/,besteffort/}pod<uid>
 //! driver systemd:  kubepods.slice/{,kubepods-burstable.slice/}kubepods-burstable-pod<uid, with _ for ->.slice
 //! ```
 //!
-//! A pod may end between any two system calls here. What is gone is `None`, not an error.
+//! A pod may end between any two system calls here. A cgroup that is gone is `None`, not an error.
 
 mod cpuset;
 mod layout;

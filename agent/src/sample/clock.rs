@@ -1,4 +1,4 @@
-//! The two clocks of the agent. Wall time is not one of them.
+//! `Clocks` is one reading of the agent's two clocks, CLOCK_MONOTONIC and CLOCK_BOOTTIME. Wall time is not one of them.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Sets of CPUs, and which of a machine's CPUs a poll counts over: all that anybody may be given, and those that pods share.
+//! `CpuSet` is a set of CPU numbers, and `Cpus` has the sets that a poll counts over. These are the CPUs that are
+//! online, those that are not isolated, and those that pods share.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Fields of the text files of procfs and cgroupfs.
+//! Parsers of single fields in the text files of procfs and cgroupfs, for the other readers in `sample`.
 
 /// A field that was not found or not a number. The reader adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Memory of the node: what is really used, and how hard the kernel works to find more.
+//! Memory of the node: real use, and counters of the kernel's effort to find more, such as reclaim and OOM kills.
 
 mod kills;
 

@@ -1,6 +1,7 @@
-//! Signals that are one number of one file below /proc, shown as they are: where each is read, and how.
+//! `PlainReader` reads plain signals: each is one number of one file below /proc, displayed as it is. A `PlainSignal`
+//! has the file and the parser of one signal.
 //!
-//! A new one is a row here and a row in the table of signals; nothing between them knows it by name.
+//! A new plain signal takes a row here and a row in the table of signals; no code between them knows it by name.
 
 use std::collections::BTreeMap;
 

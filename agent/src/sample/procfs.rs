@@ -1,4 +1,4 @@
-//! Node-wide counters from `/proc` and `/sys`: text in, numbers out. The parsers are pure.
+//! `Procfs` reads node-wide counters from `/proc` and `/sys`. The parsers are pure: text in, numbers out.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! CPU counters from `/proc/stat` alone: what is left when the kernel programs cannot be had.
+//! `ProcStatSource` takes CPU counters from `/proc/stat` alone. It replaces `RingSource` where the kernel programs are
+//! not available.
 
 use super::{CounterSource, Counts, Origin, SampleError, Tick, Windows, waits::Waits};
 

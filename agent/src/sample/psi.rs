@@ -1,4 +1,5 @@
-//! Pressure stall information, by its running totals: averages hide what happened since the last poll.
+//! `Psi` has the running totals of pressure stall information (PSI). The kernel's averages are not used: they hide
+//! events since the last poll.
 
 use std::{path::Path, time::Duration};
 

@@ -1,12 +1,13 @@
-//! CPU counters from the kernel's rings: which windows were busy, including those in which nothing happened.
+//! `RingSource` reads CPU counters from the rings of the kernel programs. It finds the busy windows, including windows
+//! in which nothing happened.
 //!
-//! A slot exists only for windows with a transition or a sampled wait. Every slot says what its CPU did before and
-//! after, so the walk goes backwards from the present state: a window without a slot was what the CPU did before the
-//! next slot, or what it does now. This holds for a task that runs on while we read, for a CPU that has been busy
-//! since before the programs were attached, and for one that has slept for minutes.
+//! A slot exists only for windows with a transition or a sampled wait. Every slot records the state of its CPU (busy or
+//! idle) before and after, so the walk goes backwards from the present state. A window without a slot has the CPU's
+//! state before the next slot, or the present state. This holds for a task that runs on during the read, for a CPU that
+//! has been busy since before the programs were attached, and for a CPU that has slept for minutes.
 //!
-//! A CPU that is not online does nothing, whatever its ring says: the idle task is its last, but where the kernel did
-//! not tell of that switch, as on a few virtual machines, the ring would say busy until the CPU comes back.
+//! A CPU that is not online counts as not busy, whatever its ring holds. Its last task is the idle task; but where the
+//! kernel did not report that switch, as on a few virtual machines, the ring would show busy until the CPU comes back.
 
 mod sampling;
 

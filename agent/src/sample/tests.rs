@@ -1,4 +1,4 @@
-//! The sampler over a source that counts its calls, and over this machine.
+//! Tests of `Sampler` over a source that counts its calls, and over the machine that runs the test.
 
 use std::sync::{
     Arc,

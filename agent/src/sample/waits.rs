@@ -1,4 +1,4 @@
-//! Run-queue waits by length, and percentiles of them weighted by waiting time.
+//! `Waits` counts run-queue waits by length, and computes percentiles that are weighted by waiting time.
 
 use headroom_agent_ebpf::{
     histogram::{BUCKETS, bounds},

@@ -1,4 +1,4 @@
-//! What the flags say about hint servers, checked at the start.
+//! Checks the flags about hint servers at the start: CA bundle, credential and server name.
 
 use headroom_kit::tls::{TlsError, client};
 

@@ -1,4 +1,4 @@
-//! Why the agent does not start, or ends by itself.
+//! `StartError`: the reasons why the agent does not start, or ends by itself.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What a changed configuration file changes in a running agent.
+//! Applies changes of the configuration file to the running agent, and logs the keys that need a restart.
 
 use std::path::PathBuf;
 

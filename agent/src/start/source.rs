@@ -1,4 +1,5 @@
-//! Opens the source of CPU counters: the kernel programs, or procfs when they cannot be had, and why.
+//! Opens the source of CPU counters: the kernel programs, or procfs where they cannot be loaded. The reason for procfs
+//! goes into the status.
 
 use headroom_kit::log::chain;
 use tracing::{info, warn};

@@ -1,4 +1,4 @@
-//! The tasks that measure and decide: a thread that samples, and who turns samples into reports.
+//! The sampling thread, and the task that turns its samples into reports. `start` launches both.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -1,4 +1,5 @@
-//! What each node asked of the API server, from the API server's own audit log.
+//! Reads the API server's audit log for the requests of each node: status patches and lease renewals. Used by the
+//! benches `node-harm` and `node-storm`.
 
 use std::{
     fs::{self, File},

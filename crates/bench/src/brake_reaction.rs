@@ -1,13 +1,13 @@
-//! `bench brake-reaction`: how long after the load comes the node's free capacity is halved in etcd, with all durations as
-//! in production: for CPUs that are saturated, and for an OOM kill at the limit of all pods.
+//! `bench brake-reaction`: the time from the start of a load until the node's free capacity in etcd is halved. The
+//! loads are saturated CPUs and an OOM kill at the limit of all pods; all durations are those of production.
 //!
-//! Each run has a node of its own, with this machine's CPUs and memory, a pod that requests all of it, and an agent that
-//! remembers a quiet day: `brake_reaction::past` describes where it comes from. Free is allocatable less what is bound. The CPUs are saturated by
-//! sixteen spinning tasks for each, in the cgroup of that pod, with the weight that the kubelet gives it; the agent is in that
-//! of a pod with its own small request. Webhook, API server and etcd are beside kubepods on the same CPUs, where
-//! others would have machines of their own. The clock starts before the load does, which is not later than the first
-//! contended window, and stops when a watch tells of the revision. A run before which others contend for the CPUs would
-//! measure their load, and is repeated.
+//! Each run has a node of its own, with this machine's CPUs and memory, a pod that requests all of it, and an agent
+//! that remembers a quiet day: see `quiet_day`. Free capacity is allocatable less the requests of bound pods. Sixteen
+//! spinning tasks for each CPU saturate the CPUs, in the cgroup of that pod, with the weight that the kubelet gives it;
+//! the agent runs in the cgroup of a pod with a small request of its own. Webhook, API server and etcd run beside
+//! kubepods on the same CPUs; in other clusters they have machines of their own. The clock starts before the load does,
+//! which is not later than the first contended window, and stops when a watch delivers the revision. A run is repeated
+//! if other processes contend for the CPUs before it, because it would measure their load.
 
 mod node_view;
 mod quiet_day;

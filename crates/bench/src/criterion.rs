@@ -1,4 +1,4 @@
-//! What a bench must show to pass: a figure and the range that it must be in.
+//! Pass criteria of a bench: `Criterion` is a figure with its required range, and `judge` fails if one is not met.
 
 use std::{fmt, ops::RangeInclusive};
 

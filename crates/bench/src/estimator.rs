@@ -1,4 +1,4 @@
-//! `bench estimator`: simulated nodes under our policy and others.
+//! `bench estimator`: simulated nodes under Headroom's policy and under others, run by `headroom_simulator`.
 
 use clap::{Args as _, FromArgMatches as _};
 use headroom_simulator::Estimator;

@@ -1,9 +1,9 @@
-//! `bench fleet`: what one replica takes of memory and CPU, and how long nodes wait for it, in a large fleet.
+//! `bench fleet`: memory and CPU of one replica in a large fleet, and the time that nodes wait for it.
 //!
-//! The replica is real: its stores and informers, hint table, nudger, sweeper, hint service and router, on a CPU of its own.
-//! API server, kubelets and agents are stand-ins in the same process, on another CPU. Every write of a Node goes through the
-//! replica's admission port, over TLS, and comes back on its watch. The resident memory is that of the whole process, so the
-//! replica takes less.
+//! The replica is real: its stores and informers, hint table, nudger, sweeper, hint service and router, on a CPU of its
+//! own. API server, kubelets and agents are stand-ins in the same process, on another CPU. Every write of a Node goes
+//! through the replica's admission port, over TLS, and comes back on its watch. The resident memory is that of the
+//! whole process, so the replica takes less.
 
 mod admission;
 mod agents;

@@ -1,8 +1,8 @@
-//! `bench frame`: what the end of a frame costs the agent, by how many pods the node has.
+//! `bench frame`: the agent's CPU time for the end of a frame, by the number of pods on the node.
 //!
-//! The estimator is the agent's, under production's timing, with a day of frames behind it. The cost is CPU time of one thread
-//! for the end of a frame and the estimates after it, the mean of many frames; all nodes take turns in one run, so that
-//! what disturbs the machine disturbs them all. A node without pods is what the others stand beside.
+//! The estimator is the agent's, under production's timing, with a day of frames behind it. The cost is CPU time of one
+//! thread for the end of a frame and the estimates after it, the mean of many frames. All nodes take turns in one run,
+//! so that a disturbance of the machine affects them all. The others are compared with a node without pods.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Benches: each measures beside something, in one run, and prints one flat object whose keys carry their units.
+//! The benches of `cargo xtask bench`. Each compares alternatives in one run and prints one flat object whose keys
+//! carry their units.
 #![forbid(unsafe_code)]
 
 pub mod agent_overhead;

@@ -1,11 +1,11 @@
-//! `bench node-harm`: whether amplifying a node hurts it. `off`, `static` and `auto` side by side, in turns, on one
-//! machine under the same load.
+//! `bench node-harm`: checks if amplification harms a node. The modes `off`, `static` and `auto` are compared in turns,
+//! on one machine under the same load.
 //!
 //! The node is this machine and its kubelet is real code; its pods are processes in cgroups of their own. The same pods
-//! are offered in each turn, more than fit raw: how many of them run is what the mode makes of it, and so is what comes
-//! of that. The webhook and the agent run in all turns, `off` included, so that a difference is the mode's; what the agent
-//! itself costs is `bench agent-overhead`. Turns of the other modes lie between turns of `off`, so that whatever else this
-//! machine does disturbs both.
+//! are offered in each turn, more than fit raw: the mode decides how many of them run, and with that the consequences.
+//! The webhook and the agent run in all turns, `off` included, so that a difference is the mode's; `bench
+//! agent-overhead` measures the cost of the agent itself. Turns of the other modes lie between turns of `off`, so that
+//! other work of this machine disturbs both.
 
 mod column;
 mod nodes;

@@ -1,4 +1,4 @@
-//! `bench node-status`: what an 80 kB nodes/status review costs, in memory and at the TLS socket.
+//! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and at the TLS socket.
 
 mod load;
 pub mod process;

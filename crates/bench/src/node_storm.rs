@@ -1,10 +1,9 @@
-//! `bench node-storm`: what amplified nodes cost the API server and etcd, and how nodes get through what befalls the
-//! webhook.
+//! `bench node-storm`: the load of amplified nodes on API server and etcd, and their recovery from webhook failures.
 //!
 //! Half of the nodes are amplified while the other half is not: same control plane, same machine, same minutes, so that
-//! what disturbs one half disturbs the other. All kubelets are real code and report an unchanged status as often as
-//! heartbeats of amplified nodes are let through, so writes of the two halves compare like with like. The floor policies
-//! are not installed: nodes are to fall to raw when the webhook is away. Then all nodes are amplified, and the
+//! a disturbance of one half disturbs the other. All kubelets are real code and report an unchanged status as often as
+//! heartbeats of amplified nodes are let through, so writes of the two halves compare like with like. The floor
+//! policies are not installed: nodes are to fall to raw when the webhook is away. Then all nodes are amplified, and the
 //! webhook is killed, asked for many changes, and frozen.
 
 mod testbed;

@@ -1,4 +1,4 @@
-//! Every revision of every Node, as a watch on the API server tells them: one for each write to etcd.
+//! Watches all Nodes at the API server and records every revision: one for each write to etcd.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What a bench declares of itself: how it is called, what it does, its flags, and how it runs.
+//! `Row`: the declaration of one bench, with its name, description, flags and run function.
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};

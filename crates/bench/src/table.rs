@@ -1,4 +1,4 @@
-//! A report as a person reads it: a table of figures.
+//! Renders the report of a bench as a table of figures for people.
 
 use std::{fmt::Write as _, iter::once};
 

@@ -1,5 +1,5 @@
-//! What a figure should be on the machines that Headroom is made for: told beside it, and no reason to fail, because
-//! the machine decides as much as the code.
+//! Targets of figures on the machines that Headroom is made for. A missed target is printed beside the figure but fails
+//! no bench, because the machine decides as much as the code.
 
 use std::fmt;
 

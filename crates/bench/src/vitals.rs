@@ -1,4 +1,4 @@
-//! What a process has used so far, and the memory that it has, from procfs.
+//! Reads CPU time, wake-ups and memory of a process, and context switches of the machine, from procfs.
 
 use std::{fs, time::Duration};
 

@@ -1,11 +1,12 @@
-//! What Headroom would have given: the agent's own estimator over the past that a Prometheus server remembers.
+//! Replays the past of a Prometheus server through the agent's own estimator, for `kubectl headroom advise`. The result
+//! is the ratios that Headroom would have given.
 //!
 //! ```text
 //! source (server, files) -> series -> Past, day by day -> replay::Node (Estimator) -> Advice -> output
 //! ```
 //!
-//! Averages over a minute stand where the agent measures milliseconds, and no brake ever fires: what is printed is the
-//! most that these numbers allow, see [`CAVEATS`].
+//! Averages over a minute replace the milliseconds that the agent measures, and no brake ever fires: the printed ratios
+//! are the most that these numbers allow, see [`CAVEATS`].
 
 pub mod advice;
 pub mod error;

@@ -1,4 +1,5 @@
-//! The way to the agent's debug service: a unix socket on the node itself, and no credential but the right to open it.
+//! Client of the agent's debug service on a unix socket of the node. The right to open the socket is the only
+//! credential.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Numbers for people: the one place that turns amounts, fractions and ages into text.
+//! Formats amounts, fractions and ages for people; no other file turns such numbers into text.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The command line: what all commands have in common. The flags of each are beside what it does.
+//! `Args`: the part of the command line that all commands share. The flags of each command are in that command's file.
 
 mod connect;
 

@@ -1,4 +1,4 @@
-//! The commands, one file each: its flags, what it does and how it prints what only it prints.
+//! The commands of `kubectl headroom`, one file each, with the flags, the action and the output of that command alone.
 //!
 //! A new one is a file here, a variant of [`Command`] and a line in [`Command::run`].
 

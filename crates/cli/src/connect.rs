@@ -1,4 +1,5 @@
-//! The way to a webhook's debug service: TLS to a server of the expected name, and a bearer token.
+//! Client of the webhook's debug service: TLS to a server of the expected name, and a bearer token. Also builds clients
+//! of the API server from a kubeconfig.
 
 use std::{path::Path, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How a node's ratio comes about: the numbers of measured slack, from capacity to what is published.
+//! `Derivation`: the numbers behind a node's ratio, from capacity over measured slack to the published value.
 
 mod terms;
 

@@ -1,4 +1,4 @@
-//! Why a command has no answer.
+//! `Error`: the reasons for which a command has no answer.
 
 use std::{io, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! kubectl headroom: asks a webhook what it knows of the nodes, and shows it to people or machines.
+//! kubectl headroom: asks a webhook for its data about nodes, and prints them for people or machines.
 //!
 //! ```text
 //! args -> connect (TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen

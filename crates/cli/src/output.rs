@@ -1,4 +1,4 @@
-//! What several commands print: tables for people, JSON for machines. Pure functions of what the webhook said.
+//! Output that several commands share: tables for people and JSON for machines, as pure functions of the answers.
 
 pub mod agent;
 

@@ -1,4 +1,4 @@
-//! Where answers go: plain text, or a terminal on which a table is redrawn in place.
+//! `Screen`: prints answers as plain text, or redraws a table in place on a terminal.
 
 use std::io::{self, IsTerminal as _, Stdout, Write};
 

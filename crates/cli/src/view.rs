@@ -1,4 +1,4 @@
-//! What a webhook says of one node, checked and in the vocabulary of `domain`.
+//! `NodeView`: the webhook's data about one node, checked and converted to the types of `domain`.
 
 use std::time::Duration;
 

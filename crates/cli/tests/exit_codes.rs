@@ -1,4 +1,4 @@
-//! The exit codes of the built binary: 0 an answer, 1 an error, 2 wrong usage.
+//! Tests of the exit codes of the built binary: 0 for an answer, 1 for an error, 2 for wrong usage.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 

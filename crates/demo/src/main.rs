@@ -1,4 +1,4 @@
-//! The demo: a real control plane, webhook, agent and node on this machine, and a story told over them.
+//! Entry point of `cargo xtask demo`: a story on a real control plane, webhook, agent and node on this machine.
 #![forbid(unsafe_code)]
 
 mod play;

@@ -1,4 +1,4 @@
-//! One showing of the demo: what is on stage, what the story does to it, and what is seen meanwhile.
+//! One run of the demo: gives pods their processes, starts and ends the load as the story asks, and shows snapshots.
 
 use std::time::Duration;
 

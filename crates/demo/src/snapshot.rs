@@ -1,4 +1,4 @@
-//! One moment of the demo: what the API server holds and what was measured; one JSON line of it.
+//! `Snapshot`: one moment of the demo, with the API server's objects and the measurements, and its JSON line.
 
 use headroom_domain::resource::PerResource;
 use serde::Serialize;

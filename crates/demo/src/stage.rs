@@ -1,4 +1,4 @@
-//! What the story plays on: control plane, webhook, node and agent, each a real process.
+//! Starts the processes that the story needs: control plane, webhook, node and agent, all of them real.
 
 use std::time::Instant;
 

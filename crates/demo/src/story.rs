@@ -1,4 +1,4 @@
-//! The demo's story as a state machine over snapshots: what happened, what to do next, and whether it holds.
+//! The demo's story as a state machine over snapshots: detects events, decides the next action and checks the claims.
 
 pub(super) mod checks;
 

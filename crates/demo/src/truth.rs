@@ -1,5 +1,5 @@
-//! Ground truth for CPU use: the runtime of the root accounting group, sampled often enough to be read off over
-//! any recent interval of the monotonic clock.
+//! Ground truth for CPU use: samples of the runtime of the root accounting group. They are frequent enough for the mean
+//! over any recent interval of the monotonic clock.
 
 use std::{
     collections::VecDeque,

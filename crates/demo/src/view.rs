@@ -1,4 +1,4 @@
-//! What a person sees: a table that redraws itself on a terminal, lines elsewhere, and the checks at the end.
+//! Prints the demo: a table that redraws itself on a terminal, lines or JSON elsewhere, and the checks at the end.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

@@ -1,4 +1,4 @@
-//! What the API server holds of the demo: the Node and the pods, followed by watches.
+//! `World`: the demo's Node and pods in the API server, kept current by watches.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! An annotation: its text, and what that says, parsed once.
+//! An annotation of a Node: its text and its parsed value. Each text is parsed once, and clones share both.
 
 use std::{str::FromStr, sync::Arc};
 

@@ -1,8 +1,9 @@
-//! What a node's allocatable is to be and why: the one function that decides it, for every write of `nodes/status`.
+//! Decides the allocatable of a node, with reasons, for every write of `nodes/status`. The webhook calls it.
 //!
-//! `decide` is a pure function of the write, the hint, what the node's pods hold and the policy. Deciding
-//! again on its own result changes nothing. While nobody can tell the policy, `keep` stands in for it. Rules and
-//! their numbers are those of docs/capacity.md, deviations from Koordinator (D1 to D19) those of docs/compatibility.md.
+//! `decide` is the one function that sets allocatable. It is a pure function of the write, the hint, the demand of the
+//! node's pods and the policy. Deciding again on its own result changes nothing. While the policy is unknown, `keep`
+//! stands in for it. Rules and their numbers are those of docs/capacity.md, deviations from Koordinator (D1 to D19)
+//! those of docs/compatibility.md.
 
 mod annotations;
 mod baseline;

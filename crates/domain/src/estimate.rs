@@ -1,12 +1,13 @@
-//! How far a node may be amplified: measured slack, as docs/estimator.md has it; pure and in integers.
+//! The estimator: computes from measured slack how far a node may be amplified. The agent runs it; it is pure, uses
+//! integers only, and follows docs/estimator.md.
 //!
 //! ```text
 //! frames (node peak, pod use) -> History -> conditioned peak P0 -> P ┐
 //! View (raw A, capacity C, requests, from the server) ---------------┴-> target -> Publication <- Brakes
 //! ```
 //!
-//! CPU counts in milli-cores, memory in bytes, ratios in cents, fractions in ppm. Divisions round down unless
-//! said otherwise; sums saturate; products are 128 bits wide.
+//! CPU counts in milli-cores, memory in bytes, ratios in cents, fractions in ppm. Divisions round down unless noted
+//! otherwise; sums saturate; products are 128 bits wide.
 
 mod brake;
 mod departure;

@@ -1,4 +1,4 @@
-//! What an agent says about its node, and the table in which the webhook keeps the newest of it.
+//! Hints: an agent's report about its node as domain types, and the webhook's table of the newest hint of each node.
 
 mod history_origin;
 mod life;

@@ -1,4 +1,4 @@
-//! Headroom's vocabulary and its rules, pure: no runtime, no clock, no I/O; `now` and samples are arguments.
+//! Headroom's domain types and rules as pure code: no runtime, no clock, no I/O; `now` and samples are arguments.
 //!
 //! ```text
 //! hints:      kernel counters -> frames -> estimate -> hint::NodeHint --wire--> hint::Table
@@ -8,8 +8,8 @@
 //!                                        allocatable, annotations, and why
 //! ```
 //!
-//! Data narrows at each door. The agent runs [`estimate`], the webhook runs [`capacity`]; both use the same
-//! types for what travels between them.
+//! The conversion at each boundary checks a value once and narrows its type. The agent runs [`estimate`], the webhook
+//! runs [`capacity`]; both use the same types for the data that travels between them.
 #![forbid(unsafe_code)]
 
 pub mod annotation;

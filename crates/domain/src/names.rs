@@ -1,4 +1,4 @@
-//! Every label, annotation, object name and path that Headroom reads or writes; nothing else spells one.
+//! Names that Headroom reads or writes: every label, annotation, object name and path. No other file spells one.
 
 /// Annotation on a Node: JSON object resource → ratio, written by people, by Koordinator's slo-controller, or
 /// by us in mode `auto`. Koordinator's key and format (two decimals).

@@ -1,4 +1,4 @@
-//! What the administrator allows: mode, bounds, floor and target, per node.
+//! The administrator's policy for a node: mode, bounds, floor and target.
 
 use std::{fmt, str::FromStr};
 

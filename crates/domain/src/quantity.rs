@@ -1,9 +1,9 @@
-//! Kubernetes quantities: exact value, Go-identical reading and canonical text.
+//! Kubernetes quantities: exact values, parsed and printed in canonical form as Kubernetes' Go package does.
 //!
-//! The grammar, rounding and canonical form are those of `k8s.io/apimachinery/pkg/api/resource`: fractions of
-//! 10⁻⁹ round away from zero, binary values above 2⁶³-1 saturate there, the format family is kept. What differs on
-//! purpose: a text without a digit and an exponent beyond 32 bits are refused, decimal values above 10²⁹ saturate
-//! there, and multiples of 1000E keep all their digits in print.
+//! The grammar, rounding and canonical form are those of `k8s.io/apimachinery/pkg/api/resource`: fractions of 10⁻⁹
+//! round away from zero, binary values above 2⁶³-1 saturate there, the format family is kept. Deliberate differences: a
+//! text without a digit and an exponent beyond 32 bits are refused, decimal values above 10²⁹ saturate there, and
+//! multiples of 1000E keep all their digits in print.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 

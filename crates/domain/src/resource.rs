@@ -1,4 +1,4 @@
-//! The two resources that are amplified, and a value for each.
+//! The two resources that are amplified, CPU and memory, and `PerResource`: one value for each.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! What administrators write: the configuration file and the keys of Koordinator's ConfigMap, from the same text.
+//! Fuzz target: one text, read as the configuration file and as the keys of Koordinator's ConfigMap. Administrators
+//! write both.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 

@@ -1,6 +1,7 @@
-//! What the fuzz targets under `tests/fuzz` check. Each takes any bytes and panics where a program of ours would be wrong.
+//! The checks of the fuzz targets under `tests/fuzz`. Each takes any bytes and panics where a Headroom program would be
+//! wrong.
 //!
-//! `cargo xtask fuzz TARGET` looks for such bytes; `cargo test` replays those that are kept in `tests/fuzz/corpus`.
+//! `cargo xtask fuzz TARGET` searches for such bytes; `cargo test` replays the saved ones in `tests/fuzz/corpus`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,

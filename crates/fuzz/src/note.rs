@@ -1,4 +1,5 @@
-//! The annotations of a Node, whoever wrote them: the hint note by itself, and all of them through `/mutate-node-status`.
+//! Fuzz target: the annotations of a Node by any writer. The hint note is read by itself, and all of them go through
+//! `/mutate-node-status`.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! Quantities against a second reader of the same grammar, which knows small numbers only and reads those exactly.
+//! Fuzz target: compares quantities with a second reader of the same grammar, which reads small numbers only, exactly.
 
 use headroom_domain::quantity::Quantity;
 

@@ -1,4 +1,4 @@
-//! Reviews and what steps write, against serde_json and json-patch.
+//! Fuzz target: compares reviews with serde_json, and the writes of steps with serde_json and json-patch.
 
 use std::collections::BTreeSet;
 

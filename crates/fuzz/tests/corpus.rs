@@ -1,4 +1,4 @@
-//! Replays what is kept of every fuzz target.
+//! Tests of the saved corpus: every input is replayed through its fuzz target.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 

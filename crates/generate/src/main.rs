@@ -1,4 +1,5 @@
-//! Files that follow from declarations in the code: written, or with `--check` compared and only complained about.
+//! `cargo xtask generate`: writes the files that follow from declarations in the code. With `--check` it only compares
+//! them and reports differences.
 #![forbid(unsafe_code)]
 
 mod manifests;

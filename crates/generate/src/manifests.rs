@@ -1,4 +1,4 @@
-//! Manifests: webhook configurations, policies and RBAC from the webhook's declarations.
+//! Generates the manifests from the webhook's declarations: webhook configurations, policies and RBAC.
 
 use anyhow::Result;
 use headroom_domain::names;

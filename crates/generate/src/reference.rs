@@ -1,4 +1,4 @@
-//! Reference pages: command lines, gates, handlers, metrics, rules and reasons, signals.
+//! Generates the reference pages: command lines, gates, handlers, metrics, rules and reasons, signals.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What is generated, and that no drift goes unseen.
+//! Tests of the generated files, and of the detection of drift.
 
 use tempfile::TempDir;
 

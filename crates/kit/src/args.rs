@@ -1,4 +1,6 @@
-//! Flags shared by the processes, to be flattened into their parsers; each has an environment variable.
+//! Command-line flags that agent and webhook share: logs, admin port, TLS. Each flag has an environment variable.
+//!
+//! The agent and the webhook flatten them into their parsers.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},

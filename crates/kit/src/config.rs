@@ -1,7 +1,7 @@
-//! Strict YAML: an unknown key or a wrong value is refused with its key path, its line and its file.
+//! Reads strict YAML: an unknown key or a wrong value is refused with its key path, its line and its file.
 //!
-//! Strictness about keys is the type's own: every struct read here says `#[serde(deny_unknown_fields)]`. Ranges
-//! belong into `#[serde(try_from = "..")]` types, so that they too are refused with their path.
+//! Each type brings its own strictness about keys: every struct read here carries `#[serde(deny_unknown_fields)]`.
+//! Ranges belong into `#[serde(try_from = "..")]` types, so that they too are refused with their path.
 
 mod follow;
 

@@ -1,4 +1,6 @@
-//! How many files, and with them connections, this process may have open.
+//! Raises this process's limit of open files, and with them connections, to what the system allows.
+//!
+//! The webhook does so at its start.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{info, warn};

@@ -1,4 +1,4 @@
-//! What every Headroom process needs: arguments, logs, metrics, admin port, TLS, supervision.
+//! Building blocks of every Headroom process: arguments, logs, metrics, admin port, TLS, supervision.
 //!
 //! A process puts them together in this order, so that it is observable before it does anything:
 //!

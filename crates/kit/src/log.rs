@@ -1,4 +1,4 @@
-//! Logs on standard error, plain for people or JSON for machines; records of the `log` crate join them.
+//! Writes records of `tracing` and the `log` crate to standard error: plain for people or JSON for machines.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! Metrics as declarations: a static is the only place that spells a name, its labels and its buckets.
+//! Metrics declared as statics: each is the only place that spells the metric's name, labels and buckets.
 //!
 //! ```
 //! use headroom_kit::metric::{Catalogue, Counter, Unit};

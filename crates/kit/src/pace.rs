@@ -1,4 +1,4 @@
-//! How fast something may happen: a steady rate with room for a burst. Time is an argument.
+//! A rate limit: a steady rate with room for a burst. The caller passes the time. Admin pages and the webhook use it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Accepts connections within limits, secures them, and lets those in flight finish when told to stop.
+//! Listeners: accept connections within limits, secure them, and finish those in flight at shutdown.
 
 mod accept;
 mod connection;

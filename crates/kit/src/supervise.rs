@@ -1,4 +1,4 @@
-//! Runs a process's named tasks until a signal comes or one of them ends, then stops the rest in order.
+//! Runs the named tasks of a process until a signal comes or one of them ends, then stops the rest in order.
 
 use std::{
     collections::HashMap,

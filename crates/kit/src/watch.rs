@@ -1,4 +1,6 @@
-//! Files that are replaced while a process runs: tells when it is worth to read them again.
+//! Watches files that are replaced while a process runs, and wakes a reader to read them again.
+//!
+//! Configuration files and the serving key pair are watched this way.
 
 use std::{
     collections::BTreeSet,

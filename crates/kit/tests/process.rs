@@ -1,4 +1,4 @@
-//! Signals and logs of a real process: each test starts its own binary again as the process it looks at.
+//! Tests of signals, logs and file descriptors in a real process: each test starts its own binary again as a child.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics where it breaks")]
 

@@ -1,4 +1,4 @@
-//! Listeners, certificates and the admin port on real sockets.
+//! Tests of listeners, certificates and the admin port on real sockets.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 

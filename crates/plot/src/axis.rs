@@ -1,4 +1,4 @@
-//! An axis: round numbers around all values, and where each value stands.
+//! An axis of a plot or bar chart: a range of round numbers around all values, its ticks, and each value's position.
 
 /// About as many ticks as an axis gets.
 const TICKS: f64 = 8.0;

@@ -1,4 +1,4 @@
-//! Bars beside each other as SVG: a row for each thing, in it a bar for each series, each with its number.
+//! A bar chart as SVG: a row for each item, and in each row a bar for each series with its number.
 
 use crate::{COLOURS, WIDTH, axis::Axis, escaped, line, shortened};
 

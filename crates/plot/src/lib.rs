@@ -1,5 +1,6 @@
-//! Plots as SVG, and the page they stand on: one HTML file that needs nothing else, with the same bytes for the same
-//! numbers.
+//! SVG plots, and a self-contained HTML page for them: the same numbers give the same bytes.
+//!
+//! The simulator and `kubectl headroom advise` draw their reports with it.
 //!
 //! ```
 //! use headroom_plot::{Page, Plot, Series, Shape};

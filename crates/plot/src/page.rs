@@ -1,4 +1,4 @@
-//! A page of headings, texts, tables and pictures: HTML that loads nothing, dark where the reader prefers that.
+//! An HTML page of headings, texts, tables and pictures. It loads nothing and is dark where the reader prefers that.
 
 use crate::{escaped, line};
 

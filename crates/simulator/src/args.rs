@@ -1,4 +1,4 @@
-//! Values of the options, checked where they are read.
+//! Values of the simulator's command-line options, parsed and checked: seeds, loops, brakes, ranges, policies.
 
 use std::{fmt, str::FromStr};
 

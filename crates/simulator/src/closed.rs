@@ -1,5 +1,7 @@
-//! The closed loop: each node refills from an endless backlog whatever its policy makes free. And the open one, in which places
-//! are those of raw Kubernetes and every policy only says what it would reckon with.
+//! The closed loop: each node refills from an endless backlog whenever its policy leaves room.
+//!
+//! `Run` also plays the open loop (`open`): there pods are placed as under raw Kubernetes, and every policy only
+//! predicts.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},

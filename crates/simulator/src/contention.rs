@@ -1,13 +1,14 @@
-//! What the brakes of a node would see of a frame: seconds of demand, and the work that waits where CPUs are too few.
+//! Simulates the pressure that a node's brakes measure in a frame: CPU demand by the second, waiting work, memory.
 //!
-//! The demand of a frame is a mean and the spread of independent pods, as its peak F is (`node`). Here its seconds are drawn
-//! from the same normal distribution, each for itself. What a second cannot serve waits for the next one, up to as much as
-//! all CPUs do in a second, which is where the agent's own account of demand ends; a second without room, and the part of one
-//! in which older work is served, has no idle CPU, and the longest wait of a period is the work that waits divided by the CPUs.
-//! What happens within a second is not drawn: a node is saturated for whole seconds or not at all. Nothing waits from one frame
-//! to the next.
+//! The demand of a frame is a mean and the spread of independent pods, as for its peak F (`node`). Here its seconds are
+//! drawn from the same normal distribution, independently of each other. Demand that a second cannot serve waits for
+//! the next one, up to as much as all CPUs do in a second; the agent's own account of demand ends there too. A second
+//! without room, and the part of a second in which older work is served, has no idle CPU. The longest wait of a period
+//! is the waiting work divided by the CPUs. Nothing is drawn within a second: a node is saturated for whole seconds or
+//! not at all. Nothing waits from one frame to the next.
 //!
-//! Memory has one period in a frame that counts, the one with its peak: what is available then, and an OOM kill beyond capacity.
+//! Memory has one period in a frame that counts, the one with its peak: its available memory, and an OOM kill beyond
+//! capacity.
 
 use std::time::Duration;
 

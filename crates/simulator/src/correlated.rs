@@ -1,4 +1,4 @@
-//! The bound on bad outcomes where incidents are correlated: all pods of a node surge together, for hours, with brakes.
+//! Tests of the bound on bad outcomes under correlated incidents: all pods of a node surge for hours, with brakes.
 
 use headroom_domain::{estimate::MARGIN_PPM, policy::Bounds, ratio::Cents, resource::Resource};
 use rand::Rng as _;

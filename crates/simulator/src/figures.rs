@@ -1,4 +1,4 @@
-//! What a run of one policy comes to: requests, use, violations, ratios.
+//! The figures of one policy's run: requests, use, violations, ratios.
 
 use super::{
     node::Node,

@@ -1,4 +1,6 @@
-//! Ours and the oracle moved along risk, and where the others stand beside them: at equal capacity, and at equal risk.
+//! The frontier of requests against risk: Headroom and the oracle, each run at several values of theta.
+//!
+//! The other policies are compared with both: at equal capacity, and at equal risk.
 
 use serde::Serialize;
 

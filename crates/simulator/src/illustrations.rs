@@ -1,4 +1,4 @@
-//! What figures do not show: a node's day, the reaction to a step of load, the margin over time.
+//! Curves for the plots of the report page: a node's day, the reaction to a step of load, the margin over time.
 
 use headroom_domain::estimate::Estimate;
 

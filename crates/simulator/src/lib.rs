@@ -1,8 +1,9 @@
-//! The estimator over simulated nodes: what each policy makes of the same pods: requests gained, violations, ratios.
+//! Simulates nodes to compare overcommitment policies on the same pods: requests gained, violations, ratios.
 //!
-//! Simulated nodes, not this machine: ours is driven through the very estimator that the agent runs, the others are written
-//! anew from their published definitions. In the closed loop each node refills from an endless backlog whatever its policy makes
-//! free, which is adversarial and shows feedback. Only differences to raw on the same seeds mean anything.
+//! This is `cargo xtask bench estimator`. Headroom's policy runs the very estimator of the agent; the other policies
+//! are written anew from their published definitions. Nothing is measured on this machine. In the closed loop each node
+//! refills from an endless backlog whenever its policy leaves room, which is adversarial and shows feedback. Only
+//! differences to raw on the same seeds mean anything.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! A simulated node: its pods, and what they use in each frame, past and to come.
+//! A simulated node: its pods, and their use in each frame, past and future.
 
 use rand_chacha::ChaCha8Rng;
 

@@ -1,5 +1,7 @@
-//! The open loop: places are those of raw Kubernetes, whatever policies would have handed out, so that each predicts the same
-//! peak: the one that the oracle knows. The method of Bashir et al., EuroSys 2021.
+//! The open loop: pods are placed as under raw Kubernetes, and every policy predicts the same peak.
+//!
+//! Policies do not place pods here, so the peak is the same for all; the oracle knows it. The method is that of Bashir
+//! et al., EuroSys 2021.
 
 use anyhow::Result;
 use serde::Serialize;

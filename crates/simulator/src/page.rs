@@ -1,4 +1,4 @@
-//! The report as one HTML file that needs nothing else: tables, and the plots a capacity engineer asks for.
+//! The simulator's report as one self-contained HTML file: tables, and the plots a capacity engineer asks for.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Ours beside the peak rule and the oracle on the same nodes: what it gains of what they gain, and by how much more it violates.
+//! Compares Headroom with the peak rule and the oracle on the same nodes: share of their gain, excess violations.
 
 use serde::Serialize;
 

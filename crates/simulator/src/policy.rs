@@ -1,4 +1,4 @@
-//! The policies that are compared: ours, and the others by their published definitions.
+//! The policies that the simulator compares: Headroom's own, and others by their published definitions.
 
 mod fixed;
 mod ideas;

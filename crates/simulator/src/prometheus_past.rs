@@ -1,8 +1,10 @@
-//! The simulated nodes under raw Kubernetes as a Prometheus server would have scraped them, and what our estimator makes of the
-//! very same use: what `kubectl headroom advise` has to find out.
+//! Writes simulated nodes under raw Kubernetes as Prometheus samples, to test `kubectl headroom advise`.
 //!
-//! Samples are OpenMetrics text for `promtool tsdb create-blocks-from openmetrics`. Counters are those of cAdvisor, the rest is
-//! of kube-state-metrics; memory stands still. Within a frame use is level, as the simulator has means of frames alone.
+//! Its rows are the results of Headroom's estimator on the very same use, which `advise` has to find from the samples.
+//!
+//! Samples are OpenMetrics text for `promtool tsdb create-blocks-from openmetrics`. Counters are those of cAdvisor, all
+//! other series are of kube-state-metrics; memory is constant. Within a frame use is level, as the simulator has means
+//! of frames alone.
 
 use std::{collections::BTreeMap, io::Write};
 

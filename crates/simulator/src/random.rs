@@ -1,5 +1,6 @@
-//! Independent streams of random numbers, one for each thing that is drawn: what one policy makes of a pod never
-//! changes what another one meets.
+//! Independent streams of random numbers: one for each service class, pod and frame of a node.
+//!
+//! The decisions of one policy about a pod thus never change the draws of another policy.
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

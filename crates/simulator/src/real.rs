@@ -1,4 +1,4 @@
-//! Between whole amounts, which policies count in, and the reals that the simulator draws and averages.
+//! Conversions between whole amounts, used by policies, and real numbers, used by the simulator for draws and means.
 
 /// A count or an amount as a real number.
 #[expect(clippy::cast_precision_loss, reason = "amounts of a node are far below 2^52")]

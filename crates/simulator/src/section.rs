@@ -1,4 +1,4 @@
-//! What the page shows of one load.
+//! Data of the report page's section on one load: findings of all policies, and curves for plots.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where pods come from: the same backlog for every policy.
+//! The `Source` trait: a load of pods, with the same backlog for every policy. Also the size of a simulated node.
 
 use headroom_domain::{
     estimate::{FRAMES_A_DAY, FRAMES_AN_HOUR},

@@ -1,4 +1,4 @@
-//! One load under all policies: the closed loop, the open one, and the frontier.
+//! Runs one load under all policies: the closed loop, the open one, and the frontier.
 
 use std::{fs::File, io::BufWriter, path::Path};
 

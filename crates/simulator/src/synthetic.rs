@@ -1,4 +1,4 @@
-//! The synthetic load: services with days, weekends, shared surges; batch; spikes.
+//! The synthetic load: services with daily and weekly cycles and shared surges, batch pods, and spikes.
 
 use std::f64::consts::TAU;
 

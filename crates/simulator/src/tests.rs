@@ -1,4 +1,4 @@
-//! The bench as a whole, small: repeatable, strict about its options, the oracle as the bound.
+//! Tests of the whole bench on small runs: results repeat, wrong options are refused, the oracle is the bound.
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use rstest::rstest;

@@ -1,10 +1,11 @@
-//! The trace player: recorded days of real workloads as the use of pods.
+//! The trace player: recorded days of real workloads become the use of simulated pods.
 //!
-//! A folder holds files `SET-RESOURCE-DAY.csv.gz`, resource `cpu` or `mem`: a line per workload, its identifier and 288 integers,
-//! one per five minutes, mean use in hundredths of a percent of what the workload was given. A pod starts as a workload
-//! drawn with the seed, follows its identifier from day to day, and continues as another workload where the set has no such
-//! line. Days repeat when the set is used up, and every workload is drawn anew then. Requests and lives are drawn as for the
-//! synthetic load. Means of five minutes hide bursts: the spread within a frame is added by the node.
+//! A folder holds files `SET-RESOURCE-DAY.csv.gz`, resource `cpu` or `mem`: a line per workload, its identifier and 288
+//! integers, one per five minutes, mean use in hundredths of a percent of the amount given to the workload. A pod
+//! starts as a workload drawn with the seed, follows its identifier from day to day, and continues as another workload
+//! where the set has no such line. Days repeat when the set is used up, and every workload is drawn anew then. Requests
+//! and lives are drawn as for the synthetic load. Means of five minutes hide bursts: the node adds the spread within a
+//! frame.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Directives to agents: what the webhook knows of a node and its policy.
+//! Conversions of directives to agents: a replica's view of a node, its pods and its policy.
 
 use headroom_domain::{
     estimate::{PodRequest, Profile, View},

@@ -1,4 +1,4 @@
-//! Reports of agents: [`wire::HintReport`] ↔ [`NodeHint`].
+//! Conversions of an agent's report: [`wire::HintReport`] ↔ [`NodeHint`].
 
 use headroom_domain::{
     hint::{Beginning, NodeHint, Past, PodTrust, ResourceHint, Signal},

@@ -1,4 +1,4 @@
-//! One resource of a report: [`wire::Resource`] ↔ [`ResourceHint`].
+//! Conversions of one resource of a report: [`wire::Resource`] ↔ [`ResourceHint`].
 
 use headroom_domain::{
     estimate::LARGEST_ACCUMULATOR_PPM,

@@ -1,4 +1,4 @@
-//! The rules of a decision, as people are told them.
+//! Conversion of an applied rule of a decision, [`Applied`] → [`wire::Rule`], for `kubectl headroom explain`.
 
 use headroom_domain::capacity::{Applied, Term, Why};
 

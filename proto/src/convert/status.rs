@@ -1,4 +1,5 @@
-//! The status of an agent: [`wire::AgentStatus`] ↔ [`Status`]. A field that is added breaks here what must think of it.
+//! Conversions of an agent's status: [`wire::AgentStatus`] ↔ [`Status`]. A new field does not compile until it is
+//! handled here.
 
 mod resource;
 

@@ -1,4 +1,4 @@
-//! Round trips, and every field that must be refused by name.
+//! Tests of the conversions: round trips, and every field that must be refused by name.
 
 use headroom_domain::{
     estimate::Profile,

@@ -1,4 +1,4 @@
-//! Enums of the wire and the words of the vocabulary they stand for; `UNSPECIFIED` is always an error.
+//! Conversions between wire enums and domain enums (modes and timing profiles); `UNSPECIFIED` is always an error.
 
 use headroom_domain::{estimate::Profile, hint::AgentMode, policy::Mode};
 

@@ -1,4 +1,4 @@
-//! What `/status` says of one resource: the estimate, and the numbers it is derived from.
+//! The status of one resource in `/status`: the estimate, and the numbers that it is derived from.
 
 use headroom_domain::{
     estimate::{Estimate, Peak, Slack},

@@ -1,4 +1,5 @@
-//! `e2e-checkpoint FOLDER`: saves checkpoints one after the other, and says on standard output which one is saved.
+//! `e2e-checkpoint FOLDER` saves checkpoints one after the other and prints the number of each one that is saved.
+//! `tests/process/checkpoint.rs` kills it at any moment.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! `e2e-denied COMMANDS ERRNO PROGRAM ARGUMENTS...`: becomes the program, to which these commands of `bpf()` are refused.
+//! `e2e-denied COMMANDS ERRNO PROGRAM ARGUMENTS...` executes the program under a seccomp filter that answers these
+//! commands of `bpf()` with the error.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,

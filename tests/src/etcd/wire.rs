@@ -1,4 +1,5 @@
-//! The messages of etcd's API and of the API server's storage that are read or sent here, with the fields that count.
+//! The messages of etcd's API and of the API server's storage that the parent module sends or reads, with the fields
+//! that it needs.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Others in the admission chain: policies and webhooks that change what a kubelet sends before we see it, or what we
-//! made of it. Whatever they do, we amplify once.
+//! Other policies and webhooks in the admission chain, before or after the Headroom webhook, never make it amplify a
+//! node twice.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,8 +1,8 @@
-//! Advice from a Prometheus server inside the cluster, asked through a real API server: the same figures as from the server
-//! itself, and what is said where the way is barred.
+//! `kubectl headroom advise` gives the same figures through a real API server as from the Prometheus server itself.
+//! An error names its cause.
 //!
-//! There is no network of pods here: an address of this machine is that of a pod. It is not a loopback one, as the API server
-//! takes no such endpoint, and there is a Pod that has it, as the API server sends requests to nobody else.
+//! There is no network of pods here: a pod has an address of this machine. It is not a loopback one, as the API server
+//! accepts no such endpoint, and a Pod has it, as the API server sends requests to no other address.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

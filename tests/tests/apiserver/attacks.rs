@@ -1,5 +1,5 @@
-//! What people try who may create pods or patch nodes: on a real API server, with the floor policies in force, they make a
-//! node publish no more.
+//! People who may create pods or patch Nodes cannot make a node publish more, on a real API server with the floor
+//! policies in force.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{

@@ -1,4 +1,5 @@
-//! A stranger shows the hint port a thousand made-up tokens a second: the API server hears of few, and agents reconnect.
+//! A thousand made-up tokens a second on the hint port cost the API server few TokenReviews, and agents still
+//! reconnect.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

@@ -1,6 +1,7 @@
-//! What is bound to a node holds its allocatable up, step by step as it goes; what a pod was trusted with goes when its
-//! deletion is announced; and CPUs that a pod holds for itself are not amplified. A real API server keeps pods and Node, told
-//! from every state in etcd.
+//! Tests of pods bound to a node on a real API server: their requests hold its allocatable up, step by step as they go.
+//!
+//! A pod's trust ends when its deletion is announced; exclusive CPUs are not amplified. The tests check every state in
+//! etcd.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{

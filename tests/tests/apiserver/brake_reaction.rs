@@ -1,5 +1,5 @@
-//! How soon a brake halves a node's free capacity in etcd, with durations as in production: the bench, as a test. Needs root, as
-//! the agent counts with its kernel programs and pods have cgroups.
+//! A brake halves a node's free capacity in etcd in time: the bench `brake_reaction` as a test, with production
+//! durations. Needs root, as the agent counts with its kernel programs and pods have cgroups.
 
 use e2e::built::programs;
 use headroom_bench::brake_reaction::{OOM_S, SATURATION_S, measure};

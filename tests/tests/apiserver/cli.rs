@@ -1,4 +1,4 @@
-//! `kubectl-headroom` as a process against a real webhook, with an agent whose numbers are known.
+//! Tests of `kubectl-headroom` as a process against a real webhook, with a scripted agent whose numbers are known.
 #![expect(
     clippy::expect_used,
     clippy::too_many_lines,

@@ -1,4 +1,5 @@
-//! The control plane that tests and the demo run on: nodes report what they are told, pods run, and nothing remains.
+//! Tests of the control plane for tests and the demo: nodes report the given amounts, pods run, and nothing remains
+//! afterwards.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

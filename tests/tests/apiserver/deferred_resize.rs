@@ -1,8 +1,8 @@
-//! A resize that a kubelet, real code, puts off because its node is full lifts nothing, however often it is tried again, and
-//! keeps nothing from being lowered.
+//! A resize that a real kubelet defers on a full node never raises allocatable, however often it is retried, and keeps
+//! nothing from being lowered.
 //!
-//! It is tried again for half a minute, by whoever asks for it; with `HEADROOM_SOAK` set in the environment for ten
-//! minutes, first by the kubelet alone, which does so every three minutes.
+//! The test asks for it again for half a minute. With `HEADROOM_SOAK` set in the environment it does so for ten
+//! minutes, at first leaving the retries to the kubelet alone, which retries every three minutes.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{env, fs, time::Duration};

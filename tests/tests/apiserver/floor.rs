@@ -1,5 +1,5 @@
-//! The generated policies on a real API server: what kubelets and others write while the webhook is away, comes back or
-//! answers beside them.
+//! Tests of the generated policies on a real API server: writes of kubelets and others while the webhook is away, comes
+//! back or answers beside them.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! What the policies, and the calls that `steady-state-skip` spares, take of the API server's CPU for each heartbeat, beside
-//! a heartbeat without either.
+//! Test of the API server's CPU time for a heartbeat: with the policies, with the webhook calls that
+//! `steady-state-skip` spares, and with neither.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{

@@ -1,5 +1,5 @@
-//! The floor policy on generated inputs, case by case: its CEL gives what its rules in Rust give, and a webhook behind it
-//! decides what one without it decides.
+//! The floor policy's CEL gives the same results as its rules in Rust on generated inputs, and a webhook behind it
+//! decides as one without it.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
-//! A node on which more is bound than it really has: its kubelet, real code, restarts and turns no running pod away,
-//! whatever has become of the webhook.
+//! A real kubelet that restarts on a node with more bound than raw turns no running pod away, whether the webhook is
+//! up, hung or dead. Without the floor it does.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{

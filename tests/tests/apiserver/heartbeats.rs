@@ -1,4 +1,4 @@
-//! Heartbeats of amplified nodes: written when they are due or carry news, and else not at all.
+//! Heartbeats of amplified nodes are written only when they are due or carry news.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::stand::{Stand, allocatable, count, ready, until};

@@ -1,5 +1,5 @@
-//! Two replicas of which only one hears the agent, and writes that reach them in turns: a node's allocatable is the same
-//! whoever answers. Told from a watch of every revision.
+//! A node's allocatable is the same whichever of two replicas answers a write, although the agent reports to only one.
+//! The tests watch every revision of the Node.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
-//! The hint port in front of a real API server: who is let in, what is taken, what is answered.
+//! Tests of the hint port with a real API server: which clients may report, which reports are accepted, and the answers
+//! to them.
 #![expect(
     clippy::expect_used,
     clippy::too_many_lines,

@@ -1,5 +1,5 @@
-//! Bodies that are made to hurt a replica, huge and dense or withheld, while an API server calls it: every write of every
-//! kubelet is answered and amplified.
+//! Every write of every kubelet is answered and amplified while hostile bodies, huge and dense or withheld, reach a
+//! replica that a real API server calls.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

@@ -1,6 +1,8 @@
-//! A real kubelet whose copy of its Node is older than our last write: what it leaves out of a PATCH is ours, not raw.
+//! A real kubelet with an outdated copy of its Node amplifies nothing twice: an amount that its PATCH leaves out is the
+//! webhook's, not raw.
 //!
-//! The copy lags up to 30 s; with `HEADROOM_SOAK` set in the environment there are more lags between, which takes minutes.
+//! The copy lags up to 30 s. With `HEADROOM_SOAK` set in the environment more lags in between are tested, which takes
+//! minutes.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{env, time::Duration};

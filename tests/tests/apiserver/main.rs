@@ -1,4 +1,5 @@
-//! Our programs in front of a real API server. One program: linked once, shared set-up.
+//! Test program `apiserver`: tests of the workspace's programs in front of a real API server. One program: linked once,
+//! shared set-up.
 #![forbid(unsafe_code)]
 
 mod admission_chain;

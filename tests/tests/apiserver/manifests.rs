@@ -1,5 +1,5 @@
-//! The installation: rendered as people render it, applied to a real API server, and in agreement with itself and with
-//! the programs' own flags.
+//! Tests of the installation's manifests, rendered by kustomize: a real API server accepts them, and they agree with
+//! themselves and with the programs' flags.
 #![expect(
     clippy::expect_used,
     clippy::panic,

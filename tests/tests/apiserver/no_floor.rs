@@ -1,4 +1,4 @@
-//! The webhook on an API server that does not keep the floor: policies that somebody deletes, and a kind that is not
+//! Tests of the webhook on an API server without the floor: its policies are deleted or changed, or their kind is not
 //! served. Nothing rises until the floor is back or its absence accepted, and nothing falls at once.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 

@@ -1,4 +1,5 @@
-//! `nodes/status` through a real API server and the real webhook over TLS, with a kubelet's credential.
+//! Tests of writes of `nodes/status` with a kubelet's credential, through a real API server and the real webhook over
+//! TLS.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{

@@ -1,4 +1,5 @@
-//! Switching off on a real API server: by the command line, and with the gate of amplification off.
+//! Tests of switching amplification off on a real API server: by `kubectl headroom off`, by the gate of amplification,
+//! and by mode `off`.
 #![expect(
     clippy::expect_used,
     clippy::too_many_lines,

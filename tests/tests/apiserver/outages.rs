@@ -1,5 +1,5 @@
-//! What becomes of nodes when the API server itself restarts, forgets or refuses: the webhook goes on by itself, and
-//! nothing wrong is stored meanwhile.
+//! The webhook recovers by itself, and nothing wrong is stored, when the API server restarts, forgets its history or
+//! refuses requests.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::PathBuf, time::Duration};

@@ -1,6 +1,7 @@
-//! A node on which more is set aside than it really has, kept by kubelet code, when the ground shifts below it: webhook and
-//! floor go and come back, its raw value shrinks, its maximum is lowered. Pods that the kubelet has let in are covered as far
-//! as the cap reaches, and no further; no running pod fails.
+//! Tests of a node with more set aside than raw, kept by a real kubelet: webhook and floor go and come back, raw
+//! shrinks, or its maximum is lowered.
+//!
+//! Admitted pods are covered up to the cap and no further; no covered pod fails.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::time::Duration;

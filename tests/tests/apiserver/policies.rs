@@ -1,4 +1,5 @@
-//! Policies from Koordinator's ConfigMap on a real API server: by selector, hot, and with the last good one kept.
+//! Tests of policies from Koordinator's ConfigMap on a real API server: selection by label, changes without a restart,
+//! and the last good version, which is kept.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::process::Command;

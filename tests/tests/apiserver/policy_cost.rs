@@ -1,5 +1,5 @@
-//! What policies cost the API server at the worst writes of a Node that a kubelet can send, by the API server's own code.
-//! A policy that goes beyond its budget breaks, and lets through what it is there to keep.
+//! No policy comes near its cost limit at the worst writes of a Node that a kubelet can send, by the API server's own
+//! code. A policy beyond its budget breaks, and lets through the very writes that it is there to stop.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

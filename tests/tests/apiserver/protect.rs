@@ -1,4 +1,5 @@
-//! De-amplification on a real API server: off unless the administrator allows it, never below what is bound, and explained.
+//! Tests of de-amplification on a real API server: off unless the administrator allows it, never below bound requests,
+//! and explained.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::process::Command;

@@ -1,6 +1,7 @@
-//! Kubelet and agent contradict each other: on a real API server, with real reviews, nothing is amplified on the word of an
-//! agent that goes on speaking of another machine, memory pressure is obeyed whatever an agent says, and what kubelets say
-//! is used is read where another server has it.
+//! Tests of a kubelet and an agent that contradict each other, on a real API server with real reviews.
+//!
+//! An agent that keeps describing another machine raises nothing; memory pressure is obeyed whatever an agent reports;
+//! the kubelets' figures of use are read from `metrics.k8s.io`, which another server provides.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, time::Duration};

@@ -1,4 +1,4 @@
-//! Somebody changes the webhook configurations of a real API server: every replica says so, and by which field.
+//! Every replica reports a changed webhook configuration of a real API server, and names the changed field.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, time::SystemTime};

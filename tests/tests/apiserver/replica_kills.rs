@@ -1,7 +1,7 @@
-//! Two replicas, one of them killed every 5 s, while kubelets write: every write passes, and nothing is stored but
-//! what the ratio gives. Without the floor that would not hold: raw passes where no replica answers.
+//! Every write of a kubelet passes, and only the ratio's values are stored, while one of two replicas is killed every
+//! 5 s. Without the floor that would not hold: raw passes where no replica answers.
 //!
-//! With `HEADROOM_SOAK` set in the environment it goes on for ten minutes.
+//! With `HEADROOM_SOAK` set in the environment the test goes on for ten minutes.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! The option `steady-state-skip` on a real API server: which writes the webhook no longer sees, and what that is worth
-//! while it hangs and when a brake fires.
+//! Tests of the option `steady-state-skip` on a real API server: which writes skip the webhook, and the gain while it
+//! hangs and when a brake fires.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,5 @@
-//! A node kept by the status writer, in front of a real API server: what others see of it is what a kubelet shows them.
+//! Tests of the status writer, which keeps a testbed node, in front of a real API server: others see the same of the
+//! node as of a kubelet's.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

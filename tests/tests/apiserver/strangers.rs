@@ -1,6 +1,6 @@
-//! A stranger holds thousands of connections to each port: probes, reviews and agents pass all the same.
+//! A stranger that holds thousands of connections to each port keeps no probe, review or agent out.
 //!
-//! With `HEADROOM_SOAK` set in the environment it goes on for a minute.
+//! With `HEADROOM_SOAK` set in the environment the test goes on for a minute.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,5 @@
-//! The leader's sweep on a real API server: nodes come to be as the rules say although nobody writes their status.
+//! The leader's sweep on a real API server brings nodes to the amounts that the rules give, although no kubelet writes
+//! their status. Also tests of a change of leader.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::time::{Duration, Instant};

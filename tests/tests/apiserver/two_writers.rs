@@ -1,5 +1,5 @@
-//! Everybody writes one node at once: a nudging replica, the leader, two leaders, the kubelet, a controller that wants
-//! another ratio. Each write is decided as any other, so allocatable goes where the rules say, once, and not back.
+//! Concurrent writers of one node amplify it once: a nudging replica, a leader or two, the kubelet, and a controller
+//! with another ratio. Each write is decided as any other, so allocatable follows the rules, once, and not back.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::time::Duration;

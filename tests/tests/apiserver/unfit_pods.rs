@@ -1,5 +1,5 @@
-//! Pods that somebody binds to a node though they do not fit, again and again, while its kubelet, real code, turns them away:
-//! they lift nothing, and keep neither a brake nor `off` from lowering.
+//! Pods that do not fit, bound again and again and turned away by a real kubelet, do not raise allocatable. They keep
+//! neither a brake nor `off` from lowering it.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

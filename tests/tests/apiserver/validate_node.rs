@@ -1,5 +1,5 @@
-//! What may be written to Nodes, on a real API server: labels and the entries of Koordinator's ConfigMap, annotations and
-//! the policy that checks them without a webhook.
+//! Tests of the checks of Node writes on a real API server: labels against the entries of Koordinator's ConfigMap, and
+//! annotations, by the webhook and by the policy without it.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,5 @@
-//! How exact the agent's CPU numbers are, against the kernel's own accounts, and what it makes of crowds and quotas.
+//! Tests of the accuracy of the agent's CPU numbers against the kernel's own accounts, and of its saturation signal
+//! under crowds and quotas.
 //!
 //! Stolen time is in the programs' numbers and not in the kernel's accounts, and other load shares the machine: stretches
 //! with much of either are measured again.

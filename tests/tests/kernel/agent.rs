@@ -1,5 +1,5 @@
-//! The real `headroom-agent` process with less than it would like: two capabilities are enough, and whatever else is
-//! missing is said, once, everywhere, with what to do.
+//! Tests of the real `headroom-agent` process with few privileges: two capabilities are enough, and anything else that
+//! is missing is reported once, everywhere, with a remedy.
 
 use std::{fs, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The programs that the bench compares the agent's with, on the running kernel: they run while attached and only then,
-//! and the shape that others use does its work.
+//! Tests of the programs that the bench compares with the agent's, on the running kernel: they run only while attached,
+//! and the shape that others use, a hash, counts waits.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

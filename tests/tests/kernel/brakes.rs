@@ -1,7 +1,8 @@
-//! Brakes of a real agent with production timing on this kernel: which loads fire them and how soon, and which do not.
+//! Tests of the brakes of a real agent with production timing on this kernel: which loads fire them, how soon, and
+//! which loads do not.
 //!
-//! Other load shares the machine, and a hypervisor takes of it: where a brake is what they call for, or nothing can be
-//! said, it is tried again with another agent, as a brake stays for minutes.
+//! Other load and the hypervisor take CPU time, too. Where they call for a brake, or make the result uncertain, the
+//! test tries again with another agent, as a brake stays for minutes.
 #![expect(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! What the agent reads of pods, on the real hierarchies of this machine: version 1 or 2, whichever has the controllers.
+//! Tests of the agent's readers of pods on the real cgroup hierarchies of this machine: version 1 or 2, whichever has
+//! the controllers.
 #![expect(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A million context switches and fifty thousand cgroups that come and go leave the agent as it was, part by part, and its
-//! numbers are numbers all the while.
+//! A million context switches and fifty thousand cgroups that come and go leave every part of the agent as it was. Its
+//! metrics stay numbers all the while.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{ops::Range, thread, time::Duration};

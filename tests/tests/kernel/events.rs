@@ -1,4 +1,5 @@
-//! The hooks that fire rarely, on the running kernel: stalls, victims, cgroups; and what keeps the programs at work.
+//! Tests of the hooks that fire rarely, on the running kernel: stalls, victims, cgroups. Also tests of lost programs,
+//! which are attached anew, and of shed sampling.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

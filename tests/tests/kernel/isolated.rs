@@ -1,4 +1,5 @@
-//! A machine of two CPUs, one of which the scheduler leaves alone (`isolcpus=1`): what fills a node of which pods get half.
+//! Tests of the brakes on a machine of two CPUs, one of them isolated (`isolcpus=1`). Pods get the other one, half of
+//! the machine: a crowd on it stops the node.
 //!
 //! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]

@@ -1,5 +1,5 @@
-//! The agent on a kernel that is locked down for confidentiality, where nobody may read the kernel's memory by helper, root
-//! included.
+//! Tests of the agent on a kernel under confidentiality lockdown, where no program, not even root's, may read the
+//! kernel's memory by helper.
 //!
 //! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]

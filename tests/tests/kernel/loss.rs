@@ -1,5 +1,5 @@
-//! The real agent whose measurement is taken away while it runs, or refused by the verifier: what it does about it, and
-//! that it says so everywhere.
+//! Tests of the real agent whose measurement is taken away while it runs, or refused by the verifier: it attaches anew
+//! or falls back to procfs, and reports so everywhere.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 

@@ -1,4 +1,5 @@
-//! The agent and its programs on the running kernel, as root. One program: linked once, shared set-up.
+//! Test program `kernel`: tests of the agent and its programs on the running kernel, as root. One program: linked once,
+//! shared set-up.
 #![forbid(unsafe_code)]
 
 mod accuracy;

@@ -1,4 +1,5 @@
-//! A kernel that keeps no account of pressure (`psi=0`): what brakes there, and what holds the node where nothing could.
+//! Tests of the brakes on a kernel without accounts of pressure (`psi=0`): windows and waits stop the node. Without the
+//! kernel programs no brake could fire, so the node stays at raw.
 //!
 //! Such a kernel is booted for these tests alone: `cargo xtask test --vm`. Elsewhere they are listed as ignored.
 

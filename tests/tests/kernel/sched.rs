@@ -1,7 +1,7 @@
-//! The kernel programs at the scheduler, on the running kernel: what they count is what happens.
+//! Tests of the kernel programs at the scheduler, on the running kernel: their counts agree with the kernel's own.
 //!
-//! Other load shares the machine. So nothing is compared with a clock alone: busy time stands beside the kernel's own
-//! idle time of the same CPU, waits beside waits in the same run, a typed program beside its raw fallback.
+//! Other load shares the machine. So nothing is compared with a clock alone: busy time is compared with the kernel's
+//! own idle time of the same CPU, waits with waits in the same run, a typed program with its raw fallback.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! The real agent where a CPU switches too often: it samples less and less, says so, and takes everything back when it calms
-//! down.
+//! The real agent samples less and less where a CPU switches too often, and reports so. It samples everything again
+//! when the CPU calms down.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

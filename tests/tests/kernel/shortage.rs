@@ -1,7 +1,8 @@
-//! A machine that really runs short of memory, and one whose pods only run short of their own: which of it brakes, how soon.
+//! Tests of the memory brakes: which of them fire, and how soon, on a machine that really runs short of memory, and on
+//! one whose pods only reach their own limits.
 //!
-//! Nothing else of a machine survives it unharmed, so a small one is booted for these tests alone: `cargo xtask test --vm`.
-//! Elsewhere they are listed as ignored.
+//! A real shortage harms everything else on a machine, so a small one is booted for these tests alone:
+//! `cargo xtask test --vm`. Elsewhere they are listed as ignored.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

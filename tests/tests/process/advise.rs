@@ -1,5 +1,5 @@
-//! Advice from a real Prometheus server, as a person gets it: figures per pool, the same from saved answers, and what
-//! is said when the server has not what it takes.
+//! Tests of `kubectl headroom advise` with a real Prometheus server: figures per pool, the same figures from saved
+//! answers, and errors where the server or a series is missing.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

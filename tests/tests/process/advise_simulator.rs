@@ -1,5 +1,5 @@
-//! Advice from a real Prometheus server that is fed by the simulator of `bench estimator`: the same figures as the simulator's
-//! own, although all that it knows went through scrapes, counters and PromQL.
+//! `kubectl headroom advise` gives the same figures as the simulator of `bench estimator` that feeds its Prometheus
+//! server. The server is real, so all data passes through scrapes, counters and PromQL.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

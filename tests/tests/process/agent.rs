@@ -1,5 +1,5 @@
-//! The real `headroom-agent` process against a hint server over TLS: it reports, comes back, says what it lacks, and
-//! ends in order.
+//! Tests of the real `headroom-agent` process against a hint server over TLS: reports, reconnects, missing inputs,
+//! refused flags, and an orderly end.
 #![expect(
     clippy::indexing_slicing,
     clippy::too_many_lines,

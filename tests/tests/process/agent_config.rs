@@ -1,4 +1,5 @@
-//! A configuration file under a running agent: what changes at once, what waits for a restart, what is refused.
+//! Tests of the configuration file of a running agent: changes that apply at once, changes that wait for a restart, and
+//! refused files. Also tests of hint servers that are silent or send nonsense.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::PathBuf};

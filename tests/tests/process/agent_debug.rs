@@ -1,5 +1,5 @@
-//! The real CLI against the socket of real agents, on the kernel programs and on procfs: every question, and what is
-//! said when there is nobody to ask.
+//! Tests of `kubectl headroom agent` against the socket of real agents, on the kernel programs and on procfs: every
+//! question, and the error where no agent answers.
 #![expect(
     clippy::expect_used,
     clippy::panic,

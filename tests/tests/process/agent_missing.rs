@@ -1,5 +1,5 @@
-//! The real `headroom-agent` process where something that it reads is missing or odd: it counts, says so once, and samples
-//! on. Its cgroup hierarchies are made up here.
+//! The real `headroom-agent` process samples on where an input is missing or odd: it counts the fault and logs it once.
+//! The cgroup hierarchies are made up here.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

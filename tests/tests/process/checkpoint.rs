@@ -1,4 +1,4 @@
-//! Who saves checkpoints is killed at any moment: what is left can always be read.
+//! A readable checkpoint remains at whatever moment a process that saves checkpoints is killed.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{

@@ -1,4 +1,4 @@
-//! What docs/extending.md quotes stands in the files that it names.
+//! Every quotation in docs/extending.md stands in the file that the page names.
 #![expect(
     clippy::expect_used,
     clippy::panic,

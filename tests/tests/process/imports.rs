@@ -1,4 +1,4 @@
-//! Files of one crate import each other in no circle: what a file rests on does not rest on it.
+//! The files of one crate import each other in no circle.
 
 use cargo_metadata::{MetadataCommand, TargetKind};
 use e2e::imports::Imports;

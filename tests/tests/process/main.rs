@@ -1,4 +1,5 @@
-//! Our programs as processes. One program: linked once, shared set-up.
+//! Test program `process`: tests of the workspace's programs as processes, and of its sources. One program: linked
+//! once, shared set-up.
 #![forbid(unsafe_code)]
 
 mod advise;

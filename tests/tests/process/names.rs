@@ -1,5 +1,5 @@
-//! Names say the role: no function bears a bare verb that says nothing of what it does, and no two types of a package bear
-//! one name.
+//! Tests of the names in the sources: no function is named by a bare verb such as `take` or `look`, and no two types of
+//! a package share a name.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The real `headroom-webhook` process under bodies that are made to hurt it: huge, dense, withheld, trickled.
+//! The real `headroom-webhook` process stays within its memory and answers good reviews under hostile bodies: huge,
+//! dense, withheld, trickled.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,5 @@
-//! A hint server that is stopped while its machine goes on: connections stay open, and nobody answers.
+//! An agent has another primary within five seconds when its hint server is stopped. The machine goes on: connections
+//! stay open without answers.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! House rules that no lint knows: first lines, lengths and names of files, where unsafe code may be, links that lead
-//! somewhere.
+//! Tests of the house rules that no lint covers: first lines, lengths and names of files, places of unsafe code, links
+//! and citations of pages.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
-//! The real `headroom-webhook` process without any API server: it answers, refuses bad input, and ends in order.
+//! Tests of the real `headroom-webhook` process without any API server: answers, refusal of bad input, and an orderly
+//! end.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::Path};

@@ -1,4 +1,5 @@
-//! The workspace as its manifests describe it: who may import whom, what every member inherits, which releases are used.
+//! Tests of the workspace's manifests: imports between members, settings that every member inherits, and releases of
+//! dependencies.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,8 +1,8 @@
-//! What a request would store, and what the steps want changed about it.
+//! [`Draft`]: the object of an admission request, with the changes that steps have recorded on it.
 //!
-//! The object stays the bytes that came in. A step reads by path, which parses only what lies on that path, and
-//! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into operations.
-//! Paths are member names from the outside in; arrays are values like any other and are written whole.
+//! The object stays the bytes that came in. A step reads by path, which parses only the values on that path. A step
+//! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into
+//! operations. Paths are member names from the outside in; arrays are values like any other and are written whole.
 
 mod equal;
 mod stored;

@@ -1,4 +1,4 @@
-//! What an admission endpoint is made of: declarations as static data, and what a step sees.
+//! Types that declare admission endpoints as static data, and the context that a step reads.
 //!
 //! An [`Endpoint`] is one webhook entry, a [`Step`] one behaviour inside it. Webhook configurations, RBAC rules,
 //! gates, metric labels and documentation follow from the declarations.

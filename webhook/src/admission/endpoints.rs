@@ -1,4 +1,4 @@
-//! All admission endpoints; an endpoint exists when it stands in [`ENDPOINTS`].
+//! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
 mod mutate_node_status;
 mod node;

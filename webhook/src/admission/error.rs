@@ -1,4 +1,4 @@
-//! Why an admission request gets no verdict, or one against it, and what each reason answers.
+//! Errors and denials of admission requests, and the HTTP answer to each.
 
 use std::{error::Error, str::Utf8Error, time::Duration};
 

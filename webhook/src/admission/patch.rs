@@ -1,4 +1,4 @@
-//! Recorded writes as a JSON Patch (RFC 6902): `add`, `remove` and `replace`, in the order of the paths.
+//! Turns a draft's recorded writes into a JSON Patch (RFC 6902): `add`, `remove` and `replace`, in the order of paths.
 //!
 //! There are no `test` operations: the API server applies the patch to the very object it sent.
 

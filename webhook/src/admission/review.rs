@@ -1,4 +1,4 @@
-//! Bytes to AdmissionReview and back; objects stay as the bytes that came.
+//! Decodes AdmissionReviews from bytes and encodes the answers; objects stay as the bytes that came.
 
 use std::collections::BTreeMap;
 

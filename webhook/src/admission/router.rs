@@ -1,4 +1,4 @@
-//! The admission port: path to endpoint, and what all endpoints share: limits, deadline, span, metrics, audit line.
+//! Routes requests of the admission port to endpoints, with shared limits, deadline, span, metrics and audit line.
 
 mod answer;
 mod audit;

@@ -1,4 +1,5 @@
-//! Calls to our own admission port: proof that it answers by TLS, with the key of the certificate it shows.
+//! Calls the webhook's own admission port and sets readiness. An answer proves that the port speaks TLS with the key of
+//! the certificate it shows.
 
 use std::{
     io,

@@ -1,5 +1,6 @@
-//! Who may write which annotation of a Node, in Rust and in the words that refusals use; the checks that the API server does
-//! by itself say the same.
+//! Rules about who may write which annotation of a Node, in Rust and as texts of refusals. The step
+//! `validate_node/writer` applies them; the API server's own checks (`install/manifest/policies/checks.rs`) state the
+//! same rules.
 
 use headroom_domain::names;
 

@@ -1,5 +1,7 @@
-//! Counts the Nodes that several entries of one of Koordinator's keys select. Admission refuses to make one, but not
-//! when they are created, not while no replica answers, and not when it is the ConfigMap that changes.
+//! Counts the Nodes that several entries of one key in Koordinator's ConfigMap select, for a metric and the log.
+//!
+//! Admission refuses to make such a Node, but not at its creation, not while no replica answers, and not when the
+//! ConfigMap changes.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

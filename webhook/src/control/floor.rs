@@ -1,10 +1,10 @@
-//! Whether the API server keeps the floor: asked over and over, because a policy can be changed or deleted and an API
-//! server upgraded while we run. A policy that is there but is not the one of this version is no floor.
+//! Checks every five seconds whether the API server has the floor policy as this version generates it. A policy can be
+//! changed or deleted and an API server upgraded at any time, and a policy of another version does not count as floor.
 //!
 //! Without the floor an outage of the webhook lets nodes fall to raw, and a kubelet that restarts then fails pods that
-//! fit only what was amplified. Whoever wants `guard` and `auto` to go on raising nodes all the same says so. Until
-//! then hints only hold and lower: what is amplified loses nothing at once, brakes still act, and nothing grows that an
-//! outage would take away.
+//! fit only into the amplified allocatable. `guard` and `auto` then raise nodes only with `--accept-no-floor`. Without
+//! that flag hints only hold and lower: amplified nodes lose nothing at once, brakes still act, and nothing grows that
+//! an outage would take away.
 
 mod fetch;
 

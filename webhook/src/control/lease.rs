@@ -1,12 +1,12 @@
-//! A lease in the API server: of all replicas, one at a time may do what must be done once.
+//! Contends for a lease in the API server, so that only one replica at a time is the leader.
 //!
 //! Clocks are not compared. A lease has expired when this process has seen it unchanged for as long as it lasts, by its
-//! own monotonic clock, and a holder stops acting when it has not renewed for [`GIVE_UP`], which is shorter. Every write
-//! carries the resource version that it rests on, so of two that want the lease one gets it. A holder that was frozen may
-//! still act for a moment after another took over: what holders do must bear that.
+//! own monotonic clock, and a holder stops acting when it has not renewed for [`GIVE_UP`], which is shorter. Every
+//! write carries the resource version that it rests on, so only one of two contenders gets the lease. A holder that was
+//! frozen may still act for a moment after another took over: the work of holders must bear that.
 //!
-//! Only a replica that knows the cluster contends, and a holder that no longer does gives the lease back. So a lease that
-//! somebody else holds also says that another replica knows the cluster.
+//! Only a replica that knows the cluster contends, and a holder that no longer knows it gives the lease back. So a
+//! lease that another replica holds also shows that this replica knows the cluster.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,6 +1,7 @@
-//! Asks the API server to have a node decided anew, when a hint, a pod or a policy demands another allocatable and
-//! no status write has applied it. A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the
-//! admission endpoint does the rest.
+//! Nudges a Node when a hint, a pod or a policy demands another allocatable and no status write has applied it.
+//!
+//! A nudge is a PATCH of `nodes/status` that carries only the hint annotation; the admission endpoint then decides
+//! allocatable anew. [`Nudger::follow`] runs for each node whose agent has its primary stream at this replica.
 
 mod due;
 mod queue;

@@ -1,4 +1,4 @@
-//! How fast nodes are asked to be decided anew.
+//! Rate limits of nudges and sweeps, for all nodes together.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
-//! Who else writes our ratio key: in `auto` it is ours, and a controller that keeps writing another value has to be told.
+//! Detects another controller that keeps overwriting the ratio annotation of a Node in `auto`, where the webhook owns
+//! it.
 //!
-//! It is seen from the watch: a ratio that changed although what we wrote last did not, while the administrator's own
-//! value is put aside. Our next write puts it back, which is such a change too.
+//! The watch of Nodes feeds [`Contests`]. A change counts if the ratio changed although the webhook's last write did
+//! not, while the administrator's own value is put aside. The webhook's next write puts its ratio back, and that is
+//! such a change too.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,5 +1,6 @@
-//! Whether the API server is still told to call us as declared: asked over and over, because whoever may can change or
-//! delete its webhook configurations, and nothing else would tell. Writes then pass without us.
+//! Checks every five seconds whether the API server's webhook configurations still have this webhook's endpoints as
+//! generated. Any user with the rights can change or delete them, writes then pass without the webhook, and no other
+//! check would notice.
 
 mod entry;
 

@@ -1,4 +1,5 @@
-//! Long work in slices: what waits for the same thread waits no longer than one of them.
+//! Splits long work into slices of a millisecond, so that other tasks of the same thread wait no longer than one slice.
+//! The sweep and the debug service use it.
 
 use std::time::Duration;
 

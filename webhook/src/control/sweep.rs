@@ -1,12 +1,13 @@
-//! The leader's part: finds Nodes whose allocatable is not what the rules say, and has each decided anew.
+//! Sweep of the leader: finds Nodes whose allocatable differs from the rules, and has each of them decided anew.
 //!
-//! Nodes fall out of step when writes pass while no replica answers, and when policy or annotation changes and nobody
-//! writes the status. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound to
-//! the resource version that was looked at, and admission decides. So a sweep can come late or twice, from a leader
-//! that was frozen or from two at once, and the Node is what admission says all the same. Nodes whose agent talks to
-//! this replica are left to nudges; a lowering that the primary has not written in time is nudged from here, and so is one
-//! that the last report of an ended stream asked for: whoever answers a touch may not have heard that. With the gate of amplification off admission has no say; then nodes with our marker
-//! are written as it would have them.
+//! Nodes fall out of step when writes pass while no replica answers, and when policy or annotation changes and no
+//! status write follows. The sweep only touches such a Node: it sends a PATCH of `nodes/status` without content, bound
+//! to the resource version of the Node that it checked, and admission decides. So a sweep can come late or twice, from
+//! a leader that was frozen or from two at once, and admission still decides the Node. Nodes whose agent has a stream
+//! to this replica are left to nudges. Two lowerings are nudged from here: one that the primary has not written in
+//! time, and one that the last report of an ended stream asked for, because the replica that answers a touch may not
+//! have that report. With the gate of amplification off the API server does not ask admission; Nodes with the webhook's
+//! marker are then written as admission would have them.
 
 mod overdue;
 pub mod remedy;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a stream: an agent by its token or client certificate, and for which node.
+//! Authenticates clients of the hint port: agents by token or client certificate, with their node, and people by token.
 
 mod cache;
 mod claims;

@@ -1,4 +1,4 @@
-//! The gRPC service for people: what this replica knows of each node, and why it decides as it does.
+//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision.
 
 use std::{sync::Arc, time::Duration};
 

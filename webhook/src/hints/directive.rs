@@ -1,4 +1,4 @@
-//! What an agent is told of its node.
+//! Builds the directives for an agent: the policy in force, the pods of its node, capacity and raw allocatable.
 
 use headroom_domain::{
     capacity::{amount, recorded_raw},

@@ -1,4 +1,5 @@
-//! How many refused calls have a line in the log: a few a second, so that whoever makes thousands fills no disk.
+//! Limits the log lines about refused calls to one a second after a burst of 50, so that a flood of calls fills no
+//! disk. The hint service and the debug service use it.
 
 use std::{
     sync::{Mutex, PoisonError},

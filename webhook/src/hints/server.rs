@@ -1,4 +1,4 @@
-//! The hint port: hint and debug services with health and reflection, on one listener.
+//! Serves the hint port: the hint service, the debug service, health and reflection on one listener.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The gRPC service for agents: lets a stream in and hands it over to its session.
+//! The gRPC hint service for agents: authenticates a stream and hands it over to its [`Session`].
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -1,4 +1,5 @@
-//! One agent's stream, from its first report to its end.
+//! Session of one agent's stream: takes its reports, sends its directives and runs the nudges of its node until it
+//! ends.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! What all streams of agents and all questions of people share.
+//! Shared state of all agent streams and debug calls: stores, authenticator, open streams, nudger, profiles, shutdown.
 
 use std::sync::Arc;
 

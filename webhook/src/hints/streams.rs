@@ -1,4 +1,4 @@
-//! The stream of each node: the newest wins.
+//! Registry of open agent streams, one for each node: a new stream of a node replaces the older one.
 
 use std::{
     collections::HashMap,

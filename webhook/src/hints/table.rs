@@ -1,4 +1,4 @@
-//! The hint table as a shared handle.
+//! Shared hint table: the newest hint of each node and the contradictions found in its reports.
 
 use std::{
     collections::HashMap,

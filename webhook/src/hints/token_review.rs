@@ -1,4 +1,4 @@
-//! Asks the API server who somebody is (TokenReview) and what they may do (SubjectAccessReview).
+//! Asks the API server for the user of a token (TokenReview) and for the user's rights (SubjectAccessReview).
 
 use std::{collections::BTreeMap, fmt::Debug, time::Duration};
 

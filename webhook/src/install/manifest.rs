@@ -1,4 +1,4 @@
-//! Kubernetes objects that follow from the declarations: webhook configurations and RBAC rules, typed and as YAML.
+//! Generates webhook configurations and RBAC rules from the endpoint declarations, as typed objects and as YAML.
 
 pub mod difference;
 pub mod lease;

@@ -1,4 +1,4 @@
-//! The admission port: its router, its threads, and the call of our own port that readiness takes.
+//! Opens the admission port: its router, its threads, and the self-call that readiness requires.
 
 use std::sync::Arc;
 

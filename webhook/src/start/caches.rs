@@ -1,4 +1,4 @@
-//! The stores of this process: who follows them, and what it means for readiness that one of them is unknown.
+//! Starts the informers that fill the stores, and derives readiness from the stores that are known or unknown.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The webhook's client of the API server.
+//! Opens the webhook's client of the API server.
 
 use std::{error::Error, path::Path};
 

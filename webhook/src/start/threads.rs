@@ -1,5 +1,5 @@
-//! Threads of their own for admission: whatever else this process does at length, such as sweeps of all nodes, previews of
-//! what a policy would come to and answers to people, is never in the queue that a review waits in.
+//! [`Threads`]: a Tokio runtime for admission alone, so that no review waits for other work of the process. Such work
+//! is long: sweeps of all nodes, previews of a policy's effect, and answers to people.
 
 use std::{future::Future, io, panic::resume_unwind};
 

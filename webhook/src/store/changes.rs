@@ -1,4 +1,5 @@
-//! Tells who follows a node that something about it changed; what changed is read from the stores.
+//! Notifies followers of a node that something about it changed. The notice carries no content: followers read the
+//! stores.
 
 use std::{
     collections::HashMap,

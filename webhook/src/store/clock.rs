@@ -1,7 +1,7 @@
-//! Monotonic time in which this process ran.
+//! Monotonic clock that leaves out the time in which this process did not run.
 //!
-//! Hints age by it. While the process is frozen, or its machine is, no report can come in: that time is left out, or all
-//! hints would be too old at once when it goes on.
+//! Hints age by it. While the process or its machine is frozen, no report can come in; without this clock all hints
+//! would be too old at once when it goes on.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -1,4 +1,4 @@
-//! All that this replica knows, in memory, and what follows from it for a node.
+//! All stores of this replica, and the policy, hint and preview of a decision that follow from them for a node.
 
 mod hint;
 mod report_check;

@@ -1,4 +1,4 @@
-//! The configuration file. Unknown keys are errors.
+//! Loads the configuration file. Unknown keys are errors.
 
 mod amplification;
 

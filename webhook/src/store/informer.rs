@@ -1,8 +1,9 @@
-//! Keeps a store equal to what the API server has, through outages of any length, and tells when it may not be any more.
+//! Keeps a store equal to the API server's objects through outages of any length, and marks it unknown when it may be
+//! out of date.
 //!
-//! A store that the API server has said nothing of for [`UNKNOWN_AFTER`] is unknown, not empty and not unchanged: an open
-//! connection that carries nothing looks like a quiet cluster. Bookmarks, and watches that end when they should, tell the
-//! two apart.
+//! A store without a sign of life from the API server for [`UNKNOWN_AFTER`] is unknown, not empty and not unchanged: an
+//! open connection that carries nothing resembles a quiet cluster. Bookmarks, and watches that end when they should,
+//! tell the two apart.
 
 mod life;
 mod source;

@@ -1,4 +1,5 @@
-//! Metrics of the stores: what informers receive, how long they have heard nothing, and versions of the configuration.
+//! Metrics of the stores: objects that informers receive, time since the last sign of life, versions of the
+//! configuration.
 
 use headroom_kit::metric::{Counter, Gauge, Unit};
 

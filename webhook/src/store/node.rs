@@ -1,4 +1,4 @@
-//! A Node as far as this replica reads it.
+//! A Node with only the fields that this replica reads.
 
 pub mod object;
 

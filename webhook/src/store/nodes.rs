@@ -1,4 +1,4 @@
-//! The Nodes of the cluster: a slim copy that follows the API server.
+//! Store of the cluster's Nodes: a slim copy that follows the API server.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! The pods bound to each node, what they ask for and what their kubelet has set aside: a slim copy that follows the API
-//! server.
+//! Store of the pods bound to each node, with their requests and the amounts that their kubelet has set aside: a slim
+//! copy that follows the API server.
 
 pub mod allocated;
 pub mod bound;

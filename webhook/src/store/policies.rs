@@ -1,8 +1,9 @@
-//! The policies in force: the configuration file's, and over it what Koordinator's ConfigMap says, as it says it now.
+//! Store of the policies in force: those of Koordinator's ConfigMap, in its current version, over those of the
+//! configuration file.
 //!
 //! A version of the ConfigMap that cannot be read as a whole changes nothing: the last good one stays in force. While
-//! there is none, because the API server has not been heard yet or because all that it had was unreadable, and while
-//! the API server says nothing any more, the policy of no node is known, and nodes keep what was decided last.
+//! there is none, because the API server has not answered yet or because every version so far was unreadable, and while
+//! signs of life from the API server are missing, the policy of no node is known, and nodes keep the last decision.
 
 pub mod strategies;
 

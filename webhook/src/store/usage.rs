@@ -1,7 +1,8 @@
-//! What kubelets say their nodes use, from `metrics.k8s.io` where that is served: agents must not say far less.
+//! Polls the use of each node from `metrics.k8s.io`, where it is served: agents must not report far less.
 //!
-//! One list a minute while any agent reports here. Every replica asks for itself: each decides for itself whom it
-//! believes. Where the API is not served, or not allowed to us, that is said once and nothing is compared.
+//! One list a minute while any agent reports to this replica. Every replica polls for itself, because each decides for
+//! itself which agents it believes. Where the API is not served, or not allowed to the webhook, one log line records
+//! that and nothing is compared.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,12 +1,13 @@
-//! Random days of a node: estimator, server half and a scheduler that fills all free room, whatever happens to each.
+//! Tests of random days of a node: a pod is bound only where it fits into the published allocatable.
+//! The estimator, the server half and a scheduler that fills all free room run together under random faults.
 //!
-//! A run is a row of random steps over a day that is told in 24 frames: pods come, are deleted, end by themselves, ask for
-//! more or less, and use what they please; brakes fire; streams break, replicas die, start anew or hear nothing, the agent
-//! starts again with and without its checkpoint. The estimator, the conversions of the wire, the stores, the hint table and
-//! the rules of capacity are the real ones; kernel, API server, kubelet and scheduler are modelled. What must hold is told
-//! apart from how it is decided: see [`check`].
+//! A run is a row of random steps over days of 24 frames each: pods come, are deleted, end by themselves, ask for more
+//! or less, and use any amount; brakes fire; streams break, replicas die, start anew or receive no events, the agent
+//! starts again with and without its checkpoint. The estimator, the conversions of the wire, the stores, the hint table
+//! and the rules of capacity are the real ones; kernel, API server, kubelet and scheduler are modelled. The checks do
+//! not share code with the decisions: see [`check`].
 //!
-//! `HEADROOM_DAYS` sets the number of runs, `HEADROOM_SEED` where the series begins; a failure prints the seed and the
+//! `HEADROOM_DAYS` sets the number of runs, `HEADROOM_SEED` the start of the series; a failure prints the seed and the
 //! shortest row of steps that still fails.
 
 mod agent;

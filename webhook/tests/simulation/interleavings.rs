@@ -1,15 +1,16 @@
-//! Whatever happens in whatever order, allocatable is raw or amplified once, and comes to be what the rules say.
+//! Tests of random interleavings of writes of one Node: allocatable is raw or amplified once, and finally follows the
+//! rules.
 //!
-//! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status or
-//! forge what raw is, what was written and what was hinted, pods that anybody binds and the kubelet lets in, ratios, modes
-//! and policies that change, hints that come, age, lie and go, nudges that are late, replicas that die, start anew or are
-//! behind, the floor policy, Nodes that are made again. Every write of the status goes through the real router and steps, each
-//! replica with its own real stores, nudges and sweeps are those that the real rules ask for; the API server, the kubelet
-//! and the floor policy are modelled. After each write the stored Node is compared with what [`oracle`] says may be
-//! there, and in the end, when all is quiet, with what must be there.
+//! A run is a row of random steps: a kubelet that compares with an old copy of its Node, others that write the status
+//! or forge the raw value, the marker or the hint, pods that anybody binds and the kubelet admits, ratios, modes and
+//! policies that change, hints that come, age, lie and go, nudges that are late, replicas that die, start anew or are
+//! behind, the floor policy, Nodes that are made again. Every write of the status goes through the real router and
+//! steps, each replica has its own real stores, and the real rules ask for the nudges and sweeps; the API server, the
+//! kubelet and the floor policy are modelled. After each write the stored Node is compared with the values that
+//! [`oracle`] allows, and in the end, when all is quiet, with the values that it must have.
 //!
-//! `HEADROOM_INTERLEAVINGS` sets the number of runs, `HEADROOM_SEED` where the series begins; a failure prints the seed and
-//! the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs a million.
+//! `HEADROOM_INTERLEAVINGS` sets the number of runs, `HEADROOM_SEED` the start of the series; a failure prints the seed
+//! and the shortest row of steps that still fails. `cargo xtask test --long interleavings` runs a million.
 
 mod floor;
 mod forge;

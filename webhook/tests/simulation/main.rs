@@ -1,5 +1,5 @@
-//! Models of the whole: random interleavings of writes of one Node, and random days of one node. Both run the real stores and
-//! rules; what is around them is modelled.
+//! Tests of the whole system by simulation: random interleavings of writes of one Node, and random days of one node.
+//! Both run the real stores and rules; their surroundings are modelled.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Frames of made-up polls: which of them count, and for what.
+//! Tests of `Frames` on made-up polls: a frame counts as a whole, as a bound, or not at all.
 
 use headroom_domain::estimate::{PodUse, Profile};
 

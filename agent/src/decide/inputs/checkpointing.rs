@@ -1,4 +1,5 @@
-//! What survives the agent: when it is worth saving, and how it is taken up again.
+//! Checkpoints let the estimator's history outlive the agent. `EstimatorInputs` decides when a new one is worth saving,
+//! makes the record, and resumes from it.
 
 use std::{mem, time::Duration};
 

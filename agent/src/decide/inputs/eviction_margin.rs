@@ -1,4 +1,5 @@
-//! How near memory is to where the kubelet evicts pods, and what the kubelet itself says of it. See docs/estimator.md#brakes.
+//! `EstimatorInputs` adds the distance of memory from the kubelet's eviction threshold to the brake inputs. It also
+//! adds the kubelet's own report of memory pressure. See docs/estimator.md#brakes.
 
 use headroom_domain::estimate::spare_ppm;
 

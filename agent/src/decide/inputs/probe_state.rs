@@ -1,5 +1,5 @@
-//! What follows for the estimator when the kernel programs shed, were attached again or are lost, when CPUs come and go, and
-//! when nothing was measured for a while.
+//! `EstimatorInputs` adapts the estimator when the kernel programs shed, are attached again or are lost. It does the
+//! same when CPUs come and go, and after a gap without measurements.
 
 use std::time::Duration;
 

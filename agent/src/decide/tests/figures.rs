@@ -1,4 +1,4 @@
-//! Figures by which nobody decides: they are right all the same.
+//! Tests of figures that no decision uses: stolen time in reports, and runs of kernel programs in `/status`.
 
 use std::{sync::Arc, time::Duration};
 

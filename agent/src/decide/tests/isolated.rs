@@ -1,4 +1,5 @@
-//! A machine of which pods may use a part: the kernel's rings of 16 CPUs, recorded, through sampler and brakes.
+//! Tests of the CPU brake on a machine with CPUs that are isolated or exclusive. Prepared kernel rings of 16 CPUs pass
+//! through the sampler and the brakes.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! The thread that reads, and what the sampling thread makes of one that does not come back.
+//! Tests of the accounts thread, and of the sampling thread's reaction when the accounts thread hangs or is gone.
 
 use std::{
     fs::{self, OpenOptions},

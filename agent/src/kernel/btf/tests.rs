@@ -1,4 +1,4 @@
-//! A hand-built BTF file, damaged ones, and the running kernel's own.
+//! Tests of `KernelTypes` on a hand-built BTF file, on damaged ones, and on the BTF of the running kernel.
 
 use super::*;
 

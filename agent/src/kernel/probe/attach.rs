@@ -1,9 +1,9 @@
 //! Chooses a program for a hook, loads it and attaches it: the typed one, else its raw fallback.
 //!
-//! The verifier checks the loads of a typed program against the kernel's own types; a raw fallback reads the same offsets by a
-//! helper that nobody checks. So a fallback stands in where typed programs are not to be had, and never where the verifier has
-//! looked at one and said no: it may have found that an offset is wrong, and an offset is not guessed. Its refusals cannot
-//! be told apart by more than their wording, which is not stable, so each of them counts as that.
+//! The verifier checks the loads of a typed program against the kernel's own types; a raw fallback reads the same
+//! offsets by a helper that nobody checks. So a fallback is used where typed programs are not available, and never
+//! where the verifier has examined and refused one: an offset may be wrong, and an offset is not guessed. The
+//! verifier's refusals differ only in their wording, which is not stable, so each of them counts as such a refusal.
 
 use aya::{
     Btf, Ebpf,

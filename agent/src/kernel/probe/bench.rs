@@ -1,4 +1,5 @@
-//! Programs that the bench compares the agent's own with; built in where headroom-bench is.
+//! Loads the kernel programs that `headroom-bench` compares with the agent's own. Compiled only with the feature
+//! `bench`, which `headroom-bench` enables.
 
 use std::os::fd::OwnedFd;
 

@@ -1,4 +1,5 @@
-//! Why there are no kernel programs.
+//! `ProbeError`: the reasons why the agent has no kernel programs, each with a remedy. `Refused`: one program that
+//! could not be attached.
 
 use aya::{EbpfError, maps::MapError, sys::SyscallError};
 use headroom_kit::log::chain;

@@ -1,4 +1,4 @@
-//! Gives memory back to the system after start.
+//! Returns free heap pages to the system at the start, after the loading of the kernel programs.
 #![expect(unsafe_code, reason = "the allocator has no safe interface for this")]
 
 /// Returns free heap pages to the system. Parsing the kernel's BTF leaves tens of megabytes of them behind, which the

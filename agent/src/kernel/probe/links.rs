@@ -1,4 +1,5 @@
-//! The links that keep programs attached, and whether the kernel still has them: somebody may have taken one away.
+//! `HookLink` keeps the program of one hook attached, and checks whether the kernel still has the link: somebody may
+//! have removed it.
 
 use aya::programs::links::{FdLink, LinkError};
 use rustix::io::Errno;

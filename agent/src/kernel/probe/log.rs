@@ -1,4 +1,4 @@
-//! What the kernel programs have to say, passed on to the agent's log.
+//! `LogDrain` passes log records of the kernel programs on to the agent's log. The supervisor flushes it.
 
 use aya::Ebpf;
 use aya_log::EbpfLogger;

@@ -1,4 +1,5 @@
-//! The maps of the loaded programs, as the sampler reads and writes them.
+//! `KernelMaps` gives the sampler the maps of the loaded programs: it reads their counters and writes their
+//! configuration.
 
 use aya::{
     Ebpf,

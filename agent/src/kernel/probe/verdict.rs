@@ -1,4 +1,5 @@
-//! What became of each hook: attached and how, not offered by this kernel, or refused and why.
+//! `Hook` lists the hooks of the kernel programs. `Verdict` is the result for one hook: attached and how, not offered
+//! by this kernel, or refused and why.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Self-limiting: where switches come too fast, fewer waits are sampled, and in the end none that begin with a wake-up.
+//! `Shedder` limits the cost of the kernel programs: when switches come too fast, it samples fewer waits. At its last
+//! level no wait that begins with a wake-up is sampled.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Whether wake-ups are listened to: while CPUs are nearly full, and for some minutes after. Below, how long tasks waited
-//! decides nothing, and each wake-up would pay for it.
+//! `WakeUps` decides when the wake-up programs are attached: while CPUs are nearly full, and for some minutes after. On
+//! a calmer node no decision uses the tasks' waiting times, and each wake-up would pay for them.
 
 use std::time::Duration;
 

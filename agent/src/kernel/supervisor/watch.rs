@@ -1,4 +1,5 @@
-//! Notices when the kernel programs stop counting: someone detached them, or replaced what they write to.
+//! `Watch` notices that the kernel programs have stopped counting: somebody detached them, or replaced the maps that
+//! they write to. It compares their counts with `/proc/stat`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The bytes of a checkpoint: a mark, the schema's version, length and checksum, and the content.
+//! The byte format of a checkpoint file: a mark, the schema's version, length and checksum, and the content.
 
 use serde::{Serialize, de::DeserializeOwned};
 

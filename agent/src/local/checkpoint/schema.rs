@@ -1,8 +1,9 @@
-//! What records of each schema version are made of. An agent reads its own and its predecessor's, and writes both until it
-//! has been at work in a folder for a day: an image that is rolled back within that time finds what it reads.
+//! Record layouts of the two checkpoint schemas: the agent's own and its predecessor's. An agent reads both, and writes
+//! both until it has run in a folder for a day: an image that is rolled back within that time finds a file that it can
+//! read.
 //!
-//! Who changes what a [`CheckpointFile`] or the snapshot in it is made of raises [`OWN`], keeps the former types here as those of the
-//! predecessor, with the way from and to them, and drops the version before.
+//! A change to the parts of a [`CheckpointFile`], or of the snapshot in it, raises [`OWN`]. The former types stay here
+//! as those of the predecessor, with conversions in both directions, and the version before is dropped.
 
 use std::time::Duration;
 

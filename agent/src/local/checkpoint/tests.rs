@@ -1,4 +1,5 @@
-//! Files that were saved, cut, bent, and brought from elsewhere.
+//! Tests of the checkpoint store: saved, truncated and damaged files, and files of another node, timing or schema
+//! version.
 
 use headroom_domain::{
     estimate::{Estimator, Frame, PodRequest, PodUse, Profile, View},

@@ -1,4 +1,5 @@
-//! The unix socket of the debug service: its owner's alone from its first moment, taken over from the dead only.
+//! `Socket`: the unix socket of the debug service. Only its owner may connect, from its first moment on; a dead
+//! process's socket is replaced, a live one's never.
 
 use std::{
     fs, io,

@@ -1,4 +1,5 @@
-//! The agent's pods and distributions as messages. A field that is added breaks here what must think of it.
+//! Converts the agent's pods and histograms to messages of the debug service. A field added to either side does not
+//! compile here until it is handled.
 
 use headroom_domain::estimate::PodUse;
 use headroom_kit::metric::{Counted, CountedHistogram, Unit};

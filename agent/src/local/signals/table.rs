@@ -1,8 +1,8 @@
-//! The table of signals, in the order in which people are shown them.
+//! `SIGNALS`: the table of all signals, in the order of display.
 //!
-//! Costs were measured on virtual machines with 2 CPUs (KVM, Linux 6.18): those of hooks by the kernel's own count of their
-//! runs, less that of an empty program, on two processors (docs/journal/README.md); those of files as
-//! CPU time of opening, reading and closing one, by an interpreter: upper bounds.
+//! Costs were measured on virtual machines with 2 CPUs (KVM, Linux 6.18). Costs of hooks are by the kernel's own count
+//! of their runs, less that of an empty program, on two processors (docs/journal/README.md). Costs of files are the CPU
+//! time of opening, reading and closing one, by an interpreter: upper bounds.
 
 use super::{Need, Part, Readings, Signal, Unit};
 use crate::{

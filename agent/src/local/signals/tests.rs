@@ -1,4 +1,4 @@
-//! What becomes of a signal when something is missing.
+//! Tests of the health of signals when hooks, files or features of the machine are missing.
 
 use super::*;
 use crate::kernel::probe::Verdict;

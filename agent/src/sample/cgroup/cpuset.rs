@@ -1,4 +1,5 @@
-//! CPUs that the kubelet's static CPU manager gave to containers: their cpusets are narrower than kubepods'.
+//! `Kubepods::cpusets` finds CPUs that the kubelet's static CPU manager gave to containers. The cpusets of such
+//! containers are narrower than that of kubepods.
 
 use std::path::{Path, PathBuf};
 

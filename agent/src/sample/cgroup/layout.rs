@@ -1,4 +1,4 @@
-//! How the kubelet names cgroups, with either driver.
+//! The kubelet's names of cgroups, with either driver: the place of kubepods, and pod UIDs in cgroup names.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! How often kubepods met its own memory limit.
+//! `LimitEvents` counts how often kubepods met its own memory limit.
 
 use super::{Tree, Version, parsed};
 use crate::sample::{

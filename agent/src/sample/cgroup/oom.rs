@@ -1,4 +1,5 @@
-//! What the cgroups of pods have counted of OOM kills and of meeting a limit of their own.
+//! `Kubepods::pod_ooms` reads the OOM kills of pods, and how often they met a memory limit of their own. The pods'
+//! cgroups keep these counts.
 
 use std::{
     collections::BTreeMap,

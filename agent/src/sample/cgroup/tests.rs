@@ -1,4 +1,4 @@
-//! Trees of every shape in a temporary directory.
+//! Tests of `Kubepods` on cgroup trees of every shape in a temporary directory.
 
 use tempfile::TempDir;
 

@@ -1,6 +1,7 @@
-//! Whose shortage an OOM kill tells of: the machine's, that of all pods together, or a pod's own.
+//! `KillJudge` attributes each OOM kill to a shortage of the machine, of all pods together, or of one pod. The sampling
+//! thread calls it.
 //!
-//! Each poll is judged by itself, so that a kill of one kind hides none of another. The order of the questions:
+//! Each poll is judged by itself, so that a kill of one kind hides none of another. The conditions, in this order:
 //!
 //! ```text
 //! the victim's pod met its own limit         -> the pod's: brakes nothing
@@ -9,8 +10,9 @@
 //! none of these                              -> somebody else's limit: brakes nothing
 //! ```
 //!
-//! What a tenant can do with it: a pod that meets its limit all the time hides kills of its own processes, and of nobody
-//! else's, from the brake for kills. Reclaim, pressure and what is left above the eviction threshold brake as ever.
+//! The influence of a tenant: a pod that meets its limit all the time hides kills of its own processes,
+//! and of nobody else's, from the brake for kills. Reclaim, pressure and the memory left above the eviction threshold
+//! brake as before.
 
 use std::{collections::BTreeMap, mem, path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Parsers on recorded text, and what counts as pressure of the node.
+//! Tests of the memory parsers on recorded text, and of the rules for memory pressure of the node.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Which tasks the kernel samples: other ones at every poll, and while CPUs are saturated the same for as long as waits may
-//! last, or all where that costs little.
+//! `Sampling` chooses the tasks that the kernel programs sample: different ones at every poll. While CPUs are
+//! saturated, it keeps the same tasks for as long as waits may last, or samples all where that costs little.
 
 use headroom_agent_ebpf::{
     Config, RQH_GENERATIONS,

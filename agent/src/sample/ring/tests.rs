@@ -1,4 +1,4 @@
-//! The reader against a brute-force timeline, with the kernel's own ring code as the writer.
+//! Tests of `RingSource` against a brute-force timeline; the kernel's own ring code writes the rings.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! The arms of the bench: kernel programs attached and detached in turns, in an order drawn anew for each turn.
+//! Measures CPU time per context switch with different kernel programs attached (the arms), in many turns. Each turn
+//! runs every arm once, in an order drawn anew.
 
 use std::{collections::BTreeMap, thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How long after its start an agent process reports for the first time, with its kernel programs and without.
+//! Measures the time from the start of an agent process to its first report, with and without kernel programs.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! Context switches at a chosen rate, or as many as the machine can do.
+//! Generates context switches at a chosen rate, or as many as the machine can do.
 
 use std::{
     sync::{

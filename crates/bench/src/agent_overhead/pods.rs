@@ -1,4 +1,5 @@
-//! Cgroups of pods, laid out below a root of the bench's own as the kubelet lays them out, with a process asleep in each.
+//! Creates cgroups of pods in the kubelet's layout, with one sleeping process in each, for the agent to read. They are
+//! below a root cgroup of the bench.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! A real agent process on this kernel, with pods to read and a server to report to: its memory, its CPU time, its
-//! wake-ups and what it sends, at rest and under context switches.
+//! Measures a real agent process on this kernel: memory, CPU time, wake-ups and bytes sent. The agent has pods to read
+//! and a server to report to, and is measured at rest and under context switches.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

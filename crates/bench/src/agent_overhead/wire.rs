@@ -1,4 +1,4 @@
-//! A way to the hint server on which every byte is counted.
+//! `CountingProxy`: a TCP proxy between agent and hint server that counts every byte in both directions.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

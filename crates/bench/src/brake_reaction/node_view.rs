@@ -1,4 +1,4 @@
-//! What a node of the bench and its agent say: how much is allocatable, and whether a run can begin.
+//! Checks on a node and its agent's status, for `run`: amplified allocatable, brakes, calm CPUs, readiness for a run.
 
 use std::collections::BTreeMap;
 

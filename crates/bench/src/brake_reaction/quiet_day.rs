@@ -1,10 +1,10 @@
-//! A quiet day that an agent remembers: a checkpoint, written by the agent's own code, of a node whose pod is trusted in
-//! full and which therefore is amplified; and the annotation that its Node has had since.
+//! Writes the past of a node whose agent remembers a quiet day: a checkpoint and the Node's hint annotation. The
+//! agent's own code writes the checkpoint. The pod of the node is trusted in full, so the node is amplified.
 //!
-//! With production timing trust takes a day to grow and a brake stays for minutes, so that a second reaction of the same
-//! node could not be seen for a long time. Each run has a new node with a new agent instead, which goes on from such a
-//! day. The machine may have been started a moment ago; the agent therefore lives in a time namespace in which that was
-//! longer ago. Only boot time is set off, which numbers frames and reports; all durations are those of production.
+//! With production timing trust takes a day to grow and a brake stays for minutes, so a second reaction of the same
+//! node could not be seen for a long time. Each run therefore has a new node with a new agent, which goes on from such
+//! a day. The machine may have been started a moment ago; the agent therefore lives in a time namespace with an earlier
+//! boot. Only boot time is shifted, which numbers frames and reports; all durations are those of production.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 

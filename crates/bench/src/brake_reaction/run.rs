@@ -1,4 +1,5 @@
-//! One run of the bench on its testbed and webhook: a node, its agent, and the loads.
+//! One run of the bench: starts a node with its agent, applies both loads and measures the reactions. All runs share
+//! one testbed and webhook.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What the stand-in for the API server does to have a write of a Node admitted: an AdmissionReview over TLS, on a kept
-//! connection that is idle or on a new one.
+//! Sends writes of Nodes to the replica for admission, as the API server does: an AdmissionReview over TLS. It uses a
+//! kept connection that is idle, or a new one.
 
 use std::{
     net::SocketAddr,

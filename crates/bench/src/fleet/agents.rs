@@ -1,5 +1,5 @@
-//! Simulated agents: each holds a stream to the replica, reports at a steady pace and at once when it brakes, and comes back
-//! as real ones do when it loses the stream.
+//! Simulated agents: each keeps a stream to the replica and reports at a steady pace, and at once when it brakes. An
+//! agent that loses its stream reconnects as real ones do.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,8 +1,8 @@
-//! The stand-in for API server and etcd: it has the Nodes, lets the webhook decide every write of their status, and takes
-//! for each that changes something as long as etcd takes.
+//! Stand-in for API server and etcd: stores the Nodes, and has the webhook admit every write of their status. A write
+//! that changes something takes as long as in etcd.
 //!
-//! Versions are checked as the API server checks them: a write that is bound to one is refused when the Node has another,
-//! any other write is tried again. Where no replica answers, what is stored stays, as the floor has it.
+//! Versions are checked as the API server checks them: a write that is bound to one is refused when the Node has
+//! another, any other write is tried again. If no replica answers, the stored value stays, as with the floor.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The cases, one after the other on the same fleet.
+//! Runs the cases of `bench fleet` one after the other on the same fleet, from `auto for all` to restarts.
 
 use std::{
     sync::Arc,

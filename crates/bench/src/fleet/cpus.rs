@@ -1,4 +1,4 @@
-//! A runtime on a CPU of its own, what the threads of a CPU had of it, and the memory of the process.
+//! Pins a runtime to a CPU of its own, and reads the CPU time of its threads and the memory of the process.
 
 use std::{fs, ops::Add, path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Simulated kubelets of amplified nodes: each finds its own values missing at every sync and writes them again, one node
-//! after the other at a steady pace.
+//! Simulated kubelets of amplified nodes: each sync finds the kubelet's own values missing and writes them again. The
+//! nodes follow one another at a steady pace.
 
 use std::{
     sync::{

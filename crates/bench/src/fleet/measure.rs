@@ -1,4 +1,4 @@
-//! What is measured of a case: between its beginning and its end.
+//! Figures of one case, from snapshots at its beginning and its end: memory, CPU time, writes and review times.
 
 use std::{
     sync::{

@@ -1,6 +1,7 @@
-//! The objects of the fleet: Nodes as large as kubelets with 50 images make them, pods and the ConfigMap.
+//! Builds the objects of the fleet: Nodes as large as those of kubelets with 50 images, pods and the ConfigMap.
 //!
-//! Of a Node only what writes change is kept; the rest is the same for all and put into its text when it is asked for.
+//! Of a Node only the parts that writes change are stored; the rest is the same for all and added to the text on
+//! request.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! A replica of the webhook: its own stores, informers, hint service, nudger, sweeper and admission, put together as its
-//! process puts them together, on a runtime of its own and with the stand-in for its API server.
+//! A real webhook replica: stores, informers, hint service, nudger, sweeper and admission on a runtime of its own. They
+//! are assembled as in the webhook's process, with a client of the stand-in for the API server.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,5 +1,6 @@
-//! What the webhook asks of the stand-in for the API server, as HTTP in the process: lists by pages, watches, patches of
-//! `nodes/status` and token reviews. All of it runs on the load's CPU; what the webhook parses, it parses itself.
+//! Answers the webhook's requests to the API server, as HTTP in the process: lists by pages, watches, patches, reviews.
+//! The patches are of `nodes/status`, the reviews are of tokens. All of it runs on the load's CPU; the webhook parses
+//! the answers itself.
 
 use std::{convert::Infallible, fmt::Write as _, iter, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
-//! An agent's end of a gRPC stream in as little memory as it takes: thousands of them must fit beside the server whose
-//! memory is measured, and a whole HTTP/2 client takes as much as its server.
+//! `BufferedStream`: an agent's end of a gRPC stream, in as little memory as possible. Thousands of them must fit
+//! beside the server whose memory is measured, and a whole HTTP/2 client takes as much as its server.
 //!
-//! It opens one stream, sends messages on it and reads those of the server. The windows that it grants at first hold more
-//! than a server sends in an hour; its own messages are small, and the server takes them as they come.
+//! It opens one stream, sends messages on it and reads those of the server. Its initial windows hold more than a server
+//! sends in an hour; its own messages are small, and the server takes them as they come.
 
 use anyhow::{Context as _, Result, bail};
 use prost::Message;

@@ -1,4 +1,4 @@
-//! The columns of the comparison, and whether a mode is worse than `off` beyond the noise.
+//! The columns of the comparison: each is a figure that must not be worse than in `off` beyond the noise.
 
 use super::{ModeRun, count};
 use crate::{criterion::Criterion, percentile};

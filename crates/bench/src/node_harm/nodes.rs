@@ -1,4 +1,4 @@
-//! The nodes of the bench as they are started, and the mode that all of them are in.
+//! Starts the nodes of the bench, and sets the mode of all of them.
 
 use std::{iter::once, time::Duration};
 

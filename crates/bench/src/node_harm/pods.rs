@@ -1,4 +1,4 @@
-//! The pods of the bench: what is asked of the API server for them, and what has become of them.
+//! Deploys the pods of the bench through the API server, and lists them with their states.
 
 use anyhow::{Context as _, Result};
 use headroom_domain::resource::PerResource;

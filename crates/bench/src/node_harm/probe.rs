@@ -1,4 +1,4 @@
-//! The latency probe: a short task that is due every 5 ms, and how late it is done.
+//! The latency probe: runs a short task that is due every 5 ms, and measures the time from due to done.
 
 use std::{
     hint::black_box,

@@ -1,4 +1,4 @@
-//! The node of the bench and everything around it, what is done to it, and what is seen of it.
+//! The testbed of the bench: starts the node and everything around it, runs the turns and collects their figures.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 

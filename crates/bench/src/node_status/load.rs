@@ -1,4 +1,4 @@
-//! Keep-alive load over TLS on the webhook's own server stack, on loopback.
+//! Clients that load the webhook's own server stack with keep-alive requests over TLS, on loopback.
 
 use std::{
     net::SocketAddr,

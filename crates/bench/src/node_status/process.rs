@@ -1,4 +1,4 @@
-//! The server under load as a process of its own, so that its CPU time is not mixed with that of its clients.
+//! Runs the server under load as a process of its own, so that its CPU time is separate from that of its clients.
 
 use std::{
     env,

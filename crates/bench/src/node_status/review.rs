@@ -1,4 +1,5 @@
-//! Reviews as a kubelet with 50 images causes them: object and oldObject of 40 kB each.
+//! Builds admission reviews of a kubelet with 50 images: object and oldObject of 40 kB each. `bench fleet` uses parts
+//! of them, too.
 
 use headroom_domain::{
     capacity::{Annotations, NodeState},

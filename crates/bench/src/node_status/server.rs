@@ -1,4 +1,4 @@
-//! The webhook's own server stack, on loopback.
+//! Starts and stops the webhook's own server stack on loopback, for `process` and `withheld`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

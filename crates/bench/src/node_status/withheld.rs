@@ -1,4 +1,4 @@
-//! Reviews at a steady pace, alone and beside connections that withhold or trickle their bodies.
+//! Measures reviews at a steady pace, alone and beside connections that withhold or trickle their bodies.
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,5 @@
-//! The nodes of the bench, what is done to them and to the webhook, and what is seen of them.
+//! The testbed of the bench: starts control plane, webhook and nodes, disturbs the webhook and counts the nodes'
+//! writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! What comes of a replay: figures for each pool and each node.
+//! `Advice`: the figures of a replay, for each pool and each node.
 
 use std::collections::BTreeMap;
 

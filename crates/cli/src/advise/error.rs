@@ -1,4 +1,4 @@
-//! Why there is no advice.
+//! `AdviceError`: the reasons for which `advise` has no result.
 
 use std::{io, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is asked of Prometheus: one range query for each kind of number, by the usual names, each replaceable.
+//! The Prometheus range queries of `advise`: one for each kind of number, by the usual names, each replaceable.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! What is kept of a node while it is replayed: sums of its hours, and its last day frame by frame.
+//! `Record`: sums of each hour of a replayed node, and its last day frame by frame.
 
 use std::collections::{BTreeMap, VecDeque};
 

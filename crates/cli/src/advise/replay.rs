@@ -1,4 +1,4 @@
-//! One node's past, played to the estimator that the agent runs: what it gives, and whether that would have been too much.
+//! Replays one node's past through the agent's own estimator: computes its ratios, and checks if they were too high.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Prometheus' answers to range queries, read into integers.
+//! Parses Prometheus' answers to range queries into series of integers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A part of the past: samples of all series in slots of equal length, and what they say of each frame.
+//! `Past`: the samples of all series for a part of the past, in slots of equal length, and each node's values by frame.
 
 use std::collections::BTreeMap;
 

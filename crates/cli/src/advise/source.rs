@@ -1,4 +1,4 @@
-//! Where answers come from: a Prometheus server, straight or through the API server, or files.
+//! Fetches the answers to queries from a Prometheus server, directly or through the API server, or from files.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! The stretch of the past that is looked at, in frames and steps.
+//! `Span`: the stretch of the past that `advise` replays, counted in frames and steps.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How figures go over time, for plots: hour by hour, and a node's last day frame by frame.
+//! `Trend`: figures over time for plots, hour by hour, and one node's last day frame by frame.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 

@@ -1,4 +1,4 @@
-//! How every command reaches a webhook or an API server, and how it prints.
+//! Flags of every command for its connection to a webhook or an API server, and for its output format.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! `advise`: what would have been given, before anything is installed.
+//! `advise`: prints the ratios that Headroom would have given in the past, before anything is installed.
 
 mod args;
 

@@ -1,4 +1,4 @@
-//! `agent`: what the agent of this very node says, asked through its socket.
+//! `agent`: prints status, signals, pods or distributions of the agent on this node, read from its socket.
 
 use std::{io::Write, path::PathBuf};
 

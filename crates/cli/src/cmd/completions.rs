@@ -1,4 +1,4 @@
-//! `completions`: a script that completes our commands in a shell.
+//! `completions`: prints a shell's completion script for all commands.
 
 use std::io::Write;
 

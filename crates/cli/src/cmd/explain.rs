@@ -1,5 +1,5 @@
-//! `explain NODE`: why a node has the allocatable that it has: inputs, policy, derivation of the agent's ratio, each rule in
-//! order, result.
+//! `explain NODE`: prints the reasons for a node's allocatable. The page has inputs, policy, derivation of the agent's
+//! ratio, each rule in order, and result.
 
 use std::{fmt, io::Write};
 

@@ -1,4 +1,4 @@
-//! `hints`: the newest report of each agent.
+//! `hints`: prints the newest report of each agent.
 
 use std::io::Write;
 

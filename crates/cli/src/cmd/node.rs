@@ -1,4 +1,4 @@
-//! `node NAME`: everything about one node.
+//! `node NAME`: prints all data that the webhook has about one node.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
-//! `off`: has nodes restored to raw, by the mode annotation and a write of their status, and waits until they are.
+//! `off`: restores nodes to raw, by the mode annotation and a write of their status, and waits until they are raw.
 //!
-//! It needs no webhook port, only the API server: what is written is an annotation, and admission does the rest. What a
-//! write would come to, a dry run tells.
+//! It needs no webhook port, only the API server: it writes an annotation, and admission does the rest. A dry run shows
+//! the result of a write in advance.
 
 mod restored;
 

@@ -1,4 +1,4 @@
-//! `reasons [CODE]`: what reason codes mean, wherever they were read: in logs, annotations, metrics or tables.
+//! `reasons [CODE]`: prints the meaning of reason codes that appear in logs, annotations, metrics or tables.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Commands against a debug service in this process, over real TLS.
+//! Tests of the commands against a debug service in this process, over real TLS.
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,4 @@
-//! `top`: all nodes, once or kept current.
+//! `top`: prints a table of all nodes, once or kept current.
 
 use std::{collections::HashMap, io::Write, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A derivation as lines of a page: symbol, value and how it follows from the lines above.
+//! Prints a derivation as lines of a page: symbol, value and the step from the lines above.
 
 use std::{cmp::Ordering, fmt};
 

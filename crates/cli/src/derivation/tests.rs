@@ -1,5 +1,5 @@
-//! What a person reads of nodes that are latched, seen through procfs alone, braked, young, blind, or told of by an older
-//! agent; and that the printed lines add up.
+//! Tests of the printed derivation: nodes that are latched, seen through procfs alone, braked, young or blind. They
+//! cover reports of older agents, and check that the printed lines add up.
 
 use headroom_domain::{
     estimate::{

@@ -1,4 +1,4 @@
-//! Advice as a table for people and as JSON for machines.
+//! Renders advice as a table for people and as JSON for machines.
 
 mod page;
 

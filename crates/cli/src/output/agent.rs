@@ -1,4 +1,4 @@
-//! What an agent says, as tables for people and JSON for machines.
+//! Renders the answers of an agent as tables for people and JSON for machines.
 
 mod json;
 mod refusals;

@@ -1,4 +1,5 @@
-//! JSON: flat objects of integers, with the unit in the key; `null` where something is not known.
+//! Renders nodes and reports as JSON: flat objects of integers, with the unit in the key. A value that is not known is
+//! `null`.
 
 use headroom_domain::{
     hint::{Beginning, NodeHint, ResourceHint, Signal},

@@ -1,4 +1,5 @@
-//! JSON of a derivation: flat, integers with the unit in the key, `null` for what an older agent does not tell.
+//! Renders a derivation as flat JSON: integers, with the unit in the key. A value that an older agent does not report
+//! is `null`.
 
 use headroom_domain::{
     estimate::{Slack, Target},

@@ -1,4 +1,4 @@
-//! Everything about one node on one page.
+//! `Page`: renders all data about one node as one page of text.
 
 use std::{fmt, time::Duration};
 

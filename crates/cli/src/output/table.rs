@@ -1,4 +1,4 @@
-//! Tables in the manner of kubectl: no borders, one row for each resource of a node.
+//! Renders nodes and reports as tables in the manner of kubectl: no borders, one row for each resource of a node.
 
 use comfy_table::{CellAlignment, Table, presets};
 use headroom_domain::{

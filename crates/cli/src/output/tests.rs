@@ -1,4 +1,4 @@
-//! What people and machines get to see, for the worked example of docs/estimator.md.
+//! Tests of the tables, pages and JSON for the worked example of docs/estimator.md.
 
 use headroom_domain::policy::{InForce, Mode, Policy, Source};
 use headroom_proto::v1alpha1 as wire;

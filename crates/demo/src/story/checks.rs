@@ -1,4 +1,4 @@
-//! What the demo claims, and how each claim came out.
+//! Checks the claims of the demo and reports the outcome of each.
 
 use super::{Event, RECOVERED_PERCENT, RISEN_CENTS, Story};
 use crate::snapshot::Snapshot;

@@ -1,4 +1,4 @@
-//! The annotations of a Node that the rules read, each parsed once.
+//! The Node annotations that the capacity rules read, each parsed once.
 
 use std::str::FromStr;
 

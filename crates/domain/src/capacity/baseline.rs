@@ -1,11 +1,11 @@
-//! Which value of a write is the kubelet's own.
+//! Finds the raw value in a write of `nodes/status`: the kubelet's own allocatable, before amplification.
 //!
-//! A kubelet's write need not contain allocatable: it is a difference against the kubelet's copy of the Node, so
-//! the merged object can carry what we wrote. Hence: a value equal to what we wrote last stands for the saved raw
-//! value, any other value from the kubelet is raw, and values from anyone else are carried through. Other admission
-//! webhooks may raise what they are shown, before us or after us: a value above capacity is never raw, or each of the two
-//! would amplify what the other made. Of two records of raw the marker counts: the raw annotation has Koordinator's name,
-//! and more than we write it.
+//! A kubelet's write need not contain allocatable: it is a difference against the kubelet's copy of the Node, so the
+//! merged object can carry a value that this webhook wrote. Hence: a value equal to the webhook's last one stands for
+//! the saved raw value, any other value from the kubelet is raw, and values from any other writer are carried through.
+//! Other admission webhooks may raise the values that they receive, before this webhook or after it: a value above
+//! capacity is never raw, or each of the two would amplify the result of the other. Of two records of raw the marker
+//! counts: the raw annotation has Koordinator's name, and Headroom is not its only writer.
 
 use super::{Given, Marker, NodeState, Why, Write, Writer, amount};
 use crate::{

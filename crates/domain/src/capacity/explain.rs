@@ -1,4 +1,5 @@
-//! A decision told as the rules it came from, in the order in which they apply.
+//! Lists the rules behind a decision in the order in which they apply, each with its result and its reasons. The
+//! webhook's debug service calls it for `kubectl headroom explain`.
 
 use super::{ResourceDecision, Rule, Why};
 use crate::ratio::Ratio;

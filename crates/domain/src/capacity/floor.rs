@@ -1,5 +1,5 @@
-//! What the floor policy keeps of a kubelet's write while no webhook answers: its rules in Rust. The policy itself is
-//! CEL; a test on a real API server compares the two case by case.
+//! Rust copy of the floor policy: the values that replace a kubelet's raw values while no webhook answers. The policy
+//! itself is CEL; a test on a real API server compares the two case by case.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a write's annotations say, read once for all rules.
+//! Reads the annotations of a write once, for all rules of a decision.
 
 use super::{Annotations, Marker, RawNote, Write, amount};
 use crate::{

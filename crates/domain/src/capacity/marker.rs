@@ -1,4 +1,4 @@
-//! The annotations that record values: the marker (what we wrote last, and from what) and the raw lists.
+//! The annotations that record values: the marker (the last written values and their raw values) and the raw lists.
 //!
 //! The marker's top-level `"cpu":"…"` and `"memory":"…"` come first for a reader without a JSON parser: the floor
 //! policy finds them by regular expression, so nothing nested may have a quantity under these keys.

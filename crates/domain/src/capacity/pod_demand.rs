@@ -1,5 +1,5 @@
-//! How far the pods that a node has hold its allocatable up: what they hold is not taken from them, and nothing that a pod
-//! asks for adds to what is stored.
+//! The floor on allocatable: it does not fall below the demand of the node's admitted pods, within a cap. Requests of
+//! waiting pods may keep the stored value, but never add to it.
 
 use super::{Basis, Given, Why, ratio};
 use crate::{

@@ -1,4 +1,4 @@
-//! Which ratio the mode, the annotation and the hint ask for, within bounds.
+//! Chooses the ratio of a resource from the mode, the ratio annotation and the hint, within bounds.
 
 use super::{Basis, Given, Why};
 use crate::{

@@ -1,4 +1,4 @@
-//! The reasons of a decision, and their codes.
+//! The reasons of a capacity decision, with their codes for logs, metrics, annotations and `explain`.
 
 use std::fmt;
 

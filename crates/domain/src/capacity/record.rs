@@ -1,4 +1,5 @@
-//! The annotations that a decision leaves on the Node: what was written from what, the hint, and in `auto` the ratio.
+//! Composes the annotations that a decision writes to the Node: the marker and the raw values, the hint, and in `auto`
+//! the ratio.
 
 use super::{
     Basis, Given, ResourceDecision, Write,

@@ -1,4 +1,4 @@
-//! From a ratio to the value: what is amplified of raw, and what is in force of an earlier value.
+//! Computes the amplified value from raw and ratio, and the part of an earlier value that is still in force.
 
 use super::{Basis, Given, Why};
 use crate::{hint::Origin, ratio::Ratio, resource::Resource};

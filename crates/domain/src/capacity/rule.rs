@@ -1,4 +1,4 @@
-//! The rules that a decision is made of, in the order in which they apply.
+//! The rules of a capacity decision, by name and in the order in which they apply.
 
 /// A rule of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Koordinator's cases, and the traps around who wrote a value.
+//! Tests of capacity decisions: Koordinator's cases, and cases in which the writer of a value is easy to mistake.
 
 mod exclusive_cpus;
 mod forged;

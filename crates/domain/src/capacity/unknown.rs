@@ -1,8 +1,9 @@
-//! What a write is to store while nobody can tell the policy: what was decided last, on whatever raw is now.
+//! Decides a write of `nodes/status` while the policy is unknown: the last decision stays, applied to today's raw
+//! value.
 //!
-//! A webhook that starts without the API server does not know whether it would amplify a node, nor how far. Raw would
-//! take capacity from under running pods, any other ratio would be a guess: the last one stays. It can
-//! have in it what pods held: on a larger machine it is worth no more than is stored.
+//! A webhook that starts without the API server does not know whether to amplify a node, nor how far. Raw would take
+//! capacity from under running pods, and any other ratio would be a guess: so the last ratio stays. It can include the
+//! demand of pods: on a larger machine it is worth no more than the stored value.
 
 use super::{Decision, Given, ResourceDecision, Why, Write, baseline, cents_of, marker::Marker};
 use crate::resource::{PerResource, Resource};

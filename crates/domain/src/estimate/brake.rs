@@ -1,4 +1,4 @@
-//! Brakes: what the last period showed, which level that calls for, and how long it stays.
+//! Brakes: judges the pressure of each brake period, sets a level per resource, and keeps it for its release time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The rings of node peaks and of what departed pods used then, and the conditioned peak that follows.
+//! History of one resource: a ring of node peaks, the use of departed pods in each frame, and the conditioned peak.
 
 use std::collections::VecDeque;
 

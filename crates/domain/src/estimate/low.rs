@@ -1,4 +1,4 @@
-//! A pod's low estimates over the last frames: what is subtracted from the node's peaks once the pod has left.
+//! Ring of a pod's low estimates over the last frames. They are subtracted from the node's peaks once the pod has left.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The margin on the predicted peak, calibrated by what came of earlier ratios (OCM, outcome-calibrated margin).
+//! Calibrates the margin on the predicted peak by the outcomes of earlier ratios (OCM, outcome-calibrated margin).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The pods of a node: how long they have been seen, what they used, and how far their requests are trusted.
+//! Tracks the pods of a node for the estimator: age in frames, use, and trust in their requests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! From targets to the published ratio: fast down, slow up, brakes. What pods hold is not in it: that is the webhook's.
+//! Moves the published ratio towards the target: fast down, slow up, and down by brakes. The demand of pods is not part
+//! of it: the webhook adds that.
 
 use serde::{Deserialize, Serialize};
 

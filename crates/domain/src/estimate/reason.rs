@@ -1,4 +1,4 @@
-//! The reason codes of an estimate: what made a target, the published ratio or a brake what it is.
+//! The reason codes of an estimate, for the target, the published ratio and the brake.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What comes of the estimator: everything about one resource that a report says and `explain` derives.
+//! The estimate of one resource: every number that reports and `explain` need, and its conversion to a hint.
 
 use super::{Peak, Reason, Slack, ppm};
 use crate::{

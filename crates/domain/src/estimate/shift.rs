@@ -1,4 +1,4 @@
-//! Frames of another boot, numbered anew.
+//! Renumbers the frames of an earlier boot when a snapshot is resumed on another boot.
 
 /// How frames are numbered anew: those up to one, as many later or earlier as another is.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,5 @@
-//! What an estimator must not forget when the agent is started again. See docs/estimator.md#what-survives-a-restart.
+//! Saves the state of an estimator and resumes it after a restart of the agent. See
+//! docs/estimator.md#what-survives-a-restart.
 
 use std::time::Duration;
 

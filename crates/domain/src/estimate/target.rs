@@ -1,4 +1,4 @@
-//! From peaks and requests to a target ratio: T, P, Rw, S and the clamp. See docs/estimator.md#target.
+//! Computes the target ratio from peaks and requests: T, P, Rw, S and the clamp. See docs/estimator.md#target.
 
 use super::Reason;
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};

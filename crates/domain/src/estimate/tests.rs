@@ -1,5 +1,5 @@
-//! Whole estimators: what they come to, and what moves them. The worked examples and the invariants have
-//! files of their own.
+//! Tests of whole estimators: their results, and the inputs that move them. Worked examples are in `tests/vectors.rs`,
+//! invariants in `tests/invariants.rs`.
 
 use super::*;
 

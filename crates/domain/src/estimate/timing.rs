@@ -1,4 +1,5 @@
-//! All durations and counts of the estimator, as one value: production, and compressed for a demonstration.
+//! All durations and counts of the estimator as one value, in two profiles: production, and compressed for a
+//! demonstration.
 
 use std::{fmt, time::Duration};
 

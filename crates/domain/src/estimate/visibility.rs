@@ -1,4 +1,5 @@
-//! What can be seen of a node: the one value that brakes and estimator ask before they believe a number or raise a ratio.
+//! Visibility of a node: the kinds of measurement that are available. Brakes and estimator check this one value before
+//! they trust a number or raise a ratio.
 
 use super::{HIGHEST_PROC, MARGIN_PROC_PPM};
 use crate::{ratio::Cents, resource::Resource};

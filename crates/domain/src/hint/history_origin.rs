@@ -1,4 +1,4 @@
-//! Since when an agent's history counts, and why it began then.
+//! The origin of an agent's history: the age of its beginning, and the reason why it began then.
 
 use serde::{Deserialize, Serialize};
 

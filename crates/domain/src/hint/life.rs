@@ -1,5 +1,5 @@
-//! How much a hint still counts, by its age in monotonic time, and how far it may raise a ratio. See
-//! docs/capacity.md#the-life-of-a-report.
+//! Rates a hint by its age in monotonic time (fresh, may only lower, at most 1.00) and limits its step above the last
+//! ratio. See docs/capacity.md#the-life-of-a-report.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! When two say of one machine that it is another.
+//! Compares two capacities of one node: a difference of more than 2 % of the Node's means two machines. Agent and
+//! webhook use it.
 
 /// A larger difference than this between two capacities, in percent of the Node's, is one.
 pub const CAPACITY_TOLERANCE: u64 = 2;

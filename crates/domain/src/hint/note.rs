@@ -1,4 +1,4 @@
-//! The hint annotation: a hint in short, kept on the Node so that any replica can go on from it.
+//! The hint annotation of a Node: a hint in short form, from which any replica can go on.
 
 use std::{fmt, str::FromStr};
 

@@ -1,9 +1,9 @@
-//! What in an agent's reports cannot be, because its kubelet or its earlier reports say otherwise; time is an argument.
-//! See docs/capacity.md#quarantine.
+//! Finds contradictions between an agent's reports and its kubelet, or its earlier reports; they put a node in
+//! quarantine. Time is an argument. See docs/capacity.md#quarantine.
 //!
-//! An agent that is wrong, or lies, must not have its node amplified. One that is right must not be punished for what it
-//! has not heard yet: a contradiction counts when all of its reports have it for a minute. It ends with the first report
-//! that is at one with the kubelet.
+//! An agent that is wrong, or lies, must not have its node amplified. A correct agent must not be punished for news
+//! that has not reached it yet: a contradiction counts when all of its reports have it for a minute. It ends with the
+//! first report that agrees with the kubelet.
 
 use std::{collections::VecDeque, time::Duration};
 

@@ -1,9 +1,10 @@
-//! The newest hint of each node and what each Node's annotation says; time is an argument.
+//! Table of each node's newest hint and hint annotation; picks the hint in force. Time is an argument.
 //!
-//! Replicas must say the same of a node, whether its agent talks to them or not. So whatever is applied goes into the
-//! annotation, and every replica takes it from there: one without the agent holds it, one with the agent moves it, and
-//! up only when it has stood still for a frame. Of two reports the later one counts, whichever way it came. Where the
-//! annotation is of a layout that is not known here, the marker stands in for it and ages as it would.
+//! Replicas must give the same answer for a node, whether its agent reports to them or not. So each applied ratio goes
+//! into the annotation, and every replica takes it from there: a replica without the agent holds it; a replica with the
+//! agent moves it, and up only when it has been the same for a frame. Of two reports the later one counts, whether it
+//! came by stream or by annotation. Where the layout of the annotation is unknown, the marker stands in for it and ages
+//! as it would.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Quantities against the table that Kubernetes' own package wrote, and what holds for all of them.
+//! Tests of quantities against a table that Kubernetes' own package wrote, and of properties that hold for all of them.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,6 @@
-//! A page of the admin port: made anew for each request up to a rate, beyond it shown as it was last made. So whoever asks
-//! for it in a loop takes no more of this process than the rate, and nobody else is refused for it.
+//! A page of the admin port, rendered on request up to a rate; requests beyond the rate get the last rendering.
+//!
+//! A client that asks in a loop costs this process no more than the rate, and no other client is refused for it.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -1,4 +1,4 @@
-//! Readiness: the process is ready when every part of it has said so.
+//! Readiness of a process: it is ready when every registered part has reported ready. The admin port serves it.
 
 use std::{
     collections::BTreeMap,

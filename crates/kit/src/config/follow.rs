@@ -1,4 +1,4 @@
-//! A configuration file that changes under a running process: a good one is taken into use, a bad one refused.
+//! Reloads the agent's configuration file whenever it changes: good content is applied, bad content is refused.
 
 use std::{path::PathBuf, time::Duration};
 

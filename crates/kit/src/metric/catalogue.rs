@@ -1,4 +1,4 @@
-//! All metrics of a process: checked against the naming rules, described to the exporter, rendered as docs.
+//! The catalogue of a process's metrics: checks names against rules, describes them to the exporter, renders docs.
 
 use std::{collections::BTreeMap, iter::once, sync::atomic::Ordering};
 

@@ -1,7 +1,7 @@
-//! What somebody else has counted, such as a kernel: histograms to which many observations are added in one step, and
-//! counters of time.
+//! Histograms and counters of time for counts made elsewhere, such as in the kernel. The agent uses them.
 //!
-//! An ordinary histogram keeps each observation until the next upkeep; a hundred thousand a second would be megabytes.
+//! Many observations are added to a histogram in one step. An ordinary histogram keeps each observation until the next
+//! upkeep; a hundred thousand a second would be megabytes.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

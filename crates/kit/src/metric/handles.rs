@@ -1,4 +1,6 @@
-//! Handles of one metric that were looked up before: a look-up makes a key of all labels, hashes it and takes a lock.
+//! A cache of one metric's handles by label values.
+//!
+//! It saves look-ups: each makes a key of all labels, hashes it and takes a lock.
 
 use std::{ptr, sync::OnceLock};
 

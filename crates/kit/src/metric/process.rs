@@ -1,4 +1,4 @@
-//! The metrics that every Headroom process exports by itself.
+//! Metrics that every Headroom process exports: build, connections, certificates, reloads.
 
 use super::{Counter, Gauge, Unit};
 

@@ -1,4 +1,4 @@
-//! The accept loop: places, back-off, handshakes beside each other, drain.
+//! The accept loop of a listener: a place for each connection, concurrent handshakes, back-off after errors, drain.
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One connection: its stream, who is at the other end, and its place among others.
+//! An accepted connection: its stream, its peer, and its place among the listener's connections.
 
 use std::{
     io,

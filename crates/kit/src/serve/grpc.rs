@@ -1,4 +1,4 @@
-//! Accepted connections as the stream that a tonic server takes.
+//! Turns accepted connections into the stream that a tonic gRPC server serves.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Serves HTTP on the connections of a listener.
+//! Serves HTTP/1.1 and HTTP/2 on the connections of a listener.
 
 use std::{error::Error, future::Future, pin::pin, sync::Arc, time::Duration};
 

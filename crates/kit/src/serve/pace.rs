@@ -1,7 +1,7 @@
-//! Cuts HTTP connections that are slow with a request head, or slow to take an answer.
+//! Cuts HTTP connections whose client is slow to send a request head or to take an answer.
 //!
 //! hyper's own timer starts when the wait for a request does, so it can only bound how long a connection is idle.
-//! Between requests a client may be quiet for minutes, but once it begins a head it has seconds.
+//! Between requests a client may be idle for minutes, but once it begins a head it has seconds.
 
 use std::{
     io,

@@ -1,7 +1,8 @@
-//! The places of a listener: who has one, and whose connection is closed when a newcomer finds none free.
+//! The places of a listener, one for each connection. A full listener closes an idle connection for a newcomer.
 //!
-//! A connection is idle while its client owes us something: the handshake, a request, the reading of an answer. One that
-//! was never of use is closed before one that was, the longest idle before others, and none before it had a moment.
+//! A connection is idle while the next step is up to its client: the handshake, a request, the reading of an answer. A
+//! connection that was never of use is closed before one that was, the longest idle before others. None is closed before
+//! it was idle for `Limits::settle`.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! Reads ahead of TLS, which asks the system for 4 KiB at a time: a record of 16 KiB would take five calls.
+//! Reads ahead below TLS, up to 64 KiB at once. TLS asks for 4 KiB at a time: five calls for a record of 16 KiB.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! Settings and connections for TLS clients, over plain sockets and for gRPC channels.
+//! TLS clients: their settings for any socket, and a connector for gRPC channels.
 
 use std::{
     io,

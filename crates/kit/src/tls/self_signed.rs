@@ -1,4 +1,4 @@
-//! A CA and a serving certificate made on the spot, in a directory that replicas may share.
+//! Makes a self-signed CA and a serving certificate, in a directory that replicas may share.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

@@ -1,4 +1,4 @@
-//! Settings for TLS servers.
+//! Settings of TLS servers: protocol versions, client certificates, ALPN.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The serving key pair: replaced while it serves when its files change, kept when the new files are bad.
+//! The serving key pair. It is reloaded when its files change; if the new files are bad, the old pair stays.
 
 use std::{
     fmt,

@@ -1,4 +1,6 @@
-//! Whether clients that trust a bundle of authorities accept a certificate chain.
+//! Verifies a certificate chain as a client does that trusts only a given bundle of authorities.
+//!
+//! `CertStore::verify` is its caller.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! The admin port over its socket.
+//! Tests of the admin port over its socket: probes, metrics, pages, wrong requests.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

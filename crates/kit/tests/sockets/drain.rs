@@ -1,4 +1,4 @@
-//! The end of a listener: what is in flight finishes, what is new is refused.
+//! Tests of a listener's drain: requests in flight finish or are cut at the limit, new connections are refused.
 
 use std::{io::ErrorKind, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A gRPC server on the same listener, and a channel to it by the connector.
+//! Tests of a gRPC server on a listener, and of a client channel made by the TLS connector.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What clients may take: time for handshakes and heads, connections.
+//! Tests of the limits on clients: time for handshakes and request heads, number of connections.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Whose connection is closed when a newcomer finds no place, and who is left alone.
+//! Tests of places at a full listener: idle connections are closed for newcomers, working ones are kept.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Certificates replaced under a running server, the way the kubelet replaces a Secret volume.
+//! Tests of certificates replaced under a running server, the way the kubelet replaces a Secret volume.
 
 use std::{
     fs,

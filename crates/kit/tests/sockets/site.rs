@@ -1,4 +1,4 @@
-//! What the tests share: certificates in a temporary directory, a server on port 0, a client that talks HTTP/1.1.
+//! Fixtures of the socket tests: certificates in a temporary directory, a server on port 0, an HTTP/1.1 client.
 
 use std::{
     future::Future,

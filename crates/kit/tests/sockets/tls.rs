@@ -1,4 +1,4 @@
-//! What a TLS listener speaks and whom it lets in.
+//! Tests of a TLS listener: protocol versions, ALPN, client certificates, session resumption.
 
 use std::{fs, sync::Arc};
 

@@ -1,8 +1,8 @@
-//! Constants: raw Kubernetes, a ratio that somebody guessed, and Borg's default.
+//! Policies with a constant: raw Kubernetes, a guessed static ratio, and Borg's default.
 //!
 //! A static ratio is how Koordinator amplifies (`node.koordinator.sh/resource-amplification-ratio`, set by an
-//! administrator). Borg's default hands out as if all tasks together never used more than 0.9 of their limits: Bashir et
-//! al., "Take it to the Limit", EuroSys 2021.
+//! administrator). Borg's default hands out as if all tasks together never used more than 0.9 of their limits: Bashir
+//! et al., "Take it to the Limit", EuroSys 2021.
 
 use super::{Kind, Policy, Settings};
 use crate::node::Node;

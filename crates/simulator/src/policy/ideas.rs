@@ -1,4 +1,4 @@
-//! Ours, changed, and the bare peak rule: ideas. They are tried on the same pods, and not in the agent.
+//! Experimental variants of Headroom's policy, and the bare peak rule. They run on the same pods, but not in the agent.
 
 use std::collections::VecDeque;
 

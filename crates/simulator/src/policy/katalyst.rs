@@ -1,8 +1,9 @@
-//! Katalyst's realtime overcommit: ratio = ((A × target - U) / load + R) / A, from what the node uses now.
+//! Katalyst's realtime overcommit: ratio = ((A × target - U) / load + R) / A, from the node's present use U.
 //!
-//! load = clamp(U / R, estimate, 1); target 0.6 for CPU and 0.8 for memory, estimated load of a pod 0.4 and 0.8 (katalyst-core,
-//! `pkg/agent/sysadvisor/plugin/overcommitmentaware/realtime`). What it reports counts only up to an administrator's
-//! annotation: 1.5 here. It looks every 10 s; here a frame is the shortest time, so that U is the last frame's mean.
+//! load = clamp(U / R, estimate, 1); target 0.6 for CPU and 0.8 for memory, estimated load of a pod 0.4 and 0.8
+//! (katalyst-core, `pkg/agent/sysadvisor/plugin/overcommitmentaware/realtime`). The ratio counts only up to an
+//! administrator's annotation: 1.5 here. Katalyst computes it every 10 s; here a frame is the shortest time, so that U
+//! is the last frame's mean.
 
 use headroom_domain::resource::Resource;
 

@@ -1,10 +1,11 @@
-//! Koordinator's peak predictor, applied to native capacity: what pods request and never use.
+//! Koordinator's peak predictor, applied to native capacity: it hands out requests that pods never use.
 //!
-//! koordinator, `pkg/koordlet/prediction`: per pod and for all pods together an exponential histogram with decay (CPU: first
-//! bucket 0.025 cores, 5 % growth, up to 1024 cores, half-life 12 h, p95; memory: 5 MiB, 5 %, 2 TiB, 24 h, p98), each peak with
-//! a safety margin of 10 %; only pods older than 24 h give. Reclaimable = min(sum of request - peak, all requests - peak of all - peak
-//! of the system, what is unused now), and in both predictions no more than the capacity beside the peaks. There it feeds
-//! extended resources; here it is added to allocatable. It trains on means of a minute; here a frame is the shortest time.
+//! koordinator, `pkg/koordlet/prediction`: per pod and for all pods together an exponential histogram with decay (CPU:
+//! first bucket 0.025 cores, 5 % growth, up to 1024 cores, half-life 12 h, p95; memory: 5 MiB, 5 %, 2 TiB, 24 h, p98),
+//! each peak with a safety margin of 10 %; only pods older than 24 h give. Reclaimable = min(sum of request - peak, all
+//! requests - peak of all - peak of the system, capacity unused now), and in both predictions no more than the capacity
+//! beside the peaks. Koordinator feeds extended resources with it; here it is added to allocatable. Koordinator trains
+//! on means of a minute; here a frame is the shortest time.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Ours: measured slack, by the very estimator that the agent runs, and the floor that the webhook puts under it.
+//! Headroom's own policy: measured slack by the very estimator of the agent, with the webhook's floor under it.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,8 +1,8 @@
-//! The peak oracle: it knows what the pods now on the node will use over the next day.
+//! The peak oracle: a policy that knows the use of a node's present pods over the next day.
 //!
-//! Bashir et al., EuroSys 2021: overcommitting is safe if and only if the prediction is at least this. A new pod still counts
-//! with its request when it asks for a place, and with what it will use from then on. No policy can know as much, so that what
-//! this one hands out at no more risk is the most there is to gain.
+//! Bashir et al., EuroSys 2021: overcommitting is safe if and only if the prediction is at least this. A new pod still
+//! counts with its request when it asks for a place, and with its coming use from then on. No policy can know as much,
+//! so the oracle's gain is the most that is possible at no more risk.
 
 use super::{Kind, Policy, Settings};
 use crate::node::Node;

@@ -1,9 +1,9 @@
 //! Google's predictors: N-sigma over the machine's series, RC-like over each task's, and the larger of the two.
 //!
-//! Bashir et al., "Take it to the Limit: Peak Prediction-driven Resource Overcommitment in Datacenters", EuroSys 2021, and its
-//! simulator, github.com/googleinterns/cluster-resource-forecast. Tasks with less than 2 hours of samples count with their
-//! limit; use above the limit counts as the limit. A pod fits if its request fits beside the predicted peak; there is no
-//! highest ratio.
+//! Bashir et al., "Take it to the Limit: Peak Prediction-driven Resource Overcommitment in Datacenters", EuroSys 2021,
+//! and its simulator, github.com/googleinterns/cluster-resource-forecast. Tasks with less than 2 hours of samples count
+//! with their limit; use above the limit counts as the limit. A pod fits if its request fits beside the predicted peak;
+//! there is no highest ratio.
 
 use super::{Kind, Policy, Settings};
 use crate::{

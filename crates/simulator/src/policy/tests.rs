@@ -1,4 +1,4 @@
-//! Each policy on a case small enough to be computed by hand.
+//! Tests of each policy on a case small enough to be computed by hand.
 
 use headroom_domain::{hint::Brake, ratio::Cents};
 use rstest::rstest;

@@ -1,4 +1,4 @@
-//! The marginals of the generator: what appendix A says, within what a few thousand draws allow.
+//! Tests of the synthetic load's marginals against appendix A, within the error of a few thousand draws.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Reading trace folders, and what pods make of them.
+//! Tests of reading trace folders, and of pods that follow the recorded workloads.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! One resource of an agent's status: [`wire::AgentResource`] ↔ [`ResourceStatus`].
+//! Conversions of one resource of an agent's status: [`wire::AgentResource`] ↔ [`ResourceStatus`].
 
 use crate::{
     WireError,

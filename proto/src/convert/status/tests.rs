@@ -1,4 +1,4 @@
-//! A status in which each figure has a number of its own, there and back.
+//! Tests of the status conversions: a status with a different number in each figure survives the wire.
 
 use super::*;
 use crate::status::{CalibrationStatus, PeakStatus};

@@ -1,4 +1,4 @@
-//! Compares JSON text with a value without making a value of the text.
+//! Compares JSON text with a parsed value, without parsing the text into a value.
 
 use std::fmt;
 

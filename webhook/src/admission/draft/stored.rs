@@ -1,4 +1,4 @@
-//! How a draft compares with the stored object, and going back to what is stored.
+//! Compares a draft with the stored object, and puts stored values back into the draft.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A JSON value of a request, borrowed from its bytes and parsed only where somebody looks.
+//! [`Tree`]: a JSON value of a request, borrowed from its bytes and parsed only where it is read.
 
 pub(super) mod scan;
 

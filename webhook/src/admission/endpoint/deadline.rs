@@ -1,4 +1,4 @@
-//! Until when an answer is of use to the API server.
+//! [`Deadline`] of an answer, derived from the API server's timeout: a later answer is of no use to the API server.
 
 use std::time::{Duration, Instant};
 

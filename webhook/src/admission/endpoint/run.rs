@@ -1,4 +1,4 @@
-//! Runs the steps of an endpoint on a draft.
+//! Runs the steps of an endpoint on a draft; the router calls it for each review.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,9 +1,9 @@
-//! `/mutate-node-status`: the only place that sets a Node's `status.allocatable`.
+//! Endpoint `/mutate-node-status`: the only place that sets a Node's `status.allocatable`.
 //!
-//! A status write is a node's heartbeat and is never refused because of us. Doubtful input is decided by the
-//! capacity rules, which keep raw or last-good values. A step that breaks is passed over: what the others wrote
-//! still goes out, the answer is "allowed", and the request counts and is logged as failed. Only requests that
-//! never reach a step (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
+//! A status write is a node's heartbeat, and the webhook never causes its refusal. The capacity rules decide doubtful
+//! input: they keep raw or last-good values. A step that breaks is passed over: the writes of the other steps still go
+//! out, the answer is "allowed", and the request counts and is logged as failed. Only requests that never reach a step
+//! (no review, too many at once, deadline passed) fail as calls, for `failurePolicy` to ignore.
 
 mod amplify;
 mod conditions;

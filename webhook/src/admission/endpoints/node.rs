@@ -1,4 +1,4 @@
-//! What the node endpoints read of a Node, from an object as it came or with writes on top.
+//! Reads fields of a Node for the node endpoints, from an object as it came or from a draft with writes on top.
 
 use headroom_domain::{
     capacity::{Annotations, NodeState},

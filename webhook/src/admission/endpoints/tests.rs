@@ -1,8 +1,8 @@
-//! What holds for every declared endpoint, and the fixtures of every step.
+//! Tests of rules that every declared endpoint must meet, and of every step by fixtures.
 //!
-//! A fixture is `tests/fixtures/reviews/ENDPOINT/STEP/CASE.json`, an AdmissionReview, with `CASE.out.json`, what
-//! the endpoint makes of it, and, where that takes more than the defaults, `CASE.world.json`, what is known about
-//! the node. `HEADROOM_BLESS=1` writes the outputs anew.
+//! A fixture is `tests/fixtures/reviews/ENDPOINT/STEP/CASE.json`, an AdmissionReview. `CASE.out.json` is the endpoint's
+//! answer. `CASE.world.json` describes the known state of the node, where the defaults do not suffice.
+//! `HEADROOM_BLESS=1` writes the outputs anew.
 
 mod log;
 mod no_trace;

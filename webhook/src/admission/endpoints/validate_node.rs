@@ -1,9 +1,10 @@
-//! `/validate-node`: refuses bad ratio and mode annotations, and labels that make a Node match contradicting entries of
-//! Koordinator's ConfigMap, where they are written.
+//! Endpoint `/validate-node`: refuses Node writes with bad ratio or mode annotations, with annotations that the writer
+//! may not change, or with conflicting labels. Labels conflict if several entries of one key in Koordinator's ConfigMap
+//! select the Node.
 //!
-//! It is declared for `nodes` and never for `nodes/status`: validation there sees our own mutation under the
-//! kubelet's name, and a refusal would be a refused heartbeat. A value that is already stored is not checked
-//! again, so a node with a bad one can still be labelled, cordoned and deleted.
+//! It is declared for `nodes` and never for `nodes/status`: validation there sees the webhook's own mutation under the
+//! kubelet's name, and a refusal would be a refused heartbeat. A value that is already stored is not checked again, so
+//! a node with a bad one can still be labelled, cordoned and deleted.
 
 mod conflict;
 mod mode;

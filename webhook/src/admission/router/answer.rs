@@ -1,4 +1,4 @@
-//! What a request is answered, and what is remembered of the decision.
+//! [`HttpAnswer`] to an admission request, with the [`Decision`] that metrics and the audit line record.
 
 use bytes::Bytes;
 use http::StatusCode;

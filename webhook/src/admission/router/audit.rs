@@ -1,4 +1,5 @@
-//! What remains of a request: counters, and one line where something changed or was not allowed.
+//! Counts decisions, and writes an audit line for those that change something or are not allowed. Of all others, a
+//! sample gets a line.
 
 use std::{
     num::NonZeroU32,

@@ -1,4 +1,4 @@
-//! Memory for one body.
+//! [`Buffer`]: memory for the bytes of one request body.
 
 use std::io;
 

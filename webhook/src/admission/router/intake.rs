@@ -1,8 +1,9 @@
-//! Receives bodies: in their own time, and within a budget of memory for all of them together.
+//! Receives request bodies: each within its own time, all together within one budget of memory.
 //!
-//! A body takes of the budget as it comes, whatever was announced, and the permits to work on one are taken afterwards:
-//! who withholds a body holds nothing that others need. Where the budget is short, the bodies that have been coming for
-//! longest are given up. The API server sends a body at once, so with one that trickles in the budget, it is that one.
+//! A body takes budget as its bytes come, whatever length was announced, and the permits to work on it are taken
+//! afterwards: a client that withholds a body holds nothing that others need. Where the budget is short, the bodies
+//! that have been coming for longest are given up. The API server sends a body at once, so a body that trickles is the
+//! one given up.
 
 use std::{
     collections::BTreeMap,

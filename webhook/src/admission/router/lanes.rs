@@ -1,7 +1,7 @@
-//! Who may work, and who waits for it: permits of each endpoint, taken when a body is whole.
+//! Permits to work on a review, apart for each endpoint. A review waits for its permit once its body is whole.
 //!
-//! No endpoint waits for another, so a heartbeat never does for anything else. A review that is long waits for other
-//! long ones alone, and nothing waits for it.
+//! No endpoint waits for another, so a heartbeat never waits for other kinds of requests. Long reviews wait for each
+//! other alone, and nothing else waits for them.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The router as a service, without a socket.
+//! Tests of the router as a service, without a socket.
 
 use std::{convert::Infallible, time::Duration};
 

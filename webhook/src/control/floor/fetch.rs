@@ -1,4 +1,5 @@
-//! What the API server stores of the policies that are generated for it, compared whole.
+//! Fetches the admission policies and their bindings from the API server and compares them whole with the generated
+//! ones.
 
 use headroom_domain::names;
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};

@@ -1,4 +1,4 @@
-//! Which write is due for a Node, if any.
+//! Decides which nudge is due for a Node, if any, for the nudger and for the sweep.
 
 use std::time::Duration;
 

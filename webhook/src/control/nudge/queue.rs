@@ -1,4 +1,4 @@
-//! The line in which nodes wait for their writes: first come, first served, at a steady rate. A node that waits costs
+//! A queue in which nodes wait for their nudges: first come, first served, at a steady rate. A waiting node costs
 //! nothing until it is first.
 
 use std::time::Duration;

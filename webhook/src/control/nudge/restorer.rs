@@ -1,5 +1,5 @@
-//! What stands in for admission while the gate of amplification is off: the endpoint that would restore a Node is not
-//! called then, so the leader writes what it would.
+//! Restores Nodes in place of the admission endpoint while the gate of amplification is off. The API server does not
+//! call the endpoint then, so the leader's sweep writes the same values and annotations through [`Restorer`].
 
 use std::sync::Arc;
 

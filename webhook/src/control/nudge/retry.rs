@@ -1,4 +1,4 @@
-//! When a node may be nudged again, after nudges that failed, changed nothing or raised it.
+//! Decides when a node may be nudged again after nudges that failed, changed nothing or raised it.
 
 use std::time::Duration;
 

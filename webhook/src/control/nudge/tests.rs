@@ -1,4 +1,5 @@
-//! When a change is worth a nudge, how soon it is written, and what follows from a write that fails or changes nothing.
+//! Tests of nudges: which changes are worth one, how soon it is written, and how failed or ineffective writes are
+//! repeated.
 
 use std::{
     pin::Pin,

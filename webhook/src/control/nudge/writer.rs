@@ -1,4 +1,4 @@
-//! The writes behind nudges and sweeps: one annotation of a Node, or nothing, through `nodes/status`.
+//! Sends the PATCHes of `nodes/status` for nudges and sweeps: a nudge carries one annotation, a touch carries nothing.
 
 use std::time::Duration;
 

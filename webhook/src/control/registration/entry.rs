@@ -1,4 +1,4 @@
-//! The entry of an endpoint in a webhook configuration, as it is stored beside as it is generated.
+//! Compares the stored entry of an endpoint in a webhook configuration with the generated entry.
 
 use std::time::SystemTime;
 

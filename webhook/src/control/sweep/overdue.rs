@@ -1,4 +1,5 @@
-//! Lowering that is due on a Node whose agent talks to this replica, and that whoever is primary has not written.
+//! Tracks lowerings that a primary has not written within five seconds, for Nodes whose agent has a stream to this
+//! replica. The leader's sweep then writes them.
 
 use std::{
     collections::{HashMap, HashSet},

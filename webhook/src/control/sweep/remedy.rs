@@ -1,4 +1,4 @@
-//! What is amiss with a Node, and what the leader does about it.
+//! Finds the fault of a Node, if it has one, and chooses the leader's remedy: a touch or a nudge.
 
 use headroom_domain::{
     capacity::{self, Decision, amount},

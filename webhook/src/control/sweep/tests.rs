@@ -1,4 +1,4 @@
-//! Which Nodes a sweep touches, in which order and how often.
+//! Tests of the sweep: which Nodes it touches or nudges, in which order and how often.
 
 use std::sync::{
     Mutex,

@@ -1,4 +1,4 @@
-//! What was found out about tokens, by their hash and for a short time.
+//! Caches the results of token reviews for a short time, by the hash of the token.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! What a token says of itself. Nothing here is verified: it only saves asking about tokens that cannot be good.
+//! Reads the claims of a token without verifying them. They only save a TokenReview for tokens that cannot be valid.
 
 use std::time::{Duration, SystemTime};
 

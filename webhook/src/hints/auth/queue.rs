@@ -1,5 +1,5 @@
-//! Turns for token reviews: how many run at once, how many for one connection and one source address, how long a
-//! caller waits for its turn, and how many bad tokens a connection or source may show.
+//! Queue of token reviews, with limits in total, for each connection and for each source address. It limits reviews at
+//! once, the wait of a caller, and the bad tokens of a connection or source.
 
 use std::{
     collections::HashMap,

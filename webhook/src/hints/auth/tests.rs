@@ -1,4 +1,4 @@
-//! Who is let in, as what, and how often the API server is asked.
+//! Tests of authentication: which clients are admitted, as which node, and how often the API server is asked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

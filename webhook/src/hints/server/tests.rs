@@ -1,4 +1,4 @@
-//! The listener over real TLS: reports, directives and the ends of streams.
+//! Tests of the hint port over real TLS: reports, directives and the ends of streams.
 
 use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 

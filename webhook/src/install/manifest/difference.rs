@@ -1,4 +1,5 @@
-//! Fields in which an object of the API server differs from the one that is generated for it.
+//! Lists the fields in which an object of the API server differs from the generated one. `control::registration` and
+//! `control::floor` report them.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -1,5 +1,5 @@
-//! The rights that contending for the lease takes, in our own namespace and nowhere else: a lease elsewhere is a node's
-//! heartbeat.
+//! Role and RoleBinding that let the webhook contend for its lease, in its own namespace and nowhere else. A lease
+//! elsewhere is a node's heartbeat.
 
 use headroom_domain::names;
 use k8s_openapi::{

@@ -1,9 +1,9 @@
-//! Policies that the API server evaluates by itself, also while no webhook answers: the floor, and the revert of what
-//! kubelets write to annotations that are not theirs. On request also checks, which refuse.
+//! Admission policies that the API server evaluates by itself, also while no webhook answers: the floor and the revert.
+//! On request there are also checks, which refuse.
 //!
-//! Policies run before webhooks and in no certain order among themselves. What depends on an order is therefore in one
-//! policy: the floor. The revert gives the same result before it and after it, because the floor reads what it rests on
-//! from the stored object.
+//! The revert undoes kubelets' writes to annotations that they may not change. Policies run before webhooks and in no
+//! certain order among themselves. So everything that depends on an order is in one policy: the floor. The revert gives
+//! the same result before and after the floor, because the floor reads its inputs from the stored object.
 
 pub mod checks;
 pub mod floor;

@@ -1,9 +1,9 @@
-//! The option `steady-state-skip`: a condition by which the API server leaves `/mutate-node-status` uncalled for a
+//! Option `steady-state-skip`: a match condition that keeps the API server from calling `/mutate-node-status` for a
 //! kubelet's write that changes nothing.
 //!
-//! Behind the floor policy that is what a mere heartbeat of an amplified node is: policies run first, and this one has
-//! put the stored values back. Everybody else's writes pass the condition whatever is in them: the leader's sweep has a
-//! node decided anew by a write without content.
+//! Behind the floor policy, a mere heartbeat of an amplified node is such a write: policies run first, and the floor
+//! has put the stored values back. Writes of all other users pass the condition, whatever is in them: the leader's
+//! sweep has a node decided anew by a write without content.
 
 use headroom_domain::names;
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhookConfiguration};

@@ -1,4 +1,4 @@
-//! Golden files of what is generated, and a check that nothing is lost on the way through the API types.
+//! Tests of the generated objects against golden files, and of their way through the API types without a loss.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! What a hint still says of a node, now that more is known of it than its agent knew.
+//! Corrects a node's hint by later facts: departed pods, memory pressure, another capacity, quarantine.
 
 use headroom_domain::{
     estimate::after_departures,

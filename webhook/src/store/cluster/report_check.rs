@@ -1,4 +1,5 @@
-//! What an agent reports beside what its kubelet says: whose node is in quarantine.
+//! Compares agents' reports with the values of their kubelets, and puts a node in quarantine while the two contradict
+//! each other.
 
 use headroom_domain::{
     hint::{ByKubelet, Contradiction},

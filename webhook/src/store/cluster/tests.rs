@@ -1,4 +1,5 @@
-//! What admission and the debug service read: previews, policies and what is bound.
+//! Tests of the cluster's stores as admission and the debug service read them: previews, policies and pods. Other tests
+//! use its fixtures.
 
 use headroom_domain::{
     capacity::Why,

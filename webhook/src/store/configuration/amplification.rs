@@ -1,5 +1,5 @@
-//! What an administrator writes about amplification, as far as given: in the configuration file and, in the same
-//! words, in the ConfigMap.
+//! Amplification settings of an administrator, with the same keys in the configuration file and in the ConfigMap. Each
+//! setting is optional.
 
 use std::fmt;
 

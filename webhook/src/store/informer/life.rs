@@ -1,5 +1,4 @@
-//! Whether what a store has is still what the API server has: judged by signs of life, because silence can be a watch
-//! that is dead.
+//! Marks a store as known or unknown by signs of life from the API server, because silence can be a dead watch.
 
 use std::{
     convert::Infallible,

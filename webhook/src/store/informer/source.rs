@@ -1,4 +1,4 @@
-//! One resource at the API server: listed page by page, then watched from there for as long as that goes well.
+//! Lists one resource of the API server page by page, then watches it from that version on for as long as possible.
 
 use std::{convert::Infallible, error::Error, pin::pin, time::Duration};
 

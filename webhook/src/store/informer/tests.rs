@@ -1,4 +1,4 @@
-//! A made-up API server that stalls, forgets, refuses and is quiet; time is made up too.
+//! Tests of the informer in simulated time, against a fake API server that stalls, forgets, refuses and is quiet.
 
 use std::{
     collections::VecDeque,

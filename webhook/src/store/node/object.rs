@@ -1,4 +1,4 @@
-//! What is read of a Node object; everything else is dropped while it is being parsed.
+//! Parses a Node object of the API server and drops all fields but those that the store reads.
 
 use std::collections::BTreeMap;
 

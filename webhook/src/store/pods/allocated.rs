@@ -1,5 +1,5 @@
-//! What a kubelet has set aside for a pod. Unlike its spec, which whoever may resize it may write, that is what the kubelet
-//! counts when it starts again.
+//! Computes the amounts that a kubelet has set aside for a pod. The kubelet counts these when it restarts, not the
+//! spec, which any user with the right to resize the pod can write.
 
 use headroom_domain::resource::{PerResource, Resource};
 

@@ -1,4 +1,4 @@
-//! The pods of one node: what they ask for, what they hold, and under which names the node runs them.
+//! The bound pods of one node: their requests, the amounts set aside for them, and the UIDs of their cgroups.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is read of a Pod object; everything else is dropped while it is being parsed.
+//! Parses a Pod object of the API server and drops all fields but those that the store reads.
 
 use headroom_domain::{
     capacity::amount,

@@ -1,4 +1,4 @@
-//! What a pod asks of its node, counted as Kubernetes' scheduler counts it (`PodRequests`).
+//! Computes the requests of a pod as the Kubernetes scheduler counts them (`PodRequests`).
 
 use headroom_domain::resource::{PerResource, Resource};
 

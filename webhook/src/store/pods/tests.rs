@@ -1,4 +1,4 @@
-//! What is bound and what it holds, through lists, events and outages.
+//! Tests of the pod store: bound pods and the amounts they hold, through lists, events and outages.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What Koordinator's ConfigMap says about amplification: its own fields, which we check, and ours beside them.
+//! Parses the amplification key of Koordinator's ConfigMap: checks Koordinator's own fields and reads Headroom's
+//! fields.
 
 use std::collections::BTreeMap;
 

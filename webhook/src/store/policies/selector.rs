@@ -1,5 +1,5 @@
-//! The selector of a node entry: Kubernetes' LabelSelector, with nothing in it that would silently select nothing, or
-//! everything.
+//! Selector of a node entry: a Kubernetes LabelSelector that refuses any content by which it would silently select
+//! nothing or everything.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Which entries of Koordinator's other keys select a node. Where two of one key do, only their order decides, and
-//! Koordinator refuses to let that happen.
+//! Finds the entries of Koordinator's other ConfigMap keys that select a node. If two entries of one key select it,
+//! only their order decides, and Koordinator refuses to let that happen.
 //!
-//! What is read is what that takes, with Koordinator's own leniency: names of members in any case, unknown ones passed
-//! over. A key that cannot be read is left out alone, as if nobody had written it.
+//! Only the needed members are read, with Koordinator's own leniency: names of members in any case, unknown ones passed
+//! over. A key that cannot be read is left out alone, as if it were absent.
 
 use std::collections::BTreeMap;
 

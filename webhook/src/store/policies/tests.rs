@@ -1,4 +1,4 @@
-//! What is in force while the ConfigMap comes, changes, is wrong and goes.
+//! Tests of the policies in force while the ConfigMap is created, changes, is unreadable and is deleted.
 
 use headroom_domain::policy::Mode;
 use serde_json::json;

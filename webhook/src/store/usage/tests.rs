@@ -1,4 +1,4 @@
-//! A scripted `metrics.k8s.io`: what its answers come to.
+//! Tests of polling node use, against a scripted `metrics.k8s.io`.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! The agent: the real estimator, told and heard over the wire.
+//! Simulated agent of the days: the real estimator, with directives and reports converted as on the wire.
 
 use std::{collections::BTreeMap, time::Duration};
 

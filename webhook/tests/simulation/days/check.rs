@@ -1,14 +1,14 @@
-//! What must hold, told apart from how it is decided.
+//! Checks of the simulated days: invariants of the published allocatable, independent of the rules that decide it.
 //!
-//! What holds at every moment:
-//! - a pod is bound only where it fits into what is published, and what is published covers all that is set aside for pods
-//!   as soon as whoever decides has heard of it;
-//! - nothing outside the bounds is published, but for what is set aside: a resize that is put off lifts nothing.
+//! At every moment:
+//! - a pod is bound only where it fits into the published allocatable, and the published allocatable covers all amounts
+//!   set aside for pods as soon as the deciding replica has received them;
+//! - nothing outside the bounds is published, except for amounts set aside: a deferred resize raises nothing.
 //!
-//! And when everybody has heard of everything and the agent reports:
-//! - no more is published than the agent says;
-//! - what is published and free was measured: T - P - (R - Rw), with the agent's last numbers and without trust in pods that
-//!   are leaving (docs/estimator.md#what-holds);
+//! When both replicas have received everything and the agent reports:
+//! - no more is published than the agent reports;
+//! - published room that is free was measured: T - P - (R - Rw), with the agent's last numbers and without trust in
+//!   pods that are leaving (docs/estimator.md#what-holds);
 //! - nothing is left to do.
 
 use headroom_domain::{hint::NodeHint, resource::Resource};

@@ -1,5 +1,7 @@
-//! An hour in which a kubelet puts a resize off, and looks at it again each second because somebody asks again: whatever the
-//! pod asks for, the node publishes no more for it, and so the resize is never granted.
+//! A resize that the kubelet defers for an hour raises nothing and is never granted.
+//!
+//! The kubelet reconsiders it each second, because a user asks again. Whatever the pod requests, the node publishes no
+//! more for it.
 
 use headroom_domain::{
     estimate::{Profile, Timing},

@@ -1,4 +1,4 @@
-//! The Node as it is stored and pods as they are bound, in the form in which informers are told of them.
+//! The simulated Node and its pods, and their conversion to the objects that informers receive.
 
 use std::collections::BTreeMap;
 

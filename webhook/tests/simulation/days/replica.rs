@@ -1,4 +1,4 @@
-//! One replica: its real stores, and what it decides of a write.
+//! Simulated webhook replica of the days: its real stores, and its decisions on writes of the status.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The API server, the machine, the kubelet and the scheduler, with an agent and two replicas between them.
+//! Simulated world of the days: API server, machine, kubelet and scheduler, with an agent and two replicas.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Who writes the status, and what becomes of it: kubelet, nudges and sweeps, admission, and what is stored.
+//! Writes of the simulated Node's status by kubelet, nudges and sweeps, through admission into the stored Node.
 
 use headroom_domain::{
     capacity::{NodeState, Writer},

@@ -1,5 +1,7 @@
-//! What the floor policy makes of a kubelet's write: its values by the rules in Rust, and beside them its note to the
-//! webhook and its quieting, which are CEL alone. A test on a real API server compares the CEL with the same rules.
+//! Model of the floor policy in the API server: its changes to a kubelet's write of the Node status.
+//!
+//! Its values come from the rules in Rust. Its note to the webhook and its quieting exist otherwise only in CEL. A test
+//! on a real API server compares the CEL with the same rules.
 
 use headroom_domain::{
     capacity::{Write, Writer, floor},

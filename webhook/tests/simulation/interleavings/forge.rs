@@ -1,4 +1,4 @@
-//! Who forges what we write on a Node, while nobody refuses it.
+//! Steps that forge the webhook's annotations on the model Node while no check refuses them.
 
 use headroom_domain::{
     hint::{NodeHint, Note, ResourceHint},

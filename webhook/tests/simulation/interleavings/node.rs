@@ -1,4 +1,4 @@
-//! A Node as JSON: what is read of it, and what is put into it.
+//! Helpers that read and write a Node as JSON.
 
 use headroom_domain::{
     capacity::{Annotations, NodeState, amount},

@@ -1,20 +1,21 @@
-//! What may be stored, told apart from how it is decided.
+//! Oracle of the interleavings: the values of allocatable that may be stored, independent of the rules that decide
+//! them.
 //!
-//! The truth about raw is what was last told of it: by the kubelet, in a write that contains the value, or by anybody else
-//! who changed the value, because that is the new baseline. A value above the node's capacity is nobody's truth, but it may
-//! be there while no webhook answers. Where what is told could as well be what was made of an
-//! earlier truth, as when somebody puts an amplified value back, both stay possible. At every revision allocatable is a
-//! truth, or a truth times a ratio that was asked for at some time for this Node, cut off once. A hint may be followed in
-//! steps, so all whole cents on the way to it count. Ratios of annotations are prime numbers of cents and no two machines
-//! are alike, so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU
-//! value in a hundred that comes out the same by chance; memory is counted in bytes and comes out the same never.
+//! The truth about raw is the last value given for it: by the kubelet, in a write that contains the value, or by any
+//! other writer who changed the value, because that is the new baseline. A value above the node's capacity is no truth,
+//! but it may be stored while no webhook answers. Where a given value could as well be made from an earlier truth, as
+//! when a user puts an amplified value back, both stay possible. At every revision allocatable is a truth, or a truth
+//! times a ratio that was asked for at some time for this Node, cut off once. A hint may be followed in steps, so all
+//! whole cents on the way to it count. Ratios of annotations are prime numbers of cents and no two machines are alike,
+//! so a value that was amplified twice, or from the wrong raw value, is none of these, but for a CPU value in a hundred
+//! that comes out the same by chance; memory is counted in bytes and comes out the same never.
 //!
-//! Beside that pods hold: what the kubelet has set aside, up to the next cent of a truth, and of what is stored already as much
-//! as bound pods fit into. What they ask for is no reason for more.
+//! Pods hold more beside that: the amount that the kubelet has set aside, up to the next cent of a truth, and of the
+//! stored value as much as bound pods fit into. Their requests are no reason for more.
 //!
-//! Where somebody forged the marker, the raw value that it says counts, or what is stored if that is not what the marker
-//! says was written, because nothing else tells what the kubelet said last. Neither is ever more than the node has, and the
-//! kubelet's next words end it. Nothing else that is forged counts at all.
+//! Where the marker was forged, its raw value counts, or the stored value if that is not the one that the marker
+//! records as written, because nothing else records the kubelet's last value. Neither is ever more than the node has,
+//! and the kubelet's next write ends it. No other forgery counts at all.
 
 use std::{collections::BTreeSet, iter};
 

@@ -1,4 +1,5 @@
-//! The pods of the node: who binds them, what the kubelet lets in, and what that may come to in allocatable.
+//! Model of the node's pods: they are bound without a check, admitted, resized and ended, and hold a part of
+//! allocatable.
 
 use headroom_domain::resource::{PerResource, Resource};
 use serde_json::{Value, json};

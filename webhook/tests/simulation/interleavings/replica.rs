@@ -1,4 +1,4 @@
-//! One replica: its stores, its router, and what it would write of its own accord.
+//! Simulated webhook replica of the interleavings: its real stores and router, and its due nudges and sweeps.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! The API server, the kubelet and all others who write a Node, and the replicas between them.
+//! Model world of the interleavings: the API server, the kubelet and all other writers of one Node, and two replicas.
 
 mod agent_reports;
 mod quiet;

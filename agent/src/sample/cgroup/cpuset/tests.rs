@@ -1,4 +1,5 @@
-//! What the static CPU manager leaves in cpusets, of either version and driver.
+//! Tests of `Kubepods::cpusets` on cpusets as the static CPU manager leaves them, with either cgroup version and
+//! driver.
 
 use std::fs;
 

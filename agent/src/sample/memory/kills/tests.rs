@@ -1,4 +1,4 @@
-//! Polls a quarter of a second apart, each with what was counted since boot, and what is judged of them.
+//! Tests of `KillJudge` on polls a quarter of a second apart, each with counts since boot.
 
 use super::*;
 

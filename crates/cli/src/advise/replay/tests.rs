@@ -1,4 +1,4 @@
-//! A node's past, made up day by day, and what is made of it.
+//! Tests of the replay of one node, on pasts that are made up frame by frame.
 
 use super::*;
 

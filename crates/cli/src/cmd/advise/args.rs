@@ -1,4 +1,4 @@
-//! The command line of `advise`, and nothing else.
+//! The flags of `advise` and their parsers, and nothing else.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 

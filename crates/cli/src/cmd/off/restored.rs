@@ -1,4 +1,4 @@
-//! What is left of Headroom on a node that is being switched off.
+//! `Restored`: the remains of Headroom on a node that `off` restores to raw.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Advice as one HTML file with plots, for those who plan capacity.
+//! Renders advice as one HTML file with plots, for people who plan capacity.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,5 @@
-//! What an agent says of pods and distributions as JSON: integers, with the unit in the key or beside it; `null` where something is not known.
+//! Renders an agent's pods and distributions as JSON: integers, with the unit in the key or beside it. A value that is
+//! not known is `null`.
 
 use headroom_proto::v1alpha1::{AgentBucket, AgentHistogram, AgentPod, AgentPodUse, Amounts};
 use serde_json::{Value, json};

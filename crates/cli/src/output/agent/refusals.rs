@@ -1,4 +1,4 @@
-//! What the kernel's verifier said of the programs that it refused: a sentence and the end of its log.
+//! Renders the kernel verifier's refusals of programs: a sentence and the end of the verifier's log.
 
 use headroom_proto::status::ProgramStatus;
 

@@ -1,4 +1,4 @@
-//! What people get to see of an agent on a small node.
+//! Tests of the output about an agent on a small node.
 
 use headroom_proto::{
     status::{AckStatus, StreamState},

@@ -1,4 +1,4 @@
-//! CPUs that pods hold for themselves are counted once, whatever the mode.
+//! Tests of exclusive CPUs: they are counted once, whatever the mode.
 
 use super::*;
 

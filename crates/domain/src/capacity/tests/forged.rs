@@ -1,4 +1,4 @@
-//! Annotations that others have written: whoever may patch nodes gains nothing by them.
+//! Tests of forged annotations: a writer who may patch nodes gains nothing by them.
 
 use super::*;
 use crate::hint::Origin;

@@ -1,5 +1,5 @@
-//! How a hint moves the ratio that was applied last: up by steps, down at once, never against a brake; and what is left
-//! of it when another replica, another mode or another Node takes over.
+//! Tests of the move from the last applied ratio to the hint: up by steps, down at once, never against a brake. They
+//! also cover the ratio that remains when another replica, another mode or another Node takes over.
 
 use super::*;
 use crate::hint::{AgentMode, Brake, Contradiction, NoRaiseReason, Origin};

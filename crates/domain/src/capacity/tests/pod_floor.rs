@@ -1,4 +1,4 @@
-//! The floor: what pods hold is not taken from them, and what they ask for grants nothing.
+//! Tests of the floor: pods keep the capacity that they hold, and requests grant nothing.
 
 use super::*;
 use crate::hint::Brake;

@@ -1,4 +1,4 @@
-//! What a decision says beside its amounts: reasons, what is recorded, and what other readers are told of it.
+//! Tests of the parts of a decision beside its amounts: reasons, recorded annotations, and values for other readers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Writes that come while the policy is not known: the last decision stays.
+//! Tests of writes while the policy is unknown: the last decision stays.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The tables of docs/estimator.md#brakes: every row at its thresholds, and how long each level stays.
+//! Tests of the tables in docs/estimator.md#brakes: every row at its thresholds, and the time that each level stays.
 
 use rstest::rstest;
 

@@ -1,4 +1,5 @@
-//! What moves the margin and what does not, and the bound on bad outcomes under random and correlated incidents.
+//! Tests of the margin calibrator: events that move the margin and events that do not, and the bound on bad outcomes
+//! under random and correlated incidents.
 
 use proptest::prelude::*;
 

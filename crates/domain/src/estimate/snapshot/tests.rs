@@ -1,4 +1,4 @@
-//! An estimator that was started again: on the same boot, on another one, and from what no estimator wrote.
+//! Tests of resumed estimators: on the same boot, on another boot, and from snapshots that no estimator wrote.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The invariants of docs/estimator.md#what-holds on whole estimators with random histories.
+//! Tests of the invariants in docs/estimator.md#what-holds, on whole estimators with random histories.
 
 use proptest::prelude::*;
 

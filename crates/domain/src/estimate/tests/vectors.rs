@@ -1,4 +1,4 @@
-//! Worked examples, docs/estimator.md#a-worked-example among them, with every term.
+//! Tests of worked examples with every term, among them docs/estimator.md#a-worked-example.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Reports that contradict their kubelet or each other, and honest ones that seem to.
+//! Tests of the report check: reports that contradict their kubelet or each other, and honest reports that seem to.
 
 use rstest::rstest;
 

@@ -1,4 +1,5 @@
-//! The ladder of age, which of two reports counts, how fast a ratio may rise, and what restarts change about it.
+//! Tests of the hint table: freshness by age, the later of two reports, the speed of a rise, and the effect of
+//! restarts.
 
 use rstest::rstest;
 

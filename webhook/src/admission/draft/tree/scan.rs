@@ -1,9 +1,9 @@
 //! Finds values and members in JSON text: strict, in one pass, without recursion below the levels it opens.
 //!
-//! Reviews are mostly text that nobody looks at, and the stored object is mostly the new one again. So values below
-//! the opened levels are only measured, and a value that begins like its counterpart, the value at the same place in the
-//! object before, is taken over without being scanned. What is opened takes many times the memory of its text, so
-//! there is a limit to it: an object beyond it stays closed.
+//! Most of a review is never read, and most of the stored object repeats the new one. So values below the opened levels
+//! are only measured. A value that begins like its counterpart, the value at the same place in the object before, is
+//! taken over without being scanned. Opened values take many times the memory of their text, so their number is
+//! limited: an object beyond the limit stays closed.
 
 mod lexical;
 

@@ -1,4 +1,4 @@
-//! Trees beside the values that they were read from.
+//! Tests of `Tree`, compared with the values that its text stands for.
 
 use proptest::prelude::*;
 use serde_json::json;

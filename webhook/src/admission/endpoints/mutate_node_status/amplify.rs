@@ -1,4 +1,4 @@
-//! Sets allocatable as [`capacity::decide`] says.
+//! Step `amplify`: sets a Node's allocatable to the decision of [`capacity::decide`].
 
 use headroom_domain::{
     capacity::{self, Annotations, Basis, Decision, ResourceDecision, Why, Write, Writer},

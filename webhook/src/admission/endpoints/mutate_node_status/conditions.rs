@@ -1,8 +1,8 @@
-//! Says on the Node why less is handed out than its hint or its administrator asks for: the conditions
-//! [`names::BRAKED`], [`names::CLAMPED`] and [`names::RATIO_OWNER_CONFLICT`].
+//! Writes Node conditions that explain an allocatable below the hint's or the administrator's request:
+//! [`names::BRAKED`], [`names::CLAMPED`] and [`names::RATIO_OWNER_CONFLICT`]. The step `amplify` calls it.
 //!
-//! They go with the write that is being decided and change only with what it applies, so they cost no write of their
-//! own. Their time is the heartbeat of that write: all replicas say the same.
+//! The conditions are part of the write that is being decided and change only with the values that it applies, so they
+//! cost no write of their own. Their time is the heartbeat of that write, so all replicas write the same time.
 
 use headroom_domain::{
     capacity::{Decision, ResourceDecision, Why},

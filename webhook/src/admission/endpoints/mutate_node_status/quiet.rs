@@ -1,9 +1,10 @@
-//! Turns a kubelet's write that would only renew heartbeats into one that changes nothing.
+//! Step `quiet`: turns a kubelet's write that would only renew heartbeats into a write that changes nothing.
 //!
-//! The kubelet of an amplified node finds its own raw values missing at every sync and writes them again. Where all
-//! that differs from the stored object in the end are heartbeats, the stored ones go into the patch: the API server
-//! then sees no change and writes nothing, and nobody who watches nodes is told. Everything else passes at once, and
-//! heartbeats pass when the stored one has reached the interval. It is told from the kubelet's own clock alone.
+//! The kubelet of an amplified node finds its own raw values missing at every sync and writes them again. Where only
+//! heartbeats differ from the stored object in the end, the patch puts the stored heartbeats back: the API server then
+//! sees no change, writes nothing, and notifies no watcher of nodes. Every other write passes at once, and heartbeats
+//! pass when the stored one has reached the interval. The age of the stored heartbeat comes from the kubelet's own
+//! clock alone.
 
 use headroom_domain::{annotation, hint::Note, names, resource::Resource};
 use jiff::Timestamp;

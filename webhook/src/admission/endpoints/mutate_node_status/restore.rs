@@ -1,4 +1,4 @@
-//! Takes back what others wrote, in a status write, to annotations that are not theirs.
+//! Step `restore`: undoes changes that a status write makes to annotations its writer does not own.
 
 use std::collections::BTreeSet;
 

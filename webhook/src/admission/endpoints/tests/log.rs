@@ -1,4 +1,4 @@
-//! Which answers have a line in the log.
+//! Tests of the audit log: changes and refusals get a line each, answers without a change only a sample.
 
 use std::{fmt::Debug, sync::Mutex};
 

@@ -1,4 +1,4 @@
-//! What is asked in a review changes nothing that is known of hints: it may be a dry run, or be refused after us.
+//! Tests that an admission review changes no known hint. The review may be a dry run, or be refused after the webhook.
 
 use headroom_domain::{
     hint::{Contradiction, Note},

@@ -1,6 +1,7 @@
-//! Every case of Koordinator's, at the endpoint: a change of labels in, a verdict out.
+//! Tests of `/validate-node` with every label case of Koordinator's webhook: a change of labels in, a verdict out.
 //!
-//! A row is named as there. Where ours differs, the name goes on with the defect (D) that says why.
+//! Rows have the numbers of Koordinator's cases (V1 to V18). Where Headroom differs, the name ends with the defect (D)
+//! of Koordinator that is the reason (`docs/compatibility.md`).
 
 use headroom_domain::names;
 use rstest::rstest;

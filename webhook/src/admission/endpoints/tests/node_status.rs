@@ -1,7 +1,8 @@
-//! Every case of Koordinator's, at the endpoint: a review in, what is stored out.
+//! Tests of `/mutate-node-status` with every case of Koordinator's webhook: a review in, the stored object out.
 //!
-//! A row is named as there. Where ours differs, the name goes on with the defect (D) or rule (G) that says why.
-//! Beyond the rows' own expectations ours writes a marker; it is compared apart.
+//! Rows have the numbers of Koordinator's cases (N1 to N58). Where Headroom differs, the name goes on with the reason:
+//! a defect (D) of Koordinator (`docs/compatibility.md`) or a rule (G, `docs/capacity.md`). Headroom also writes a
+//! marker, which the rows do not expect; it is compared apart.
 
 mod history;
 mod ratios;

@@ -1,4 +1,4 @@
-//! Memory and work of a review are bounded by its size, whatever is in it.
+//! Tests that the size of a review bounds its memory and work, whatever the review contains.
 
 #[path = "../../../../../crates/testbed/src/pathological.rs"]
 #[expect(

@@ -1,4 +1,4 @@
-//! `/mutate-node-status` over a replica's own stores: what it reads from them, and what from the write alone.
+//! Tests of `/mutate-node-status` over a replica's own stores: values taken from the stores, and from the write alone.
 
 use headroom_domain::names;
 

@@ -1,4 +1,4 @@
-//! The labels: no change may have several entries of one of Koordinator's keys select the Node.
+//! Step `conflict`: refuses labels by which several entries of one key in Koordinator's ConfigMap select the Node.
 
 use headroom_domain::names;
 

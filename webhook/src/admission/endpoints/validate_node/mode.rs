@@ -1,4 +1,4 @@
-//! The mode annotation: one of the modes that exist.
+//! Step `mode`: refuses a mode annotation that names no existing mode.
 
 use headroom_domain::{names, policy::Mode};
 

@@ -1,4 +1,5 @@
-//! The ratio annotation: readable, within bounds, and a word of caution, or a no, where measurement says less.
+//! Step `ratio`: refuses a ratio annotation that is unreadable or out of bounds. Above the measured ratio it warns, or
+//! refuses with `--deny-above-hint`.
 
 use headroom_domain::{
     annotation::Annotation,

@@ -1,4 +1,4 @@
-//! Who may change the annotations of a Node that steer amplification or record it.
+//! Step `writer`: refuses changes by the wrong user to Node annotations that steer amplification or record it.
 
 use std::collections::BTreeSet;
 

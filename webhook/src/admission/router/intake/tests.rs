@@ -1,4 +1,4 @@
-//! Bodies that come, that trickle and that do not come, without a socket.
+//! Tests of `Intake` with bodies that are whole, slow or withheld, without a socket.
 
 use std::{
     convert::Infallible,

@@ -1,4 +1,4 @@
-//! Who gets a stream, and until when.
+//! Tests of stream credentials: which clients get a stream, and when it ends.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use headroom_domain::names;

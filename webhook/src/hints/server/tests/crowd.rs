@@ -1,4 +1,4 @@
-//! Whose connection is closed when the hint port is full.
+//! Tests of a full hint port: silent connections are closed, streams of agents stay open.
 
 use tokio::net::TcpStream;
 

@@ -1,4 +1,4 @@
-//! What becomes of reports, and what agents are told.
+//! Tests of reports and directives: which reports are accepted, which directives follow, and which replica nudges.
 
 use headroom_domain::names;
 use rstest::rstest;

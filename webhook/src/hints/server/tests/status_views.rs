@@ -1,4 +1,4 @@
-//! What people see.
+//! Tests of the debug service: access, node status, pages and watches; also of health and reflection.
 
 use headroom_domain::{
     hint::PodTrust,

@@ -1,11 +1,12 @@
-//! The checks of `/validate-node` that the API server does by itself, also while no webhook answers: who may write
-//! annotations that steer amplification or record it, and which ratios and modes may be written.
+//! Optional policy by which the API server itself does the checks of `/validate-node`, also while no webhook answers.
+//! It checks who may write annotations that steer amplification or record it, and which ratios and modes may be
+//! written.
 //!
-//! For `nodes` alone, never for `nodes/status`: validation there sees what our own webhook wrote, under the kubelet's
-//! name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not checked
-//! again. CEL reads no JSON; what is taken for a ratio annotation is a little narrower than what the webhook takes: no
-//! escapes in names, no more than nine digits before the point, no negative zero. The highest ratio is the default one
-//! and the current hint is not looked at.
+//! The policy is for `nodes` alone, never for `nodes/status`: validation there sees the webhook's own write under the
+//! kubelet's name, and a refusal would be a refused heartbeat. As in the webhook, a value that is stored already is not
+//! checked again. CEL reads no JSON, so the policy accepts slightly fewer ratio annotations than the webhook: no
+//! escapes in names, no more than nine digits before the point, no negative zero. The highest ratio is the default one,
+//! and the current hint is not considered.
 
 use headroom_domain::{
     names,

@@ -1,15 +1,16 @@
-//! The floor: while no webhook answers, a kubelet's raw values do not replace what was amplified from them, and its
-//! heartbeats are kept from being written as the webhook keeps them.
+//! The floor policy: while no webhook answers, it keeps a kubelet's raw values from replacing the values amplified from
+//! them. It holds back the kubelet's heartbeats as the webhook does.
 //!
-//! The kubelet of an amplified node sends its own values at every sync and checks its pods against what is stored, all
-//! of them again when it restarts: allocatable that falls to raw fails pods that already run. So a value that equals the
-//! raw value our marker was computed from stands for the marker's value, or for the stored one where that is less. Any
-//! other value is news and passes, and so does raw where somebody has lowered what is stored below it. The marker is the stored object's, which a kubelet cannot change; somebody who may patch
-//! nodes can, and gains nothing by it.
+//! The kubelet of an amplified node sends its own values at every sync and checks its pods against the stored values,
+//! all of them again when it restarts: allocatable that falls to raw fails pods that already run. So a value equal to
+//! the raw value of the marker is replaced by the amplified value of the marker, or by the stored one where that is
+//! less. Any other value is new and passes; raw also passes where the stored value has been lowered below it. The
+//! policy reads the marker of the stored object, which a kubelet cannot change. A user who may patch nodes can change
+//! it, and gains nothing by it.
 //!
-//! A webhook that is called after this policy no longer sees what the kubelet sent. What was replaced is handed over in
-//! [`names::KUBELET_RAW`], with the Ready heartbeat of the request. What was left alone, the webhook judges itself: a
-//! value equal to the marker's may be one that the write does not contain, or really raw (rule G1a).
+//! A webhook that is called after this policy no longer sees the values that the kubelet sent. The policy hands over
+//! the values it replaced in [`names::KUBELET_RAW`], with the Ready heartbeat of the request. The webhook judges all
+//! other values itself: a value equal to the marker's may be absent from the write, or really raw (rule G1a).
 
 use std::time::Duration;
 

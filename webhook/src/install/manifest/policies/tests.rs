@@ -1,4 +1,4 @@
-//! Golden files of the policies. What they do is tested on a real API server.
+//! Tests of the generated policies against golden files. Tests on a real API server cover their effects.
 
 use super::*;
 use crate::install::manifest::tests::checked;

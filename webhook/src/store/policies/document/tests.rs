@@ -1,4 +1,5 @@
-//! What is read, what is laid over what, and what is refused with its path.
+//! Tests of the amplification key: fields that are read, entries laid over the cluster's settings, and refusals with
+//! their path.
 
 use headroom_domain::{
     policy::{Bounds, Floor, Mode, Policy},

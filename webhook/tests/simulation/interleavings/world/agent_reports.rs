@@ -1,4 +1,4 @@
-//! What an agent says of its machine: the truth, or a lie.
+//! Reports of a simulated agent about its machine, true or false.
 
 use headroom_domain::{
     estimate::Profile,

@@ -1,4 +1,4 @@
-//! The end of a run: nothing happens any more, and within one sync of the kubelet all must be as the rules say.
+//! End of a run of the interleavings: with no more changes, all must follow the rules within one sync of the kubelet.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who writes the Node besides our replicas: its kubelet, people, and others' controllers.
+//! Writers of the model Node other than the webhook: its kubelet, people and other controllers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What holds of every write.
+//! Checks after every write of the model Node: its allocatable is allowed by the oracle and covers admitted pods.
 
 use headroom_domain::{
     names,

@@ -1,4 +1,4 @@
-//! Goes past the smallest parts of JSON: strings, numbers, words and the space between them.
+//! Scans the smallest parts of JSON: strings, numbers, words (`true`, `false`, `null`) and the space between them.
 
 use super::{ScanError, Scanner};
 

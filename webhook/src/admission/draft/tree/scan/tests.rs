@@ -1,4 +1,4 @@
-//! The scanner beside a library's parser.
+//! Tests of the JSON scanner, compared with the parser of `serde_json`.
 
 use std::cell::Cell;
 

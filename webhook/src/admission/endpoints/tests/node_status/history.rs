@@ -1,4 +1,4 @@
-//! Rows about a node that we have amplified before, write by write: N15 to N21, N36 to N46, N49, N57 and N58.
+//! Tests of a node that Headroom has amplified before, write by write: rows N15 to N21, N36 to N46, N49, N57 and N58.
 
 use rstest::rstest;
 

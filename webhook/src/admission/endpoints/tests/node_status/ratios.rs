@@ -1,4 +1,4 @@
-//! What ratios and values make of each other: N1 to N13, N23 to N35, N47 and N48.
+//! Tests of allocatable computed from ratios and raw values: rows N1 to N13, N23 to N35, N47 and N48.
 
 use super::*;
 

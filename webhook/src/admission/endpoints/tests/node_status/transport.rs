@@ -1,4 +1,4 @@
-//! Reviews that no rule covers, and reviews without their objects: N51 to N56.
+//! Tests of reviews that no rule covers, and of reviews without their objects: rows N51 to N56.
 
 use rstest::rstest;
 
