@@ -116,7 +116,7 @@ pub struct Args {
         default_value_t
     )]
     pub eviction_hard_memory: Eviction,
-    /// Folder for what a restart must not forget, for this agent alone; without it the estimator begins anew
+    /// Folder of this agent's checkpoint; without it a restart forgets the node's history
     #[arg(long, env = "HEADROOM_CHECKPOINT", value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
     /// Let the kernel count the runs of our programs: costs some 25 ns a run, of every program on the machine

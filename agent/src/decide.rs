@@ -10,6 +10,7 @@
 //! them, and nothing flows back.
 
 mod cgroup_warnings;
+mod cpu_totals;
 mod exclusive_cpus;
 mod frame;
 mod hint;
@@ -19,16 +20,15 @@ mod machine;
 mod mode;
 mod mode_log;
 mod period;
-mod report;
+mod report_schedule;
 mod sample_metrics;
 mod saturation;
 mod server_view;
 mod status;
-mod tally;
-mod wait_sight;
+mod wait_coverage;
 
 #[cfg(test)]
-mod fake;
+mod fixtures;
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ use headroom_domain::{
 };
 
 pub use self::mode::{BlindReason, CALM, CpuSource};
-use self::{inputs::EstimatorInputs, report::ReportSchedule, status::StatusView};
+use self::{inputs::EstimatorInputs, report_schedule::ReportSchedule, status::StatusView};
 use crate::{
     config::Settings,
     gather::Sample,

@@ -3,11 +3,11 @@
 //! sampling thread.
 
 mod accounts;
-mod every;
-mod exclusive_cpus;
+mod gathered_signal;
+mod interval;
+mod pinned_pods;
 mod pods;
 mod read_errors;
-mod reading;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use tracing::{debug, error, warn};
 
 use self::{
     accounts::{Accounts, Answer, Gone, Question},
-    every::Every,
+    interval::Every,
     read_errors::ReadErrors,
 };
 pub use self::{
-    exclusive_cpus::{PinnedUse, Used},
+    gathered_signal::GatheredSignal,
+    pinned_pods::{PinnedUse, Used},
     pods::PodFrame,
-    reading::GatheredSignal,
 };
 use crate::{
     kernel::{
@@ -153,7 +153,7 @@ impl Gatherer {
         let accounts = match Accounts::start(self.files.clone(), &timing) {
             Ok(accounts) => accounts,
             Err(error) => {
-                error!(%error, "no thread can be had to read what pods use");
+                error!(%error, "cannot start the thread that reads pods' use");
                 return;
             }
         };
@@ -179,7 +179,7 @@ impl Gatherer {
         while !stop.is_cancelled() {
             std::thread::sleep(until_next(Clocks::read().boottime_ns));
             let Ok(mut sample) = turns.turn(Clocks::read()) else {
-                error!("the thread that reads what pods use is gone");
+                error!("the thread that reads pods' use has ended");
                 return;
             };
             sample.pods = sample.pods.or(owed.take());

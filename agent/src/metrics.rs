@@ -1,17 +1,17 @@
 //! Every metric of the agent. Only this module and its submodules spell the name, labels and buckets of a metric.
 
 mod checkpoint;
-mod distribution;
+mod histograms;
 
 use headroom_kit::metric::{Cells, CountedTime, Counter, Gauge, Metric, Unit};
 
 pub use self::{
     checkpoint::CHECKPOINTS,
-    distribution::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
+    histograms::{BLOCK_USE, RUNQ_WAIT, WINDOW_USE, seconds, share},
 };
 
 /// The metrics of the agent.
-pub static LISTS: [&[&Metric]; 3] = [METRICS, checkpoint::METRICS, distribution::METRICS];
+pub static LISTS: [&[&Metric]; 3] = [METRICS, checkpoint::METRICS, histograms::METRICS];
 
 headroom_kit::metrics! {
     /// How much the agent sees.
@@ -27,7 +27,7 @@ headroom_kit::metrics! {
         "headroom_agent_hooks",
         Unit::Count,
         &["health"],
-        "Hooks of the kernel programs by what became of them: ok, unsupported or failed. Zero for all where the source is to be procfs.",
+        "Hooks of the kernel programs by health: ok, unsupported or failed. All are zero with --source procfs.",
     );
 
     /// Programs that were attached again.

@@ -101,7 +101,9 @@ pub fn run(args: Args) -> Result<(), StartError> {
     let socket = Socket::open(&args.debug_socket);
     info!(node = args.node_name, timing = %args.timing, "starting");
     if args.timing == Profile::Demo {
-        warn!("durations are compressed to be shown; hint servers refuse such reports unless told otherwise");
+        warn!(
+            "durations are compressed for a demonstration; hint servers refuse such reports without --allow-demo-timing"
+        );
     }
     let files = Procfs::at(&args.proc_root, Path::new("/sys"));
     let identity = Identity {

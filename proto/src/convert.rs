@@ -1,11 +1,11 @@
 //! Conversions between wire messages and domain types: wire → domain with validation, and domain → wire.
 
 mod directive;
+mod enums;
 mod report;
 mod resource;
 mod rule;
 mod status;
-mod words;
 
 pub use directive::{NodeView, agent_policy};
 use headroom_domain::resource::PerResource;

@@ -46,7 +46,7 @@ pub struct Sent {
 
 /// The way; it ends when dropped.
 #[derive(Debug)]
-pub struct Detour {
+pub struct DelayedProxy {
     address: SocketAddr,
     way: Arc<Way>,
     _accept: JoinSet<()>,
@@ -72,7 +72,7 @@ impl Sent {
     }
 }
 
-impl Detour {
+impl DelayedProxy {
     /// Opens it; all that comes this way goes on with this client's credential.
     pub async fn open(client: Client) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("bind");

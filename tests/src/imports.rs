@@ -92,6 +92,26 @@ impl Imports {
             .collect()
     }
 
+    /// One line for each room, a module of the root with all below it, that imports other rooms.
+    pub fn rooms(&self) -> Vec<String> {
+        let mut rooms: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+        for (module, others) in &self.0 {
+            let Some(room) = module.first() else { continue };
+            let others = others.iter().filter_map(|other| other.first());
+            rooms
+                .entry(room)
+                .or_default()
+                .extend(others.filter(|other| *other != room));
+        }
+        let rooms = rooms.into_iter().filter(|(_, others)| !others.is_empty());
+        rooms
+            .map(|(room, others)| {
+                let others: Vec<_> = others.into_iter().map(String::as_str).collect();
+                format!("{room} -> {}", others.join(", "))
+            })
+            .collect()
+    }
+
     /// All that a file imports, and what that imports, and so on.
     fn reached(&self, from: &Module) -> BTreeSet<Module> {
         let mut reached = BTreeSet::new();

@@ -5,6 +5,7 @@
 //!                                    └── read `store::cluster`
 //! ```
 
+pub mod annotation_permissions;
 pub mod draft;
 pub mod endpoint;
 pub mod endpoints;
@@ -14,4 +15,3 @@ pub mod patch;
 pub mod review;
 pub mod router;
 pub mod self_call;
-pub mod writers;

@@ -11,7 +11,7 @@ use headroom_kit::{
 
 use crate::{
     admission::endpoints,
-    control::{floor::Without, pace::Rates},
+    control::{floor::Without, rates::Rates},
     install::manifest::Address,
 };
 
@@ -32,7 +32,7 @@ pub struct Args {
     /// Namespace of Koordinator's ConfigMap
     #[arg(long, env = "HEADROOM_CONFIG_NAMESPACE", value_name = "NAME", default_value = names::SLO_CONFIG_NAMESPACE)]
     pub config_namespace: String,
-    /// Name of Koordinator's ConfigMap, whose key resource-amplification-config is laid over the configuration file
+    /// Name of Koordinator's ConfigMap. Its key resource-amplification-config overrides the configuration file
     #[arg(long, env = "HEADROOM_SLO_CONFIG_NAME", value_name = "NAME", default_value = names::SLO_CONFIG)]
     pub slo_config_name: String,
     /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
@@ -67,7 +67,7 @@ pub struct Args {
     /// Name of this replica in logs; the host's name unless given
     #[arg(long, env = "HEADROOM_REPLICA_NAME", value_name = "NAME", default_value_t = host())]
     pub replica_name: String,
-    /// Seconds to keep serving after SIGTERM, while clients are told to go elsewhere
+    /// Seconds to keep serving after SIGTERM, while clients move to other replicas
     #[arg(long, env = "HEADROOM_DRAIN_SECONDS", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=300))]
     pub drain_seconds: u64,
     /// Seconds that the heartbeat of an amplified node may stay unwritten while its kubelet renews nothing else;

@@ -1,16 +1,16 @@
 //! Control loops of a replica; some run only while it is the leader. None of them sets allocatable while amplification
 //! is on: they ask the API server to have a Node decided anew by admission.
 
-pub mod conflicts;
+pub mod entry_conflicts;
 pub mod floor;
 pub mod lease;
 pub mod metrics;
 pub mod nudge;
-pub mod pace;
+pub mod rates;
 pub mod ratio_owner_conflict;
 pub mod registration;
-pub mod slices;
 pub mod sweep;
+pub mod time_slices;
 
 use std::time::Duration;
 

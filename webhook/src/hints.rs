@@ -8,7 +8,7 @@ mod refusal_log;
 pub mod server;
 pub mod service;
 pub mod session;
-pub mod shared;
+pub mod stream_context;
 pub mod streams;
 pub mod table;
 pub mod token_review;

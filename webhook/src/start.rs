@@ -34,7 +34,7 @@ use crate::{
     admission::{endpoint::Access, endpoints, metrics as admission_metrics},
     args::Args,
     control::{
-        conflicts, floor,
+        entry_conflicts, floor,
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
@@ -42,13 +42,13 @@ use crate::{
         sweep::Sweeper,
     },
     hints::{
-        auth::Authenticator, metrics as hint_metrics, server, shared::StreamContext, streams::Streams,
-        token_review,
+        auth::Authenticator, metrics as hint_metrics, server, stream_context::StreamContext,
+        streams::Streams, token_review,
     },
     store::{
         clock::Clock,
         cluster::{Cluster, Settings},
-        configuration, metrics as store_metrics, nodes, pods, policies, usage,
+        configuration, kubelet_usage, metrics as store_metrics, nodes, pods, policies,
     },
 };
 
@@ -136,8 +136,11 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         async move { clock.keep(stop).await }
     });
     let are_known = caches::follow(&client, &args.config_namespace, &cluster, &mut supervisor).await;
-    supervisor.spawn("conflicts", conflicts::detect(Arc::clone(&cluster), stop.clone()));
-    let asked = usage::follow(client.clone(), Arc::clone(&cluster), stop.clone());
+    supervisor.spawn(
+        "conflicts",
+        entry_conflicts::detect(Arc::clone(&cluster), stop.clone()),
+    );
+    let asked = kubelet_usage::follow(client.clone(), Arc::clone(&cluster), stop.clone());
     supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));

@@ -12,7 +12,7 @@ use headroom_domain::{
     resource::PerResource,
 };
 
-use super::tally::Tally;
+use super::cpu_totals::CpuTotals;
 use crate::{
     gather::PodFrame,
     sample::{Poll, clock::nanoseconds},
@@ -32,7 +32,7 @@ pub(super) struct Frames {
     frame_ns: u64,
     /// A stretch of at least this makes a second.
     least_second_ns: u64,
-    second: Tally,
+    second: CpuTotals,
     open: Option<Open>,
     /// Pods that were there when they were last read.
     there: BTreeSet<String>,
@@ -42,14 +42,14 @@ pub(super) struct Frames {
 #[derive(Debug)]
 pub(super) struct EndedFrame {
     pub(super) frame: Frame,
-    pub(super) mean: Tally,
+    pub(super) mean: CpuTotals,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     index: u64,
     demands: Vec<u64>,
-    mean: Tally,
+    mean: CpuTotals,
     /// The largest memory sample: U.
     memory: u64,
     memory_samples: u32,
@@ -72,7 +72,7 @@ impl Frames {
             frame_ns: nanoseconds(timing.frame()).max(1),
             // Polls are not exactly one interval apart; half of one keeps a second from swallowing the next poll.
             least_second_ns: nanoseconds(timing.second.saturating_sub(poll / 2)).max(1),
-            second: Tally::default(),
+            second: CpuTotals::default(),
             open: None,
             there: BTreeSet::new(),
         }
@@ -128,7 +128,7 @@ impl Frames {
         open.windows = open
             .windows
             .saturating_add(poll.counts.lost_windows + poll.counts.windows.windows.len() as u64);
-        self.second.add(&Tally::count(poll));
+        self.second.add(&CpuTotals::count(poll));
         if self.second.length_ns() >= self.least_second_ns {
             let second = mem::take(&mut self.second);
             open.demands.push(second.demand_milli(poll.cpus));

@@ -3,7 +3,7 @@
 
 mod checkpointing;
 mod eviction_margin;
-mod probe_state;
+mod visibility;
 
 use std::{mem, time::Duration};
 
@@ -17,13 +17,13 @@ use tracing::{info, warn};
 
 use self::checkpointing::{HistoryStart, Saved};
 use super::{
+    cpu_totals::CpuTotals,
     exclusive_cpus::ExclusiveCpus,
     frame::{EndedFrame, Frames, LONGEST_POLL_NS},
     machine::Machine,
     mode::{self, BlindReason, CpuSource},
     period::{BrakeInputs, Period},
     server_view::ServerView,
-    tally::Tally,
 };
 use crate::{
     args::MarginCalibration,
@@ -116,7 +116,7 @@ impl EstimatorInputs {
             ?margin_calibration,
             cpu_ppm = before.cpu,
             memory_ppm = before.memory,
-            "the margin is what it was at first; what outcomes made of it is forgotten"
+            "the margin is reset: past outcomes no longer count"
         );
         let is_calibrated = margin_calibration == MarginCalibration::On;
         self.estimator.reset_outcomes(is_calibrated);
@@ -131,7 +131,7 @@ impl EstimatorInputs {
     }
 
     /// Records a sample; the mean over the frame that ended with it.
-    pub(super) fn observe(&mut self, sample: Sample) -> Option<Tally> {
+    pub(super) fn observe(&mut self, sample: Sample) -> Option<CpuTotals> {
         let ended_period = self.period.observe(&sample, self.cpu_source.hearing());
         let ended_period = ended_period.map(|inputs| Self::with_pod_visibility(inputs, &sample));
         let Sample {
@@ -290,7 +290,7 @@ impl EstimatorInputs {
         self.is_view_stale |= change.is_other;
     }
 
-    fn record_poll(&mut self, poll: &Poll) -> Option<Tally> {
+    fn record_poll(&mut self, poll: &Poll) -> Option<CpuTotals> {
         self.record_cpus(poll);
         let EndedFrame { frame, mean } = self.frames.observe(poll)?;
         metrics::FRAMES

@@ -3,7 +3,7 @@
 
 use std::{mem, sync::Arc};
 
-use super::tally::Tally;
+use super::cpu_totals::CpuTotals;
 use crate::{
     gather::{PodFrame, Sample},
     kernel::probe::Runs,
@@ -17,11 +17,11 @@ const SHOWN_NS: u64 = 875_000_000;
 #[derive(Debug, Default)]
 pub(super) struct LastMeasurements {
     /// The stretch that is under way.
-    open: Tally,
+    open: CpuTotals,
     /// The last whole one.
-    pub(super) second: Tally,
+    pub(super) second: CpuTotals,
     /// Mean over the last frame.
-    pub(super) frame: Tally,
+    pub(super) frame: CpuTotals,
     /// Memory in use.
     pub(super) memory_bytes: u64,
     /// OOM kills of the machine when the agent first looked, and now.
@@ -51,7 +51,7 @@ impl LastMeasurements {
             self.pods.clone_from(pods);
         }
         if let Some(poll) = &sample.poll {
-            self.open.add(&Tally::count(poll));
+            self.open.add(&CpuTotals::count(poll));
             if self.open.length_ns() >= SHOWN_NS {
                 self.second = mem::take(&mut self.open);
             }

@@ -7,7 +7,7 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use super::wait_sight::Hearing;
+use super::wait_coverage::Hearing;
 use crate::{
     kernel::{
         probe::{Health, Hook, Verdict},

@@ -6,9 +6,9 @@ use std::time::Duration;
 use headroom_domain::estimate::{CpuPressure, MemoryPressure, Pressure, Visibility};
 
 use super::{
+    cpu_totals::CpuTotals,
     saturation::{PeriodWindows, Saturation},
-    tally::Tally,
-    wait_sight::{Hearing, WaitSight},
+    wait_coverage::{Hearing, WaitCoverage},
 };
 use crate::{
     gather::Sample,
@@ -34,9 +34,9 @@ pub(super) struct Period {
     began: Option<PeriodStart>,
     /// Do the kernel programs count? As of the last poll.
     sees_windows: bool,
-    wait_sight: WaitSight,
+    wait_coverage: WaitCoverage,
     shared_cpus: u32,
-    tally: Tally,
+    tally: CpuTotals,
     /// Each as many times as it stands for: sampling may have been shed within the period.
     waits: Waits,
     saturation: Saturation,
@@ -58,9 +58,9 @@ impl Period {
             least_ns: nanoseconds(length.saturating_sub(poll / 2)),
             began: None,
             sees_windows: false,
-            wait_sight: WaitSight::default(),
+            wait_coverage: WaitCoverage::default(),
             shared_cpus: 0,
-            tally: Tally::default(),
+            tally: CpuTotals::default(),
             waits: Waits::default(),
             saturation: Saturation::default(),
             least_available: None,
@@ -73,7 +73,7 @@ impl Period {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
-            self.tally.add(&Tally::count(poll));
+            self.tally.add(&CpuTotals::count(poll));
             // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
             if hearing != Hearing::Calm {
                 self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
@@ -82,7 +82,7 @@ impl Period {
                 .saturation
                 .observe(&poll.counts.windows, poll.cpus, poll.shared_cpus);
             let hearing = if self.sees_windows { hearing } else { Hearing::Deaf };
-            self.wait_sight.observe(&poll.counts, full, hearing);
+            self.wait_coverage.observe(&poll.counts, full, hearing);
         }
         if let Some(meminfo) = &sample.meminfo {
             let available = meminfo.available_to_pods();
@@ -136,7 +136,7 @@ impl Period {
         let waits = std::mem::take(&mut self.waits);
         let visibility = Visibility {
             windows: self.sees_windows,
-            waits: self.wait_sight.end_period(),
+            waits: self.wait_coverage.end_period(),
             cpu_pressure: cpu_pressure_ppm.is_some(),
             memory_pressure: has_memory_pressure,
             ..Visibility::ALL
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        decide::fake::{POLL, sample},
+        decide::fixtures::{POLL, sample},
         sample::memory::Kills,
     };
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use headroom_domain::{estimate::PodUse, resource::Resource};
 
 use super::{
-    CALM, Identity, inputs::EstimatorInputs, last_measurements::LastMeasurements, mode_log::ModeLog,
-    sample_metrics::SampleMetrics, tally::Tally,
+    CALM, Identity, cpu_totals::CpuTotals, inputs::EstimatorInputs, last_measurements::LastMeasurements,
+    mode_log::ModeLog, sample_metrics::SampleMetrics,
 };
 use crate::{
     gather::{PodFrame, Sample},
@@ -38,7 +38,7 @@ impl StatusView {
     }
 
     /// Records the mean over a frame that ended.
-    pub(super) fn end_frame(&mut self, mean: Tally) {
+    pub(super) fn end_frame(&mut self, mean: CpuTotals) {
         self.last.frame = mean;
     }
 

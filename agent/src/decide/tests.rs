@@ -13,7 +13,7 @@ use headroom_domain::{
 use headroom_proto::NodeView;
 
 use super::{
-    fake::{CPUS, MEMORY, POLL, QUARTER, sample},
+    fixtures::{CPUS, MEMORY, POLL, QUARTER, sample},
     *,
 };
 use crate::{

@@ -12,7 +12,7 @@ use std::{
 use headroom_domain::estimate::Timing;
 use tracing::{info, warn};
 
-use super::{GatheredSignal, MemoryUse, POLL, PinnedUse, PodFrame, every::Every, exclusive_cpus, pods};
+use super::{GatheredSignal, MemoryUse, POLL, PinnedUse, PodFrame, interval::Every, pinned_pods, pods};
 use crate::{
     gather::read_errors::ReadErrors,
     sample::{
@@ -73,7 +73,7 @@ struct AccountReader {
     files: Procfs,
     lead: Duration,
     pods: pods::PodReader,
-    held: exclusive_cpus::Watcher,
+    held: pinned_pods::Watcher,
     memory: Every,
     read_errors: ReadErrors,
 }
@@ -147,10 +147,10 @@ impl Accounts {
         if is_late {
             warn!(
                 after = ?LATE,
-                "the kernel does not finish adding up what pods use; brakes go on, new frames know no pod until it does"
+                "the kernel takes too long to add up pods' use; brakes go on, frames have no pods until it answers"
             );
         } else {
-            info!("what pods use is read again");
+            info!("pods' use is read again");
         }
     }
 }
@@ -161,7 +161,7 @@ impl AccountReader {
             files,
             lead: LEAST_LEAD.max(timing.frame() / LEAD_PART),
             pods: pods::PodReader::new(timing),
-            held: exclusive_cpus::Watcher::new(timing.memory_sample),
+            held: pinned_pods::Watcher::new(timing.memory_sample),
             memory: Every::new(timing.memory_sample),
             read_errors: ReadErrors::default(),
         }

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 /// `can_count` tells, and that one is kept then.
 pub fn give_up(can_count: impl FnOnce() -> bool) {
     if let Err(error) = give_up_all(can_count) {
-        warn!(%error, "capabilities cannot be given up; the agent keeps what it was started with");
+        warn!(%error, "cannot drop capabilities; the agent keeps those it was started with");
     }
 }
 
@@ -39,9 +39,7 @@ fn give_up_all(can_count: impl FnOnce() -> bool) -> io::Result<()> {
     if kept.is_empty() {
         info!("all capabilities are given up");
     } else {
-        warn!(
-            "the kernel lets nobody read the counters without CAP_BPF: it is kept, the others are given up"
-        );
+        warn!("the kernel requires CAP_BPF to read the counters: it is kept, the others are dropped");
     }
     Ok(())
 }

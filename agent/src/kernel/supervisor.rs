@@ -205,7 +205,7 @@ impl ProbeSupervisor {
         let is_recent = |then: u64| now_ns.saturating_sub(then) < RELINKED_FOR_NS;
         if self.reattached_ns.is_some_and(is_recent) {
             return Some(format!(
-                "{why}, although they were attached anew before; find out who takes them away, and restart the agent"
+                "{why}, although they were attached again before; find the program that detaches them, and restart the agent"
             ));
         }
         self.reattached_ns = Some(now_ns);

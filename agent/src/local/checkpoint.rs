@@ -366,7 +366,7 @@ pub async fn keep(store: Store, mut records: watch::Receiver<Option<Arc<Checkpoi
         CHECKPOINTS.with([result]).increment(1);
         match (&problem, is_failing) {
             (Some(reason), false) => {
-                warn!(%reason, "no checkpoint can be saved; a restart would forget what follows");
+                warn!(%reason, "cannot save a checkpoint; a restart goes on from the last saved one");
             }
             (None, true) => info!("checkpoints are saved again"),
             (Some(_), true) | (None, false) => {}

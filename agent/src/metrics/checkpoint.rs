@@ -8,6 +8,6 @@ headroom_kit::metrics! {
         "headroom_agent_checkpoints_total",
         Unit::Count,
         &["result"],
-        "Checkpoints of the estimator: saved, or failed, after which a restart would forget what followed the last one.",
+        "Checkpoints of the estimator: saved, or failed; after a failure, a restart goes on from the last saved one.",
     );
 }

@@ -10,7 +10,7 @@
 
 mod cpuset;
 mod layout;
-mod limit;
+mod limit_events;
 mod oom;
 
 use std::{
@@ -22,7 +22,7 @@ use std::{
 use self::layout::{CgroupKind, Driver};
 pub use self::{
     cpuset::{Cpusets, PinnedPod},
-    limit::{LimitEvents, Ooms},
+    limit_events::{LimitEvents, Ooms},
     oom::{OomCounts, PodOoms},
 };
 use super::{SampleError, psi::Psi, read_if_present};

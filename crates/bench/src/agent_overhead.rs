@@ -2,11 +2,11 @@
 //! programs are compared with no program, with empty programs and with a common design that uses a hash.
 
 mod arms;
+mod counting_proxy;
 mod first_hint;
 mod load;
 mod pods;
 mod resident;
-mod wire;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -24,7 +24,7 @@ use self::{
     resident::{Cost, ResidentWatch, Watched},
 };
 use super::{
-    row::{Outcome, Row, no_flags},
+    declaration::{Outcome, Row, no_flags},
     target::FigureTarget,
 };
 

@@ -9,8 +9,8 @@
 //! which is not later than the first contended window, and stops when a watch delivers the revision. A run is repeated
 //! if other processes contend for the CPUs before it, because it would measure their load.
 
-mod node_view;
 mod quiet_day;
+mod readiness;
 mod run;
 
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ use xtask::terminal::{print, span};
 use self::run::BrakeTestbed;
 use super::{
     criterion::Criterion,
+    declaration::{Outcome, Row},
     percentile,
-    row::{Outcome, Row},
 };
 
 /// From the first contended window until free capacity is halved: at most so long in all but one of a hundred.

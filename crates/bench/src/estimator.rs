@@ -3,7 +3,7 @@
 use clap::{Args as _, FromArgMatches as _};
 use headroom_simulator::Estimator;
 
-use crate::row::{Outcome, Row};
+use crate::declaration::{Outcome, Row};
 
 /// The bench.
 pub(crate) static ROW: Row = Row {

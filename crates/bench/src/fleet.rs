@@ -7,27 +7,27 @@
 
 mod admission;
 mod agents;
+mod api_client;
 mod api_server;
 mod cases;
-mod cpus;
+mod grpc_stream;
 mod kubelets;
 mod measure;
 mod objects;
+mod pinning;
 mod replica;
-mod requests;
-mod wire;
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::{Args, FromArgMatches as _};
-use headroom_webhook::control::pace::Rates;
+use headroom_webhook::control::rates::Rates;
 use serde::Serialize;
 use xtask::terminal::{print, span};
 
-use self::{cases::Fleet, cpus::Cpus, measure::Case};
+use self::{cases::Fleet, measure::Case, pinning::Cpus};
 use super::{
-    row::{Outcome, Row},
+    declaration::{Outcome, Row},
     target::FigureTarget,
 };
 
@@ -196,7 +196,7 @@ fn run(plan: &Plan) -> Result<FleetReport> {
     ensure!(plan.nodes > 0, "a fleet without nodes");
     let cpus = Cpus::choose()?;
     headroom_testbed::thread::stay_on(cpus.load)?;
-    let load = cpus::runtime("load", cpus.load)?;
+    let load = pinning::runtime("load", cpus.load)?;
     let report = load.block_on(measured(plan, cpus, load.handle()));
     load.shutdown_background();
     report

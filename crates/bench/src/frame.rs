@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     criterion::Criterion,
-    row::{Outcome, Row},
+    declaration::{Outcome, Row},
 };
 
 /// The bench.

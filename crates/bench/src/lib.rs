@@ -6,6 +6,7 @@ pub mod agent_overhead;
 mod audit;
 pub mod brake_reaction;
 pub mod criterion;
+pub mod declaration;
 mod estimator;
 pub mod fleet;
 mod frame;
@@ -13,12 +14,11 @@ pub mod node_harm;
 pub mod node_status;
 pub mod node_storm;
 mod revisions;
-pub mod row;
 pub mod table;
 mod target;
 mod vitals;
 
-use self::row::Row;
+use self::declaration::Row;
 
 /// All benches. A new one is a file and a line here.
 pub static BENCHES: &[&Row] = &[

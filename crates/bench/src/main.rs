@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use headroom_bench::{
     BENCHES, criterion,
+    declaration::{Outcome, Row},
     node_harm::probe::Probe,
     node_status::process::{SERVE, Serve},
-    row::{Outcome, Row},
     table::table,
 };
 use headroom_testbed::logs;

@@ -25,8 +25,8 @@ use xtask::terminal::{print, span};
 use self::{column::Column, testbed::HarmTestbed};
 use super::{
     criterion::Criterion,
+    declaration::{Outcome, Row},
     percentile,
-    row::{Outcome, Row},
 };
 
 /// What is beside `off`.

@@ -31,7 +31,7 @@ use headroom_webhook::{
     args::LOG_SAMPLE,
     store::{
         node::{Labels, Node},
-        policies::strategies::Strategies,
+        policies::koordinator_entries::Strategies,
     },
 };
 use serde::{Serialize, de::IgnoredAny};
@@ -40,8 +40,8 @@ use tokio::runtime::Runtime;
 use self::{process::Process, review::Kind, withheld::CROWD};
 use super::{
     criterion::Criterion,
+    declaration::{Outcome, Row, no_flags},
     percentile,
-    row::{Outcome, Row, no_flags},
 };
 
 /// The bench.

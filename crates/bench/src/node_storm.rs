@@ -21,9 +21,9 @@ use self::testbed::StormTestbed;
 use super::{
     audit::{Entry, What},
     criterion::Criterion,
+    declaration::{Outcome, Row},
     percentile,
     revisions::Revision,
-    row::{Outcome, Row},
 };
 
 /// How long the heartbeat of an amplified node may stay unwritten, and how often the others report.

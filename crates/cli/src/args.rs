@@ -1,10 +1,10 @@
 //! `Args`: the part of the command line that all commands share. The flags of each command are in that command's file.
 
-mod connect;
+mod shared_flags;
 
 use clap::Parser;
 
-pub use self::connect::{Address, AddressError, ConnectArgs, Format};
+pub use self::shared_flags::{Address, AddressError, ConnectArgs, Format};
 use crate::cmd::Command;
 
 /// See and explain what Headroom does with the nodes of a cluster.

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
-pub mod agent;
+pub mod agent_client;
 pub mod amount;
 pub mod args;
 pub mod connect;

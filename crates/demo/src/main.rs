@@ -1,13 +1,13 @@
 //! Entry point of `cargo xtask demo`: a story on a real control plane, webhook, agent and node on this machine.
 #![forbid(unsafe_code)]
 
+mod cluster_state;
 mod play;
 mod snapshot;
 mod stage;
 mod story;
 mod truth;
 mod view;
-mod world;
 
 use std::process::ExitCode;
 

@@ -17,12 +17,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use xtask::demo::Demo;
 
 use crate::{
+    cluster_state::{NodeState, Watches, World},
     snapshot::Snapshot,
     stage::{self, Stage},
     story::{self, Event, Story},
     truth::Truth,
     view::View,
-    world::{NodeState, Watches, World},
 };
 
 /// How often the demo looks.

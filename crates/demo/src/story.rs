@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use headroom_domain::resource::Resource;
 
-use super::{snapshot::Snapshot, world::NodeState};
+use super::{cluster_state::NodeState, snapshot::Snapshot};
 
 /// The ratio that counts as risen, in cents.
 const RISEN_CENTS: u64 = 115;

@@ -9,26 +9,26 @@ mod annotations;
 mod baseline;
 mod explain;
 pub mod floor;
-mod given;
 mod marker;
-mod pod_demand;
+mod pod_floor;
 mod ratio;
 mod reasons;
 mod record;
 mod result;
 mod rule;
-mod unknown;
+mod unknown_policy;
+mod write_annotations;
 
 pub use self::{
     annotations::Annotations,
     explain::{Applied, Term},
     marker::{Marker, RawNote},
-    pod_demand::PodDemand,
+    pod_floor::PodDemand,
     reasons::Why,
     rule::Rule,
-    unknown::keep,
+    unknown_policy::keep,
 };
-use self::{given::Given, ratio::Chosen};
+use self::{ratio::Chosen, write_annotations::Given};
 use crate::{
     annotation::Annotation,
     hint::EffectiveHint,
@@ -207,7 +207,7 @@ pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));
     if is_left_alone(&outcomes) {
         // What others left of a decision goes, and the values that stand are nobody's but the kubelet's.
-        let is_littered = !given.is_managed && given::has_traces(&write.new.annotations);
+        let is_littered = !given.is_managed && write_annotations::has_traces(&write.new.annotations);
         let is_forgotten = is_littered && given.marker.is_none();
         return Decision {
             annotations: if is_forgotten {
@@ -283,9 +283,9 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         wanted = most;
         ratio = cents_of(wanted, raw).map(Ratio::from_cents);
     }
-    let cap = (basis.policy.floor != Floor::None).then(|| pod_demand::cap(resource, raw, basis, given));
+    let cap = (basis.policy.floor != Floor::None).then(|| pod_floor::cap(resource, raw, basis, given));
     let amounts = (raw, wanted, cap.unwrap_or(wanted));
-    let result = pod_demand::held_up(resource, amounts, stored, basis, &mut why);
+    let result = pod_floor::held_up(resource, amounts, stored, basis, &mut why);
     ResourceDecision {
         raw: Some(raw),
         result: Some(result),

@@ -11,14 +11,14 @@
 
 mod brake;
 mod departure;
+mod frame_renumbering;
 mod history;
-mod low;
+mod low_ring;
 mod margin_calibrator;
 mod pods;
 mod publish;
 mod reason;
 mod result;
-mod shift;
 mod snapshot;
 mod target;
 mod timing;

@@ -1,17 +1,17 @@
 //! Hints: an agent's report about its node as domain types, and the webhook's table of the newest hint of each node.
 
+mod capacity_tolerance;
+mod freshness;
 mod history_origin;
-mod life;
-mod machine;
 mod note;
 mod report_check;
 mod table;
 
 use std::fmt;
 
+pub use capacity_tolerance::{CAPACITY_TOLERANCE, differs as capacity_differs};
+pub use freshness::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
 pub use history_origin::{Beginning, Past};
-pub use life::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason, Origin};
-pub use machine::{CAPACITY_TOLERANCE, differs as capacity_differs};
 pub use note::{Note, NoteError, NoteResource};
 pub use report_check::{ByKubelet, Contradiction, ReportCheck};
 pub use table::{Table, Verdict};

@@ -63,8 +63,8 @@ pub(super) fn rbac() -> Result<String> {
     Ok(documents(&[
         yaml(&manifest::cluster_role(ENDPOINTS, &start::access()))?,
         yaml(&binding())?,
-        yaml(&manifest::lease::role())?,
-        yaml(&manifest::lease::binding())?,
+        yaml(&manifest::lease_role::role())?,
+        yaml(&manifest::lease_role::binding())?,
         yaml(&viewer())?,
     ]))
 }

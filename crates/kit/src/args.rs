@@ -72,7 +72,7 @@ pub struct TlsArgs {
         requires = "tls_cert_file"
     )]
     pub tls_key_file: Option<PathBuf>,
-    /// Make a CA (ca.crt) and a certificate in this directory, or use what an earlier run made there
+    /// Make a CA (ca.crt) and a certificate in this directory, or use those of an earlier run
     #[arg(
         long,
         env = "HEADROOM_TLS_SELF_SIGNED_DIR",

@@ -4,9 +4,9 @@ mod accept;
 mod connection;
 mod grpc;
 mod http;
-mod pace;
 mod places;
 mod read_ahead;
+mod slow_clients;
 
 use std::{
     io,

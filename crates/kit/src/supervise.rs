@@ -239,7 +239,7 @@ impl Signals {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         };
-        info!(signal = name, "told to end");
+        info!(signal = name, "asked to end");
     }
 }
 

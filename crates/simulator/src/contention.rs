@@ -21,8 +21,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 use super::{
+    convert::{real, whole},
     node::Spread,
-    real::{real, whole},
     source::Machine,
 };
 

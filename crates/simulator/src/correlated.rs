@@ -38,7 +38,7 @@ impl Storms {
                 .take(length)
                 .for_each(|surge| *surge = true);
             let hours = random.random_range(0.2 * apart..1.8 * apart);
-            at += length + usize::try_from(crate::real::whole(hours * 12.0)).unwrap();
+            at += length + usize::try_from(crate::convert::whole(hours * 12.0)).unwrap();
         }
         Self { seed, surges }
     }

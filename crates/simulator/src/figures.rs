@@ -1,8 +1,8 @@
 //! The figures of one policy's run: requests, use, violations, ratios.
 
 use super::{
+    convert::{long, real},
     node::Node,
-    real::{long, real},
 };
 
 /// Frames that are discarded: three days, in which nodes fill and policies learn.

@@ -4,10 +4,10 @@ use headroom_domain::estimate::Estimate;
 
 use super::{
     closed::Run,
+    convert::{long, real},
     figures::DISCARDED,
     node::{Identity, Node, Pod},
     policy::{Measured, Policy as _, Settings},
-    real::{long, real},
     source::{DAY, HOUR, per_cpu},
 };
 

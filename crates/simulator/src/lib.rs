@@ -9,6 +9,7 @@
 mod args;
 mod closed;
 mod contention;
+mod convert;
 #[cfg(test)]
 mod correlated;
 mod figures;
@@ -16,12 +17,11 @@ mod frontier;
 mod illustrations;
 mod node;
 mod open;
+mod openmetrics;
 mod page;
 mod paired;
 mod policy;
-mod prometheus_past;
 mod random;
-mod real;
 mod report;
 mod section;
 mod source;
@@ -37,7 +37,7 @@ use headroom_agent::args::MarginCalibration;
 use headroom_domain::{policy::Bounds, ratio::Cents, resource::Resource};
 use serde::Serialize;
 
-pub use self::prometheus_past::FROM_S as PAST_FROM_S;
+pub use self::openmetrics::FROM_S as PAST_FROM_S;
 use self::{
     args::{Brakes, Loops, Seeds},
     frontier::{DominanceRow, FrontierRow},
@@ -127,7 +127,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paired: Vec<PairedRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    past: Vec<prometheus_past::PoolRow>,
+    past: Vec<openmetrics::PoolRow>,
 }
 
 impl Estimator {
@@ -255,7 +255,7 @@ impl Estimator {
 
 /// A share in ppm.
 fn millionths(share: f64) -> u32 {
-    u32::try_from(real::whole((share * 1e6).round())).unwrap_or_default()
+    u32::try_from(convert::whole((share * 1e6).round())).unwrap_or_default()
 }
 
 #[cfg(test)]

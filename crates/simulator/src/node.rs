@@ -3,8 +3,8 @@
 use rand_chacha::ChaCha8Rng;
 
 use super::{
+    convert::{long, real, whole},
     random::Stream,
-    real::{long, real, whole},
     source::{DAY, Machine},
 };
 

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::{
     closed::Run,
+    convert::{long, real},
     figures::DISCARDED,
     node::Node,
     policy::{self, Kind, Policy},
-    real::{long, real},
     report::rounded,
 };
 

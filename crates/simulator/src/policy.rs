@@ -1,12 +1,12 @@
 //! The policies that the simulator compares: Headroom's own, and others by their published definitions.
 
 mod fixed;
-mod ideas;
 mod katalyst;
 mod koordinator;
 mod measured;
 mod oracle;
 mod prediction;
+mod variants;
 
 use headroom_domain::{policy::Bounds, resource::Resource};
 
@@ -86,11 +86,11 @@ pub(super) static KINDS: &[&Kind] = &[
 
 /// Ours, changed: run when asked for by name, and the peak rule along theta.
 pub(super) static IDEAS: &[&Kind] = &[
-    &ideas::PEAK_RULE,
-    &ideas::WEEKLY,
-    &ideas::WEEK_OF_FRAMES,
-    &ideas::MIN_OF_FIVE,
-    &ideas::SIBLINGS,
+    &variants::PEAK_RULE,
+    &variants::WEEKLY,
+    &variants::WEEK_OF_FRAMES,
+    &variants::MIN_OF_FIVE,
+    &variants::SIBLINGS,
 ];
 
 /// All of both.

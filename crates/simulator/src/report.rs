@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{
     args::Seeds,
+    convert::long,
     figures::{DISCARDED, Figures, mean_and_interval},
-    real::long,
     source::GROUP,
 };
 

@@ -8,7 +8,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Exp1, StandardNormal};
 
-use super::real::{real, whole};
+use super::convert::{real, whole};
 
 /// Frames of five minutes in a day.
 pub(super) const DAY: usize = FRAMES_A_DAY as usize;

@@ -13,9 +13,9 @@ use super::{
     frontier::{self, FrontierRow},
     illustrations,
     open::Predictions,
+    openmetrics,
     paired::PairedRow,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
-    prometheus_past,
     report::{Outcome, PolicyRow},
     section::{Findings, Section},
     source::{DAY, Source},
@@ -130,7 +130,7 @@ impl<'a> Study<'a> {
     ///
     /// # Errors
     /// If the load cannot be made or the file cannot be written.
-    pub(super) fn past(&self, file: &Path) -> Result<Vec<prometheus_past::PoolRow>> {
+    pub(super) fn past(&self, file: &Path) -> Result<Vec<openmetrics::PoolRow>> {
         let seed = self.seeds.first().copied().unwrap_or_default();
         self.log(seed, "the past as it would have been scraped");
         let source = self.source(seed)?;
@@ -143,10 +143,10 @@ impl<'a> Study<'a> {
         let level = Run { cv: 0.0, ..run };
         let cannot = || format!("cannot write {}", file.display());
         let mut writer = BufWriter::new(File::create(file).with_context(cannot)?);
-        prometheus_past::write(&level, &mut writer).with_context(cannot)?;
-        let mut rows = prometheus_past::rows(&level);
+        openmetrics::write(&level, &mut writer).with_context(cannot)?;
+        let mut rows = openmetrics::rows(&level);
         if self.cv > 0.0 {
-            rows.extend(prometheus_past::rows(&run));
+            rows.extend(openmetrics::rows(&run));
         }
         Ok(rows)
     }

@@ -9,8 +9,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Beta, Distribution as _, Exp1, StandardNormal};
 
 use super::{
+    convert::{long, real, whole},
     random::{Ar1, Stream},
-    real::{long, real, whole},
     source::{DAY, GROUP, Nature, Source, Workload},
 };
 

@@ -1,4 +1,4 @@
-//! Who our programs are to the API server: namespaces, service accounts, roles and tokens.
+//! Creates the namespaces, service accounts, roles and tokens of Headroom's programs on the API server.
 
 use anyhow::{Context as _, Result};
 use headroom_domain::names;
@@ -44,9 +44,9 @@ pub async fn create(client: &Client) -> Result<()> {
     apply(&roles, &name, &role).await?;
     bind(client, &name, names::WEBHOOK_SERVICE_ACCOUNT).await?;
     let roles: Api<Role> = Api::namespaced(client.clone(), names::NAMESPACE);
-    apply(&roles, names::LEASE, &manifest::lease::role()).await?;
+    apply(&roles, names::LEASE, &manifest::lease_role::role()).await?;
     let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), names::NAMESPACE);
-    apply(&bindings, names::LEASE, &manifest::lease::binding()).await
+    apply(&bindings, names::LEASE, &manifest::lease_role::binding()).await
 }
 
 /// Creates a namespace, or leaves it as it is.

@@ -1,4 +1,4 @@
-//! The agent as a process on this kernel, and what it says of itself.
+//! Runs `headroom-agent` as a process on this kernel, and reads its status from its admin port.
 
 use std::{
     fs,

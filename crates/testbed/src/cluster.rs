@@ -1,19 +1,19 @@
-//! A real control plane on loopback for tests and the demo: etcd, API server, and on request scheduler, controllers
-//! and nodes kept by kubelet code, or where there is none by a status writer.
+//! A real control plane on loopback for tests, benches and the demo: etcd, the API server and, on request, the
+//! scheduler, controllers and nodes. Kubelet code keeps each node, or a status writer where there is no kubelet code.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
-//! use headroom_testbed::cluster::{Cluster, NodeOptions, Options};
+//! use headroom_testbed::cluster::{Cluster, NodeOptions, ClusterOptions};
 //!
-//! let mut cluster = Cluster::start(Options::full()).await?;
+//! let mut cluster = Cluster::start(ClusterOptions::full()).await?;
 //! cluster.start_node(NodeOptions { cpus: 4, ..NodeOptions::new("hollow-0") }).await?;
 //! let client = cluster.client().await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Everything is gone when it is dropped, and also when its process is killed: see [`xtask::process`] and
-//! [`crate::folder`].
+//! All its processes and files are gone when `Cluster` is dropped, and also when its owner is killed: see
+//! [`xtask::process`] and [`crate::folder`].
 
 mod authority;
 mod command;

@@ -1,5 +1,5 @@
-//! A hint server without a cluster behind it: the real wire over real TLS; it tells every agent the same and keeps what
-//! they report.
+//! A hint server without a cluster, for tests and benches of the agent: the real protocol over real TLS. It sends every
+//! agent the same pods, accepts every report and hands the reports to the caller.
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,5 @@
-//! What tests, demo and benches share: a real control plane, our programs as processes, and loads in pods' cgroups.
+//! Shared parts of tests, demo and benches: a real control plane, Headroom's programs as processes, and loads in pods'
+//! cgroups.
 #![forbid(unsafe_code)]
 
 pub mod accounts;

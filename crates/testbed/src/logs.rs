@@ -1,4 +1,4 @@
-//! Where warnings of the parts go that run in a program of the workspace.
+//! Logging of the programs for cluster, demo and benches: writes warnings to standard error.
 
 use std::io;
 

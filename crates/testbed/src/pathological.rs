@@ -1,4 +1,5 @@
-//! Reviews that are made to take as much memory and time as a body of their length can.
+//! Admission reviews that cost as much memory and time as a body of their length can. Tests and a bench send them to
+//! the webhook.
 
 /// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
 /// number.

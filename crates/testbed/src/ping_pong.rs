@@ -1,4 +1,5 @@
-//! Two threads on one CPU that pass a byte to and fro: the cheapest context switches there are.
+//! Two threads on one CPU that pass a byte to and fro: the cheapest context switches possible. Kernel tests and the
+//! bench of the agent's overhead run them.
 
 use std::{
     io::{PipeReader, PipeWriter, Read as _, Write as _, pipe},

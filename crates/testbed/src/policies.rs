@@ -1,4 +1,4 @@
-//! The policies that the API server evaluates by itself: installed as generated.
+//! Installs the generated admission policies that the API server evaluates by itself: the floor and the checks.
 
 use anyhow::Result;
 use headroom_webhook::install::manifest::policies::{

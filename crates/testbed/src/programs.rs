@@ -1,4 +1,4 @@
-//! Our own programs: built, and asked on their admin ports.
+//! Headroom's programs: builds them, and queries their admin ports.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},

@@ -1,11 +1,12 @@
-//! A control plane that knows our programs, and the options of each program that runs against it.
+//! A control plane with the namespaces, accounts and roles of Headroom's programs. `Testbed` also makes the options of
+//! each webhook replica and agent that runs against it.
 //!
 //! ```no_run
 //! # async fn example(programs: headroom_testbed::programs::Programs) -> anyhow::Result<()> {
-//! use headroom_testbed::{Testbed, agent::Agent, cluster::{NodeOptions, Options}};
+//! use headroom_testbed::{Testbed, agent::Agent, cluster::{NodeOptions, ClusterOptions}};
 //!
 //! let mut testbed = Testbed::builder(programs)
-//!     .control_plane(Options::full())
+//!     .control_plane(ClusterOptions::full())
 //!     .namespace("example")
 //!     .floor()
 //!     .start()

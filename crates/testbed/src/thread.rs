@@ -1,4 +1,4 @@
-//! Threads that measure: the CPU they stay on and the CPU time they have used.
+//! Pins the calling thread to one CPU and reads its CPU time, for tests and benches that measure.
 
 use std::time::Duration;
 

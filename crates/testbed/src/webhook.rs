@@ -1,4 +1,4 @@
-//! One replica of the webhook as a process on loopback, and its registration with the API server.
+//! Runs one replica of the webhook as a process on loopback, and registers it with the API server.
 
 use std::{
     fs,

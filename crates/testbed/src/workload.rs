@@ -1,5 +1,5 @@
-//! The processes behind pods of nodes that run no containers: one per pod, in a cgroup laid out as the kubelet lays it
-//! out.
+//! Runs the processes behind pods on nodes that run no containers. Each pod has one process, in a cgroup laid out as
+//! the kubelet lays it out.
 
 pub mod cpu_use;
 pub mod deployment;

@@ -1,4 +1,4 @@
-//! Where the programs of the control plane come from: given, found on `PATH`, or built once from Go modules.
+//! Finds the programs of the control plane in `KUBEBUILDER_ASSETS` or on `PATH`, or builds them once from Go modules.
 
 pub mod release;
 

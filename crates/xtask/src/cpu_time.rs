@@ -1,4 +1,4 @@
-//! CPU time of processes that have ended, with that of the processes that they waited for.
+//! Waits for a process to end and reads its CPU time, with that of the child processes it waited for.
 
 use std::{
     fs, io,

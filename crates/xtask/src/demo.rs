@@ -1,4 +1,4 @@
-//! The flags of `cargo xtask demo`: read before anything is built, and once more by the demo itself.
+//! The flags of `cargo xtask demo`. `cargo xtask` parses them before any build, and the demo parses them again.
 
 use std::time::Duration;
 

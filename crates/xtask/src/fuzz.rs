@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: looks for inputs that break a fuzz target, from those that are kept in its corpus.
+//! `cargo xtask fuzz`: searches for inputs that break a fuzz target, starting from the inputs in its corpus.
 
 use std::{fs, path::PathBuf, time::Duration};
 

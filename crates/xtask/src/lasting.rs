@@ -1,4 +1,4 @@
-//! Durations as people write them after `--for`.
+//! Parses durations such as `90s` or `5m`, which follow `--for` in `cargo xtask demo` and `cargo xtask fuzz`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Builds programs of this workspace and becomes one of them.
+//! Builds programs of this workspace, and executes one of them in place of the current process.
 
 use std::{
     env,

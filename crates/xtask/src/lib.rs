@@ -1,4 +1,5 @@
-//! cargo xtask: set-up, test suite and virtual machines; what knows Kubernetes or our programs is built and run by it.
+//! The library of `cargo xtask`: set-up, test suite and virtual machines. It builds and runs the other programs, which
+//! know Kubernetes or Headroom.
 #![forbid(unsafe_code)]
 
 pub mod controlplane;

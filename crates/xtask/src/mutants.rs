@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: changes the code of a path in small ways and looks whether a test fails for each.
+//! `cargo xtask mutants`: changes the code of a path in small ways and checks that a test fails for each change.
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! Set-up: what tests and the demo need beyond Rust and git; found first, else got, and said either way.
+//! Set-up: finds the tools that tests and the demo need beyond Rust and git, or gets them, and reports which.
 
 pub mod bpf_linker;
 pub mod cargo_tool;

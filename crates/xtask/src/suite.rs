@@ -1,4 +1,4 @@
-//! `cargo xtask test`: sets up, builds, and runs every kind of test, and counts them.
+//! `cargo xtask test`: sets up, builds, runs every kind of test, and counts the tests.
 
 mod accounts;
 mod long;

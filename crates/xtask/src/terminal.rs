@@ -1,4 +1,4 @@
-//! What xtask tells the person who runs it, on standard error: standard output belongs to results.
+//! Prints messages of xtask to its user on standard error: standard output belongs to results.
 
 use std::{
     fmt::Display,

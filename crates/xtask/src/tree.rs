@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: what the dependency tree may contain, checked as `deny.toml` says.
+//! `cargo xtask deny`: checks the dependency tree against the rules in `deny.toml`.
 
 use std::process::Command;
 

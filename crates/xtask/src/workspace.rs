@@ -1,4 +1,4 @@
-//! The workspace: where things are in it, and cargo for it.
+//! The workspace: its folders, its git commit, and cargo commands that run in it.
 
 use std::{
     env,

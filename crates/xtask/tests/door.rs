@@ -1,4 +1,4 @@
-//! The door itself: what people can ask `cargo xtask` for.
+//! Tests of the `cargo xtask` command line: the list of commands, and the refusal of wrong arguments.
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 

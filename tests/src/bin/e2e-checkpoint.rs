@@ -9,14 +9,14 @@
 
 use std::{env, path::Path, time::Duration};
 
-use e2e::remembered;
+use e2e::numbered_checkpoints;
 use headroom_agent::local::checkpoint::{CheckpointFile, Store};
 
 fn main() {
     let folder = env::args().nth(1).expect("a folder");
     let mut store = Store::open(Path::new(&folder), Duration::ZERO).expect("the folder");
-    let before = remembered::number(&mut store).unwrap_or(0);
-    let record = remembered::record();
+    let before = numbered_checkpoints::number(&mut store).unwrap_or(0);
+    let record = numbered_checkpoints::record();
     for number in before + 1.. {
         let record = CheckpointFile {
             wall: Duration::from_secs(number),

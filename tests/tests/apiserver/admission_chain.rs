@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use e2e::{
     etcd::{History, Revision, assert_only},
-    foreign::{AFTER, Asked, BEFORE, Foreign, naive, reinvoke, unregister},
+    foreign_webhook::{AFTER, Asked, BEFORE, Foreign, naive, reinvoke, unregister},
     stand::{Stand, count, eager_kubelet, until},
 };
 use headroom_domain::{names, quantity::Quantity, resource::Resource::Cpu};

@@ -14,8 +14,8 @@ use std::{
 };
 
 use e2e::{
-    known_past::{DAYS, UNTIL, past},
     prometheus::Prometheus,
+    prometheus_samples::{DAYS, UNTIL, past},
     stand::Stand,
 };
 use headroom_testbed::accounts;

@@ -4,7 +4,7 @@
 
 use e2e::{
     etcd::{History, course},
-    floor,
+    policy_install,
     scripted_agent::{ScriptedAgent, hint},
     stand::{AUTO, Stand, allocatable, annotation, ready, until},
 };
@@ -37,7 +37,7 @@ struct AttackSite {
 impl AttackSite {
     async fn start() -> Self {
         let stand = Stand::start().await;
-        floor::install(&stand).await;
+        policy_install::install(&stand).await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
         stand.register(&webhook).await;
         let node = stand.create_node("n1", "8", "8Gi").await;

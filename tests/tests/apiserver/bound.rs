@@ -145,7 +145,7 @@ async fn a_braked_node_is_lowered_step_by_step_as_its_pods_go() {
     let said = [
         "True",
         "CpuStop",
-        "cpu is not amplified; what its pods hold stays covered",
+        "cpu is not amplified; requests of its admitted pods stay covered",
     ];
     assert_eq!(braked(&node), Some(said.map(str::to_owned)));
 

@@ -10,7 +10,7 @@ use std::{env, fs, time::Duration};
 use e2e::{
     bound_pods::{all_run, bind_to_n1, delete, pending_resize, phases, resize},
     etcd::{History, assert_only, course},
-    floor,
+    policy_install,
     stand::{AUTO, Stand, allocatable, kubelet, until},
     steady_agent::SteadyAgent,
 };
@@ -42,7 +42,7 @@ struct Full {
 impl Full {
     async fn start() -> Self {
         let mut stand = Stand::start().await;
-        floor::install(&stand).await;
+        policy_install::install(&stand).await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
         stand.register(&webhook).await;
         let eager = NodeOptions {

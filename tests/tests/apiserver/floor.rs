@@ -7,7 +7,7 @@
 )]
 
 use e2e::{
-    floor::{install, marked, marker},
+    policy_install::{install, marked, marker},
     stand::{Stand, allocatable, annotation, ready, until},
 };
 use futures::{StreamExt as _, TryStreamExt as _};

@@ -3,7 +3,7 @@
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
-    floor,
+    policy_install,
     stand::{Stand, allocatable, annotation, count, ready},
 };
 use headroom_domain::names;
@@ -84,7 +84,7 @@ async fn a_heartbeat_costs_the_api_server_a_few_times_as_much_as_one_that_nobody
 
     let mut plain = milliseconds(&stand, &kubelet).await;
     plain = plain.min(milliseconds(&stand, &kubelet).await);
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     stand.register(&webhook).await;
     stand
         .node_until("n1", "amplified", |node| {

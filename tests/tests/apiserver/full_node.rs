@@ -5,7 +5,7 @@
 use e2e::{
     bound_pods::{all_run, bind, bind_to_n1, one_is_turned_away, pods},
     etcd::{History, assert_only},
-    floor,
+    policy_install,
     stand::{Stand, allocatable, kubelet, until},
 };
 use headroom_domain::{names, resource::Resource};
@@ -50,7 +50,7 @@ async fn full_node(stand: &mut Stand) -> Webhook {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_restarts_on_a_full_node_turns_pods_away_only_without_the_floor() {
     let mut stand = Stand::start().await;
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let mut webhook = full_node(&mut stand).await;
     let mut history = History::follow(&stand.cluster).await;
 
@@ -76,7 +76,7 @@ async fn a_kubelet_that_restarts_on_a_full_node_turns_pods_away_only_without_the
 
     // The same without the floor: of what fits only the amplified node, one is turned away. Which one, their times of
     // creation say, which count in whole seconds.
-    floor::remove(&stand).await;
+    policy_install::remove(&stand).await;
     stand.cluster.restart_node("n1").expect("restart the kubelet");
     let turned_away = one_is_turned_away(&stand).await;
     assert!(PODS.contains(&turned_away.as_str()), "{turned_away}");

@@ -8,9 +8,9 @@
 use std::{env, time::Duration};
 
 use e2e::{
-    delayed_proxy::Detour,
+    delayed_proxy::DelayedProxy,
     etcd::History,
-    foreign::{BEFORE, Foreign, naive, unregister},
+    foreign_webhook::{BEFORE, Foreign, naive, unregister},
     scripted_agent::hint,
     stand::{AUTO, Stand, allocatable, eager_kubelet, until},
 };
@@ -31,13 +31,13 @@ const LAGS_S: [u64; 3] = [0, 3, 30];
 const LONG_LAGS_S: [u64; 8] = [0, 1, 2, 5, 10, 15, 20, 30];
 
 /// A kubelet that writes each second, by way of the detour.
-async fn kubelet(stand: &mut Stand) -> Detour {
+async fn kubelet(stand: &mut Stand) -> DelayedProxy {
     let client = stand
         .cluster
         .client_for_node("n1")
         .await
         .expect("the node's client");
-    let detour = Detour::open(client).await;
+    let detour = DelayedProxy::open(client).await;
     let options = NodeOptions {
         by_way_of: Some(detour.url()),
         ..eager_kubelet("n1")
@@ -53,7 +53,7 @@ fn lags() -> Vec<Duration> {
 }
 
 /// Waits until the kubelet has sent that many more writes of one kind: with its own allocatable, or without any.
-async fn sends(detour: &Detour, what: &str, count: usize, is_without_allocatable: bool) {
+async fn sends(detour: &DelayedProxy, what: &str, count: usize, is_without_allocatable: bool) {
     let before = detour.sent().len();
     until(what, async || {
         let sent = detour.sent();
@@ -68,7 +68,7 @@ async fn sends(detour: &Detour, what: &str, count: usize, is_without_allocatable
 /// Raises the ratio while the kubelet's copy of its Node is raw and lags, and lowers it again. Returns all that was
 /// stored meanwhile.
 async fn ahead_of_the_kubelet(
-    detour: &Detour,
+    detour: &DelayedProxy,
     history: &mut History,
     lags: &[Duration],
     cents: u32,

@@ -5,9 +5,9 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use e2e::{
-    delayed_proxy::{Detour, RETRY_AFTER},
+    delayed_proxy::{DelayedProxy, RETRY_AFTER},
     etcd::{History, course},
-    floor,
+    policy_install,
     stand::{HAPPENS_WITHIN, Stand, allocatable, count, eager_kubelet, until},
 };
 use headroom_domain::resource::Resource::Cpu;
@@ -34,7 +34,7 @@ async fn an_api_server_that_restarts_three_times_under_load_stores_nothing_wrong
     const KUBELETS: [&str; 3] = ["k1", "k2", "k3"];
     let mut stand = Stand::start().await;
     // It has much to do while it starts: a call that it gives up must not look like a wrong value.
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     for name in KUBELETS {
@@ -67,9 +67,9 @@ async fn an_api_server_that_restarts_three_times_under_load_stores_nothing_wrong
 }
 
 /// Starts a replica that reaches the API server by a detour.
-async fn webhook_by_way_of_a_detour(stand: &Stand) -> (Detour, Webhook) {
+async fn webhook_by_way_of_a_detour(stand: &Stand) -> (DelayedProxy, Webhook) {
     let client = stand.cluster.client_for(&accounts::webhook(), None).await;
-    let detour = Detour::open(client.expect("the webhook's client")).await;
+    let detour = DelayedProxy::open(client.expect("the webhook's client")).await;
     let kubeconfig: PathBuf = stand.cluster.dir().join("detour.kubeconfig");
     let named = |kind: &str, object| json!([{"name": "detour", kind: object}]);
     let config = json!({

@@ -9,7 +9,7 @@ use std::time::Duration;
 use e2e::{
     bound_pods::{all_run, bind_to_n1, delete, one_is_turned_away, phases},
     etcd::{History, assert_only, course},
-    floor,
+    policy_install,
     stand::{AUTO, Stand, allocatable, kubelet},
     steady_agent::SteadyAgent,
 };
@@ -48,7 +48,7 @@ struct OverCommitted {
 impl OverCommitted {
     async fn start() -> Self {
         let mut stand = Stand::start().await;
-        floor::install(&stand).await;
+        policy_install::install(&stand).await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
         stand.register(&webhook).await;
         stand.cluster.start_node(eager(0)).await.expect("a node");
@@ -103,13 +103,13 @@ async fn pods_that_ran_on_without_webhook_and_floor_are_covered_when_both_are_ba
     drop(agent);
     webhook.process.stop().expect("stop the webhook");
     drop(webhook);
-    floor::remove(&stand).await;
+    policy_install::remove(&stand).await;
     // The kubelet finds its raw value gone, and puts it back. It goes on running what it has let in.
     until(&stand, "4").await;
     all_run(&stand, "without webhook and floor").await;
 
     // The new replica knows of no agent: what it gives back is for the pods alone.
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let webhook = stand.webhook("webhook-1", AUTO).await;
     stand.register(&webhook).await;
     until(&stand, "5400m").await;

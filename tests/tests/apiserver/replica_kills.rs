@@ -12,7 +12,7 @@ use std::{env, net::SocketAddr, path::PathBuf, time::Duration};
 
 use e2e::{
     balancer::Balancer,
-    delayed_proxy::{Detour, Sent},
+    delayed_proxy::{DelayedProxy, Sent},
     etcd::{History, assert_only},
     scripted_agent::{ScriptedAgent, channel, hint},
     stand::{Stand, allocatable, eager_kubelet, ready, until},
@@ -91,7 +91,7 @@ async fn report(node: Node, token: String, replica: watch::Receiver<Replica>, st
 }
 
 /// Starts the nodes: kubelets by way of detours, and those that writes are scripted for.
-async fn nodes(stand: &mut Stand) -> Vec<Detour> {
+async fn nodes(stand: &mut Stand) -> Vec<DelayedProxy> {
     let mut detours = Vec::new();
     for name in KUBELETS {
         let client = stand
@@ -99,7 +99,7 @@ async fn nodes(stand: &mut Stand) -> Vec<Detour> {
             .client_for_node(name)
             .await
             .expect("the node's client");
-        let detour = Detour::open(client).await;
+        let detour = DelayedProxy::open(client).await;
         let options = NodeOptions {
             by_way_of: Some(detour.url()),
             ..eager_kubelet(name)
@@ -114,7 +114,7 @@ async fn nodes(stand: &mut Stand) -> Vec<Detour> {
 }
 
 /// Fails if a write of a kubelet did, or was never answered.
-fn no_write_failed(detours: &[Detour]) {
+fn no_write_failed(detours: &[DelayedProxy]) {
     for detour in detours {
         let sent = detour.sent();
         let failed = |sent: &&Sent| sent.status.is_some_and(|status| !status.is_success());

@@ -13,7 +13,7 @@ use std::{
 use e2e::{
     bound_pods::{all_run, bind_to_n1, pods},
     etcd::{History, assert_only, course},
-    floor,
+    policy_install,
     stand::{AUTO, Stand, allocatable, kubelet, until},
     steady_agent::SteadyAgent,
 };
@@ -51,7 +51,7 @@ struct Beset {
 impl Beset {
     async fn start() -> Self {
         let mut stand = Stand::start().await;
-        floor::install(&stand).await;
+        policy_install::install(&stand).await;
         let webhook = stand.webhook("webhook-0", AUTO).await;
         stand.register(&webhook).await;
         let eager = NodeOptions {

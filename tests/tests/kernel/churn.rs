@@ -7,7 +7,7 @@ use std::{ops::Range, thread, time::Duration};
 use e2e::{
     agent::{AgentNode, Running},
     kernel::LOOK_EVERY,
-    numbers::NumbersWatch,
+    metrics_watch::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
     process_resources::{Parts, ProcessResources, growth, least},

@@ -41,7 +41,7 @@ async fn agent_on_a_locked_down_kernel_misses_nothing_since_typed_programs_read_
 
 #[test]
 #[ignore = "needs a kernel that is locked down: cargo xtask test --vm"]
-fn raw_twins_read_by_helper_and_are_refused_on_a_locked_down_kernel() {
+fn raw_fallbacks_read_by_helper_and_are_refused_on_a_locked_down_kernel() {
     assert_locked_down();
     let raw = Options {
         typed: false,

@@ -9,8 +9,8 @@ use std::{
 
 use e2e::{
     built::programs,
-    known_past::{DAYS, UNTIL, past},
     prometheus::Prometheus,
+    prometheus_samples::{DAYS, UNTIL, past},
 };
 use serde_json::Value;
 

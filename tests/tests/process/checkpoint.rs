@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use e2e::remembered;
+use e2e::numbered_checkpoints;
 use headroom_agent::local::checkpoint::Store;
 
 const KILLS: u64 = 200;
@@ -41,7 +41,7 @@ fn whenever_it_is_killed_the_last_checkpoint_or_the_one_before_it_can_be_read() 
         // Spread over some saves in an order without a pattern: 0 to 40 ms.
         let time = Duration::from_micros(kill * 61_803 % 40_000);
         saved = killed_after(time, folder.path()).max(saved);
-        let found = remembered::number(&mut store).unwrap_or(0);
+        let found = numbered_checkpoints::number(&mut store).unwrap_or(0);
         assert!(found >= saved, "kill {kill}: {saved} was saved, {found} is found");
         hits += u64::from(folder.path().join("estimator.checkpoint.unfinished").exists());
         saved = found;

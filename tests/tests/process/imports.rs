@@ -31,3 +31,21 @@ fn files_of_one_crate_import_each_other_in_no_circle() {
         "files import each other in a circle: {rings:#?}"
     );
 }
+
+/// Crates whose rooms docs/architecture.md shows.
+const SHOWN: [&str; 2] = ["agent", "webhook"];
+
+#[test]
+fn the_page_shows_which_room_imports_which() {
+    let root = workspace::root();
+    let page = std::fs::read_to_string(root.join("docs/architecture.md")).expect("a page");
+    for member in SHOWN {
+        let rooms = Imports::read(root.join(member).join("src").as_ref()).rooms();
+        let block = format!("```text\n{member}\n  {}\n```", rooms.join("\n  "));
+        println!("{block}");
+        assert!(
+            page.contains(&block),
+            "docs/architecture.md does not show:\n{block}"
+        );
+    }
+}

@@ -5,8 +5,8 @@
 mod advise;
 mod advise_simulator;
 mod agent;
+mod agent_cli;
 mod agent_config;
-mod agent_debug;
 mod agent_missing;
 mod checkpoint;
 mod extending;

@@ -4,8 +4,8 @@
 //! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into
 //! operations. Paths are member names from the outside in; arrays are values like any other and are written whole.
 
+mod compare_stored;
 mod equal;
-mod stored;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 #[cfg(test)]
 pub(crate) use self::tree::scan::take_passed;
 pub use self::{
-    stored::PutBackError,
+    compare_stored::PutBackError,
     tree::{
         Tree,
         scan::{MAX_DEPTH, MAX_OPENED, ScanError},

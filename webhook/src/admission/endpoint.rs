@@ -25,7 +25,7 @@ use crate::{
     },
     store::{
         node::{Labels, Node},
-        policies::strategies::Strategies,
+        policies::koordinator_entries::Strategies,
     },
 };
 

@@ -1,7 +1,7 @@
 //! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
 mod mutate_node_status;
-mod node;
+mod node_fields;
 mod validate_node;
 
 use headroom_kit::gate::{Gate, GateSet};

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::{
     admission::draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
-    store::policies::strategies::Conflict,
+    store::policies::koordinator_entries::Conflict,
 };
 
 /// How an admission request ended, as metrics and the audit line say it.

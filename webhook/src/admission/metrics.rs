@@ -27,7 +27,7 @@ headroom_kit::metrics! {
         "headroom_webhook_step_duration_seconds",
         Unit::Seconds,
         &["endpoint", "step", "result"],
-        "Time that one step of an endpoint took, by what came of it: unchanged, acted, denied or failed.",
+        "Time that one step of an endpoint took, by result: unchanged, acted, denied or failed.",
         &[
             0.000_001, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.005, 0.025,
             0.1, 1.0,

@@ -4,7 +4,7 @@ mod answer;
 mod audit;
 mod buffer;
 mod intake;
-mod lanes;
+mod permits;
 
 use std::{
     error::Error,
@@ -31,7 +31,7 @@ use self::{
     answer::StepResults,
     audit::Audit,
     intake::{Intake, Received},
-    lanes::{LanePermit, Lanes},
+    permits::{LanePermit, Lanes},
 };
 use crate::admission::{
     draft::{Draft, Notes},

@@ -66,7 +66,7 @@ impl PolicyState {
         match self {
             Self::InForce => None,
             Self::Unknown => Some(format!(
-                "the API server has not said yet whether it has policy {policy}"
+                "the API server has not answered yet whether it has policy {policy}"
             )),
             Self::Missing => Some(format!("policy {policy} or its binding is not installed")),
             Self::Differs(fields) => Some(format!("policy {policy} is not that of this version: {fields}")),
@@ -145,10 +145,7 @@ impl Floor {
 fn report_annotations(state: &PolicyState) {
     let policy = names::ANNOTATIONS_POLICY;
     match state.trouble(policy) {
-        None => info!(
-            policy,
-            "the revert of what kubelets write to protected annotations is in force"
-        ),
+        None => info!(policy, "kubelets' writes to protected annotations are reverted"),
         Some(trouble) => {
             error!("{trouble}; while no webhook answers, kubelets can write annotations that are not theirs");
         }

@@ -37,7 +37,7 @@ pub use self::{
 use self::{queue::Queue, retry::RetryState};
 use super::metrics::{NUDGE_SECONDS, NUDGES};
 use crate::{
-    control::pace::{Rates, SECOND},
+    control::rates::{Rates, SECOND},
     store::{changes::Ticks, cluster::Cluster},
 };
 

@@ -37,8 +37,8 @@ use super::{
 };
 use crate::{
     control::{
-        pace::{Rates, SECOND},
-        slices::Slices,
+        rates::{Rates, SECOND},
+        time_slices::Slices,
     },
     store::{cluster::Cluster, node::Node},
 };

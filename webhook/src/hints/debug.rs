@@ -24,8 +24,8 @@ use super::{
     refusal_log::RefusalLog,
 };
 use crate::{
-    control::slices::Slices,
-    hints::shared::StreamContext,
+    control::time_slices::Slices,
+    hints::stream_context::StreamContext,
     store::{node::Node, pods::NodePods, policies::Refused},
 };
 

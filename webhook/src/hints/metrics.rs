@@ -48,7 +48,7 @@ headroom_kit::metrics! {
         "headroom_webhook_quarantines_total",
         Unit::Count,
         &["reason"],
-        "Nodes that came into quarantine, by what their reports contradict: capacity, memory-pressure, use or earlier-boot.",
+        "Nodes that came into quarantine, by the fact that their reports contradict: capacity, memory-pressure, use or earlier-boot.",
     );
 
     /// Answers of metrics.k8s.io.
@@ -56,6 +56,6 @@ headroom_kit::metrics! {
         "headroom_webhook_node_metrics_polls_total",
         Unit::Count,
         &["result"],
-        "Times that metrics.k8s.io was asked what nodes use, by result: read, absent (not served, or not allowed to us) or failed.",
+        "Polls of node metrics from metrics.k8s.io, by result: read, absent (not served, or not allowed) or failed.",
     );
 }

@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use tonic::transport::Server;
 
 use super::{CONNECTIONS, debug::Debug, service::HintService};
-use crate::hints::shared::StreamContext;
+use crate::hints::stream_context::StreamContext;
 
 /// Longest report: a thousand pods with room to spare; the largest that conversion takes is about 300 KiB.
 const LONGEST_REPORT: usize = 512 << 10;

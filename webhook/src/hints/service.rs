@@ -16,7 +16,7 @@ use super::{
     metrics::STREAM_ENDS,
     refusal_log::RefusalLog,
     session::{Outgoing, Session},
-    shared::StreamContext,
+    stream_context::StreamContext,
 };
 
 /// Directives that wait to be read by one agent.

@@ -28,7 +28,7 @@ use super::{
     streams::StreamPlace,
 };
 use crate::{
-    hints::shared::StreamContext,
+    hints::stream_context::StreamContext,
     store::changes::{Ticks, Urgency},
 };
 

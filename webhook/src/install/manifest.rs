@@ -1,7 +1,7 @@
 //! Generates webhook configurations and RBAC rules from the endpoint declarations, as typed objects and as YAML.
 
 pub mod difference;
-pub mod lease;
+pub mod lease_role;
 pub mod policies;
 pub mod steady_state;
 

@@ -1,6 +1,6 @@
 //! All stores of this replica, and the policy, hint and preview of a decision that follow from them for a node.
 
-mod hint;
+mod hint_correction;
 mod report_check;
 
 use std::{
@@ -29,7 +29,7 @@ use crate::{
         node::{Labels, Node},
         nodes::Nodes,
         pods::Pods,
-        policies::{Policies, strategies::Strategies},
+        policies::{Policies, koordinator_entries::Strategies},
     },
 };
 
@@ -157,7 +157,7 @@ impl Cluster {
     fn hint_at(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let found = self.hints.lookup(asked, now)?;
         let held = self.hints.get(asked.node, now).map(|(hint, _)| hint);
-        let mut found = hint::of_now(self, asked, held.as_deref(), found);
+        let mut found = hint_correction::of_now(self, asked, held.as_deref(), found);
         if !self.floor.may_raise() {
             found.caution.get_or_insert(NoRaiseReason::NoFloor);
         }

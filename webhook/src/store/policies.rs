@@ -5,7 +5,7 @@
 //! there is none, because the API server has not answered yet or because every version so far was unreadable, and while
 //! signs of life from the API server are missing, the policy of no node is known, and nodes keep the last decision.
 
-pub mod strategies;
+pub mod koordinator_entries;
 
 mod document;
 mod selector;
@@ -24,7 +24,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use self::{document::Document, strategies::Strategies};
+use self::{document::Document, koordinator_entries::Strategies};
 use super::metrics::CONFIG_VERSIONS;
 use crate::{
     admission::endpoint::Access,

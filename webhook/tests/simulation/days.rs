@@ -13,7 +13,7 @@
 mod agent;
 mod check;
 mod deferred;
-mod object;
+mod node_and_pods;
 mod replica;
 mod world;
 mod write;

@@ -14,9 +14,9 @@
 
 mod floor;
 mod forge;
+mod model_pods;
 mod node;
 mod oracle;
-mod pods;
 mod replica;
 mod world;
 
@@ -62,7 +62,7 @@ enum ModelStep {
     /// Somebody who may patch nodes forges what we wrote, while nobody refuses that.
     Forge(Forgery),
     /// Something happens to pods.
-    Pods(pods::PodChange),
+    Pods(model_pods::PodChange),
     /// A policy comes into force on one replica, or on both.
     Policy { policy: usize, replica: Option<usize> },
     /// The agent reports to one replica, or to both; or one reports that speaks for the Node of an earlier life.
@@ -195,10 +195,10 @@ fn step() -> impl Strategy<Value = ModelStep> {
         ]
         .prop_map(ModelStep::Forge),
         6 => prop_oneof![
-            3 => index.clone().prop_map(pods::PodChange::Bind),
-            3 => Just(pods::PodChange::Admit),
-            2 => (index.clone(), index.clone()).prop_map(|(pod, size)| pods::PodChange::Resize { pod, size }),
-            1 => index.clone().prop_map(pods::PodChange::End),
+            3 => index.clone().prop_map(model_pods::PodChange::Bind),
+            3 => Just(model_pods::PodChange::Admit),
+            2 => (index.clone(), index.clone()).prop_map(|(pod, size)| model_pods::PodChange::Resize { pod, size }),
+            1 => index.clone().prop_map(model_pods::PodChange::End),
         ]
         .prop_map(ModelStep::Pods),
         2 => (index.clone(), which()).prop_map(|(policy, replica)| ModelStep::Policy { policy, replica }),

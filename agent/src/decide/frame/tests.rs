@@ -4,7 +4,7 @@ use headroom_domain::estimate::{PodUse, Profile};
 
 use super::*;
 use crate::{
-    decide::fake::{POLL, QUARTER, poll},
+    decide::fixtures::{POLL, QUARTER, poll},
     sample::clock::Clocks,
 };
 

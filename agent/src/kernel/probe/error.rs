@@ -14,7 +14,7 @@ pub enum ProbeError {
     #[error("this agent was built without its kernel programs")]
     NotBuilt,
     /// An offset or tracepoint our programs need could not be found.
-    #[error("cannot tell where the kernel keeps what we read")]
+    #[error("cannot find the kernel's field offsets")]
     Btf(#[from] BtfError),
     /// No program may be loaded at all.
     #[error("{reason}")]
@@ -34,7 +34,7 @@ pub enum ProbeError {
         name: &'static str,
     },
     /// A map is not laid out as the agent expects.
-    #[error("map `{name}` is not what the agent expects")]
+    #[error("map `{name}` does not have the expected layout")]
     Map {
         /// The map.
         name: &'static str,

@@ -23,9 +23,9 @@ use tokio::{
 use xtask::launch;
 
 use super::{
+    counting_proxy::{Carried, CountingProxy},
     load::{Pace, SwitchLoad},
     pods::Pods,
-    wire::{Carried, CountingProxy},
 };
 use crate::vitals::{Vitals, switches};
 

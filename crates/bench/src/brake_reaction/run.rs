@@ -27,10 +27,9 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    Run, SPINNERS,
-    node_view::{amounts, amplified, is_calm, is_settled, is_shed},
-    period,
+    Run, SPINNERS, period,
     quiet_day::{self, EARLIER, Remembered},
+    readiness::{amounts, amplified, is_calm, is_settled, is_shed},
 };
 use crate::revisions::{Revision, Revisions};
 

@@ -29,8 +29,8 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
+    grpc_stream::{BufferedStream, Event},
     objects::{MEMORY, RAW_CPU_MILLI, node_name, node_uid, pod_uid},
-    wire::{BufferedStream, Event},
 };
 use crate::fleet::LOCALHOST;
 

@@ -16,10 +16,10 @@ use super::{
     Plan,
     agents::{Agents, PUBLISHED},
     api_server::ApiServer,
-    cpus::{Cpus, resident},
     kubelets::Kubelets,
     measure::{Case, EndedReplicas, PeakMemory, Snapshot, mib},
     objects::RAW_CPU_MILLI,
+    pinning::{Cpus, resident},
     replica::{Keys, Replica, Setting},
 };
 

@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, time::sleep};
 
 use super::{
     api_server::RequestCounts,
-    cpus::{CpuTime, resident, used},
+    pinning::{CpuTime, resident, used},
 };
 use crate::percentile;
 

@@ -24,13 +24,13 @@ use headroom_webhook::{
     },
     args,
     control::{
-        conflicts,
+        entry_conflicts,
         floor::Without,
         nudge::{self, Nudger},
-        pace::Rates,
+        rates::Rates,
         sweep::Sweeper,
     },
-    hints::{auth::Authenticator, server, shared::StreamContext, streams::Streams, token_review},
+    hints::{auth::Authenticator, server, stream_context::StreamContext, streams::Streams, token_review},
     start::{self, threads::Threads},
     store::{
         clock::Clock,
@@ -47,7 +47,7 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{LOCALHOST, admission::AdmissionPort, agents::Port, api_server::ApiServer, cpus, requests};
+use super::{LOCALHOST, admission::AdmissionPort, agents::Port, api_client, api_server::ApiServer, pinning};
 
 /// How often metrics are folded, as the admin port does.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -122,7 +122,7 @@ impl Replica {
         hints: u16,
         is_secure: bool,
     ) -> Result<Self> {
-        let runtime = cpus::runtime("replica", setting.cpu)?;
+        let runtime = pinning::runtime("replica", setting.cpu)?;
         let (of_setup, api) = (setting.clone(), Arc::clone(api));
         let parts = runtime.spawn(async move { set_up(&of_setup, &api, hints, is_secure).await });
         let Parts {
@@ -199,7 +199,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let shutdown = Shutdown::new();
     let stop = || shutdown.stopping().clone();
     tokio::spawn(upkeep(exporter()?));
-    let client = requests::client(api, load);
+    let client = api_client::client(api, load);
     let clock = Arc::new(Clock::new());
     let settings = Settings {
         file: Amplification::default(),
@@ -217,7 +217,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         follow(Api::all(client.clone()), &cluster.pods, &shutdown),
         follow(config_maps, &cluster.policies, &shutdown),
     ];
-    tokio::spawn(conflicts::detect(Arc::clone(&cluster), stop()));
+    tokio::spawn(entry_conflicts::detect(Arc::clone(&cluster), stop()));
     let writer = nudge::StatusWriteClient::new(client.clone());
     let (toucher, sweeps) = (Arc::new(writer.clone()), Arc::new(writer.clone()));
     let sweeper = Sweeper::new(Arc::clone(&cluster), toucher, sweeps, *rates);

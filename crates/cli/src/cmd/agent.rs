@@ -10,7 +10,7 @@ use tokio::signal;
 
 use super::Session;
 use crate::{
-    agent::{self, Agent},
+    agent_client::{self, Agent},
     args::Format,
     error::Error,
     output::agent as output,
@@ -66,7 +66,7 @@ enum AgentQuestion {
 impl AgentArgs {
     pub(super) async fn run<W: Write>(self, session: Session<'_, W>) -> Result<(), Error> {
         let Session { format, screen, .. } = session;
-        let mut agent = agent::open(&self.socket).await?;
+        let mut agent = agent_client::open(&self.socket).await?;
         let text = match (self.question, format) {
             (AgentQuestion::Status, Format::Table) => output::status(&agent.status().await?),
             (AgentQuestion::Status, Format::Json) => pretty(&json!(agent.status().await?)),

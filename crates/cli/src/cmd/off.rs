@@ -3,7 +3,7 @@
 //! It needs no webhook port, only the API server: it writes an annotation, and admission does the rest. A dry run shows
 //! the result of a write in advance.
 
-mod restored;
+mod node_result;
 
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
@@ -16,7 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use self::restored::{Remains, Restored, traces};
+use self::node_result::{OffResult, Remains, traces};
 use super::Session;
 use crate::{args::Format, connect, error::Error, screen::Screen};
 
@@ -37,7 +37,7 @@ Examples:
   kubectl headroom off --now --node worker-1
   kubectl headroom off --now --wait-seconds 600 && kubectl delete -k . && kubectl annotate nodes --all headroom.sh/mode-")]
 pub(crate) struct OffArgs {
-    /// Do it, and do not only say what would become of it.
+    /// Do it; without this flag the result is only predicted.
     #[arg(long, env = "HEADROOM_NOW")]
     now: bool,
     /// Only this node.
@@ -63,7 +63,7 @@ struct NodeClient {
 struct Telling<'s, W> {
     screen: &'s mut Screen<W>,
     format: Format,
-    reported: BTreeMap<String, Restored>,
+    reported: BTreeMap<String, OffResult>,
 }
 
 impl OffArgs {
@@ -134,7 +134,7 @@ impl NodeClient {
 
     /// Writes the mode of a node that is not off or not raw yet, and tells what is left. Where nothing can be done yet
     /// the API server sees no change and writes nothing.
-    async fn switched_off(&self, node: Node) -> Result<Restored, Error> {
+    async fn switched_off(&self, node: Node) -> Result<OffResult, Error> {
         let is_off = node.annotations().get(names::MODE).map(String::as_str) == Some("off");
         let node = if is_off && traces(&node).next().is_none() {
             node
@@ -148,9 +148,9 @@ impl NodeClient {
 
     /// What a node would be with its mode off. The probe is a note that the webhook removes from whatever it decides, so
     /// one that comes back was seen by no webhook.
-    async fn probed(&self, node: &Node) -> Result<Restored, Error> {
+    async fn probed(&self, node: &Node) -> Result<OffResult, Error> {
         if traces(node).next().is_none() {
-            return Ok(Restored::new(node, Remains::Nothing));
+            return Ok(OffResult::new(node, Remains::Nothing));
         }
         let params = PatchParams {
             dry_run: true,
@@ -168,7 +168,7 @@ impl NodeClient {
         } else {
             Remains::Nothing
         };
-        Ok(Restored::new(&answer, remains))
+        Ok(OffResult::new(&answer, remains))
     }
 
     /// Writes annotations through `nodes/status`, where the webhook decides anew.
@@ -187,7 +187,7 @@ impl<W: Write> Telling<'_, W> {
     }
 
     /// Says what became of a node, unless that was said before.
-    fn report(&mut self, restored: Restored) -> Result<(), Error> {
+    fn report(&mut self, restored: OffResult) -> Result<(), Error> {
         if self.reported.get(&restored.node) == Some(&restored) {
             return Ok(());
         }

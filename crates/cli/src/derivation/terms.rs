@@ -233,7 +233,7 @@ impl Derivation {
         }
         let published_is = match self.progress {
             _ if self.sight == AgentMode::Blind => {
-                "the agent asks for nothing; the webhook covers what pods hold"
+                "the agent asks for nothing; the webhook covers admitted pods"
             }
             Some(Progress { stepped, .. }) if stepped == self.published => "the step",
             Some(_) => "what the agent reported beside it: an older one covers what was bound then",

@@ -298,7 +298,7 @@ fn nothing_is_derived_for_a_blind_agent_and_what_is_bound_still_counts() {
     A            31500m  raw allocatable, the kubelet's own
     target         1.00  the agent is blind, for the reason below: it is 1.00
     brake       L0 none  of the agent; why, its reasons tell
-    published      1.00  the agent asks for nothing; the webhook covers what pods hold
+    published      1.00  the agent asks for nothing; the webhook covers admitted pods
     confidence     0.0%  the smaller of coverage and Rw / R
     ");
 }

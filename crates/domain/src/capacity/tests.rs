@@ -2,10 +2,10 @@
 
 mod exclusive_cpus;
 mod forged;
-mod life;
+mod hint_steps;
 mod pod_floor;
 mod reasons;
-mod unknown;
+mod unknown_policy;
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::shift::Shift;
+use super::frame_renumbering::Shift;
 use crate::resource::Resource;
 
 /// One frame of the ring.

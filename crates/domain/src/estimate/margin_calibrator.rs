@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Timing, shift::Shift};
+use super::{Timing, frame_renumbering::Shift};
 
 /// M at the start, and its lower bound, in ppm.
 pub const MARGIN_PPM: u32 = 50_000;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Frame, PodRequest, PodUse, Timing, history::Newcomer, low::LowRing, shift::Shift};
+use super::{
+    Frame, PodRequest, PodUse, Timing, frame_renumbering::Shift, history::Newcomer, low_ring::LowRing,
+};
 use crate::resource::{PerResource, Resource};
 
 /// Most pods that are tracked; further ones are charged in full and nothing of theirs is ever subtracted.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Brakes, Estimator, History, MarginCalibrator, Pods, Publication, Timing, shift::Shift};
+use super::{
+    Brakes, Estimator, History, MarginCalibrator, Pods, Publication, Timing, frame_renumbering::Shift,
+};
 use crate::{
     hint::Brake,
     resource::{PerResource, Resource},

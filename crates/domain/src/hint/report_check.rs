@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{AgentMode, Brake, NodeHint, machine::differs};
+use super::{AgentMode, Brake, NodeHint, capacity_tolerance::differs};
 use crate::resource::{PerResource, Resource};
 
 /// For how long reports must contradict what the Node says before that counts: an agent is told of it within a second and

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     EffectiveHint, Freshness, HintQuery, NodeHint, Note, Origin,
-    life::{self, FRESH},
+    freshness::{self, FRESH},
 };
 use crate::{
     ratio::Cents,
@@ -235,9 +235,9 @@ impl Table {
             return Some(noted(asked.node, stored, seen, now));
         }
         let (standing, left) = if entry.is_live {
-            life::streamed(age, entry.hint.is_draining)
+            freshness::streamed(age, entry.hint.is_draining)
         } else {
-            life::noted(asked.node, age)
+            freshness::noted(asked.node, age)
         };
         let frame = entry.hint.timing.timing().frame();
         let moved = |resource: Resource| seen.map(|seen| now.saturating_sub(seen.applied.get(resource).1));
@@ -250,7 +250,7 @@ impl Table {
         let is_renewal_due = standing == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
         let changes = left.into_iter().chain(rises_in).chain(renews_in);
         Some(EffectiveHint {
-            step: PerResource::from_fn(|resource| life::step(moved(resource), frame)),
+            step: PerResource::from_fn(|resource| freshness::step(moved(resource), frame)),
             changes_in: changes.filter(|left| !left.is_zero()).min(),
             is_renewal_due,
             ..EffectiveHint::new(note, standing)
@@ -304,7 +304,7 @@ fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> Eff
 
 /// What only the Node says, at that age.
 fn held_hint(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
-    let (standing, left) = life::noted(node, age);
+    let (standing, left) = freshness::noted(node, age);
     EffectiveHint {
         origin,
         changes_in: left,

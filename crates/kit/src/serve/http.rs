@@ -18,7 +18,7 @@ use rustls::ServerConfig;
 use tokio::select;
 use tracing::debug;
 
-use super::{Connection, Limits, Listener, pace::Paced};
+use super::{Connection, Limits, Listener, slow_clients::Paced};
 use crate::supervise::Shutdown;
 
 /// Bytes read ahead of an HTTP/1 connection: also the largest request head.

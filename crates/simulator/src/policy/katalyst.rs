@@ -9,8 +9,8 @@ use headroom_domain::resource::Resource;
 
 use super::{Kind, Policy, Settings};
 use crate::{
+    convert::{real, whole},
     node::Node,
-    real::{real, whole},
 };
 
 /// The highest ratio that is reported, in percent of raw.

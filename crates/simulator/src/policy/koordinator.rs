@@ -13,8 +13,8 @@ use headroom_domain::resource::Resource;
 
 use super::{Kind, Policy, Settings};
 use crate::{
+    convert::{real, whole},
     node::Node,
-    real::{real, whole},
     source::DAY,
 };
 

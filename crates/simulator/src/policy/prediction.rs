@@ -7,8 +7,8 @@
 
 use super::{Kind, Policy, Settings};
 use crate::{
+    convert::{long, real, whole},
     node::{Node, Pod},
-    real::{long, real, whole},
     source::DAY,
 };
 

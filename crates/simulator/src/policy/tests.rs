@@ -5,8 +5,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
+    convert::whole,
     node::{Pod, tests::node},
-    real::whole,
 };
 
 fn settings() -> Settings {

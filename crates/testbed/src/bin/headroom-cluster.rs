@@ -1,4 +1,4 @@
-//! Entry point of `cargo xtask cluster`: a cluster to look at, until it is told to end.
+//! Entry point of `cargo xtask cluster`: starts a cluster with one node and keeps it until Ctrl-C or SIGTERM.
 #![forbid(unsafe_code)]
 
 use std::{

@@ -1,4 +1,4 @@
-//! Entry point of `headroom-load`: a process of a pod that uses what it is told to use.
+//! Entry point of `headroom-load`, the process of a pod: uses CPU and memory as its flags set them.
 #![forbid(unsafe_code)]
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! The cluster's certificate authority: the API server's certificate, and a kubeconfig for whoever asks.
+//! The cluster's certificate authority. It issues the API server's certificate, and a kubeconfig for each user.
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
-//! The command lines of the control plane: as close to a real cluster as loopback allows, and quiet when idle.
+//! The command lines of the control plane's programs, and the paths of their files (`Layout`). The flags are as close
+//! to a real cluster as loopback allows, and keep idle programs from using CPU.
 
 use std::{
     path::{Path, PathBuf},

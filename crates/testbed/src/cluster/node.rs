@@ -1,4 +1,5 @@
-//! A node that reports the machine it is told: kept by real kubelet code over a fake runtime, or by the status writer.
+//! Starts, stops and checks one node of the cluster, which reports the machine that its options describe. Its keeper is
+//! real kubelet code over a fake runtime, or the status writer.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What a node reports of itself, and what keeps it.
+//! The options of a node: name, CPUs, memory, reserved amounts, intervals of its reports, and its keeper.
 
 use std::{env, fs, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a control plane is made up of.
+//! The options of a control plane: scheduler, controllers, and further flags of the API server.
 
 use xtask::controlplane::Component;
 

@@ -1,4 +1,4 @@
-//! A port on loopback that stays ours while no one listens on it.
+//! A port on loopback that stays reserved for the API server while no process listens on it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,8 +1,10 @@
-//! A node without a kubelet: its Node, its Lease and the status of its pods, written as a kubelet writes them.
+//! The status writer: keeps a node without a kubelet. It writes the Node, its Lease and the status of its pods as a
+//! kubelet writes them.
 //!
-//! There are no containers: every pod that is bound runs at once, whether it fits or not, and is gone when it is to go.
-//! All else follows the kubelet, as it decides what the API server, the scheduler and our webhook see: it compares with
-//! the Node that the API server has, so it takes an amplified allocatable for a change of its own and writes it back.
+//! There are no containers: every bound pod runs at once, whether it fits or not, and is gone as soon as it is deleted.
+//! All else that the API server, the scheduler and the webhook see follows the kubelet. The writer compares its report
+//! with the Node that the API server has, so it takes an amplified allocatable for a change of its own and writes its
+//! own value back.
 
 mod pods;
 mod report;

@@ -1,4 +1,4 @@
-//! The builder of a testbed: what its control plane is made of, and what is on the API server from the start.
+//! The builder of a `Testbed`: sets the parts of its control plane, its namespaces and its floor, and starts it.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! CPU time that the tasks of a cgroup have used.
+//! Reads the CPU time of all tasks in a cgroup, version 1 or 2, for the demo and benches.
 
 use std::{
     fs,

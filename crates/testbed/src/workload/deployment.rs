@@ -1,4 +1,4 @@
-//! Deployments whose pods are all alike and go to one node.
+//! Creates Deployments whose pods are all alike and go to one node, for the demo and benches.
 
 use anyhow::Result;
 use headroom_domain::resource::PerResource;

@@ -1,5 +1,5 @@
-//! Pods' cgroups as the kubelet makes them, below folders of our own in the real hierarchies, apart from those of any
-//! kubelet: an agent that is told of them takes them for all that there are.
+//! Pods' cgroups as the kubelet makes them, but below separate folders of the real hierarchies, apart from those of any
+//! kubelet. The agent in the bench `brake_reaction` gets their mount and takes them for all cgroups there are.
 
 use std::{
     fs,

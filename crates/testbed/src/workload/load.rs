@@ -1,4 +1,4 @@
-//! A load process: uses a given share of each CPU it is asked to use, and holds some memory.
+//! The load that `headroom-load` runs: each thread uses a given share of a CPU, and the process holds memory.
 
 use std::{
     collections::hash_map::RandomState,

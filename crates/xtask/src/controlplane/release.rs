@@ -1,4 +1,5 @@
-//! The releases of Kubernetes and etcd that the Go module pins, and whether a program found elsewhere is one of them.
+//! The releases of Kubernetes and etcd that the Go module pins. `Release` also checks whether a program found elsewhere
+//! is of the pinned minor release.
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! bpf-linker, which turns what rustc makes of the kernel programs into an object the kernel loads.
+//! Finds or builds bpf-linker, which links rustc's output for the kernel programs into an object that the kernel loads.
 
 use std::{env, path::Path, process::Command};
 

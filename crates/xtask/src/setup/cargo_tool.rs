@@ -1,4 +1,4 @@
-//! Programs that extend cargo, built from crates.io.
+//! Finds cargo-deny, cargo-mutants and cargo-fuzz, or builds them from crates.io.
 
 use anyhow::{Context as _, Result};
 

@@ -1,4 +1,4 @@
-//! Debian packages: which are missing, and getting them where that is possible.
+//! Debian packages: finds the missing ones, and installs them where possible.
 
 mod lists;
 

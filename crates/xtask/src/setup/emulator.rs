@@ -1,4 +1,4 @@
-//! The emulator of a machine with another kernel, and the maker of its disk.
+//! Finds or installs QEMU and `mke2fs`: the emulator of a machine with another kernel, and the maker of its disk.
 
 use anyhow::Result;
 

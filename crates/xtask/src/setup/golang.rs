@@ -1,4 +1,4 @@
-//! A Go toolchain new enough for the control plane: the one on `PATH`, or the first that can be had.
+//! Finds or gets a Go toolchain new enough for the control plane: the one on `PATH`, or the first available one.
 
 use std::{
     path::{Path, PathBuf},

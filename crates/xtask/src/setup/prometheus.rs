@@ -1,4 +1,5 @@
-//! A Prometheus server and its tool, for the tests of advice: those on PATH, else Debian's, unpacked and not installed.
+//! Finds a Prometheus server and its tool on `PATH`, or unpacks Debian's without installation. Tests of advice use
+//! them.
 
 use std::{fs, path::PathBuf};
 

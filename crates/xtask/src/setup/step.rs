@@ -1,4 +1,4 @@
-//! A long step of set-up: its progress on the screen, its whole output in a log.
+//! Runs one long step of set-up: prints its progress, and writes its whole output to a log.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,4 @@
-//! The Rust toolchain that compiles the kernel programs: a nightly with the sources of `core`.
+//! Finds or gets the Rust toolchain that compiles the kernel programs: a nightly with the sources of `core`.
 
 mod choice;
 

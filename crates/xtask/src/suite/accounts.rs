@@ -1,4 +1,5 @@
-//! Tests that measure by accounts which only cgroup version 1 keeps: where there are none they are listed as not run.
+//! Names the test that needs per-CPU accounts, which only cgroup version 1 keeps. Machines without these accounts list
+//! it as not run.
 
 use std::path::Path;
 

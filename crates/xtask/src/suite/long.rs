@@ -1,5 +1,6 @@
-//! `cargo xtask test --long`: what takes long, part by part. A part that has passed on this commit is not run again, so a
-//! run that was ended goes on where it was; the last result of each stands in the journal.
+//! `cargo xtask test --long`: runs the long tests part by part, and skips each part that has passed on this commit.
+//!
+//! An interrupted run therefore continues with the remaining parts. The journal has the last result of each part.
 
 mod journal;
 mod part;

@@ -1,4 +1,5 @@
-//! The test programs of the workspace, by kind: as cargo names them when it builds them, never from a list kept by hand.
+//! Builds the workspace and lists its test programs by kind. The list comes from cargo's build messages, never from a
+//! list kept by hand.
 
 use std::{
     io::{BufRead as _, BufReader},

@@ -1,4 +1,4 @@
-//! Runs test programs, passes their output on line by line, counts their tests and notes how long each took.
+//! Runs test programs, prints their output line by line, counts their tests and records the time of each test.
 
 use std::{
     io::{self, BufRead as _, BufReader, Write as _},

@@ -1,4 +1,4 @@
-//! Counts of passed, failed and skipped tests, and the closing lines made of them.
+//! Counts passed, failed and skipped tests, and prints the summary and the slowest tests.
 
 use std::{
     io::{self, Write as _},

@@ -1,9 +1,9 @@
-//! `cargo xtask test --vm`: the kernel tests on other kernels, in an emulated machine with cgroup version 2 only.
+//! `cargo xtask test --vm`: runs the kernel tests on other kernels, in an emulated machine with cgroup version 2 only.
 //!
 //! ```text
 //! Debian's kernel ─┐
 //! test programs ───┼─> disk ─> QEMU, one guest at a time ─> its console ─> counts
-//! our init ────────┘
+//! init.sh ─────────┘
 //! ```
 
 mod boot;

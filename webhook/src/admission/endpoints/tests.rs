@@ -4,12 +4,12 @@
 //! answer. `CASE.world.json` describes the known state of the node, where the defaults do not suffice.
 //! `HEADROOM_BLESS=1` writes the outputs anew.
 
-mod log;
-mod no_trace;
+mod audit_log;
+mod hints_unchanged;
 mod node_labels;
 mod node_status;
+mod node_status_over_stores;
 mod pathological;
-mod stores;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,7 +43,7 @@ use crate::{
     },
     store::{
         node::{Labels, Node},
-        policies::strategies::Strategies,
+        policies::koordinator_entries::Strategies,
     },
 };
 

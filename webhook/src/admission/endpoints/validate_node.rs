@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use headroom_kit::gate::Gate;
 
-use super::node;
+use super::node_fields;
 use crate::admission::{
     draft::Draft,
     endpoint::{BrokenStep, Endpoint, FailurePolicy, Kind, Namespaces, Rule, Step},
@@ -50,6 +50,6 @@ pub(super) static ENDPOINT: Endpoint = Endpoint {
 
 /// The annotation's new value, if the request sets or changes it.
 fn written(draft: &Draft<'_>, key: &str) -> Option<String> {
-    let stored = draft.old().and_then(|old| node::annotation(old, key));
-    node::annotation(draft, key).filter(|value| stored.as_ref() != Some(value))
+    let stored = draft.old().and_then(|old| node_fields::annotation(old, key));
+    node_fields::annotation(draft, key).filter(|value| stored.as_ref() != Some(value))
 }

@@ -26,7 +26,7 @@ use super::*;
 use crate::{
     control::{
         nudge::{Nudge, NudgeError, Nudger, StatusWriter},
-        pace::Rates,
+        rates::Rates,
     },
     hints::{
         auth::{
@@ -44,10 +44,10 @@ use crate::{
     },
 };
 
+mod connection_limits;
 mod credentials;
-mod crowd;
+mod debug_service;
 mod reports;
-mod status_views;
 
 /// Longer than anything here takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use headroom_proto::{NodeView, agent_policy, v1alpha1 as wire};
 
 use super::{
     Trouble,
-    object::{NAME, UID},
+    node_and_pods::{NAME, UID},
 };
 
 /// Frames of a day.

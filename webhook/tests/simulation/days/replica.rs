@@ -30,7 +30,7 @@ use serde_json::json;
 
 use super::{
     SimulatedDays,
-    object::{NAME, Stored, UID},
+    node_and_pods::{NAME, Stored, UID},
 };
 use crate::settings;
 

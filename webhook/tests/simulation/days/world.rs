@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     DayStep, SimulatedDays, Trouble,
     agent::SimulatedAgent,
-    object::{SimulatedPod, Stored, quantities},
+    node_and_pods::{SimulatedPod, Stored, quantities},
     replica::{Missed, SimulatedReplica},
 };
 

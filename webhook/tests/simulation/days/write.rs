@@ -6,7 +6,7 @@ use headroom_domain::{
 };
 
 use super::{
-    object::{quantities, store},
+    node_and_pods::{quantities, store},
     replica::SimulatedReplica,
     world::{CheckResult, PERIOD, SimulatedWorld},
 };

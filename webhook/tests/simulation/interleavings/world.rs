@@ -2,8 +2,8 @@
 
 mod agent_reports;
 mod quiet;
+mod write_checks;
 mod writers;
-mod written;
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ pub(super) use self::agent_reports::{Says, hint};
 use self::agent_reports::{hint_of, trust};
 use super::{
     ModelStep, floor,
+    model_pods::{ModelPods, PodChange},
     node::{allocatable, raw_of_annotation, raw_of_marker, text, uid_of, written_by_marker},
     oracle::Oracle,
-    pods::{ModelPods, PodChange},
     replica::ModelReplica,
 };
 

@@ -209,7 +209,7 @@ fn replicas_let_go_of_a_fleet_over_five_minutes_and_of_one_node_together() {
     let ends: Vec<u64> = (0..3000)
         .map(|i| {
             let node = format!("node-{i}");
-            let holds = |age| life::noted(&node, at(age)).0 == Freshness::Hold;
+            let holds = |age| freshness::noted(&node, at(age)).0 == Freshness::Hold;
             (600..900).take_while(|age| holds(*age)).last().unwrap()
         })
         .collect();
@@ -462,10 +462,10 @@ fn a_standing_lasts_as_long_as_it_says_and_no_longer() {
         }
     };
     for is_draining in [false, true] {
-        let ladder = ends_in_time(&|age| life::streamed(age, is_draining));
+        let ladder = ends_in_time(&|age| freshness::streamed(age, is_draining));
         assert_eq!(ladder, [Freshness::Fresh, Freshness::Hold, Freshness::Stop]);
     }
-    let ladder = ends_in_time(&|age| life::noted("n1", age));
+    let ladder = ends_in_time(&|age| freshness::noted("n1", age));
     assert_eq!(ladder, [Freshness::Hold, Freshness::Stop]);
 }
 

@@ -1,4 +1,4 @@
-//! The pods of a node without containers: what is bound runs, and what is to go is gone.
+//! The pods of a node without containers: sets every bound pod to Running, and removes every pod that is being deleted.
 
 use std::pin::pin;
 

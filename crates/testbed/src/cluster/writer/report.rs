@@ -1,4 +1,5 @@
-//! What a node says of itself, and the PATCH for an API server that has it otherwise.
+//! The report of a status writer: the node's own capacity, allocatable and conditions. It makes the first Node, and the
+//! PATCH of each difference from the stored Node.
 
 use std::collections::BTreeMap;
 

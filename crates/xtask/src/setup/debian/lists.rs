@@ -1,4 +1,5 @@
-//! Package lists: those of this system, or of another release of Debian's, which are kept apart and install nothing.
+//! The package lists of this system, or of another Debian release. Lists of another release are kept apart from the
+//! system's and install nothing.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 

@@ -1,5 +1,5 @@
-//! Which toolchain compiles the kernel programs: what is asked of one, and in which order they are tried. Part of
-//! set-up and of the agent's build script, so that both take the same.
+//! The choice of the toolchain that compiles the kernel programs: the requirements on it, and the order of candidates.
+//! Set-up and the agent's build script share this file, so both choose the same toolchain.
 
 use std::{
     env,

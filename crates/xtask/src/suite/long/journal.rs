@@ -1,4 +1,4 @@
-//! The page of the journal that has the last result of each part.
+//! Writes the journal's page of long runs: the last result of each part.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! What the emulated machine is booted for: which tests run there, and how its kernel and they are told what it is.
+//! The kinds of boot of the emulated machine. Each selects the tests to run, the number of CPUs, and the arguments of
+//! the kernel and of the tests.
 
 use clap::ValueEnum;
 

@@ -1,4 +1,4 @@
-//! The disk of the emulated machine: tests, the programs that they start, what all of these are linked with, and init.
+//! Makes the disk of the emulated machine: tests, the programs that they start, the libraries of both, and init.
 
 use std::{
     fs,

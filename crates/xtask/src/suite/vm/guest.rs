@@ -1,4 +1,4 @@
-//! One run of the emulated machine: starts it, passes its console on, counts the tests in it, and ends it.
+//! One run of the emulated machine: starts it, prints its console, counts the tests in it, and ends it.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,4 @@
-//! Kernels of Debian's, unpacked and never installed.
+//! Finds or downloads Debian's kernels for the emulated machine; they are unpacked and never installed.
 
 use std::{
     fs,

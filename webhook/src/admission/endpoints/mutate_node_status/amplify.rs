@@ -11,7 +11,7 @@ use super::conditions::{self, Grounds};
 use crate::admission::{
     draft::Draft,
     endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::StepError,
     metrics,
     review::Operation,
@@ -30,12 +30,15 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let name = ctx.request.name.as_str();
-    let (version, is_told) = (node::version(old), node::tells_allocated(old));
+    let (version, is_told) = (node_fields::version(old), node_fields::tells_allocated(old));
     // What the watch brought is parsed, and mostly what this write is based on.
     let (stored, none) = (ctx.nodes.stored(name), Annotations::default());
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
-    let old = node::state(old, known);
-    let (new, uid) = (node::state(draft, &old.annotations), node::uid(draft));
+    let old = node_fields::state(old, known);
+    let (new, uid) = (
+        node_fields::state(draft, &old.annotations),
+        node_fields::uid(draft),
+    );
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
         Some(_) | None => Writer::Other,
@@ -46,7 +49,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         old: &old,
         new: &new,
     };
-    let Some((policy, mode_error)) = node::policy(ctx, draft) else {
+    let Some((policy, mode_error)) = node_fields::policy(ctx, draft) else {
         return Ok(apply(&capacity::keep(&write), draft)?);
     };
     let nudged = new.annotations.hint.as_ref();
@@ -57,7 +60,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         stored: old.annotations.hint.as_ref(),
         written: capacity::written_ratios(&old.annotations, &uid),
         nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
-        machine: node::machine(draft, &new),
+        machine: node_fields::machine(draft, &new),
     });
     let basis = Basis {
         policy: &policy,
@@ -66,7 +69,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
-        let field = node::annotation_field(names::MODE);
+        let field = node_fields::annotation_field(names::MODE);
         draft.warn(format!("{field}: {error}; {} applies", policy.mode));
     }
     warn_of_ratio(&decision, draft);
@@ -94,7 +97,7 @@ fn has_conditions(hint: Option<&EffectiveHint>, stored: &Annotations) -> bool {
 fn warn_of_ratio(decision: &Decision, draft: &mut Draft<'_>) {
     let is_bad = |resource| decision.outcomes.get(resource).why.contains(&Why::BadAnnotation);
     if Resource::ALL.into_iter().any(is_bad) {
-        let field = node::annotation_field(names::RATIO);
+        let field = node_fields::annotation_field(names::RATIO);
         draft.warn(format!("{field}: cannot be used and counts as 1.00"));
     }
 }
@@ -117,7 +120,7 @@ fn apply(decision: &Decision, draft: &mut Draft<'_>) -> Result<(), StepError> {
         }
     }
     for (key, value) in annotations {
-        let path = node::annotation_path(key);
+        let path = node_fields::annotation_path(key);
         match value {
             Some(text) => draft.set(&path, text.as_str())?,
             None => draft.remove(&path),

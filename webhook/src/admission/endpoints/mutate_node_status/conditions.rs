@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::admission::{
     draft::{Draft, Fields as _, Tree},
-    endpoints::node::CONDITIONS,
+    endpoints::node_fields::CONDITIONS,
     error::StepError,
 };
 
@@ -121,7 +121,7 @@ fn braked(decision: &Decision, note: Option<&Note>) -> ConditionText {
             Some(Brake::Off) | None => return None,
         };
         let kept = if is_held(why) {
-            "; what its pods hold stays covered"
+            "; requests of its admitted pods stay covered"
         } else {
             ""
         };
@@ -271,9 +271,9 @@ mod tests {
     #[case::both(Brake::Shed, Brake::Hold, &[Why::Braked],
         Some(("CpuShed", "cpu is lowered step by step; memory is not raised")))]
     #[case::full(Brake::Stop, Brake::Off, &[Why::Braked, Why::FloorAdmitted],
-        Some(("CpuStop", "cpu is not amplified; what its pods hold stays covered")))]
+        Some(("CpuStop", "cpu is not amplified; requests of its admitted pods stay covered")))]
     #[case::blind_and_full(Brake::Off, Brake::Off, &[Why::Blind, Why::FloorFit],
-        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; what its pods hold stays covered")))]
+        Some(("CpuBlind", "cpu is not amplified, for its agent sees nothing; requests of its admitted pods stay covered")))]
     #[case::in_quarantine(Brake::Stop, Brake::Off, &[Why::QuarantinedUse, Why::Braked],
         Some(("CpuQuarantined", "cpu is not amplified, for its agent says that far less is used than its kubelet says")))]
     #[case::blind_with_room(Brake::Off, Brake::Off, &[Why::Blind], None)]

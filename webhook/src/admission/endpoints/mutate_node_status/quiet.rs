@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::admission::{
     draft::{Draft, Fields, Tree},
     endpoint::{Ctx, Step, Stop},
-    endpoints::node::{self, CONDITIONS, HEARTBEAT},
+    endpoints::node_fields::{self, CONDITIONS, HEARTBEAT},
     error::StepError,
     metrics,
     review::Operation,
@@ -62,14 +62,14 @@ fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 
 /// True for a node on which we have set allocatable.
 fn is_amplified(fields: &impl Fields) -> bool {
-    node::annotation(fields, names::MARKER).is_some()
+    node_fields::annotation(fields, names::MARKER).is_some()
 }
 
 /// Puts back what we or heartbeats would change.
 fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
     draft.put_back(&CONDITIONS)?;
     for key in OURS {
-        draft.put_back(&node::annotation_path(key))?;
+        draft.put_back(&node_fields::annotation_path(key))?;
     }
     for resource in Resource::ALL {
         draft.put_back(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])?;
@@ -88,7 +88,7 @@ fn is_due(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
 }
 
 fn ready_heartbeat(fields: &impl Fields) -> Option<Timestamp> {
-    node::ready_heartbeat(fields)?.parse().ok()
+    node_fields::ready_heartbeat(fields)?.parse().ok()
 }
 
 fn is_same_besides_heartbeats(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
@@ -137,9 +137,9 @@ fn is_same_conditions(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepErr
 /// canonical form; ours can be another text for the same amount.
 fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
     let is_same = |resource: Resource| {
-        let was = node::quantity(old, ALLOCATABLE[1], resource);
+        let was = node_fields::quantity(old, ALLOCATABLE[1], resource);
         draft.is_as_stored(&[ALLOCATABLE[0], ALLOCATABLE[1], resource.name()])
-            || (was.is_some() && was == node::quantity(draft, ALLOCATABLE[1], resource))
+            || (was.is_some() && was == node_fields::quantity(draft, ALLOCATABLE[1], resource))
     };
     Ok(Resource::ALL.into_iter().all(is_same)
         && is_same_but(draft, &ALLOCATABLE, &Resource::ALL.map(Resource::name))?)
@@ -149,8 +149,8 @@ fn is_same_allocatable(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepEr
 /// to the same allocatable.
 fn is_same_annotations(old: &Tree<'_>, draft: &Draft<'_>) -> Result<bool, StepError> {
     let is_same = |key, is_same: fn(&str, &str) -> bool| match (
-        node::annotation(old, key),
-        node::annotation(draft, key),
+        node_fields::annotation(old, key),
+        node_fields::annotation(draft, key),
     ) {
         (Some(was), Some(is)) => was == is || is_same(&was, &is),
         (was, is) => was == is,

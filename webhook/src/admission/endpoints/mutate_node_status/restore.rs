@@ -10,7 +10,7 @@ use headroom_domain::{
 use crate::admission::{
     draft::{Draft, Tree},
     endpoint::{Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::StepError,
     review::Operation,
 };
@@ -30,8 +30,8 @@ const KEPT_ON_REINVOCATION: [&str; 2] = [names::MARKER, names::RAW_ALLOCATABLE];
 const PEOPLES: [&str; 3] = [names::RATIO, names::MODE, names::STATIC_RATIO];
 
 fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
-    let old = node::state(old, &Annotations::default());
-    capacity::is_reinvoked(&old, &node::state(draft, &old.annotations))
+    let old = node_fields::state(old, &Annotations::default());
+    capacity::is_reinvoked(&old, &node_fields::state(draft, &old.annotations))
 }
 
 fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
@@ -43,19 +43,19 @@ fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let is_kubelet = names::node_of_user(user).is_some();
     let is_theirs = |key: &str| key == names::KUBELET_RAW || !is_kubelet && PEOPLES.contains(&key);
     let Some(old) = draft.old() else { return Ok(()) };
-    let keys: BTreeSet<String> = node::guarded_keys(old)
-        .chain(node::guarded_keys(draft))
+    let keys: BTreeSet<String> = node_fields::guarded_keys(old)
+        .chain(node_fields::guarded_keys(draft))
         .filter(|key| !is_theirs(key))
         .map(str::to_owned)
         .collect();
     let is_reinvoked = keys
         .iter()
-        .any(|key| !draft.is_as_stored(&node::annotation_path(key)))
+        .any(|key| !draft.is_as_stored(&node_fields::annotation_path(key)))
         && is_reinvoked(old, draft);
     for key in keys {
         if !(is_reinvoked && KEPT_ON_REINVOCATION.contains(&key.as_str())) {
             draft
-                .put_back(&node::annotation_path(&key))
+                .put_back(&node_fields::annotation_path(&key))
                 .map_err(StepError::from)?;
         }
     }

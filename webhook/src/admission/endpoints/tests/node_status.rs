@@ -4,10 +4,10 @@
 //! a defect (D) of Koordinator (`docs/compatibility.md`) or a rule (G, `docs/capacity.md`). Headroom also writes a
 //! marker, which the rows do not expect; it is compared apart.
 
-mod history;
+mod already_amplified;
 mod ratios;
-mod records;
-mod transport;
+mod raw_annotation;
+mod uncovered_reviews;
 
 use headroom_domain::names;
 use serde_json::Map;

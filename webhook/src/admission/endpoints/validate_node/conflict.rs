@@ -5,7 +5,7 @@ use headroom_domain::names;
 use crate::admission::{
     draft::Draft,
     endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::Denial,
     review::shortened,
 };
@@ -23,7 +23,7 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if strategies.is_empty() || draft.is_as_stored(&["metadata", "labels"]) {
         return Ok(());
     }
-    let (before, now) = (draft.old().map(node::labels), node::labels(draft));
+    let (before, now) = (draft.old().map(node_fields::labels), node_fields::labels(draft));
     if let Some(before) = before {
         if before == now {
             return Ok(());

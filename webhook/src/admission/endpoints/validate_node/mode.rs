@@ -5,7 +5,7 @@ use headroom_domain::{names, policy::Mode};
 use crate::admission::{
     draft::Draft,
     endpoint::{Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::Denial,
     review::shortened,
 };
@@ -26,7 +26,7 @@ fn check(_ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     Err(Stop::Denied(Denial::Value {
-        field: node::annotation_field(names::MODE),
+        field: node_fields::annotation_field(names::MODE),
         value: shortened(&text),
         reason: format!("must be one of {}", Mode::ALL.map(Mode::name).join(", ")),
     }))

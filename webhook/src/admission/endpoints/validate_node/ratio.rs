@@ -13,7 +13,7 @@ use headroom_domain::{
 use crate::admission::{
     draft::Draft,
     endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::Denial,
     review::shortened,
 };
@@ -33,14 +33,14 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     };
     let deny = |reason: String| {
         Stop::Denied(Denial::Value {
-            field: node::annotation_field(names::RATIO),
+            field: node_fields::annotation_field(names::RATIO),
             value: shortened(&text),
             reason,
         })
     };
     let ratios = parse_annotation(&text).map_err(|error| deny(error.to_string()))?;
     // While the policy is not known, nothing is too high: what is applied is held to it later.
-    let highest = node::configured_policy(ctx, draft).map(|policy| policy.static_max);
+    let highest = node_fields::configured_policy(ctx, draft).map(|policy| policy.static_max);
     for resource in Resource::ALL {
         let ratio = ratios.get(resource).unwrap_or(Ratio::ONE);
         if let Some(highest) = highest.map(|highest| *highest.get(resource))
@@ -72,17 +72,19 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 /// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
 /// nothing against anything.
 fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
-    let stored = draft.old().and_then(|old| node::annotation(old, names::HINT));
+    let stored = draft
+        .old()
+        .and_then(|old| node_fields::annotation(old, names::HINT));
     let stored = stored.map(Annotation::parse);
     let hint = ctx.nodes.hint(&HintQuery {
         node: &ctx.request.name,
-        uid: &node::uid(draft),
-        version: draft.old().map(node::version).unwrap_or_default(),
+        uid: &node_fields::uid(draft),
+        version: draft.old().map(node_fields::version).unwrap_or_default(),
         stored: stored.as_ref(),
         // What was written once is no measurement.
         written: None,
         nudged: None,
-        machine: node::machine(draft, &node::state(draft, &Annotations::default())),
+        machine: node_fields::machine(draft, &node_fields::state(draft, &Annotations::default())),
     });
     let Some(EffectiveHint {
         note,

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::admission::{
+    annotation_permissions::{self, AnnotationChange},
     draft::Draft,
     endpoint::{Ctx, Step, Stop},
-    endpoints::node,
+    endpoints::node_fields,
     error::Denial,
     review::shortened,
-    writers::{self, AnnotationChange},
 };
 
 pub(super) static STEP: Step = Step {
@@ -26,20 +26,20 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let old = draft.old();
     let keys: BTreeSet<&str> = old
         .into_iter()
-        .flat_map(node::guarded_keys)
-        .chain(node::guarded_keys(draft))
+        .flat_map(node_fields::guarded_keys)
+        .chain(node_fields::guarded_keys(draft))
         .collect();
     for key in keys {
-        let stored = old.and_then(|old| node::annotation(old, key));
-        let value = node::annotation(draft, key);
+        let stored = old.and_then(|old| node_fields::annotation(old, key));
+        let value = node_fields::annotation(draft, key);
         let change = match &value {
             _ if value == stored => continue,
             Some(_) => AnnotationChange::Written,
             None => AnnotationChange::Removed,
         };
-        if let Some(reason) = writers::refusal(&ctx.request.user.name, key, change) {
+        if let Some(reason) = annotation_permissions::refusal(&ctx.request.user.name, key, change) {
             return Err(Stop::Denied(Denial::Value {
-                field: node::annotation_field(key),
+                field: node_fields::annotation_field(key),
                 value: shortened(&value.unwrap_or_default()),
                 reason,
             }));

@@ -22,8 +22,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::{annotations, rule, text, variable};
 use crate::{
     admission::{
+        annotation_permissions::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
         review::{LONGEST, Operation},
-        writers::{BY_PEOPLE, NOT_BY_KUBELETS, NOT_BY_OTHERS, by_us, not_known},
     },
     install::manifest::named,
 };

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::interleavings::{
     Quiet,
+    model_pods::PodChange,
     node::{allocatable, marker_of, raw_of_marker},
     oracle::{beside, covering, times},
-    pods::PodChange,
 };
 
 impl ModelWorld {

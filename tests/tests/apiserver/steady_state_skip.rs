@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use e2e::{
-    floor,
+    policy_install,
     scripted_agent::{ScriptedAgent, hint},
     stand::{AUTO, HAPPENS_WITHIN, Stand, allocatable, annotation, count, kubelet, ready, until},
 };
@@ -124,7 +124,7 @@ fn writes() -> [(&'static str, Value, &'static str, bool); 12] {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_changes_something_still_reaches_the_webhook() {
     let stand = Stand::start().await;
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let mut webhook = stand.webhook("webhook-0", "{}").await;
     stand.register_skipping(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
@@ -307,7 +307,7 @@ async fn in_force(stand: &Stand, is_called: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn heartbeats_make_no_calls_and_a_webhook_that_hangs_takes_none_of_their_time() {
     let mut stand = Stand::start().await;
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let mut webhook = stand.webhook("webhook-0", "{}").await;
     stand.register(&webhook).await;
     kubelets(&mut stand).await;
@@ -429,7 +429,7 @@ impl Driver {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brake_is_as_quick_without_the_heartbeats() {
     let mut stand = Stand::start().await;
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let mut webhook = stand.webhook("webhook-0", AUTO).await;
     stand.register(&webhook).await;
     stand.cluster.start_node(kubelet("n1")).await.expect("node");

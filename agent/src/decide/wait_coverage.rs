@@ -19,7 +19,7 @@ pub(super) enum Hearing {
 
 /// How much was seen of the waits under saturation in the period that is under way.
 #[derive(Debug, Default)]
-pub(super) struct WaitSight {
+pub(super) struct WaitCoverage {
     /// Windows in which no CPU that pods share was idle.
     full: u64,
     /// Of those, windows of polls that saw waits begin.
@@ -35,7 +35,7 @@ pub(super) struct WaitSight {
     samples: u64,
 }
 
-impl WaitSight {
+impl WaitCoverage {
     /// Takes the counts of a poll in which so many windows were full, and which saw waits begin or did not.
     pub(super) fn observe(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
         let windows = u64::try_from(counts.windows.windows.len()).unwrap_or(u64::MAX);
@@ -109,7 +109,7 @@ mod tests {
 
     /// Whether a period of such polls says how long tasks waited; of each, how many windows were full.
     fn reports_waits(polls: &[(Counts, u64)]) -> bool {
-        let mut sight = WaitSight::default();
+        let mut sight = WaitCoverage::default();
         for (counts, full) in polls {
             sight.observe(counts, *full, Hearing::Every);
         }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_calm_node_is_no_blind_one_and_what_fills_it_is_seen_after_one_poll() {
         let says = |polls: &[(u64, Hearing)]| {
-            let mut sight = WaitSight::default();
+            let mut sight = WaitCoverage::default();
             for &(full, hearing) in polls {
                 sight.observe(&counts(100, 100, 1), full, hearing);
             }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_period_begins_anew() {
-        let mut sight = WaitSight::default();
+        let mut sight = WaitCoverage::default();
         sight.observe(&counts(100, 0, 1), 30, Hearing::Every);
         assert!(!sight.end_period());
         sight.observe(&counts(100, 100, 1), 30, Hearing::Every);

@@ -9,8 +9,8 @@ use headroom_domain::{
 
 use super::{Kind, Measured, Policy};
 use crate::{
+    convert::{real, whole},
     node::{Node, Pod},
-    real::{real, whole},
     source::HOUR,
 };
 

@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use super::{
     closed::Run,
+    convert::{long, real},
     node::Node,
     policy::{Measured, Policy as _, RAW_KIND},
-    real::{long, real},
     source::DAY,
     synthetic::mean_use,
 };

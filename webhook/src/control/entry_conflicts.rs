@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::metrics::CONFLICTING_NODES;
-use crate::store::{cluster::Cluster, node::Node, policies::strategies::Strategies};
+use crate::store::{cluster::Cluster, node::Node, policies::koordinator_entries::Strategies};
 
 /// Least time between two counts: bounds what they cost however often Nodes change.
 const COUNT_EVERY: Duration = Duration::from_secs(5);

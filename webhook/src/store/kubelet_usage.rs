@@ -79,7 +79,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
         Ok(listed) => listed,
         Err(_elapsed) => {
             if last != Some(PollResult::Failed) {
-                warn!("metrics.k8s.io takes longer than {LIMIT:?}; what agents say is not compared");
+                warn!("metrics.k8s.io takes longer than {LIMIT:?}; reported use is not compared");
             }
             return PollResult::Failed;
         }
@@ -89,7 +89,7 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
             if last != Some(PollResult::Read) {
                 info!(
                     nodes = list.items.len(),
-                    "comparing what agents say is used with metrics.k8s.io"
+                    "comparing reported use with metrics.k8s.io"
                 );
             }
             for node in list.items {
@@ -101,14 +101,14 @@ async fn read(api: &Api<NodeUse>, cluster: &Cluster, last: Option<PollResult>) -
             if last != Some(PollResult::Absent) {
                 info!(
                     code = status.code,
-                    "metrics.k8s.io cannot be had; what agents say is not compared"
+                    "metrics.k8s.io is not served; reported use is not compared"
                 );
             }
             PollResult::Absent
         }
         Err(error) => {
             if last != Some(PollResult::Failed) {
-                warn!(error = %chain(&error), "cannot read metrics.k8s.io; what agents say is not compared");
+                warn!(error = %chain(&error), "cannot read metrics.k8s.io; reported use is not compared");
             }
             PollResult::Failed
         }

@@ -5,7 +5,7 @@ use crate::sample::{Poll, StatSpan};
 
 /// CPU counts of one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct CpuTotals {
     /// Start of the counts, in CLOCK_MONOTONIC nanoseconds.
     pub(super) from_ns: u64,
     /// Their end.
@@ -24,7 +24,7 @@ pub(super) struct Tally {
     stat: Option<StatSpan>,
 }
 
-impl Tally {
+impl CpuTotals {
     /// The counts of one poll.
     pub(super) const fn count(poll: &Poll) -> Self {
         let counts = &poll.counts;
@@ -155,14 +155,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn tally(busy_ms: u64, wait_ms: u64) -> Tally {
+    fn tally(busy_ms: u64, wait_ms: u64) -> CpuTotals {
         let (busy_ns, wait_ns) = (busy_ms * MS, wait_ms * MS);
-        Tally {
+        CpuTotals {
             from_ns: 5,
             until_ns: 5 + 1000 * MS,
             busy_ns,
             wait_ns,
-            ..Tally::default()
+            ..CpuTotals::default()
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_larger_of_both_counts_is_demand() {
         let with = |stat| {
-            Tally {
+            CpuTotals {
                 stat,
                 ..tally(500, 0)
             }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn stolen_time_is_part_of_demand_and_not_of_use() {
-        let tally = Tally {
+        let tally = CpuTotals {
             stat: Some(stat(1000, 300, 1000)),
             ..tally(1000, 0)
         };
@@ -228,7 +228,7 @@ mod tests {
             (tally.used_milli(), tally.steal_milli(), tally.demand_milli(4)),
             (700, 300, 1000)
         );
-        let all = Tally {
+        let all = CpuTotals {
             stat: Some(stat(1000, 2000, 1000)),
             ..tally
         };
@@ -239,7 +239,7 @@ mod tests {
     fn late_wake_ups_are_not_taken_from_what_ran() {
         let mut mostly_idle = stat(1000, 400, 1000);
         mostly_idle.time.idle_ns = 3000 * MS;
-        let tally = Tally {
+        let tally = CpuTotals {
             stat: Some(mostly_idle),
             ..tally(1000, 0)
         };
@@ -247,7 +247,7 @@ mod tests {
 
         let mut ticks_stolen_too = stat(800, 400, 1000);
         ticks_stolen_too.time.idle_ns = 1200 * MS;
-        let tally = Tally {
+        let tally = CpuTotals {
             stat: Some(ticks_stolen_too),
             ..self::tally(400, 0)
         };
@@ -256,18 +256,18 @@ mod tests {
 
     #[test]
     fn sums_are_means_over_the_whole_stretch() {
-        let mut sum = Tally::default();
-        sum.add(&Tally {
+        let mut sum = CpuTotals::default();
+        sum.add(&CpuTotals {
             stat: Some(stat(10, 10, 100)),
             switches: 600,
             ..tally(1000, 0)
         });
-        let next = Tally {
+        let next = CpuTotals {
             from_ns: sum.until_ns,
             until_ns: sum.until_ns + 3000 * MS,
             ..tally(1000, 0)
         };
-        sum.add(&Tally {
+        sum.add(&CpuTotals {
             stat: None,
             switches: 1000,
             ..next
@@ -281,9 +281,12 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_nothing_used() {
-        assert_eq!(Tally::default().demand_milli(0), 0);
+        assert_eq!(CpuTotals::default().demand_milli(0), 0);
         assert_eq!(
-            (Tally::default().used_milli(), Tally::default().switches_per_s()),
+            (
+                CpuTotals::default().used_milli(),
+                CpuTotals::default().switches_per_s()
+            ),
             (0, 0)
         );
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use e2e::{
     balancer::Balancer,
     etcd::{History, assert_only, course, strays},
-    foreign::{BEFORE, Foreign, naive, unregister},
+    foreign_webhook::{BEFORE, Foreign, naive, unregister},
     scripted_agent::hint,
     stand::{AUTO, Stand, allocatable, annotation, count, ready, until},
 };

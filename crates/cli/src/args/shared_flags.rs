@@ -22,7 +22,7 @@ pub struct ConnectArgs {
     /// File with a bearer token [default: the token of the kubeconfig's user].
     #[arg(long, global = true, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Kubeconfig file, for what the two files above do not give [default: KUBECONFIG, then ~/.kube/config].
+    /// Kubeconfig file, for a CA or token that the two flags above do not name [default: KUBECONFIG, then ~/.kube/config].
     #[arg(long, global = true, env = "HEADROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context].

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shift::Shift;
+use super::frame_renumbering::Shift;
 use crate::resource::Resource;
 
 /// Low estimates of one resource, a cell for each frame of the ring: milli-cores, or KiB. See docs/estimator.md#pods.

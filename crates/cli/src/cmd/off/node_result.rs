@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// A node and what is left on it. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Restored {
+pub(crate) struct OffResult {
     /// The node's name.
     pub(crate) node: String,
     /// What is left.
@@ -49,7 +49,7 @@ pub(crate) fn traces(node: &Node) -> impl Iterator<Item = &'static str> {
     .filter(|key| node.annotations().contains_key(*key))
 }
 
-impl Restored {
+impl OffResult {
     /// What is left on a node, as it is stored or as a dry run shows it.
     pub(crate) fn new(node: &Node, remains: Remains) -> Self {
         let stored = node
@@ -106,7 +106,7 @@ impl Remains {
     }
 }
 
-impl fmt::Display for Restored {
+impl fmt::Display for OffResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             node,
@@ -129,14 +129,14 @@ impl fmt::Display for Restored {
             Remains::Nothing => write!(f, "{node}: raw, {}", all(allocatable)),
             Remains::Held => write!(
                 f,
-                "{node}: held at {} over raw {} until what is bound to it fits",
+                "{node}: held at {} over raw {} until its bound pods fit",
                 all(allocatable),
                 all(raw)
             ),
             Remains::Due => write!(f, "{node}: about to be restored"),
             Remains::Unanswered => write!(
                 f,
-                "{node}: still at {}, no webhook has looked at the write",
+                "{node}: still at {}, no webhook has answered the write",
                 all(allocatable)
             ),
         }
@@ -167,18 +167,18 @@ mod tests {
     #[test]
     fn each_outcome_is_one_line() {
         let annotations = json!({names::RAW_ALLOCATABLE: r#"{"cpu":"4","memory":"8Gi"}"#});
-        let line = |remains| Restored::new(&node("5", &annotations), remains).to_string();
+        let line = |remains| OffResult::new(&node("5", &annotations), remains).to_string();
         assert_eq!(line(Remains::Nothing), "n1: raw, cpu 5000m, memory 8.0GiB");
         assert_eq!(
             line(Remains::Held),
-            "n1: held at cpu 5000m, memory 8.0GiB over raw cpu 4000m, memory 8.0GiB until what is bound to it fits"
+            "n1: held at cpu 5000m, memory 8.0GiB over raw cpu 4000m, memory 8.0GiB until its bound pods fit"
         );
         assert_eq!(line(Remains::Due), "n1: about to be restored");
         assert_eq!(
             line(Remains::Unanswered),
-            "n1: still at cpu 5000m, memory 8.0GiB, no webhook has looked at the write"
+            "n1: still at cpu 5000m, memory 8.0GiB, no webhook has answered the write"
         );
-        let held = Restored::new(&node("5", &annotations), Remains::Held).json();
+        let held = OffResult::new(&node("5", &annotations), Remains::Held).json();
         assert_eq!(
             held,
             json!({

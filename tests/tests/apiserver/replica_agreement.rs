@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use e2e::{
     balancer::Balancer,
-    floor,
+    policy_install,
     scripted_agent::{ScriptedAgent, hint},
     stand::{AUTO, Stand, allocatable, annotation, count, ready, until},
 };
@@ -179,7 +179,7 @@ async fn a_brake_is_said_on_the_node_when_it_fires_and_when_it_lets_go() {
 async fn a_node_does_not_flap_between_a_replica_with_its_agent_and_one_without() {
     let stand = Stand::start().await;
     // A call that the API server gives up must not look like a replica that says something else.
-    floor::install(&stand).await;
+    policy_install::install(&stand).await;
     let mut with = stand.webhook("webhook-0", AUTO).await;
     let without = stand.webhook("webhook-1", AUTO).await;
     let way = Balancer::taking_turns().await;

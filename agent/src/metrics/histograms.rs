@@ -32,7 +32,7 @@ headroom_kit::metrics! {
     pub static WINDOW_USE: CountedHistogram = CountedHistogram::new(
         "headroom_agent_cpu_window_use_ratio",
         Unit::Ratio,
-        "Busy time of all CPUs in windows of 8.39 ms, as a share of what there was.",
+        "Busy time of all CPUs in windows of 8.39 ms, as a share of their time.",
         &SHARES,
         &WINDOW_USE_CELLS,
     );
@@ -41,7 +41,7 @@ headroom_kit::metrics! {
     pub static BLOCK_USE: CountedHistogram = CountedHistogram::new(
         "headroom_agent_cpu_block_use_ratio",
         Unit::Ratio,
-        "Busy time of all CPUs in blocks of 134 ms, as a share of what there was.",
+        "Busy time of all CPUs in blocks of 134 ms, as a share of their time.",
         &SHARES,
         &BLOCK_USE_CELLS,
     );
