@@ -78,7 +78,7 @@ impl Frames {
         }
     }
 
-    /// Takes a memory sample: U.
+    /// Records a memory sample: U.
     pub(super) fn record_memory(&mut self, charged: u64) {
         if let Some(open) = &mut self.open {
             open.memory = open.memory.max(charged);
@@ -86,7 +86,7 @@ impl Frames {
         }
     }
 
-    /// Takes what the pods used in the frame that is about to end.
+    /// Records the pods' use in the frame that is about to end.
     pub(super) fn record_pods(&mut self, pods: PodFrame) {
         if let Some(open) = &mut self.open {
             self.there = pods.used.keys().chain(&pods.unmeasured).cloned().collect();
@@ -94,7 +94,7 @@ impl Frames {
         }
     }
 
-    /// Takes CPU time that pods with CPUs of their own left unused since the poll before.
+    /// Records CPU time that pods with CPUs of their own left unused since the poll before.
     pub(super) const fn record_unused(&mut self, unused_ns: u64) {
         self.second.add_unused(unused_ns);
     }
@@ -106,7 +106,7 @@ impl Frames {
         }
     }
 
-    /// Takes a poll; the frame, if the poll completes one.
+    /// Records a poll; the frame, if the poll completes one.
     ///
     /// Time since boot never goes back. Should a poll say that it did, it ends nothing and opens no frame a second
     /// time: its frame is void, and goes on until time is past it.

@@ -105,7 +105,7 @@ impl CpuSource {
         }
     }
 
-    /// Takes in how the kernel programs stand.
+    /// Records the state of the kernel programs.
     pub(super) fn observe(&mut self, standing: &ProbeState) {
         match standing {
             ProbeState::Counting {

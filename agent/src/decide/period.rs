@@ -67,7 +67,7 @@ impl Period {
         }
     }
 
-    /// Takes a sample in, of a source that sees waits begin or does not; what the period showed, if the sample ends it.
+    /// Records a sample of a source that sees waits begin or does not; the period's result, if the sample ends it.
     /// An OOM kill ends it at once.
     pub(super) fn observe(&mut self, sample: &Sample, hearing: Hearing) -> Option<BrakeInputs> {
         if let Some(poll) = &sample.poll {

@@ -48,7 +48,7 @@ struct Block {
 }
 
 impl Saturation {
-    /// Takes windows in, of a machine with that many CPUs of which pods share so many; in how many of them none of those was
+    /// Records windows of a machine with that many CPUs of which pods share so many; in how many of them none of those was
     /// idle.
     pub(super) fn observe(&mut self, windows: &Windows, cpus: u32, shared_cpus: u32) -> u64 {
         let capacity_ns = u64::from(cpus) * WINDOW_NS;

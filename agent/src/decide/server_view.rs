@@ -23,7 +23,7 @@ pub(super) struct ServerView {
 }
 
 impl ServerView {
-    /// Takes a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
+    /// Applies a directive; false if it is a view older than the one that is followed. Replicas run apart, and the one that has
     /// seen most is followed, for ten minutes beyond its last word.
     pub(super) fn apply(&mut self, directive: Directive, at: Clocks) -> bool {
         match directive {

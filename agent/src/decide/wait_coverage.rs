@@ -36,7 +36,7 @@ pub(super) struct WaitCoverage {
 }
 
 impl WaitCoverage {
-    /// Takes the counts of a poll in which so many windows were full, and which saw waits begin or did not.
+    /// Records the counts of a poll in which so many windows were full, and which saw waits begin or did not.
     pub(super) fn observe(&mut self, counts: &Counts, full: u64, hearing: Hearing) {
         let windows = u64::try_from(counts.windows.windows.len()).unwrap_or(u64::MAX);
         self.is_last_able = hearing != Hearing::Deaf;

@@ -218,16 +218,16 @@ impl ProbeSupervisor {
         }
         let Err(refused) = attached else {
             REATTACHED.with([]).increment(1);
-            warn!(reason = why, "the kernel programs are attached anew");
+            warn!(reason = why, "the kernel programs are attached again");
             return None;
         };
         if !self.probe.is_attached(Hook::SchedSwitch) {
             return Some(format!(
-                "{why}, and they cannot be attached anew: {refused}; restart the agent"
+                "{why}, and they cannot be attached again: {refused}; restart the agent"
             ));
         }
         REATTACHED.with([]).increment(1);
-        warn!(reason = why, error = %refused, "some of the kernel programs are attached anew");
+        warn!(reason = why, error = %refused, "some of the kernel programs are attached again");
         None
     }
 }

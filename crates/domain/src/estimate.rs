@@ -181,7 +181,7 @@ impl Estimator {
         self.retarget(false);
     }
 
-    /// Takes a new view from the server and lowers at once what it demands: a pod that is being deleted loses its
+    /// Applies a new view of the server and lowers at once what it demands: a pod that is being deleted loses its
     /// trust, a pod whose request grew starts anew. Requests may be larger than the node and may shrink: then what was
     /// not trusted of them is free at once.
     pub fn set_view(&mut self, view: View) {
@@ -204,7 +204,7 @@ impl Estimator {
         self.derived = PerResource::default();
     }
 
-    /// Takes a frame in and moves the publication. A frame that comes twice or late changes nothing.
+    /// Records a frame and moves the publication. A frame that comes twice or late changes nothing.
     pub fn end_frame(&mut self, frame: &Frame) {
         let index = self.number(frame.index);
         if self.history.cpu.last_frame().is_some_and(|last| last >= index) {

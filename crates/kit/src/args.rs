@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_without_a_proper_twin_is_found() {
+    fn a_flag_without_a_proper_variable_is_found() {
         let flag = |name| clap::Arg::new(name).long(name);
         let command = Command::new("bad")
             .arg(flag("port").env("PORT"))

@@ -30,7 +30,7 @@ impl Pace {
         self.due.saturating_sub(now.saturating_add(self.burst))
     }
 
-    /// Takes an event at `now`.
+    /// Records an event at `now`.
     ///
     /// # Errors
     /// It is too early; the time to wait.
@@ -43,7 +43,7 @@ impl Pace {
         Ok(())
     }
 
-    /// Takes an event at `now` although it may be too early: those that follow wait the longer.
+    /// Records an event at `now` although it may be too early: those that follow wait the longer.
     pub fn charge(&mut self, now: Duration) {
         self.due = self.due.max(now).saturating_add(self.every);
     }

@@ -1,5 +1,5 @@
 //! Tests of the hooks that fire rarely, on the running kernel: stalls, victims, cgroups. Also tests of lost programs,
-//! which are attached anew, and of shed sampling.
+//! which are attached again, and of shed sampling.
 #![expect(clippy::unwrap_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
@@ -255,7 +255,7 @@ fn programs_that_cannot_be_attached_anew_are_given_up_for_procfs() {
         panic!("{:?}", samples.last());
     };
     assert!(
-        reason.contains("no context switch for 1 s") && reason.contains("cannot be attached anew"),
+        reason.contains("no context switch for 1 s") && reason.contains("cannot be attached again"),
         "{reason}"
     );
 }

@@ -67,7 +67,7 @@ async fn links_that_were_taken_away_are_made_anew_without_any_capability() {
         status.programs.iter().all(|program| program.health == "ok"),
         "{status:?}"
     );
-    assert_eq!(confined.agent.warnings("are attached anew"), 1);
+    assert_eq!(confined.agent.warnings("are attached again"), 1);
     let void = r#"headroom_agent_frames_total{result="void"}"#;
     assert!(
         confined.agent.counted(void).await > 0,
@@ -90,7 +90,7 @@ async fn links_that_are_taken_away_again_are_given_up_for_procfs() {
     intruder::take_links(confined.agent.process.pid(), |_| true);
     let words = [
         "somebody took away the kernel's link of the program for",
-        "although they were attached anew before",
+        "although they were attached again before",
         "restart the agent",
     ];
     let status = confined.says_everywhere(&words).await;
@@ -112,7 +112,7 @@ async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
     intruder::take_links(pid, |_| true);
     let words = [
         "no context switch for 10 s",
-        "cannot be attached anew",
+        "cannot be attached again",
         "not permitted",
         "no lockdown, seccomp or LSM rule against bpf()",
         "restart the agent",

@@ -162,7 +162,7 @@ fn gained(before: &Counters, after: &Counters) -> Waits {
 }
 
 #[test]
-fn raw_twin_counts_what_the_typed_program_counts() {
+fn raw_fallback_counts_what_the_typed_program_counts() {
     let _machine = machine();
     let cpu = last_cpu().unwrap();
     let raw_only = Options {

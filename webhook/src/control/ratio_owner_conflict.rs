@@ -27,7 +27,7 @@ pub struct Contests {
 }
 
 impl Contests {
-    /// Takes note of what became of a Node.
+    /// Records a write of a Node.
     pub fn observe(&self, before: &Node, after: &Node, now: Duration) {
         let is_ours = |node: &Node| node.state.annotations.static_ratio.is_some();
         let written = |node: &Node| written_last(&node.state.annotations, &node.uid);

@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Takes reports and sends directives until the stream ends.
+    /// Receives reports and sends directives until the stream ends.
     pub async fn run(
         mut self,
         caller: Caller,
@@ -205,7 +205,7 @@ impl Session {
         Some((ToldPods { generation, encoded }, pods))
     }
 
-    /// Takes one report and answers it.
+    /// Applies one report and answers it.
     async fn handle(&mut self, report: wire::HintReport) -> Result<(), StreamError> {
         if report.node != self.agent.node {
             let (own, other) = (self.agent.node.clone(), report.node.chars().take(253).collect());

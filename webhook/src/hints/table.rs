@@ -25,7 +25,7 @@ pub struct HintTable {
 pub type ContradictionChange = (Option<Contradiction>, Option<Contradiction>);
 
 impl HintTable {
-    /// Takes a hint in, if it is newer than the one held.
+    /// Stores a hint if it is newer than the stored one.
     pub fn offer(&self, hint: NodeHint, now: Duration) -> Verdict {
         self.write().insert(hint, now)
     }

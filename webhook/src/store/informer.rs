@@ -32,15 +32,15 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// Takes one object of a list.
+    /// Adds one object of a list.
     fn list(listing: &mut Self::Listing, object: Self::Object);
     /// Replaces everything by a complete list.
     fn replace(&self, listing: Self::Listing);
-    /// Takes a new or changed object.
+    /// Applies a new or changed object.
     fn apply(&self, object: Self::Object);
-    /// Takes the last state of an object that is gone.
+    /// Applies the last state of a deleted object.
     fn delete(&self, object: Self::Object);
-    /// Takes whether what the store has still follows the API server. Until it does, the store answers that it does not
+    /// Records whether the store still follows the API server. Until it does, the store answers that it does not
     /// know; it begins as unknown, and a complete list makes it known.
     fn set_known(&self, is_known: bool);
 }

@@ -175,7 +175,7 @@ impl Store for Pods {
 }
 
 impl PodListing {
-    /// Takes what a pod counts for now; says how soon to look if that changed its node's pods.
+    /// Records a pod's present amounts; returns how soon to decide anew if they changed its node's pods.
     fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let version = version(object);
         self.generation = self.generation.max(version);

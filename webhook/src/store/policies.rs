@@ -123,7 +123,7 @@ impl Policies {
         self.strategies.subscribe()
     }
 
-    /// Takes what the ConfigMap is now; `None` if there is none.
+    /// Applies the present ConfigMap; `None` if there is none.
     fn update(&self, config_map: Option<ConfigMap>) {
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
         let mut data = data.unwrap_or_default();

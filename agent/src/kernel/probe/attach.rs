@@ -22,7 +22,7 @@ pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (Verdict
         None => None,
     };
     if let Some(refusal) = typed.as_ref().filter(|refusal| refusal.blocks_raw_fallback(hook)) {
-        return (Verdict::refused(hook, refusal.clone().without_twin()), None);
+        return (Verdict::refused(hook, refusal.clone().without_fallback()), None);
     }
     match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
         Ok(link) => (Verdict::attached(hook, Flavour::Raw, typed), Some(link)),

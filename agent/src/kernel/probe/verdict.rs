@@ -242,7 +242,7 @@ impl Refusal {
     }
 
     /// Says that there is no fallback, and what to do.
-    pub(super) fn without_twin(self) -> Self {
+    pub(super) fn without_fallback(self) -> Self {
         let reason = format!(
             "{}; its raw fallback would read the same offsets unchecked and is not used: please report the verifier's log, \
              which /status and `kubectl headroom agent status` show",
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_twin_stands_in_only_where_the_verifier_has_not_refused_what_it_would_read() {
+    fn raw_fallback_stands_in_only_where_the_verifier_has_not_refused_what_it_would_read() {
         let refused = Refusal {
             verifier_log: Some("cannot access ptr member stack".to_owned()),
             ..refusal_of(&system(Errno::ACCESS), "load", true)
@@ -397,7 +397,7 @@ mod tests {
             // Whatever takes a task looks into it.
             assert!(hook.reads_tasks() || hook.task_arguments().is_empty(), "{hook:?}");
         }
-        let reason = refused.without_twin().reason;
+        let reason = refused.without_fallback().reason;
         assert!(
             reason.contains("refused by the verifier") && reason.contains("unchecked"),
             "{reason}"

@@ -109,7 +109,7 @@ impl Shedder {
         self.level = level;
     }
 
-    /// Takes the switches a second of the busiest CPU, up to `now_ns`; the new level if it changes now.
+    /// Records the switches a second of the busiest CPU, up to `now_ns`; the new level if it changes now.
     pub(super) fn observe(&mut self, switches_per_s: u64, now_ns: u64) -> Option<Shed> {
         let lasts = |since: &mut Option<u64>, is_so: bool, needed_ns: u64| {
             if !is_so {

@@ -39,7 +39,7 @@ impl WakeUps {
         Duration::from_nanos(self.calm_for_ns)
     }
 
-    /// Takes a poll; true if the answer changes with it.
+    /// Records a poll; true if the answer changes with it.
     pub(crate) fn observe(&mut self, poll: &Poll) -> bool {
         let now_ns = poll.counts.until_ns;
         let busy_ns = *self.busy_ns.get_or_insert(now_ns);

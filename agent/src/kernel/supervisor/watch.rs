@@ -48,7 +48,7 @@ impl Watch {
         *self = Self::new(self.silent_for, self.compared_over);
     }
 
-    /// Takes a poll; why the programs do not seem to count any more, if they do not.
+    /// Records a poll; the reason, if the programs seem to count no more.
     pub(super) fn observe(&mut self, poll: &Poll) -> Option<String> {
         let counts = &poll.counts;
         let last_ns = *self.last_switch_ns.get_or_insert(counts.from_ns);

@@ -80,7 +80,7 @@ struct PodSeen {
 }
 
 impl KillJudge {
-    /// Takes the counts of a poll, and says how many kills there were so far. `pods` reads those of pods, and is asked when a
+    /// Records the counts of a poll, and returns the kills so far. `pods` reads those of pods, and is asked when a
     /// kill could be theirs. Where it fails, a kill counts as none of theirs, and the failure comes with the judgement.
     pub fn attribute(
         &mut self,

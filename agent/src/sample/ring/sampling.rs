@@ -106,7 +106,7 @@ impl Sampling {
         self.config
     }
 
-    /// Takes what was counted up to `now_ns` on that many CPUs that pods share: if half of the windows or more had no idle
+    /// Records the counts up to `now_ns` on that many CPUs that pods share: if half of the windows or more had no idle
     /// one of them, the same tasks are to stay sampled.
     pub(super) fn judge(&mut self, counts: &Counts, shared_cpus: u32, now_ns: u64) {
         let capacity_ns = u64::from(shared_cpus) * WINDOW_NS;

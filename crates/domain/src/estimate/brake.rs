@@ -172,7 +172,7 @@ impl Brakes {
         self.state.map(|_, state| state.until)
     }
 
-    /// Takes over brakes of before the agent was started again. `now` is monotonic time. The longest that any brake
+    /// Resumes the brakes from before a restart. `now` is monotonic time. The longest that any brake
     /// stays is the longest that these do.
     pub(super) fn resume(&mut self, until: &PerResource<[Duration; 3]>, now: Duration) {
         let latest = now.saturating_add(self.release_oom);
@@ -208,7 +208,7 @@ impl Brakes {
 }
 
 impl BrakeState {
-    /// Takes what the period that ended `at` calls for; what is in force is so at `now`.
+    /// Applies the call of the period that ended `at`; what is in force is so at `now`.
     fn extend(&mut self, (called, reason): Call, at: Duration, now: Duration, release: &[Duration; 3]) {
         self.has_stopped = called == Brake::Stop;
         let levels = [Brake::Hold, Brake::Shed, Brake::Stop];

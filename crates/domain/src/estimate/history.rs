@@ -71,12 +71,12 @@ impl History {
         }
     }
 
-    /// Takes the peak of frame `index` in; frames that come twice or late are left out.
+    /// Records the peak of frame `index`; frames that come twice or late are left out.
     pub fn push(&mut self, index: u64, peak: u64, is_valid: bool) {
         self.append(index, is_valid.then_some(peak), None);
     }
 
-    /// Takes a frame in of which only a part was seen: its peak was at least that. It is not valid, and what is expected is
+    /// Records a frame of which only a part was seen: its peak was at least that. It is not valid, and what is expected is
     /// no less for it.
     pub fn push_bound(&mut self, index: u64, least: u64) {
         self.append(index, None, Some(least));

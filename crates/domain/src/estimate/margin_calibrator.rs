@@ -119,7 +119,7 @@ impl MarginCalibrator {
         self.is_latched
     }
 
-    /// Takes an incident in this frame: demand beyond what there is, or an L3 brake.
+    /// Records an incident in this frame: demand beyond what there is, or an L3 brake.
     pub fn incident(&mut self, frame: u64) {
         if self.open.is_empty() {
             return;
@@ -137,7 +137,7 @@ impl MarginCalibrator {
         }
     }
 
-    /// Takes the end of a frame: whether its demand exceeded what there is, as far as it is valid. Judges the decisions
+    /// Records the end of a frame: whether its demand exceeded what there is, as far as it is valid. Judges the decisions
     /// that are old enough. Frames come in order, and may be missing.
     pub fn judge(&mut self, frame: u64, has_exceeded: bool) {
         if has_exceeded {

@@ -135,7 +135,7 @@ impl Pods {
         });
     }
 
-    /// Takes frame number `index` in and returns the pods that have left: neither listed nor with a cgroup any more.
+    /// Records frame number `index` and returns the pods that have left: neither listed nor with a cgroup any more.
     /// Nothing is tracked of a pod that is not listed when it is first seen, or beyond [`MOST_TRACKED`].
     pub(super) fn end_frame(
         &mut self,

@@ -112,7 +112,7 @@ impl Contradiction {
 }
 
 impl ReportCheck {
-    /// Takes an accepted report, beside what the Node says.
+    /// Compares an accepted report with the Node.
     pub fn report(&mut self, hint: &NodeHint, kubelet: &ByKubelet, now: Duration) {
         if self.boots.back() != Some(&hint.boot_id) {
             if self.boots.contains(&hint.boot_id) {
@@ -133,7 +133,7 @@ impl ReportCheck {
             .update(claims && kubelet.has_memory_pressure && !is_braked, now);
     }
 
-    /// Takes what the kubelet says is used, in milli-cores and bytes, beside a report that is fresh.
+    /// Compares the use that the kubelet reports, in milli-cores and bytes, with a fresh report.
     pub fn compare(&mut self, hint: &NodeHint, used: PerResource<u64>, now: Duration) {
         if hint.sight == AgentMode::Blind {
             return;

@@ -69,7 +69,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Takes a hint in that came over a stream, if it is newer than the one held.
+    /// Stores a hint of a stream if it is newer than the stored one.
     ///
     /// A hint of another boot or for another Node object replaces whatever is held; the stream it came over was
     /// authenticated for that node.

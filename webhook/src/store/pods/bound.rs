@@ -153,7 +153,7 @@ impl NodePods {
         self.pods.get(uid).filter(|_| self.cgroup(uid) == cgroup)
     }
 
-    /// Takes what a pod counts for now; says how soon to look if that changed the node's pods.
+    /// Records a pod's present amounts; returns how soon to decide anew if they changed the node's pods.
     pub(super) fn set(&mut self, object: &WatchedPod, pod: Option<BoundPod>) -> Option<Urgency> {
         let uid = object.metadata.uid.as_deref()?;
         let claim = claim(object).filter(|_| pod.is_some_and(|pod| pod.is_admitted));

@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn twins_change_nothing(value in any_json(), other in any_json(), levels in 0_u32..5) {
+    fn counterparts_change_nothing(value in any_json(), other in any_json(), levels in 0_u32..5) {
         let pair = json!({"a": &value, "b": &value, "c": &other, "d": &value});
         let text = pair.to_string();
         prop_assert!(agrees(&Tree::parse(&text, levels).unwrap(), &pair));

@@ -83,7 +83,7 @@ fn nesting_up_to_the_limit_is_taken_and_one_more_refused(#[case] open: &str, #[c
 #[case::same(r#"{"a":{"n":[1,{"x":"y"}]},"b":{"n":[1,{"x":"y"}]}}"#)]
 #[case::longer_object(r#"{"a":{"n":{}},"b":{"n":{"x":1}}}"#)]
 #[case::prefix_of_a_string(r#"{"a":{"n":"1"},"b":{"n":"1\"2"}}"#)]
-fn a_value_is_taken_for_its_twin_only_if_it_is(#[case] text: &str) {
+fn a_value_is_taken_for_its_counterpart_only_if_it_is(#[case] text: &str) {
     let expected: serde_json::Value = serde_json::from_str(text).unwrap();
     let tree = document(text, 3).unwrap();
     let found = tree.get(&["b", "n"]).unwrap().to_value().unwrap();
@@ -91,7 +91,7 @@ fn a_value_is_taken_for_its_twin_only_if_it_is(#[case] text: &str) {
 }
 
 #[test]
-fn a_twin_followed_by_rubbish_is_refused() {
+fn a_counterpart_followed_by_rubbish_is_refused() {
     assert!(document(r#"{"a":{"n":1},"b":{"n":1x}}"#, 3).is_err());
     assert!(document(r#"{"a":{"n":{}},"b":{"n":{}1}}"#, 3).is_err());
 }
