@@ -6,8 +6,8 @@
 //! Sample ---------------------------> StatusView -> Status, signals
 //! ```
 //!
-//! `EstimatorInputs`, `ReportSchedule` and `StatusView` each have their own state. [`Decider`] passes each sample on to
-//! them, and nothing flows back.
+//! `EstimatorInputs`, `ReportSchedule` and `StatusView` each have their own state. [`Decider`] passes samples to the first
+//! and the last; schedule and view also read the state of `EstimatorInputs`, and nothing flows back to it.
 
 mod cgroup_warnings;
 mod cpu_totals;

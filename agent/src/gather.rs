@@ -1,6 +1,6 @@
-//! The sampling thread: `Gatherer::run` takes four samples a second, each with every reading that brakes need. A sample
-//! also carries the pod readings that the second thread (`accounts`) has finished by then. Nothing else runs on the
-//! sampling thread.
+//! The sampling thread: `Gatherer::run` takes four samples a second, each with the brake readings that are due and could
+//! be read. A sample also carries what the second thread (`accounts`) has finished by then: pods' use, memory in use, and
+//! pinned pods. Nothing else runs on the sampling thread.
 
 mod accounts;
 mod gathered_signal;

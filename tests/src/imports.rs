@@ -1,4 +1,4 @@
-//! [`Imports`] reads a crate's import graph, file by file, from the sources and finds its rings. Its user is
+//! [`Imports`] reads a crate's import graph, file by file, from the sources and finds its cycles. Its user is
 //! `tests/process/imports.rs`.
 //!
 //! Every path in a `use`, in an expression or in a type counts. It leads, through re-exports, to the file that declares

@@ -1,4 +1,5 @@
-//! In-memory stores of this replica (Nodes, pods, policies, usage) and the informers that keep them up to date.
+//! In-memory stores of this replica (Nodes, pods, policies) and the informers that keep them up to date. Also the poll of
+//! kubelets' usage, which is compared and not stored.
 
 pub mod changes;
 pub mod clock;

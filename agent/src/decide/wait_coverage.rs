@@ -1,4 +1,4 @@
-//! `WaitSight` decides for `Period` whether the sampled waits of a period show how long tasks waited. Where CPUs are
+//! `WaitCoverage` decides for `Period` whether the sampled waits of a period show how long tasks waited. Where CPUs are
 //! saturated, unmeasured waits count as long waits, not as none.
 
 use crate::sample::Counts;

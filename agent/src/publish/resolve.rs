@@ -1,4 +1,5 @@
-//! Looks up the addresses of the hint servers every ten seconds: replicas come and go behind one DNS name.
+//! Looks up the addresses of the hint servers every ten seconds, and at once when other servers are configured: replicas
+//! come and go behind one DNS name.
 
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 

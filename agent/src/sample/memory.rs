@@ -1,4 +1,5 @@
-//! Memory of the node: real use, and counters of the kernel's effort to find more, such as reclaim and OOM kills.
+//! Memory of the node: use from /proc/meminfo, and the counters behind memory brakes (reclaim, swap, pressure, OOM kills,
+//! limit events). The gather threads read them, and `decide` judges them.
 
 mod kills;
 

@@ -1,6 +1,6 @@
-//! Command-line flags that agent and webhook share: logs, admin port, TLS. Each flag has an environment variable.
+//! Command-line flags for the parsers of processes: logs, admin port, TLS. Each flag has an environment variable.
 //!
-//! The agent and the webhook flatten them into their parsers.
+//! The agent and the webhook flatten those of logs and admin port, the webhook also those of TLS.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},

@@ -1,4 +1,5 @@
-//! Heartbeats of amplified nodes are written only when they are due or carry news.
+//! Tests of the webhook on a real API server: a kubelet's status write that only renews heartbeats of an amplified node
+//! changes nothing until one is due.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::stand::{Stand, allocatable, count, ready, until};

@@ -1,5 +1,5 @@
-//! Tests of switching amplification off on a real API server: by `kubectl headroom off`, by the gate of amplification,
-//! and by mode `off`.
+//! Tests of switching amplification off on a real API server: nodes return to raw, full ones once their pods leave, by
+//! `kubectl headroom off`, by feature gates and by mode `off`.
 #![expect(
     clippy::expect_used,
     clippy::too_many_lines,

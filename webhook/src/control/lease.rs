@@ -6,7 +6,7 @@
 //! frozen may still act for a moment after another took over: the work of holders must bear that.
 //!
 //! Only a replica that knows the cluster contends, and a holder that no longer knows it gives the lease back. So a
-//! lease that another replica holds also shows that this replica knows the cluster.
+//! lease in another replica's hands also shows that its holder knows the cluster.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! Session of one agent's stream: takes its reports, sends its directives and runs the nudges of its node until it
-//! ends.
+//! Session of one agent's stream: receives its reports and sends its directives until it ends. While the stream is the
+//! primary one of its node, it also runs the node's nudges.
 
 use std::{
     sync::Arc,

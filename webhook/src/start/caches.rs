@@ -1,4 +1,5 @@
-//! Starts the informers that fill the stores, and derives readiness from the stores that are known or unknown.
+//! Starts the informers that fill the stores, and judges readiness: unready until all stores were known once, and later
+//! only while one is unknown here and another replica knows them.
 
 use std::{sync::Arc, time::Duration};
 

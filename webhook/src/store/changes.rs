@@ -1,5 +1,5 @@
-//! Notifies followers of a node that something about it changed. The notice carries no content: followers read the
-//! stores.
+//! Notifies followers (agents' streams, nudges, debug watches) that a node, or every node, changed, and how urgently to
+//! read it. The notice carries no content: followers read the stores.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Monotonic clock that leaves out the time in which this process did not run.
+//! Monotonic clock that leaves out pauses of more than five seconds in which this process did not run.
 //!
 //! Hints age by it. While the process or its machine is frozen, no report can come in; without this clock all hints
 //! would be too old at once when it goes on.

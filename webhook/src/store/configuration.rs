@@ -1,4 +1,5 @@
-//! Loads the configuration file. Unknown keys are errors.
+//! Loads the webhook's configuration file (`--config`): the amplification policy over which `store::policies` lays
+//! Koordinator's ConfigMap. Unknown keys are errors.
 
 mod amplification;
 

@@ -1,8 +1,8 @@
-//! Polls the use of each node from `metrics.k8s.io`, where it is served: agents must not report far less.
+//! Polls kubelets' figures of their nodes' use from `metrics.k8s.io`, where it is served: agents must not report far less.
 //!
-//! One list a minute while any agent reports to this replica. Every replica polls for itself, because each decides for
-//! itself which agents it believes. Where the API is not served, or not allowed to the webhook, one log line records
-//! that and nothing is compared.
+//! One list a minute while any agent reports to this replica; every ten minutes where the API is not served, or not
+//! allowed to the webhook: one log line records that, and nothing is compared. Every replica polls for itself, because
+//! each decides for itself which agents it believes.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

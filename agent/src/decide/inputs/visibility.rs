@@ -1,5 +1,5 @@
-//! `EstimatorInputs` adapts the estimator when the kernel programs shed, are attached again or are lost. It does the
-//! same when CPUs come and go, and after a gap without measurements.
+//! Tells the estimator what can be measured now: kernel programs that sample less, are attached again or are lost, CPUs
+//! that come and go, and gaps without samples.
 
 use std::time::Duration;
 

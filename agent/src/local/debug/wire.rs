@@ -1,5 +1,5 @@
-//! Converts the agent's pods and histograms to messages of the debug service. A field added to either side does not
-//! compile here until it is handled.
+//! Converts the agent's pods and histograms to messages of the debug service. A field added to a message or to `PodStatus`
+//! does not compile here until it is handled.
 
 use headroom_domain::estimate::PodUse;
 use headroom_kit::metric::{Counted, CountedHistogram, Unit};

@@ -12,7 +12,7 @@
 //!
 //! The influence of a tenant: a pod that meets its limit all the time hides kills of its own processes,
 //! and of nobody else's, from the brake for kills. Reclaim, pressure and the memory left above the eviction threshold
-//! brake as before.
+//! still brake.
 
 use std::{collections::BTreeMap, mem, path::PathBuf, time::Duration};
 

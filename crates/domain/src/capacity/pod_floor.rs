@@ -1,5 +1,6 @@
-//! The floor on allocatable: it does not fall below the demand of the node's admitted pods, within a cap. Requests of
-//! waiting pods may keep the stored value, but never add to it.
+//! The floor on allocatable: unless the policy says `Floor::None`, it does not fall below the demand of the node's
+//! admitted pods, within a cap. Requests of waiting pods may keep the stored value, but never add to it. While the demand
+//! is unknown, nothing within the cap is lowered.
 
 use super::{Basis, Given, Why, ratio};
 use crate::{

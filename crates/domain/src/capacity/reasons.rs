@@ -1,4 +1,5 @@
-//! The reasons of a capacity decision, with their codes for logs, metrics, annotations and `explain`.
+//! The reasons of a capacity decision, with their codes for logs, metrics and `explain`. Annotations do not carry
+//! them.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Lowers the published ratios at once when pods leave. The webhook computes this from the last hint, because the
-//! server knows of a departure before the agent does. See docs/estimator.md#departures.
+//! webhook knows of a departure before the agent does. See docs/estimator.md#departures.
 
 use super::{Inputs, slack, target};
 use crate::{

@@ -1,4 +1,4 @@
-//! Saves the state of an estimator and resumes it after a restart of the agent. See
+//! Takes a snapshot of an estimator's state, and resumes an estimator from one after a restart of the agent. See
 //! docs/estimator.md#what-survives-a-restart.
 
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //! quarantine. Time is an argument. See docs/capacity.md#quarantine.
 //!
 //! An agent that is wrong, or lies, must not have its node amplified. A correct agent must not be punished for news
-//! that has not reached it yet: a contradiction counts when all of its reports have it for a minute. It ends with the
-//! first report that agrees with the kubelet.
+//! that has not reached it yet: a contradiction of capacity or memory pressure counts when all of its reports have it
+//! for a minute, and ends with the first report that agrees. Use is compared over two frames and two minutes.
 
 use std::{collections::VecDeque, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Headroom's own policy: measured slack by the very estimator of the agent, with the webhook's floor under it.
+//! The policy `headroom`: the ratio of the agent's own estimator, but never less than the webhook's floor for admitted
+//! pods. `variants` builds on it.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Counts decisions, and writes an audit line for those that change something or are not allowed. Of all others, a
-//! sample gets a line.
+//! Counts decisions, and writes an audit line for those that change something or are not allowed. Of all others, one
+//! in so many gets a line, or none if the sample is 0.
 
 use std::{
     num::NonZeroU32,

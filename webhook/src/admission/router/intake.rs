@@ -1,7 +1,8 @@
-//! Receives request bodies: each within its own time, all together within one budget of memory.
+//! Receives request bodies: each within its own time, and within one of two budgets of memory, one for bodies up to 1 MiB
+//! and one for longer ones.
 //!
 //! A body takes budget as its bytes come, whatever length was announced, and the permits to work on it are taken
-//! afterwards: a client that withholds a body holds nothing that others need. Where the budget is short, the bodies
+//! afterwards: a client that withholds a body holds nothing that others need. Where a budget is short, its bodies
 //! that have been coming for longest are given up. The API server sends a body at once, so a body that trickles is the
 //! one given up.
 

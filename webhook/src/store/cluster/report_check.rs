@@ -1,5 +1,5 @@
-//! Compares agents' reports with the values of their kubelets, and puts a node in quarantine while the two contradict
-//! each other.
+//! Checks agents' reports against their kubelets' values and their earlier reports. A node is in quarantine while a
+//! contradiction counts; `headroom_domain::hint::ReportCheck` decides when one does.
 
 use headroom_domain::{
     hint::{ByKubelet, Contradiction},

@@ -1,4 +1,5 @@
-//! Tests of forged annotations: a writer who may patch nodes gains nothing by them.
+//! Tests of forged annotations (raw, marker, hint): whoever may patch Nodes gains no allocatable above the policy's
+//! maximum or the demand of admitted pods.
 
 use super::*;
 use crate::hint::Origin;

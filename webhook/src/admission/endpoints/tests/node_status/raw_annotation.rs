@@ -1,7 +1,7 @@
 //! Tests of the raw annotation, present, unusable or absent: rows N14 to N22, N36 to N46 and N50.
 //!
-//! These nodes do not carry Headroom's marker, as after a time with Koordinator's webhook. Where it matters, `history`
-//! has the same rows for nodes that Headroom has amplified.
+//! These nodes do not carry Headroom's marker, as after a time with Koordinator's webhook. Where it matters,
+//! `already_amplified` has the same rows for nodes that Headroom has amplified.
 
 use super::*;
 
