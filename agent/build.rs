@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use aya_build::{Package, Toolchain};
 
-use self::choice::Verdict;
+use self::choice::ToolchainVerdict;
 
 const WISH: &str = "HEADROOM_BPF";
 /// Names the toolchain to the child that compiles: cargo inside must be quiet, or each of its lines becomes a warning
@@ -108,10 +108,10 @@ fn toolchain() -> Result<String, String> {
     let mut complaints = Vec::new();
     for name in choice::candidates() {
         complaints.push(match choice::inspect(&name) {
-            Verdict::Usable(_) => return Ok(name),
-            Verdict::Absent => format!("there is no `{name}` toolchain"),
-            Verdict::Lacks(component) => format!("`{name}` lacks the component {component}"),
-            Verdict::TooNew(llvm) => {
+            ToolchainVerdict::Usable(_) => return Ok(name),
+            ToolchainVerdict::Absent => format!("there is no `{name}` toolchain"),
+            ToolchainVerdict::Lacks(component) => format!("`{name}` lacks the component {component}"),
+            ToolchainVerdict::TooNew(llvm) => {
                 format!(
                     "`{name}` has LLVM {llvm}, and {LINKER} reads up to {}",
                     choice::LLVM

@@ -1,4 +1,4 @@
-//! [`Confined`] runs the real agent with fewer privileges or files than it wants, and checks that it reports the loss
+//! [`ConfinedAgent`] runs the real agent with fewer privileges or files than it wants, and checks that it reports the loss
 //! everywhere.
 
 use std::{fs, path::Path};
@@ -17,14 +17,14 @@ pub const TWO_CAPABILITIES: [&str; 3] = ["setpriv", "--inh-caps=-all", "--boundi
 
 /// An agent that was started by some program, and the node that it is on.
 #[derive(Debug)]
-pub struct Confined {
+pub struct ConfinedAgent {
     /// The agent.
     pub agent: Running,
     /// Its node.
     pub node: AgentNode,
 }
 
-impl Confined {
+impl ConfinedAgent {
     /// Starts both; the agent by a program with its arguments, which takes the agent's own behind them.
     pub async fn start(confiner: &[&str]) -> Self {
         Self::start_with(confiner, &[]).await

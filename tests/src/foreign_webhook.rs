@@ -30,7 +30,7 @@ pub const AFTER: &str = "z.example.org";
 
 /// What a webhook is asked about, besides the object that it may change.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct AdmissionCall<'a> {
     /// The user who writes.
     pub user: &'a str,
     /// The stored Node.
@@ -44,7 +44,7 @@ pub struct Foreign {
     calls: Arc<AtomicU64>,
 }
 
-impl Asked<'_> {
+impl AdmissionCall<'_> {
     /// True if the node's own kubelet writes.
     pub fn is_kubelet(&self) -> bool {
         names::node_of_user(self.user).is_some()
@@ -53,7 +53,10 @@ impl Asked<'_> {
 
 impl Foreign {
     /// Starts it; its certificate goes into the folder.
-    pub async fn start(folder: &Path, rule: impl Fn(&Asked<'_>, &mut Value) + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        folder: &Path,
+        rule: impl Fn(&AdmissionCall<'_>, &mut Value) + Send + Sync + 'static,
+    ) -> Self {
         let calls = Arc::<AtomicU64>::default();
         let (rule, counted) = (Arc::new(rule), Arc::clone(&calls));
         let hosts = ["127.0.0.1".to_owned()];
@@ -123,7 +126,7 @@ pub async fn reinvoke(client: &Client, name: &str) {
 }
 
 /// The naive rule: what a kubelet's write shows is raw, and so is what anyone's shows while no raw value is recorded.
-pub fn naive(asked: &Asked<'_>, node: &mut Value) {
+pub fn naive(asked: &AdmissionCall<'_>, node: &mut Value) {
     let ratio = node["metadata"]["annotations"][names::RATIO].as_str();
     let ratio = ratio.and_then(|text| parse_annotation(text).ok()?.cpu);
     let Some(ratio) = ratio else { return };
@@ -150,14 +153,14 @@ fn configurations(client: &Client) -> Api<MutatingWebhookConfiguration> {
     Api::all(client.clone())
 }
 
-async fn answer<R: Fn(&Asked<'_>, &mut Value) + Sync>(
+async fn answer<R: Fn(&AdmissionCall<'_>, &mut Value) + Sync>(
     request: Request<Incoming>,
     rule: &R,
 ) -> Response<Full<Bytes>> {
     let body = request.into_body().collect().await.expect("a body").to_bytes();
     let review: Value = serde_json::from_slice(&body).expect("a review");
     let request = &review["request"];
-    let asked = Asked {
+    let asked = AdmissionCall {
         user: request["userInfo"]["username"].as_str().expect("a user"),
         old: &request["oldObject"],
     };

@@ -10,7 +10,7 @@ use headroom_domain::{
 use super::wait_coverage::Hearing;
 use crate::{
     kernel::{
-        probe::{Health, Hook, Verdict},
+        probe::{Health, Hook, HookVerdict},
         supervisor::{Limits, ProbeState, Shed},
     },
     sample::Origin,
@@ -29,7 +29,7 @@ pub struct CpuSource {
     /// The source.
     pub origin: Origin,
     /// What became of each hook of the kernel programs; empty where they were not asked for.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<HookVerdict>,
     /// Why the kernel programs are not the source, and what to do about it.
     pub obstacle: Option<String>,
     /// How much of their sampling is given up.
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn programs_that_are_lost_have_failed_and_say_why() {
-        let ok = |hook| Verdict {
+        let ok = |hook| HookVerdict {
             hook,
             health: Health::Ok,
             flavour: Some(Flavour::Typed),
@@ -326,7 +326,7 @@ mod tests {
         let mut cpu_source = CpuSource {
             origin: Origin::Ebpf,
             verdicts: vec![
-                Verdict {
+                HookVerdict {
                     health: Health::Unsupported,
                     flavour: None,
                     reason: Some("not there".to_owned()),
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_hook_that_is_missing_is_named_with_what_is_lost() {
-        let verdict = |hook, health| Verdict {
+        let verdict = |hook, health| HookVerdict {
             hook,
             health,
             flavour: None,

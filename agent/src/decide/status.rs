@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     gather::{PodFrame, Sample},
-    kernel::probe::{Hook, Verdict},
+    kernel::probe::{Hook, HookVerdict},
     local::{
         signals::{self, Readings},
         status::{
@@ -190,7 +190,7 @@ impl StatusView {
     }
 
     /// A kernel program, with its runs and the time that they took as far as the kernel was asked to count.
-    fn program(&self, verdict: &Verdict, inputs: &EstimatorInputs) -> ProgramStatus {
+    fn program(&self, verdict: &HookVerdict, inputs: &EstimatorInputs) -> ProgramStatus {
         let (runs, run_time_ns) = self.runs(verdict.hook);
         let program = status::program(verdict);
         let is_resting = inputs.cpu_source().rests(&[verdict.hook]);

@@ -30,7 +30,7 @@ pub use self::{
     error::{ProbeError, Refused},
     log::LogDrain,
     maps::KernelMaps,
-    verdict::{Flavour, Health, Hook, Verdict},
+    verdict::{Flavour, Health, Hook, HookVerdict},
 };
 use self::{links::HookLink, verdict::Refusal};
 use crate::{
@@ -91,9 +91,9 @@ pub struct Probe {
     links: Vec<HookLink>,
     ebpf: Ebpf,
     /// What became of each hook when the programs were loaded.
-    loaded: Vec<Verdict>,
+    loaded: Vec<HookVerdict>,
     /// What has become of it since.
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<HookVerdict>,
     attached_ns: u64,
     maps: Option<KernelMaps>,
     events: Option<KernelEvents>,
@@ -178,7 +178,7 @@ impl Probe {
             let (verdict, link) = match shape {
                 Ok(()) => attach::attach(&mut ebpf, hook, btf.as_ref()),
                 Err(error) => (
-                    Verdict::refused(hook, Refusal::unsupported(error.to_string())),
+                    HookVerdict::refused(hook, Refusal::unsupported(error.to_string())),
                     None,
                 ),
             };
@@ -203,7 +203,7 @@ impl Probe {
 
     /// What became of each hook, `sched_switch` last: [`Health::Ok`], unless it could not be attached again. A hook that
     /// was detached on purpose is as it was before.
-    pub fn verdicts(&self) -> &[Verdict] {
+    pub fn verdicts(&self) -> &[HookVerdict] {
         &self.verdicts
     }
 
@@ -391,7 +391,7 @@ fn information(program: &Program) -> Result<ProgramInfo, ProgramError> {
 }
 
 /// The hooks that have a program, and its flavour.
-fn attached(verdicts: &[Verdict]) -> impl Iterator<Item = (Hook, Flavour)> {
-    let flavoured = |verdict: &Verdict| Some((verdict.hook, verdict.flavour?));
+fn attached(verdicts: &[HookVerdict]) -> impl Iterator<Item = (Hook, Flavour)> {
+    let flavoured = |verdict: &HookVerdict| Some((verdict.hook, verdict.flavour?));
     verdicts.iter().filter_map(flavoured)
 }

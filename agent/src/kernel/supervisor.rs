@@ -19,7 +19,7 @@ pub use self::{
 use crate::{
     kernel::{
         events::{EventCounters, KernelEvents},
-        probe::{Hook, LogDrain, Probe, Refused, Runs, Verdict},
+        probe::{Hook, HookVerdict, LogDrain, Probe, Refused, Runs},
     },
     metrics::REATTACHED,
     sample::{Poll, SampleError, Sampler, clock::Clocks, procstat},
@@ -41,7 +41,7 @@ pub enum ProbeState {
         /// How often they were attached again: what happened just before went uncounted.
         reattached: u32,
         /// What has become of each hook, once one could not be attached again; `None` while it is as at the start.
-        verdicts: Option<Arc<[Verdict]>>,
+        verdicts: Option<Arc<[HookVerdict]>>,
     },
     /// They are given up, for this reason; procfs is the source.
     Lost(Arc<str>),
@@ -62,7 +62,7 @@ pub(crate) struct ProbeSupervisor {
     /// When they were last attached again.
     reattached_ns: Option<u64>,
     /// What has become of each hook, once one could not be attached again.
-    verdicts: Option<Arc<[Verdict]>>,
+    verdicts: Option<Arc<[HookVerdict]>>,
 }
 
 impl ProbeState {

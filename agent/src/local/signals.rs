@@ -262,7 +262,7 @@ pub fn status(readings: &Readings<'_>) -> Vec<SignalStatus> {
 
 /// How a signal is that needs these hooks and has not all of them.
 fn without_hooks(cpu_source: &CpuSource, hooks: &[Hook]) -> Option<(Health, Option<String>)> {
-    let refused = |verdict: &&crate::kernel::probe::Verdict| verdict.health != Health::Ok;
+    let refused = |verdict: &&crate::kernel::probe::HookVerdict| verdict.health != Health::Ok;
     match cpu_source.origin {
         Origin::Ebpf if cpu_source.shed == Shed::WakeUps && hooks.contains(&Hook::SchedWakeup) => {
             let hot = Limits::hot_text();

@@ -10,7 +10,7 @@ pub use headroom_proto::status::{
 };
 use tokio::sync::watch;
 
-use crate::kernel::probe::{Flavour, Verdict};
+use crate::kernel::probe::{Flavour, HookVerdict};
 
 /// Path of the document on the admin port.
 pub const PATH: &str = "/status";
@@ -41,8 +41,8 @@ pub struct PodStatus {
 }
 
 /// What became of a hook, without its runs.
-pub fn program(verdict: &Verdict) -> ProgramStatus {
-    let Verdict {
+pub fn program(verdict: &HookVerdict) -> ProgramStatus {
+    let HookVerdict {
         hook,
         health,
         flavour,

@@ -8,7 +8,7 @@ use crate::{
     args::CpuSourceChoice,
     decide::CpuSource,
     kernel::{
-        probe::{self, Health, Probe, ProbeError, Verdict},
+        probe::{self, Health, HookVerdict, Probe, ProbeError},
         supervisor::Shed,
     },
     local::status::{self, ProgramStatus},
@@ -73,7 +73,7 @@ pub fn open(source: CpuSourceChoice, options: &probe::Options, files: Procfs) ->
 /// Why the kernel programs are not the source, and what to do about it.
 struct Obstacle {
     reason: String,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<HookVerdict>,
 }
 
 fn kernel(mut probe: Probe, files: Procfs) -> Result<Opened, SenseError> {
@@ -121,7 +121,7 @@ fn sampler(source: Box<dyn CounterSource>, files: Procfs) -> Result<Sampler, Sam
 }
 
 /// Logs what became of each hook.
-fn log_hooks(verdicts: &[Verdict]) {
+fn log_hooks(verdicts: &[HookVerdict]) {
     for verdict in verdicts {
         let ProgramStatus {
             hook,

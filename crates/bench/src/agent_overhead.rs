@@ -24,7 +24,7 @@ use self::{
     resident::{Cost, ResidentWatch, Watched},
 };
 use super::{
-    declaration::{Outcome, Row, no_flags},
+    declaration::{BenchResult, Row, no_flags},
     target::FigureTarget,
 };
 
@@ -33,7 +33,7 @@ pub static ROW: Row = Row {
     name: "agent-overhead",
     about: "The agent on this kernel: nanoseconds per context switch, percent of a CPU, memory, wake-ups, bytes. Needs root.",
     flags: no_flags,
-    run: |_| Outcome::new(&run()?, Vec::new()),
+    run: |_| BenchResult::new(&run()?, Vec::new()),
 };
 
 /// How long the process is watched, unless more is said.

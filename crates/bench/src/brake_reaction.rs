@@ -27,7 +27,7 @@ use xtask::terminal::{print, span};
 use self::run::BrakeTestbed;
 use super::{
     criterion::Criterion,
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
     percentile,
 };
 
@@ -50,7 +50,7 @@ pub static ROW: Row = Row {
     flags: BrakeReaction::augment_args,
     run: |flags| {
         let report = Runtime::new()?.block_on(BrakeReaction::from_arg_matches(flags)?.run())?;
-        Outcome::new(&report, report.criteria())
+        BenchResult::new(&report, report.criteria())
     },
 };
 

@@ -17,12 +17,12 @@ pub struct Row {
     /// Adds its flags to its command.
     pub flags: fn(Command) -> Command,
     /// Measures as the flags say.
-    pub run: fn(&ArgMatches) -> Result<Outcome>,
+    pub run: fn(&ArgMatches) -> Result<BenchResult>,
 }
 
 /// What a bench found.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct BenchResult {
     /// The figures.
     pub report: Value,
     /// What they must be.
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-impl Outcome {
+impl BenchResult {
     /// Figures, and what must hold of them.
     ///
     /// # Errors

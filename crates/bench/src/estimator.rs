@@ -3,12 +3,12 @@
 use clap::{Args as _, FromArgMatches as _};
 use headroom_simulator::Estimator;
 
-use crate::declaration::{Outcome, Row};
+use crate::declaration::{BenchResult, Row};
 
 /// The bench.
 pub(crate) static ROW: Row = Row {
     name: "estimator",
     about: "Simulated nodes under our policy and others on the same pods: requests gained, violations, ratios.",
     flags: Estimator::augment_args,
-    run: |flags| Outcome::new(&Estimator::from_arg_matches(flags)?.run()?, Vec::new()),
+    run: |flags| BenchResult::new(&Estimator::from_arg_matches(flags)?.run()?, Vec::new()),
 };

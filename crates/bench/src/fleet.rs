@@ -27,7 +27,7 @@ use xtask::terminal::{print, span};
 
 use self::{cases::Fleet, measure::Case, pinning::Cpus};
 use super::{
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
     target::FigureTarget,
 };
 
@@ -56,7 +56,7 @@ pub static ROW: Row = Row {
         for target in report.targets() {
             print(target);
         }
-        Outcome::new(&report, Vec::new())
+        BenchResult::new(&report, Vec::new())
     },
 };
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     criterion::Criterion,
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
 };
 
 /// The bench.
@@ -70,7 +70,7 @@ struct Node {
 }
 
 impl FrameBench {
-    fn run(&self) -> Result<Outcome> {
+    fn run(&self) -> Result<BenchResult> {
         let mut nodes = PODS.map(Node::with_history);
         for _ in 0..self.frames {
             for node in &mut nodes {
@@ -98,7 +98,7 @@ impl FrameBench {
             measured: four_times_the_pods,
             range: f64::NEG_INFINITY..=MOST_OF_FOUR_TIMES,
         };
-        Outcome::new(&report, vec![criterion]).context("report")
+        BenchResult::new(&report, vec![criterion]).context("report")
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use headroom_bench::{
     BENCHES, criterion,
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
     node_harm::probe::Probe,
     node_status::process::{SERVE, Serve},
     table::table,
@@ -67,7 +67,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
     );
     let is_it = |row: &&&Row| row.name == name;
     let row = BENCHES.iter().find(is_it).context("there is no such bench")?;
-    let Outcome { report, criteria } = (row.run)(flags)?;
+    let BenchResult { report, criteria } = (row.run)(flags)?;
     let text = if flags.get_flag("json") {
         report.to_string()
     } else {

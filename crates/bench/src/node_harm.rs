@@ -25,7 +25,7 @@ use xtask::terminal::{print, span};
 use self::{column::Column, testbed::HarmTestbed};
 use super::{
     criterion::Criterion,
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
     percentile,
 };
 
@@ -44,7 +44,7 @@ pub static ROW: Row = Row {
     flags: NodeHarm::augment_args,
     run: |flags| {
         let report = Runtime::new()?.block_on(NodeHarm::from_arg_matches(flags)?.run())?;
-        Outcome::new(&report, report.criteria())
+        BenchResult::new(&report, report.criteria())
     },
 };
 

@@ -40,7 +40,7 @@ use tokio::runtime::Runtime;
 use self::{process::Process, review::Kind, withheld::CROWD};
 use super::{
     criterion::Criterion,
-    declaration::{Outcome, Row, no_flags},
+    declaration::{BenchResult, Row, no_flags},
     percentile,
 };
 
@@ -51,7 +51,7 @@ pub static ROW: Row = Row {
     flags: no_flags,
     run: |_| {
         let report = run()?;
-        Outcome::new(&report, report.criteria())
+        BenchResult::new(&report, report.criteria())
     },
 };
 

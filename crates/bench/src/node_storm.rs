@@ -21,7 +21,7 @@ use self::testbed::StormTestbed;
 use super::{
     audit::{Entry, What},
     criterion::Criterion,
-    declaration::{Outcome, Row},
+    declaration::{BenchResult, Row},
     percentile,
     revisions::Revision,
 };
@@ -50,7 +50,7 @@ pub static ROW: Row = Row {
     flags: NodeStorm::augment_args,
     run: |flags| {
         let report = Runtime::new()?.block_on(NodeStorm::from_arg_matches(flags)?.run())?;
-        Outcome::new(&report, report.criteria())
+        BenchResult::new(&report, report.criteria())
     },
 };
 

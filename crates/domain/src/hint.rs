@@ -14,7 +14,7 @@ pub use freshness::{EffectiveHint, Freshness, HintQuery, Machine, NoRaiseReason,
 pub use history_origin::{Beginning, Past};
 pub use note::{Note, NoteError, NoteResource};
 pub use report_check::{ByKubelet, Contradiction, ReportCheck};
-pub use table::{Table, Verdict};
+pub use table::{ReportVerdict, Table};
 
 use crate::{estimate::Profile, ratio::Cents, resource::PerResource};
 

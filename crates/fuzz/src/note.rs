@@ -12,7 +12,7 @@ use headroom_webhook::{
     admission::{
         endpoint::Deadline,
         endpoints,
-        error::Outcome,
+        error::ReviewOutcome,
         router::{Limits, Options, Router},
     },
     control::floor::Without,
@@ -136,7 +136,7 @@ fn decided(old: &Value, new: &Value, user: &str) -> Value {
     let answer = router.answer(endpoint, review.to_string().as_bytes(), deadline);
     assert_eq!(
         answer.decision.outcome,
-        Outcome::Allowed,
+        ReviewOutcome::Allowed,
         "{:?}",
         answer.decision.errors
     );

@@ -37,7 +37,7 @@ pub use self::{
     counted::{Cells, Counted, CountedHistogram, CountedTime, MOST_BUCKETS},
 };
 
-/// Declares the metrics of a module, and `METRICS`, the list of them for a [`Catalogue`](crate::metric::Catalogue): a metric
+/// Declares the metrics of a module, and `METRICS`, the list of them for a [`Catalogue`]: a metric
 /// that is declared is one that is served.
 #[macro_export]
 macro_rules! metrics {

@@ -62,7 +62,7 @@ struct Tasks {
 }
 
 /// What a task may return: nothing, or a result.
-pub trait Outcome {
+pub trait TaskOutcome {
     /// The outcome as a result.
     ///
     /// # Errors
@@ -135,13 +135,13 @@ impl Shutdown {
     }
 }
 
-impl Outcome for () {
+impl TaskOutcome for () {
     fn into_result(self) -> Result<(), TaskError> {
         Ok(())
     }
 }
 
-impl<E: Into<TaskError>> Outcome for Result<(), E> {
+impl<E: Into<TaskError>> TaskOutcome for Result<(), E> {
     fn into_result(self) -> Result<(), TaskError> {
         self.map_err(Into::into)
     }
@@ -173,7 +173,7 @@ impl Supervisor {
     /// Starts a task that runs until [`Shutdown::stopping`] is cancelled.
     pub fn spawn<F>(&mut self, name: &'static str, task: F)
     where
-        F: Future<Output: Outcome> + Send + 'static,
+        F: Future<Output: TaskOutcome> + Send + 'static,
     {
         self.spawn_on(&Handle::current(), name, task);
     }
@@ -181,7 +181,7 @@ impl Supervisor {
     /// Starts a task on another runtime than this one. That one has to live until the process has ended.
     pub fn spawn_on<F>(&mut self, runtime: &Handle, name: &'static str, task: F)
     where
-        F: Future<Output: Outcome> + Send + 'static,
+        F: Future<Output: TaskOutcome> + Send + 'static,
     {
         let task = async move { task.await.into_result() };
         let task = self.tasks.running.spawn_on(task, runtime);

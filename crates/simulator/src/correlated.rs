@@ -65,7 +65,7 @@ impl Source for Storms {
 
 /// What a run of one node showed.
 #[derive(Debug, Default)]
-struct Seen {
+struct IncidentCounts {
     /// Frames above capacity or with a call for L3, those less than an hour apart as one, and a long one anew when the decisions
     /// that it overlapped are a day old.
     incidents: u64,
@@ -77,7 +77,7 @@ struct Seen {
     accumulated: u32,
 }
 
-impl Seen {
+impl IncidentCounts {
     fn incident(&mut self, frame: usize) {
         let is_within = |since: Option<usize>, span| since.is_some_and(|since| frame - since < span);
         if !is_within(self.last, HOUR) || !is_within(self.began, DAY - HOUR) {
@@ -121,9 +121,9 @@ fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u6
             oracle_ppm: 1_000_000,
         },
     };
-    let mut seen = Seen {
+    let mut seen = IncidentCounts {
         accumulated: MARGIN_PPM,
-        ..Seen::default()
+        ..IncidentCounts::default()
     };
     run.play(0, &mut Measured::new(&run.settings), |node, _, policy| {
         let accumulated = policy.estimate().accumulator_ppm;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::report::{Outcome, rounded};
+use super::report::{PolicyOutcome, rounded};
 
 /// Ours beside another policy at one theta.
 #[derive(Debug, Clone, Serialize)]
@@ -30,10 +30,10 @@ impl PairedRow {
     pub(super) fn new(
         (source, resource, name): (&str, &'static str, &'static str),
         theta: f64,
-        [ours, other, raw]: [&Outcome; 3],
+        [ours, other, raw]: [&PolicyOutcome; 3],
     ) -> Self {
-        let requests = |outcome: &Outcome| outcome.total().requests_per_allocatable();
-        let gained = |outcome: &Outcome| 100.0 * (requests(outcome) / requests(raw) - 1.0);
+        let requests = |outcome: &PolicyOutcome| outcome.total().requests_per_allocatable();
+        let gained = |outcome: &PolicyOutcome| 100.0 * (requests(outcome) / requests(raw) - 1.0);
         let (difference, interval) = ours.excess(other);
         Self {
             source: source.to_owned(),

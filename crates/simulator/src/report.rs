@@ -81,7 +81,7 @@ pub(super) struct PolicyRow {
 
 /// One policy's figures of each node of each seed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct PolicyOutcome {
     /// By seed, then by node.
     pub(super) seeds: Vec<Vec<Figures>>,
 }
@@ -93,7 +93,7 @@ impl Parameters {
     }
 }
 
-impl Outcome {
+impl PolicyOutcome {
     /// All together.
     pub(super) fn total(&self) -> Figures {
         let mut total = Figures::default();

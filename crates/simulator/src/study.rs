@@ -16,7 +16,7 @@ use super::{
     openmetrics,
     paired::PairedRow,
     policy::{self, Kind, ORACLE, OURS, PEAK_RULE, Settings},
-    report::{Outcome, PolicyRow},
+    report::{PolicyOutcome, PolicyRow},
     section::{Findings, Section},
     source::{DAY, Source},
     synthetic::Synthetic,
@@ -156,7 +156,7 @@ impl<'a> Study<'a> {
     /// # Errors
     /// If a load cannot be made or a thread ended early.
     pub(super) fn findings(&self) -> Result<Findings> {
-        let mut outcomes = vec![Outcome::default(); self.kinds.len()];
+        let mut outcomes = vec![PolicyOutcome::default(); self.kinds.len()];
         let mut predictions = vec![Predictions::default(); self.kinds.len()];
         for &seed in self.seeds {
             let source = self.source(seed)?;
@@ -228,12 +228,16 @@ impl<'a> Study<'a> {
     }
 
     /// Ours and the oracle at each theta, and beside `ours` as it is.
-    fn frontier(&self, raw: &Outcome, ours: Option<&Outcome>) -> Result<(Vec<FrontierRow>, Vec<PairedRow>)> {
+    fn frontier(
+        &self,
+        raw: &PolicyOutcome,
+        ours: Option<&PolicyOutcome>,
+    ) -> Result<(Vec<FrontierRow>, Vec<PairedRow>)> {
         let (mut rows, mut paired) = (Vec::new(), Vec::new());
         for kind in self.moved_kinds() {
             let name = kind.name;
             for (theta, settings) in frontier::moved(self.settings, name, &self.along) {
-                let mut outcome = Outcome::default();
+                let mut outcome = PolicyOutcome::default();
                 for &seed in self.seeds {
                     self.log(seed, &format!("{name} at theta {theta:.2}"));
                     let source = self.source(seed)?;
@@ -251,7 +255,7 @@ impl<'a> Study<'a> {
         Ok((rows, paired))
     }
 
-    fn row(&self, name: &str, outcome: &Outcome, raw: &Outcome) -> PolicyRow {
+    fn row(&self, name: &str, outcome: &PolicyOutcome, raw: &PolicyOutcome) -> PolicyRow {
         outcome.row(self.load.name(), self.settings.resource, name, raw)
     }
 

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 pub(crate) use self::run::UNSTABLE;
 use self::{
     plan::Plan,
-    run::Outcome,
+    run::RunResult,
     tally::{Row, Tally},
 };
 use crate::{
@@ -178,7 +178,7 @@ impl Test {
         let mut times = Vec::new();
         for kind in kinds.into_iter().filter(|_| !self.no_run) {
             let start = Instant::now();
-            let Outcome {
+            let RunResult {
                 tally,
                 times: those,
                 cpu,
@@ -193,8 +193,8 @@ impl Test {
         Ok(rows)
     }
 
-    fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<Outcome> {
-        let mut all = Outcome::default();
+    fn run_kind(&self, kind: Kind, plan: &Plan) -> Result<RunResult> {
+        let mut all = RunResult::default();
         for program in plan.programs(kind) {
             print(format!("\n== {} tests: {}", kind.word(), program.name));
             let mut command = program.command();
@@ -217,7 +217,7 @@ impl Test {
 }
 
 /// Tests that cannot run are skipped where a person looks, and a failure where only the exit code is looked at.
-fn not_run(kind: Kind, why: &str) -> Outcome {
+fn not_run(kind: Kind, why: &str) -> RunResult {
     print(format!("\n== {} tests do not run: {why}", kind.word()));
     let tally = if env::var_os("CI").is_some() {
         Tally {
@@ -230,9 +230,9 @@ fn not_run(kind: Kind, why: &str) -> Outcome {
             ..Tally::default()
         }
     };
-    Outcome {
+    RunResult {
         tally,
-        ..Outcome::default()
+        ..RunResult::default()
     }
 }
 

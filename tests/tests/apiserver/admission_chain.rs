@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use e2e::{
     etcd::{History, Revision, assert_only},
-    foreign_webhook::{AFTER, Asked, BEFORE, Foreign, naive, reinvoke, unregister},
+    foreign_webhook::{AFTER, AdmissionCall, BEFORE, Foreign, naive, reinvoke, unregister},
     stand::{Stand, count, eager_kubelet, until},
 };
 use headroom_domain::{names, quantity::Quantity, resource::Resource::Cpu};
@@ -219,7 +219,7 @@ async fn old_values_that_a_policy_puts_back_before_us_are_not_raw() {
 
 /// Changes something in each write that has nothing to do with CPU: a label, an annotation, the order of conditions, and
 /// what is allocatable of a resource of its own.
-fn decorated(_: &Asked<'_>, node: &mut Value) {
+fn decorated(_: &AdmissionCall<'_>, node: &mut Value) {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed).to_string();
     node["metadata"]["labels"]["example.org/turn"] = turn.clone().into();
@@ -231,7 +231,7 @@ fn decorated(_: &Asked<'_>, node: &mut Value) {
 }
 
 /// Doubles CPU where a write changes it: somebody else who overcommits.
-fn doubled(asked: &Asked<'_>, node: &mut Value) {
+fn doubled(asked: &AdmissionCall<'_>, node: &mut Value) {
     let milli = |node: &Value| {
         let text = node["status"]["allocatable"]["cpu"]
             .as_str()

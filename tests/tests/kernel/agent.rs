@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use e2e::{
-    confined::{Confined, TWO_CAPABILITIES},
+    confined::{ConfinedAgent, TWO_CAPABILITIES},
     pace::happens_within,
     seccomp,
 };
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
-    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     assert_eq!(confined.agent.lines(&status.mode_sentence), 1, "once");
     let hooks: Vec<_> = status
@@ -37,7 +37,7 @@ async fn two_capabilities_are_enough_and_are_given_up_while_it_counts_on() {
 }
 
 /// Makes sure that it goes by procfs, says these words of why, of every hook, too, and in its sentence what to do.
-async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str], remedy: &str) {
+async fn ends_in_procfs(confined: &mut ConfinedAgent, hooks: Health, words: &[&str], remedy: &str) {
     let status = confined.says_everywhere(&[words, &[remedy]].concat()).await;
     confined.all_hooks_are(&status, hooks, words).await;
 }
@@ -45,7 +45,7 @@ async fn ends_in_procfs(confined: &mut Confined, hooks: Health, words: &[&str], 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_perfmon_it_says_that_it_is_needed() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all,+bpf"];
-    let mut confined = Confined::start(&confiner).await;
+    let mut confined = ConfinedAgent::start(&confiner).await;
     ends_in_procfs(
         &mut confined,
         Health::Failed,
@@ -58,7 +58,7 @@ async fn without_perfmon_it_says_that_it_is_needed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_capability_it_says_which_are_needed() {
     let confiner = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
-    let mut confined = Confined::start(&confiner).await;
+    let mut confined = ConfinedAgent::start(&confiner).await;
     ends_in_procfs(
         &mut confined,
         Health::Failed,
@@ -83,7 +83,7 @@ async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
     let copy = folder.path().join("vmlinux.btf");
     fs::copy("/sys/kernel/btf/vmlinux", &copy).expect("copy it");
     let flag = format!("--btf={}", copy.display());
-    let mut confined = Confined::start_with(&WITHOUT_BTF, &[&flag]).await;
+    let mut confined = ConfinedAgent::start_with(&WITHOUT_BTF, &[&flag]).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     assert!(
         status.programs.iter().all(|program| program.health == "ok"),
@@ -104,7 +104,7 @@ async fn without_btf_it_counts_by_a_file_that_it_is_told_of() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_btf_it_says_which_file_is_missing() {
-    let mut confined = Confined::start(&WITHOUT_BTF).await;
+    let mut confined = ConfinedAgent::start(&WITHOUT_BTF).await;
     ends_in_procfs(
         &mut confined,
         Health::Unsupported,
@@ -115,10 +115,10 @@ async fn without_btf_it_says_which_file_is_missing() {
 }
 
 /// Under a seccomp profile that answers these commands with this error.
-async fn denied(commands: &[seccomp::Command], errno: Errno) -> Confined {
+async fn denied(commands: &[seccomp::Command], errno: Errno) -> ConfinedAgent {
     let names: Vec<_> = commands.iter().map(|command| command.name()).collect();
     let errno = errno.raw_os_error().to_string();
-    Confined::start(&[env!("CARGO_BIN_EXE_e2e-denied"), &names.join(","), &errno]).await
+    ConfinedAgent::start(&[env!("CARGO_BIN_EXE_e2e-denied"), &names.join(","), &errno]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +175,7 @@ async fn where_nothing_may_be_attached_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_frame() {
-    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     confined.agent.mode_until("FULL").await;
     let before = counters(&confined).await;
     confined.agent.process.signal(Signal::STOP).expect("stop it");
@@ -197,7 +197,7 @@ async fn an_agent_that_was_starved_says_how_much_it_has_not_seen_and_voids_the_f
 }
 
 /// Windows lost and frames voided so far.
-async fn counters(confined: &Confined) -> [u64; 2] {
+async fn counters(confined: &ConfinedAgent) -> [u64; 2] {
     let agent = &confined.agent;
     [
         agent.counted("headroom_agent_lost_windows_total").await,

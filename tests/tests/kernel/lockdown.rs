@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use e2e::confined::{Confined, TWO_CAPABILITIES};
+use e2e::confined::{ConfinedAgent, TWO_CAPABILITIES};
 use headroom_agent::{
     kernel::probe::{Options, Probe},
     local::status::Status,
@@ -23,7 +23,7 @@ fn assert_locked_down() {
 #[ignore = "needs a kernel that is locked down: cargo xtask test --vm"]
 async fn agent_on_a_locked_down_kernel_misses_nothing_since_typed_programs_read_without_a_helper() {
     assert_locked_down();
-    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     let status = confined.says_mode(Mode::Full, &["no signal is missing"]).await;
     for program in &status.programs {
         assert_eq!(program.flavour.as_deref(), Some("typed"), "{program:?}");

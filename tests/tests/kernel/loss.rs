@@ -4,7 +4,7 @@
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use e2e::{
-    confined::{Confined, TWO_CAPABILITIES},
+    confined::{ConfinedAgent, TWO_CAPABILITIES},
     intruder,
     kernel_types::KernelTypes,
     process_resources::links_of,
@@ -26,20 +26,20 @@ fn switches(status: &Status) -> u64 {
 }
 
 /// An agent with two capabilities that counts.
-async fn counting() -> Confined {
-    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+async fn counting() -> ConfinedAgent {
+    let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     let counts = |status: &Status| status.mode == "FULL" && switches(status) > 0;
     confined.agent.status_until("FULL, with switches", counts).await;
     assert_eq!(links(&confined), Hook::ALL.len());
     confined
 }
 
-fn links(confined: &Confined) -> usize {
+fn links(confined: &ConfinedAgent) -> usize {
     links_of(confined.agent.process.pid()).len()
 }
 
 /// Takes its links to these hooks away and waits until it has made new ones.
-async fn reattached(confined: &mut Confined, hooks: &[Hook]) {
+async fn reattached(confined: &mut ConfinedAgent, hooks: &[Hook]) {
     let is_meant = |tracepoint: &str| hooks.iter().any(|hook| hook.tracepoint() == tracepoint);
     let taken = intruder::take_links(confined.agent.process.pid(), is_meant);
     assert_eq!(taken, hooks.len());
@@ -53,7 +53,7 @@ async fn reattached(confined: &mut Confined, hooks: &[Hook]) {
 }
 
 /// Makes sure that all programs have failed for a reason that contains these words, wherever it can be looked up.
-async fn all_failed(confined: &Confined, status: &Status, words: &[&str]) {
+async fn all_failed(confined: &ConfinedAgent, status: &Status, words: &[&str]) {
     confined.all_hooks_are(status, Health::Failed, words).await;
     assert_eq!(links(confined), 0);
 }
@@ -128,7 +128,7 @@ async fn links_that_cannot_be_made_anew_are_given_up_for_procfs() {
 }
 
 /// An agent to which the kernel's types are described otherwise than they are.
-async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (Confined, TempDir) {
+async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (ConfinedAgent, TempDir) {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("vmlinux");
     let mut types = KernelTypes::read();
@@ -138,7 +138,7 @@ async fn misled(change: impl FnOnce(&mut KernelTypes)) -> (Confined, TempDir) {
         r#"mount --bind {} /sys/kernel/btf/vmlinux && exec "$0" "$@""#,
         path.display()
     );
-    let confined = Confined::start(&["unshare", "--mount", "sh", "-c", &script]).await;
+    let confined = ConfinedAgent::start(&["unshare", "--mount", "sh", "-c", &script]).await;
     (confined, folder)
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use aya::maps::{Array, Map, MapData, loaded_maps};
 use e2e::{
-    confined::{Confined, TWO_CAPABILITIES},
+    confined::{ConfinedAgent, TWO_CAPABILITIES},
     process_resources::{links_of, maps_of},
 };
 use headroom_agent::{kernel::probe::Hook, local::status::Status};
@@ -79,7 +79,7 @@ impl Drop for Load {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_shed_comes_back_when_the_node_calms_down() {
-    let mut confined = Confined::start(&TWO_CAPABILITIES).await;
+    let mut confined = ConfinedAgent::start(&TWO_CAPABILITIES).await;
     confined.agent.mode_until("FULL").await;
     let pid = confined.agent.process.pid();
     let settings = Settings::read(pid);

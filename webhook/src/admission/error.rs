@@ -12,7 +12,7 @@ use crate::{
 
 /// How an admission request ended, as metrics and the audit line say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// The request may go on, changed or unchanged.
     Allowed,
     /// A rule says no; the client sees why.
@@ -187,7 +187,7 @@ pub enum AdmissionError {
     },
 }
 
-impl Outcome {
+impl ReviewOutcome {
     /// The `result` label.
     pub const fn label(self) -> &'static str {
         match self {
@@ -214,20 +214,20 @@ impl AdmissionError {
     ///
     /// A denial is a good answer with status 200 and its own code inside. A failure must not be one: to the API
     /// server `allowed: false` is a verdict that no `failurePolicy` softens.
-    pub fn answer(&self) -> (StatusCode, Outcome) {
+    pub fn answer(&self) -> (StatusCode, ReviewOutcome) {
         match self {
-            Self::Denied(_) => (StatusCode::OK, Outcome::Denied),
+            Self::Denied(_) => (StatusCode::OK, ReviewOutcome::Denied),
             Self::Step { .. } | Self::Panicked { .. } | Self::Encode(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed)
+                (StatusCode::INTERNAL_SERVER_ERROR, ReviewOutcome::Failed)
             }
-            Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Failed),
+            Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Failed),
             Self::TooMany { .. } | Self::GivenUp { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected)
+                (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Rejected)
             }
-            Self::SlowBody { .. } => (StatusCode::REQUEST_TIMEOUT, Outcome::Rejected),
-            Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, Outcome::Rejected),
-            Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, Outcome::Rejected),
-            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, Outcome::Rejected),
+            Self::SlowBody { .. } => (StatusCode::REQUEST_TIMEOUT, ReviewOutcome::Rejected),
+            Self::UnknownPath { .. } => (StatusCode::NOT_FOUND, ReviewOutcome::Rejected),
+            Self::Method { .. } => (StatusCode::METHOD_NOT_ALLOWED, ReviewOutcome::Rejected),
+            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ReviewOutcome::Rejected),
             Self::ContentType { .. }
             | Self::Body(_)
             | Self::NotText(_)
@@ -236,7 +236,7 @@ impl AdmissionError {
             | Self::TooWide { .. }
             | Self::Version { .. }
             | Self::NotAnObject { .. }
-            | Self::Missing { .. } => (StatusCode::BAD_REQUEST, Outcome::Rejected),
+            | Self::Missing { .. } => (StatusCode::BAD_REQUEST, ReviewOutcome::Rejected),
         }
     }
 
@@ -265,30 +265,30 @@ mod tests {
     }
 
     #[rstest]
-    #[case::denied(denial().into(), 200, Outcome::Denied)]
-    #[case::step(AdmissionError::Step { step: "s", source: StepError::Read { field: "f".to_owned(), source: json_error() } }, 500, Outcome::Failed)]
-    #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, Outcome::Failed)]
-    #[case::encode(AdmissionError::Encode(json_error()), 500, Outcome::Failed)]
-    #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, Outcome::Failed)]
-    #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, Outcome::Rejected)]
-    #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, Outcome::Rejected)]
-    #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, Outcome::Rejected)]
-    #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, Outcome::Rejected)]
-    #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, Outcome::Rejected)]
-    #[case::slow_body(AdmissionError::SlowBody { limit: Duration::from_secs(1) }, 408, Outcome::Rejected)]
-    #[case::given_up(AdmissionError::GivenUp { limit: 1 }, 503, Outcome::Rejected)]
-    #[case::body(AdmissionError::Body("reset".into()), 400, Outcome::Rejected)]
-    #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, Outcome::Rejected)]
-    #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, Outcome::Rejected)]
-    #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, Outcome::Rejected)]
-    #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, Outcome::Rejected)]
-    #[case::too_wide(AdmissionError::TooWide { field: "request".to_owned() }, 400, Outcome::Rejected)]
-    #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, Outcome::Rejected)]
-    #[case::missing(AdmissionError::Missing { field: "request" }, 400, Outcome::Rejected)]
+    #[case::denied(denial().into(), 200, ReviewOutcome::Denied)]
+    #[case::step(AdmissionError::Step { step: "s", source: StepError::Read { field: "f".to_owned(), source: json_error() } }, 500, ReviewOutcome::Failed)]
+    #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, ReviewOutcome::Failed)]
+    #[case::encode(AdmissionError::Encode(json_error()), 500, ReviewOutcome::Failed)]
+    #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, ReviewOutcome::Failed)]
+    #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, ReviewOutcome::Rejected)]
+    #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, ReviewOutcome::Rejected)]
+    #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, ReviewOutcome::Rejected)]
+    #[case::content_type(AdmissionError::ContentType { found: String::new() }, 400, ReviewOutcome::Rejected)]
+    #[case::too_large(AdmissionError::TooLarge { limit: 1 }, 413, ReviewOutcome::Rejected)]
+    #[case::slow_body(AdmissionError::SlowBody { limit: Duration::from_secs(1) }, 408, ReviewOutcome::Rejected)]
+    #[case::given_up(AdmissionError::GivenUp { limit: 1 }, 503, ReviewOutcome::Rejected)]
+    #[case::body(AdmissionError::Body("reset".into()), 400, ReviewOutcome::Rejected)]
+    #[case::not_text(AdmissionError::NotText(String::from_utf8(vec![0xff]).unwrap_err().utf8_error()), 400, ReviewOutcome::Rejected)]
+    #[case::not_json(AdmissionError::NotJson(ScanError::End), 400, ReviewOutcome::Rejected)]
+    #[case::field(AdmissionError::Field { field: "f".to_owned(), source: json_error() }, 400, ReviewOutcome::Rejected)]
+    #[case::version(AdmissionError::Version { kind: String::new(), api_version: String::new() }, 400, ReviewOutcome::Rejected)]
+    #[case::too_wide(AdmissionError::TooWide { field: "request".to_owned() }, 400, ReviewOutcome::Rejected)]
+    #[case::not_an_object(AdmissionError::NotAnObject { field: "request.object" }, 400, ReviewOutcome::Rejected)]
+    #[case::missing(AdmissionError::Missing { field: "request" }, 400, ReviewOutcome::Rejected)]
     fn each_error_answers_what_the_table_says(
         #[case] error: AdmissionError,
         #[case] status: u16,
-        #[case] outcome: Outcome,
+        #[case] outcome: ReviewOutcome,
     ) {
         let (answered, ended) = error.answer();
         assert_eq!((answered.as_u16(), ended), (status, outcome));

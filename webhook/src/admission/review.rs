@@ -84,7 +84,7 @@ pub struct User {
 
 /// A verdict.
 #[derive(Debug)]
-pub enum Verdict<'v> {
+pub enum ReviewVerdict<'v> {
     /// The request may go on with this patch, empty for unchanged.
     Allowed(&'v json_patch::Patch),
     /// The request is refused.
@@ -271,18 +271,18 @@ fn is_empty(map: &&BTreeMap<&'static str, String>) -> bool {
 pub fn encode(
     version: Version,
     uid: &str,
-    verdict: &Verdict<'_>,
+    verdict: &ReviewVerdict<'_>,
     notes: &Notes,
 ) -> Result<Vec<u8>, AdmissionError> {
     let (status, patch) = match verdict {
-        Verdict::Allowed(patch) if patch.0.is_empty() => (None, None),
-        Verdict::Allowed(patch) => (
+        ReviewVerdict::Allowed(patch) if patch.0.is_empty() => (None, None),
+        ReviewVerdict::Allowed(patch) => (
             None,
             Some(ByteString(
                 serde_json::to_vec(patch).map_err(AdmissionError::Encode)?,
             )),
         ),
-        Verdict::Denied(denial) => {
+        ReviewVerdict::Denied(denial) => {
             let (code, reason) = denial.status();
             let (code, message) = (code.as_u16(), denial.to_string());
             (
@@ -375,7 +375,7 @@ mod tests {
         let answer = encode(
             review.version,
             "u-1",
-            &Verdict::Allowed(&Patch(vec![])),
+            &ReviewVerdict::Allowed(&Patch(vec![])),
             &Notes::default(),
         )
         .unwrap();
@@ -484,7 +484,7 @@ mod tests {
             warnings: vec!["careful".to_owned()],
             audit: BTreeMap::from([("decision", "raised".to_owned())]),
         };
-        let answer = encode(Version::V1, "u-1", &Verdict::Allowed(&patch), &notes).unwrap();
+        let answer = encode(Version::V1, "u-1", &ReviewVerdict::Allowed(&patch), &notes).unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let ByteString(bytes) = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
         assert_eq!(serde_json::from_slice::<Patch>(&bytes).unwrap(), patch);
@@ -503,7 +503,13 @@ mod tests {
             value: "7".to_owned(),
             reason: "is odd".to_owned(),
         };
-        let answer = encode(Version::V1, "u-1", &Verdict::Denied(&denial), &Notes::default()).unwrap();
+        let answer = encode(
+            Version::V1,
+            "u-1",
+            &ReviewVerdict::Denied(&denial),
+            &Notes::default(),
+        )
+        .unwrap();
         assert_eq!(
             serde_json::from_slice::<Value>(&answer).unwrap()["response"],
             json!({

@@ -26,7 +26,7 @@ use json_patch::Patch;
 use tokio::task::spawn_blocking;
 use tracing::{Instrument as _, Span};
 
-pub use self::answer::{Decision, HttpAnswer};
+pub use self::answer::{HttpAnswer, ReviewDecision};
 use self::{
     answer::StepResults,
     audit::Audit,
@@ -38,7 +38,7 @@ use crate::admission::{
     endpoint::{Ctx, Deadline, Endpoint, Kind, NodeLookup},
     error::AdmissionError,
     metrics, patch,
-    review::{self, Review, Verdict, shortened},
+    review::{self, Review, ReviewVerdict, shortened},
 };
 
 /// What requests may ask of a replica.
@@ -296,11 +296,14 @@ impl RouterContext {
         );
         let encoded = match &verdict {
             Ok(StepResults { patch, notes, .. }) => {
-                review::encode(version, &request.uid, &Verdict::Allowed(patch), notes)
+                review::encode(version, &request.uid, &ReviewVerdict::Allowed(patch), notes)
             }
-            Err(AdmissionError::Denied(denial)) => {
-                review::encode(version, &request.uid, &Verdict::Denied(denial), &Notes::default())
-            }
+            Err(AdmissionError::Denied(denial)) => review::encode(
+                version,
+                &request.uid,
+                &ReviewVerdict::Denied(denial),
+                &Notes::default(),
+            ),
             Err(_) => Ok(Vec::new()),
         };
         match (verdict, encoded) {

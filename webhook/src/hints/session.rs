@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::{Stream, StreamExt as _};
-use headroom_domain::hint::{NodeHint, Verdict};
+use headroom_domain::hint::{NodeHint, ReportVerdict};
 use headroom_kit::{log::chain, pace::Pace};
 use headroom_proto::v1alpha1::{self as wire, directive::Kind};
 use prost::Message as _;
@@ -213,8 +213,8 @@ impl Session {
         }
         let seq = report.seq;
         let (label, verdict, reason) = match self.judge(report) {
-            Ok(Verdict::Accepted) => ("accepted", wire::Verdict::Accepted, String::new()),
-            Ok(Verdict::Stale { held }) => (
+            Ok(ReportVerdict::Accepted) => ("accepted", wire::Verdict::Accepted, String::new()),
+            Ok(ReportVerdict::Stale { held }) => (
                 "stale",
                 wire::Verdict::Stale,
                 format!("sequence number {seq} is not above {held}"),
@@ -234,7 +234,7 @@ impl Session {
     }
 
     /// Offers a report to the table, if it is fit for it; else says which kind of unfit, and why.
-    fn judge(&mut self, report: wire::HintReport) -> Result<Verdict, (&'static str, String)> {
+    fn judge(&mut self, report: wire::HintReport) -> Result<ReportVerdict, (&'static str, String)> {
         let StreamContext {
             cluster, profiles, ..
         } = &*self.shared;
@@ -259,7 +259,7 @@ impl Session {
         let (is_primary, seq) = (hint.is_primary, hint.seq);
         let verdict = cluster.hints.offer(hint, now);
         match verdict {
-            Verdict::Accepted => {
+            ReportVerdict::Accepted => {
                 cluster.check_report(&self.agent.node);
                 self.nudge(is_primary);
                 self.shared
@@ -268,8 +268,8 @@ impl Session {
                     .notify(&self.agent.node, Urgency::Usual);
             }
             // The agent says its newest report again when its primary has changed.
-            Verdict::Stale { held } if held == seq => self.nudge(is_primary),
-            Verdict::Stale { .. } => {}
+            ReportVerdict::Stale { held } if held == seq => self.nudge(is_primary),
+            ReportVerdict::Stale { .. } => {}
         }
         Ok(verdict)
     }

@@ -7,7 +7,9 @@ use std::{
 };
 
 use headroom_domain::{
-    hint::{ByKubelet, Contradiction, EffectiveHint, HintQuery, NodeHint, Note, ReportCheck, Table, Verdict},
+    hint::{
+        ByKubelet, Contradiction, EffectiveHint, HintQuery, NodeHint, Note, ReportCheck, ReportVerdict, Table,
+    },
     resource::PerResource,
 };
 
@@ -26,7 +28,7 @@ pub type ContradictionChange = (Option<Contradiction>, Option<Contradiction>);
 
 impl HintTable {
     /// Stores a hint if it is newer than the stored one.
-    pub fn offer(&self, hint: NodeHint, now: Duration) -> Verdict {
+    pub fn offer(&self, hint: NodeHint, now: Duration) -> ReportVerdict {
         self.write().insert(hint, now)
     }
 
@@ -178,10 +180,13 @@ pub(crate) mod tests {
             ..HintQuery::default()
         };
         let found = || hints.lookup(&asked, Duration::ZERO).map(|found| found.note.seq);
-        assert_eq!(hints.offer(hint("n1", 2), Duration::ZERO), Verdict::Accepted);
+        assert_eq!(
+            hints.offer(hint("n1", 2), Duration::ZERO),
+            ReportVerdict::Accepted
+        );
         assert_eq!(
             hints.offer(hint("n1", 1), Duration::ZERO),
-            Verdict::Stale { held: 2 }
+            ReportVerdict::Stale { held: 2 }
         );
         assert_eq!(found(), Some(2));
         hints.forget("n1");

@@ -165,7 +165,7 @@ impl Store for Nodes {
 mod tests {
     use std::time::Duration;
 
-    use headroom_domain::hint::Verdict;
+    use headroom_domain::hint::ReportVerdict;
     use serde_json::json;
 
     use super::*;
@@ -223,7 +223,10 @@ mod tests {
         for way in ways {
             let NodeEvents { hints, nodes, .. } = world();
             nodes.apply(object("u1", 1));
-            assert_eq!(hints.offer(hint("n1", 1), Duration::ZERO), Verdict::Accepted);
+            assert_eq!(
+                hints.offer(hint("n1", 1), Duration::ZERO),
+                ReportVerdict::Accepted
+            );
             nodes.apply(object("u1", 2));
             list(&nodes, [object("u1", 2)]);
             assert!(hints.get("n1", Duration::ZERO).is_some());

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
-    kernel::probe::{Flavour, Health, Hook, Runs, Verdict},
+    kernel::probe::{Flavour, Health, Hook, HookVerdict, Runs},
     sample::{StatSpan, procfs::CpuTime},
 };
 
@@ -32,7 +32,7 @@ fn stolen_time_is_reported_as_its_share_of_all_cpus() {
 #[test]
 fn runs_of_a_program_are_shown_at_its_hook_and_at_no_other() {
     let mut decider = decider_with_view();
-    let verdicts = [Hook::SchedWakeup, Hook::SchedSwitch].map(|hook| Verdict {
+    let verdicts = [Hook::SchedWakeup, Hook::SchedSwitch].map(|hook| HookVerdict {
         hook,
         health: Health::Ok,
         flavour: Some(Flavour::Typed),

@@ -10,24 +10,27 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError, RawTracePoint, links::FdLink},
 };
 
-use super::verdict::{Flavour, Hook, Refusal, Verdict};
+use super::verdict::{Flavour, Hook, HookVerdict, Refusal};
 
 /// What became of a hook, and the link while there is one.
-pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (Verdict, Option<FdLink>) {
+pub(super) fn attach(ebpf: &mut Ebpf, hook: Hook, btf: Option<&Btf>) -> (HookVerdict, Option<FdLink>) {
     let typed = match btf {
         Some(btf) => match load_typed(ebpf, hook, btf).and_then(|()| link(ebpf, hook, Flavour::Typed)) {
-            Ok(link) => return (Verdict::attached(hook, Flavour::Typed, None), Some(link)),
+            Ok(link) => return (HookVerdict::attached(hook, Flavour::Typed, None), Some(link)),
             Err(error) => Some(Refusal::from(error)),
         },
         None => None,
     };
     if let Some(refusal) = typed.as_ref().filter(|refusal| refusal.blocks_raw_fallback(hook)) {
-        return (Verdict::refused(hook, refusal.clone().without_fallback()), None);
+        return (
+            HookVerdict::refused(hook, refusal.clone().without_fallback()),
+            None,
+        );
     }
     match load_raw(ebpf, hook).and_then(|()| link(ebpf, hook, Flavour::Raw)) {
-        Ok(link) => (Verdict::attached(hook, Flavour::Raw, typed), Some(link)),
+        Ok(link) => (HookVerdict::attached(hook, Flavour::Raw, typed), Some(link)),
         Err(error) => (
-            Verdict::refused(hook, typed.unwrap_or_else(|| error.into())),
+            HookVerdict::refused(hook, typed.unwrap_or_else(|| error.into())),
             None,
         ),
     }

@@ -4,7 +4,7 @@
 use aya::{EbpfError, maps::MapError, sys::SyscallError};
 use headroom_kit::log::chain;
 
-use super::{Health, Hook, Verdict, verdict::Refusal};
+use super::{Health, Hook, HookVerdict, verdict::Refusal};
 use crate::kernel::btf::BtfError;
 
 /// Why there is no kernel source.
@@ -52,7 +52,7 @@ pub enum ProbeError {
     #[error("attach to sched_switch: {}", .verdicts.last().and_then(|verdict| verdict.reason.as_deref()).unwrap_or("no reason given"))]
     Refused {
         /// What became of each hook; `sched_switch` last.
-        verdicts: Vec<Verdict>,
+        verdicts: Vec<HookVerdict>,
     },
 }
 
@@ -68,8 +68,8 @@ pub struct Refused {
 
 impl ProbeError {
     /// There is no program at `sched_switch`, so the others are detached again.
-    pub(super) fn refused(verdicts: &[Verdict]) -> Self {
-        let now = |verdict: &Verdict| match verdict.health {
+    pub(super) fn refused(verdicts: &[HookVerdict]) -> Self {
+        let now = |verdict: &HookVerdict| match verdict.health {
             Health::Ok => verdict.lost("detached again: nothing is counted without sched_switch"),
             Health::Unsupported | Health::Failed => verdict.clone(),
         };
@@ -101,11 +101,11 @@ impl ProbeError {
                 "restart the agent, and report it with the kernel's version if it comes again"
             }
             Self::Refused { verdicts } => match verdicts.last() {
-                Some(Verdict {
+                Some(HookVerdict {
                     verifier_log: Some(_),
                     ..
                 }) => "until then this node stays as it is",
-                Some(Verdict {
+                Some(HookVerdict {
                     health: Health::Unsupported,
                     ..
                 }) => "boot a kernel that has it",
@@ -131,7 +131,7 @@ impl ProbeError {
 
     /// What became of each hook. Where loading ended before any was tried, each tells why: [`Health::Unsupported`] where
     /// this kernel does not have what is needed, [`Health::Failed`] where it is there and was refused.
-    pub fn verdicts(&self) -> Vec<Verdict> {
+    pub fn verdicts(&self) -> Vec<HookVerdict> {
         if let Self::Refused { verdicts } = self {
             return verdicts.clone();
         }
@@ -144,7 +144,7 @@ impl ProbeError {
             reason: chain(self).to_string(),
             verifier_log: None,
         };
-        let untried = |hook| Verdict::refused(hook, refusal.clone());
+        let untried = |hook| HookVerdict::refused(hook, refusal.clone());
         Hook::ALL.map(untried).into()
     }
 }

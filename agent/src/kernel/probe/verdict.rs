@@ -1,4 +1,4 @@
-//! `Hook` lists the hooks of the kernel programs. `Verdict` is the result for one hook: attached and how, not offered
+//! `Hook` lists the hooks of the kernel programs. `HookVerdict` is the result for one hook: attached and how, not offered
 //! by this kernel, or refused and why.
 
 use std::io;
@@ -61,7 +61,7 @@ pub enum Health {
 
 /// What became of one hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct HookVerdict {
     /// The hook.
     pub hook: Hook,
     /// How it is.
@@ -193,7 +193,7 @@ impl Health {
     }
 }
 
-impl Verdict {
+impl HookVerdict {
     pub(super) fn attached(hook: Hook, flavour: Flavour, typed: Option<Refusal>) -> Self {
         let (reason, verifier_log) = typed.map_or((None, None), |refusal| {
             (Some(refusal.reason), refusal.verifier_log)
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_hook_that_was_lost_has_no_flavour_and_says_why() {
-        let was = Verdict::attached(Hook::SchedWakeup, Flavour::Typed, None);
+        let was = HookVerdict::attached(Hook::SchedWakeup, Flavour::Typed, None);
         let lost = was.lost("they fell silent");
         assert_eq!(
             (lost.hook, lost.health, lost.flavour, lost.reason.as_deref()),

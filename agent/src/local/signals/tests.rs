@@ -1,9 +1,9 @@
 //! Tests of the health of signals when hooks, files or features of the machine are missing.
 
 use super::*;
-use crate::kernel::probe::Verdict;
+use crate::kernel::probe::HookVerdict;
 
-fn cpu_source(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) -> CpuSource {
+fn cpu_source(origin: Origin, verdicts: Vec<HookVerdict>, obstacle: Option<&str>) -> CpuSource {
     CpuSource {
         origin,
         verdicts,
@@ -13,8 +13,8 @@ fn cpu_source(origin: Origin, verdicts: Vec<Verdict>, obstacle: Option<&str>) ->
     }
 }
 
-fn refused(hook: Hook, health: Health) -> Verdict {
-    Verdict {
+fn refused(hook: Hook, health: Health) -> HookVerdict {
+    HookVerdict {
         hook,
         health,
         flavour: None,

@@ -91,7 +91,7 @@ struct Stage {
 }
 
 /// All counters at one moment.
-struct Reading {
+struct ResidentReading {
     at: Instant,
     vitals: Vitals,
     programs: Duration,
@@ -200,7 +200,7 @@ impl Stage {
         Ok(Cost::between(&before, &after))
     }
 
-    async fn read(&mut self) -> Result<Reading> {
+    async fn read(&mut self) -> Result<ResidentReading> {
         self.agent.process.check()?;
         let Status { programs, .. } = self.agent.status().await?;
         let run_time_ns = programs.iter().map(|program| program.run_time_ns).sum();
@@ -208,7 +208,7 @@ impl Stage {
         while self.server.heard.try_recv().is_ok() {
             reports += 1;
         }
-        Ok(Reading {
+        Ok(ResidentReading {
             at: Instant::now(),
             vitals: Vitals::read(self.agent.process.pid())?,
             programs: Duration::from_nanos(run_time_ns),
@@ -221,7 +221,7 @@ impl Stage {
 
 impl Cost {
     /// Reports are those heard since the reading before.
-    fn between(before: &Reading, after: &Reading) -> Self {
+    fn between(before: &ResidentReading, after: &ResidentReading) -> Self {
         let seconds = (after.at - before.at).as_secs_f64();
         let per_second = |before: u64, after: u64| count(after.saturating_sub(before)) / seconds;
         let share =
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_cost_is_what_was_added_in_the_time_between() {
         let start = Instant::now();
-        let reading = |seconds: u64, reports| Reading {
+        let reading = |seconds: u64, reports| ResidentReading {
             at: start + Duration::from_secs(seconds),
             vitals: Vitals {
                 cpu: Duration::from_millis(100 + 10 * seconds),

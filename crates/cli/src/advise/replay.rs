@@ -81,12 +81,12 @@ pub struct Tally {
     pub missed: u64,
     /// Frame by frame, for plots.
     pub record: Record,
-    decisions: VecDeque<Decision>,
+    decisions: VecDeque<PendingDecision>,
 }
 
 /// A predicted peak, and what has been seen since of the pods that it was for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Decision {
+struct PendingDecision {
     frame: u64,
     predicted: u64,
     is_exceeded: bool,
@@ -261,7 +261,7 @@ impl Tally {
 
     fn decide(&mut self, frame: u64, given: &Estimate) {
         if frame.is_multiple_of(DECISION_FRAMES) && given.published > Cents::ONE {
-            self.decisions.push_back(Decision {
+            self.decisions.push_back(PendingDecision {
                 frame,
                 predicted: given.slack.predicted_peak,
                 is_exceeded: false,

@@ -22,7 +22,7 @@ const RENEW: Duration = Duration::from_secs(450);
 
 /// What became of a hint that was offered to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReportVerdict {
     /// It is the newest of its node.
     Accepted,
     /// The table holds one of the same boot with this or a higher sequence number.
@@ -73,12 +73,12 @@ impl Table {
     ///
     /// A hint of another boot or for another Node object replaces whatever is held; the stream it came over was
     /// authenticated for that node.
-    pub fn insert(&mut self, hint: NodeHint, now: Duration) -> Verdict {
+    pub fn insert(&mut self, hint: NodeHint, now: Duration) -> ReportVerdict {
         if let Some(Entry { hint: held, .. }) = self.entries.get(&hint.node)
             && (&held.boot_id, &held.node_uid) == (&hint.boot_id, &hint.node_uid)
             && hint.seq <= held.seq
         {
-            return Verdict::Stale { held: held.seq };
+            return ReportVerdict::Stale { held: held.seq };
         }
         let node = hint.node.clone();
         self.entries.insert(
@@ -89,7 +89,7 @@ impl Table {
                 is_live: true,
             },
         );
-        Verdict::Accepted
+        ReportVerdict::Accepted
     }
 
     /// Notes that a node's stream has ended: its last report counts on, as an annotation does.

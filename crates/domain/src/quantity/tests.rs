@@ -72,7 +72,7 @@ const DIFFERENCES: [(&str, Difference, Option<&str>); 23] = [
 ];
 
 /// A row of the table about reading a text.
-struct Reading<'a> {
+struct ParsedQuantity<'a> {
     input: String,
     /// Canonical text, milli, units and format; `None` if refused.
     expected: Option<[&'a str; 4]>,
@@ -87,18 +87,18 @@ fn rows(kind: &str) -> impl Iterator<Item = Vec<&str>> {
         .map(|columns| columns[1..].to_vec())
 }
 
-fn readings() -> Vec<Reading<'static>> {
+fn readings() -> Vec<ParsedQuantity<'static>> {
     let input = |json: &str| serde_json::from_str(json).expect(json);
     let read = rows("read").map(|columns| {
         let [json, canonical, _echo, milli, units, format] = columns[..] else {
             panic!("{columns:?}")
         };
-        Reading {
+        ParsedQuantity {
             input: input(json),
             expected: Some([canonical, milli, units, format]),
         }
     });
-    let refused = rows("refuse").map(|columns| Reading {
+    let refused = rows("refuse").map(|columns| ParsedQuantity {
         input: input(columns[0]),
         expected: None,
     });
@@ -133,7 +133,7 @@ fn every_text_is_read_and_printed_as_kubernetes_does_but_for_the_named_ones() {
     assert!(readings.len() > 1000, "{}", readings.len());
     let mut named = 0;
     let mut wrong = Vec::new();
-    for Reading { input, expected } in &readings {
+    for ParsedQuantity { input, expected } in &readings {
         let expected = expected.map(|[canonical, milli, units, format]| {
             [canonical, unless_negative(milli), unless_negative(units), format].map(str::to_owned)
         });

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 pub(super) use self::choice::LLVM;
-use self::choice::{DEBIAN, NIGHTLY, PINNED, Verdict, candidates, inspect};
+use self::choice::{DEBIAN, NIGHTLY, PINNED, ToolchainVerdict, candidates, inspect};
 use super::{
     debian::{self, Package},
     step,
@@ -40,8 +40,8 @@ impl Toolchain {
     /// The first usable one: what `HEADROOM_BPF_TOOLCHAIN` names, else `nightly`, the pinned nightly, Debian's.
     pub fn find() -> Option<Self> {
         candidates().into_iter().find_map(|name| match inspect(&name) {
-            Verdict::Usable(llvm) => Some(Self { name, llvm }),
-            Verdict::Absent | Verdict::Lacks(_) | Verdict::TooNew(_) => None,
+            ToolchainVerdict::Usable(llvm) => Some(Self { name, llvm }),
+            ToolchainVerdict::Absent | ToolchainVerdict::Lacks(_) | ToolchainVerdict::TooNew(_) => None,
         })
     }
 
@@ -80,16 +80,16 @@ impl Toolchain {
 }
 
 fn fetch() -> Result<()> {
-    if let Verdict::Lacks(component) = inspect(NIGHTLY) {
+    if let ToolchainVerdict::Lacks(component) = inspect(NIGHTLY) {
         let added = rustup_step(
             "rustup-component",
             &["component", "add", component, "rustfmt", "--toolchain", NIGHTLY],
         );
-        if added.is_ok() && matches!(inspect(NIGHTLY), Verdict::Usable(_)) {
+        if added.is_ok() && matches!(inspect(NIGHTLY), ToolchainVerdict::Usable(_)) {
             return Ok(());
         }
     }
-    if let Verdict::TooNew(llvm) = inspect(NIGHTLY) {
+    if let ToolchainVerdict::TooNew(llvm) = inspect(NIGHTLY) {
         print(format!(
             "`nightly` has LLVM {llvm}, which bpf-linker cannot read; {PINNED} is fetched beside it."
         ));

@@ -20,7 +20,7 @@ const TIMES: [&str; 2] = ["-Zunstable-options", "--report-time"];
 
 /// How one run of tests ended.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct RunResult {
     pub(super) tally: Tally,
     /// Each test that took any time.
     pub(super) times: Vec<(String, Duration)>,
@@ -28,7 +28,7 @@ pub(super) struct Outcome {
     pub(super) cpu: Duration,
 }
 
-impl AddAssign for Outcome {
+impl AddAssign for RunResult {
     fn add_assign(&mut self, Self { tally, times, cpu }: Self) {
         self.cpu += cpu;
         self.tally += tally;
@@ -37,7 +37,7 @@ impl AddAssign for Outcome {
 }
 
 /// Runs a program that has the standard test harness.
-pub(super) fn timed(mut program: Command, filter: Option<&str>, threads: Option<&str>) -> Result<Outcome> {
+pub(super) fn timed(mut program: Command, filter: Option<&str>, threads: Option<&str>) -> Result<RunResult> {
     program.env(UNSTABLE, "1").args(TIMES).args(filter);
     if let Some(threads) = threads {
         program.arg(format!("--test-threads={threads}"));
@@ -46,7 +46,7 @@ pub(super) fn timed(mut program: Command, filter: Option<&str>, threads: Option<
 }
 
 /// Runs a command in whose output tests are told as the standard harness does it.
-pub(super) fn counted(command: &mut Command) -> Result<Outcome> {
+pub(super) fn counted(command: &mut Command) -> Result<RunResult> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(Stdio::null())
@@ -54,7 +54,7 @@ pub(super) fn counted(command: &mut Command) -> Result<Outcome> {
         .spawn()
         .with_context(|| format!("start {name}"))?;
     let output = child.stdout.take().context("read the output of tests")?;
-    let mut outcome = Outcome::default();
+    let mut outcome = RunResult::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("read the output of tests")?;
         let line = String::from_utf8_lossy(&line);

@@ -1,4 +1,4 @@
-//! [`HttpAnswer`] to an admission request, with the [`Decision`] that metrics and the audit line record.
+//! [`HttpAnswer`] to an admission request, with the [`ReviewDecision`] that metrics and the audit line record.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -7,7 +7,7 @@ use json_patch::Patch;
 use crate::admission::{
     draft::Notes,
     endpoint::Admitted,
-    error::{AdmissionError, Outcome},
+    error::{AdmissionError, ReviewOutcome},
     review,
 };
 
@@ -19,16 +19,16 @@ pub struct HttpAnswer {
     /// An AdmissionReview for a verdict, else the reason as text.
     pub body: Bytes,
     /// What was decided, for metrics and the audit line.
-    pub decision: Decision,
+    pub decision: ReviewDecision,
 }
 
 /// What was decided about a request.
 #[derive(Debug)]
-pub struct Decision {
+pub struct ReviewDecision {
     /// The request, if it could be read.
     pub request: Option<review::Request>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ReviewOutcome,
     /// Number of patch operations.
     pub operations: usize,
     /// True if the operations make what is stored differ in more than heartbeats.
@@ -68,11 +68,11 @@ impl HttpAnswer {
             is_renewal,
         } = results;
         let outcome = if skipped.is_empty() {
-            Outcome::Allowed
+            ReviewOutcome::Allowed
         } else {
-            Outcome::Failed
+            ReviewOutcome::Failed
         };
-        let decision = Decision {
+        let decision = ReviewDecision {
             request: Some(request),
             outcome,
             operations: patch.0.len(),
@@ -95,7 +95,7 @@ impl HttpAnswer {
         } else {
             verdict.into()
         };
-        let decision = Decision {
+        let decision = ReviewDecision {
             request,
             outcome,
             operations: 0,

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use super::Decision;
-use crate::admission::{error::Outcome, metrics, review::Request};
+use super::ReviewDecision;
+use crate::admission::{error::ReviewOutcome, metrics, review::Request};
 
 /// The longest of the texts that a client chose, in bytes; what Kubernetes allows as names is shorter.
 const LONGEST: usize = 512;
@@ -32,12 +32,12 @@ impl Audit {
     }
 
     /// Counts a decision, and writes its line if it changes something, does not allow, or stands for those that have none.
-    pub(super) fn record(&self, endpoint: &'static str, decision: &Decision, duration: Duration) {
+    pub(super) fn record(&self, endpoint: &'static str, decision: &ReviewDecision, duration: Duration) {
         let operation = operation(decision);
         let result = decision.outcome.label();
         metrics::REVIEWS.with([endpoint, operation, result]).increment(1);
         metrics::REVIEW_SECONDS.with([endpoint, result]).record(duration);
-        if decision.changes || decision.outcome != Outcome::Allowed {
+        if decision.changes || decision.outcome != ReviewOutcome::Allowed {
             write(endpoint, decision, duration, None);
         } else if let Some(sample) = self.sample
             && self
@@ -50,15 +50,15 @@ impl Audit {
     }
 }
 
-fn operation(decision: &Decision) -> &'static str {
+fn operation(decision: &ReviewDecision) -> &'static str {
     let request = decision.request.as_ref();
     request.map_or("none", |request| request.operation.name())
 }
 
 /// Writes the line of a decision, which stands for `sample` of them. No part of an object is in it; texts that a client
 /// chose are fields of their own, which every log format quotes.
-fn write(endpoint: &'static str, decision: &Decision, duration: Duration, sample: Option<u32>) {
-    let Decision {
+fn write(endpoint: &'static str, decision: &ReviewDecision, duration: Duration, sample: Option<u32>) {
+    let ReviewDecision {
         request,
         outcome,
         operations,

@@ -19,7 +19,7 @@ use super::*;
 use crate::{
     admission::{
         endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
-        error::{Denial, Outcome, StepError},
+        error::{Denial, ReviewOutcome, StepError},
         review::Operation,
     },
     store::{
@@ -270,7 +270,7 @@ async fn a_broken_step_that_is_passed_over_leaves_no_trace_but_counts_as_failed(
     let answer = router.answer(&LENIENT, question(name).to_string().as_bytes(), deadline);
     assert_eq!(
         (answer.decision.outcome, answer.decision.acted.as_slice()),
-        (Outcome::Failed, ["writes"].as_slice())
+        (ReviewOutcome::Failed, ["writes"].as_slice())
     );
 }
 
@@ -401,7 +401,7 @@ fn a_deadline_that_has_passed_fails_the_call() {
     let answer = router(Limits::default()).answer(&STRICT, question("a").to_string().as_bytes(), deadline);
     assert_eq!(
         (answer.status.as_u16(), answer.decision.outcome),
-        (503, Outcome::Failed)
+        (503, ReviewOutcome::Failed)
     );
 }
 

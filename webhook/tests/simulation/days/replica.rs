@@ -6,7 +6,7 @@ use headroom_domain::{
     annotation::Annotation,
     capacity::{self, Basis, Decision, NodeState, PodDemand, Write, Writer},
     estimate::Profile,
-    hint::{HintQuery, NodeHint, Verdict},
+    hint::{HintQuery, NodeHint, ReportVerdict},
     policy::Bounds,
     resource::{PerResource, Resource},
 };
@@ -124,7 +124,7 @@ impl SimulatedReplica {
     pub(super) fn report(&self, hint: NodeHint) {
         let now = self.cluster.now();
         let verdict = self.cluster.hints.offer(hint, now);
-        assert_eq!(verdict, Verdict::Accepted);
+        assert_eq!(verdict, ReportVerdict::Accepted);
     }
 
     /// The agent's stream to it has ended.

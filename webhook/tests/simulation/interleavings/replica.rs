@@ -6,7 +6,7 @@ use std::{
 };
 
 use headroom_domain::{
-    hint::{NodeHint, Verdict},
+    hint::{NodeHint, ReportVerdict},
     names,
     policy::Policy,
 };
@@ -119,7 +119,7 @@ impl ModelReplica {
     /// Takes a report in.
     pub(super) fn report(&self, hint: NodeHint) {
         let node = hint.node.clone();
-        if self.cluster.hints.offer(hint, self.cluster.now()) == Verdict::Accepted {
+        if self.cluster.hints.offer(hint, self.cluster.now()) == ReportVerdict::Accepted {
             self.cluster.check_report(&node);
         }
     }

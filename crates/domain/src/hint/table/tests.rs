@@ -45,7 +45,7 @@ fn standing(table: &mut Table, seconds: u64) -> Option<Freshness> {
 #[test]
 fn a_streamed_hint_goes_down_the_ladder_with_age() {
     let mut table = Table::default();
-    assert_eq!(table.insert(hint("n1", 1), at(1000)), Verdict::Accepted);
+    assert_eq!(table.insert(hint("n1", 1), at(1000)), ReportVerdict::Accepted);
     assert_eq!(standing(&mut table, 1060), Some(Freshness::Fresh));
     assert_eq!(standing(&mut table, 1061), Some(Freshness::Hold));
     assert_eq!(standing(&mut table, 1300), Some(Freshness::Hold));
@@ -80,13 +80,19 @@ fn the_last_hint_of_a_stream_that_ended_counts_as_an_annotation_does() {
 fn an_older_sequence_of_the_same_boot_is_stale() {
     let mut table = Table::default();
     table.insert(hint("n1", 5), at(0));
-    assert_eq!(table.insert(hint("n1", 5), at(1)), Verdict::Stale { held: 5 });
-    assert_eq!(table.insert(hint("n1", 4), at(1)), Verdict::Stale { held: 5 });
+    assert_eq!(
+        table.insert(hint("n1", 5), at(1)),
+        ReportVerdict::Stale { held: 5 }
+    );
+    assert_eq!(
+        table.insert(hint("n1", 4), at(1)),
+        ReportVerdict::Stale { held: 5 }
+    );
     let reboot = NodeHint {
         boot_id: "b2".into(),
         ..hint("n1", 1)
     };
-    assert_eq!(table.insert(reboot, at(2)), Verdict::Accepted);
+    assert_eq!(table.insert(reboot, at(2)), ReportVerdict::Accepted);
 }
 
 #[test]

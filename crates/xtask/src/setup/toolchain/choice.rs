@@ -20,7 +20,7 @@ pub(crate) const LLVM: u32 = 22;
 
 /// What is known of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ToolchainVerdict {
     /// It will do, and has this LLVM.
     Usable(u32),
     Absent,
@@ -39,7 +39,7 @@ pub(crate) fn candidates() -> Vec<String> {
 }
 
 /// Looks at the toolchain that rustup knows by this name.
-pub(crate) fn inspect(name: &str) -> Verdict {
+pub(crate) fn inspect(name: &str) -> ToolchainVerdict {
     let rustc = |arguments: &[&str]| {
         let mut rustup = Command::new("rustup");
         let output = rustup.args(["run", name, "rustc"]).args(arguments).output();
@@ -49,25 +49,25 @@ pub(crate) fn inspect(name: &str) -> Verdict {
             .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let Some(version) = rustc(&["-vV"]) else {
-        return Verdict::Absent;
+        return ToolchainVerdict::Absent;
     };
     let Some(sysroot) = rustc(&["--print", "sysroot"]) else {
-        return Verdict::Absent;
+        return ToolchainVerdict::Absent;
     };
     verdict(&version, &PathBuf::from(sysroot.trim()))
 }
 
-fn verdict(version: &str, sysroot: &Path) -> Verdict {
+fn verdict(version: &str, sysroot: &Path) -> ToolchainVerdict {
     let Some(llvm) = llvm_of(version) else {
-        return Verdict::Absent;
+        return ToolchainVerdict::Absent;
     };
     let core = sysroot.join("lib/rustlib/src/rust/library/core/Cargo.toml");
     if llvm > LLVM {
-        Verdict::TooNew(llvm)
+        ToolchainVerdict::TooNew(llvm)
     } else if core.is_file() {
-        Verdict::Usable(llvm)
+        ToolchainVerdict::Usable(llvm)
     } else {
-        Verdict::Lacks("rust-src")
+        ToolchainVerdict::Lacks("rust-src")
     }
 }
 
@@ -102,15 +102,18 @@ mod tests {
         let without = sysroot(false);
         let this = format!("release: 1.97.0-nightly\nLLVM version: {LLVM}.1.4\n");
         let next = format!("LLVM version: {}.0.0\n", LLVM + 1);
-        assert_eq!(verdict(&this, with.path()), Verdict::Usable(LLVM));
-        assert_eq!(verdict(&this, without.path()), Verdict::Lacks("rust-src"));
-        assert_eq!(verdict(&next, with.path()), Verdict::TooNew(LLVM + 1));
-        assert_eq!(verdict("rustc 1.97.0", with.path()), Verdict::Absent);
+        assert_eq!(verdict(&this, with.path()), ToolchainVerdict::Usable(LLVM));
+        assert_eq!(
+            verdict(&this, without.path()),
+            ToolchainVerdict::Lacks("rust-src")
+        );
+        assert_eq!(verdict(&next, with.path()), ToolchainVerdict::TooNew(LLVM + 1));
+        assert_eq!(verdict("rustc 1.97.0", with.path()), ToolchainVerdict::Absent);
     }
 
     #[test]
     fn a_toolchain_nobody_installed_is_absent() {
-        assert_eq!(inspect("headroom-never-installed"), Verdict::Absent);
+        assert_eq!(inspect("headroom-never-installed"), ToolchainVerdict::Absent);
     }
 
     #[test]
