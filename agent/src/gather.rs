@@ -146,7 +146,7 @@ impl Gatherer {
         stop: &CancellationToken,
     ) {
         let watch = std::mem::take(&mut self.watch);
-        let keeper = self.probe.take().map(|probe| {
+        let supervisor = self.probe.take().map(|probe| {
             ProbeSupervisor::new(probe, watch, self.limits, WakeUps::new(self.limits.rest_after))
         });
         let timing = self.timing;
@@ -160,7 +160,7 @@ impl Gatherer {
         let files = self.files.clone();
         let mut turns = Loop {
             gatherer: self,
-            supervisor: keeper,
+            supervisor,
             lost: None,
             event_counters: None,
             accounts,
@@ -197,31 +197,31 @@ impl Loop {
         let poll = self
             .read_errors
             .note(self.gatherer.sampler.poll(at), GatheredSignal::Cpu);
-        let standing = self.keep(poll.as_ref());
-        let rare = self.rare();
+        let probe_state = self.keep(poll.as_ref());
+        let event_counters = self.event_counters();
         let frame = at.boottime_ns / self.frame_ns;
         let before = std::mem::replace(&mut self.frame, frame);
         if frame != before || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
-        let memory_pressure = self.memory_pressure(at, rare);
+        let memory_pressure = self.memory_pressure(at, event_counters);
         let meminfo = self.meminfo(at);
         if meminfo.is_some() {
             self.watch_scheduler();
         }
         let question = Question {
             kubepods: self.kubepods.clone(),
-            cgroup_changes: rare.map(|rare| rare.cgroup_changes),
+            cgroup_changes: event_counters.map(|event_counters| event_counters.cgroup_changes),
         };
         let answer = self.accounts.turn(at, question)?;
-        let (pods, memory, held) = answer.map_or((None, None, None), |answer| {
+        let (pods, memory, pinned_use) = answer.map_or((None, None, None), |answer| {
             let Answer {
                 pods,
                 memory,
-                pinned_use: held,
+                pinned_use,
                 ..
             } = answer;
-            (pods, memory, held)
+            (pods, memory, pinned_use)
         });
         // What comes after its frame has ended is nobody's.
         let pods = pods.and_then(|(frame, pods)| (frame == before).then_some(pods));
@@ -238,14 +238,14 @@ impl Loop {
         Ok(Sample {
             at,
             poll,
-            probe_state: standing,
-            event_counters: rare,
+            probe_state,
+            event_counters,
             cpu_pressure,
             memory_pressure,
             meminfo,
             memory,
             pods,
-            pinned_use: held,
+            pinned_use,
             runs,
             plain,
             failing: failing.chain(self.accounts.failing()).collect(),
@@ -255,8 +255,8 @@ impl Loop {
 
     /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
     fn keep(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
-        if let (Some(keeper), Some(poll)) = (&mut self.supervisor, poll)
-            && let Some(reason) = keeper.judge(poll, &mut self.gatherer.sampler)
+        if let (Some(supervisor), Some(poll)) = (&mut self.supervisor, poll)
+            && let Some(reason) = supervisor.judge(poll, &mut self.gatherer.sampler)
         {
             self.supervisor = None;
             self.lost = Some(reason);
@@ -265,12 +265,12 @@ impl Loop {
             .lost
             .as_ref()
             .map(|reason| ProbeState::Lost(Arc::clone(reason)));
-        lost.or_else(|| self.supervisor.as_ref().map(ProbeSupervisor::standing))
+        lost.or_else(|| self.supervisor.as_ref().map(ProbeSupervisor::probe_state))
     }
 
     /// Rare events so far. What cannot be read, or is no longer counted, stays at what it was.
-    fn rare(&mut self) -> Option<EventCounters> {
-        if let Some(read) = self.supervisor.as_mut().map(ProbeSupervisor::rare) {
+    fn event_counters(&mut self) -> Option<EventCounters> {
+        if let Some(read) = self.supervisor.as_mut().map(ProbeSupervisor::event_counters) {
             self.event_counters = self
                 .read_errors
                 .note(read, GatheredSignal::Events)
@@ -280,10 +280,14 @@ impl Loop {
         self.event_counters
     }
 
-    fn memory_pressure(&mut self, at: Clocks, rare: Option<EventCounters>) -> Option<MemoryCounters> {
+    fn memory_pressure(
+        &mut self,
+        at: Clocks,
+        event_counters: Option<EventCounters>,
+    ) -> Option<MemoryCounters> {
         let EventCounters {
             reclaim_ns, victims, ..
-        } = rare.unwrap_or_default();
+        } = event_counters.unwrap_or_default();
         let read = || {
             let counters = MemoryCounters {
                 direct_reclaim_ns: reclaim_ns,
@@ -346,11 +350,11 @@ impl Loop {
     }
 
     fn runs(&self) -> Option<Arc<[Runs]>> {
-        let keeper = self
+        let supervisor = self
             .supervisor
             .as_ref()
             .filter(|_| self.gatherer.has_program_stats)?;
-        keeper.runs().map(Arc::from)
+        supervisor.runs().map(Arc::from)
     }
 }
 

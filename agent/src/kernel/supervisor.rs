@@ -102,7 +102,7 @@ impl ProbeSupervisor {
     }
 
     /// Rare events so far; what the programs have logged goes to the agent's log.
-    pub(crate) fn rare(&mut self) -> Result<Option<EventCounters>, SampleError> {
+    pub(crate) fn event_counters(&mut self) -> Result<Option<EventCounters>, SampleError> {
         if let Some(log) = &mut self.log {
             log.flush();
         }
@@ -145,7 +145,7 @@ impl ProbeSupervisor {
     }
 
     /// How the programs stood in the last poll.
-    pub(crate) fn standing(&self) -> ProbeState {
+    pub(crate) fn probe_state(&self) -> ProbeState {
         ProbeState::Counting {
             shed: self.shedder.level(),
             is_calm: self.was_calm,

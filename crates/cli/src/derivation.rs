@@ -80,8 +80,7 @@ impl Derivation {
             .policy
             .as_ref()
             .map_or_else(Policy::default, |in_force| in_force.policy);
-        let theta_ppm = *policy.target_ppm.get(resource);
-        let policy_bounds = *policy.bounds.get(resource);
+        let (theta_ppm, policy_bounds) = (*policy.target_ppm.get(resource), *policy.bounds.get(resource));
         let bounds = Bounds {
             max: visibility(sight, hint).highest(resource, policy_bounds.max),
             ..policy_bounds

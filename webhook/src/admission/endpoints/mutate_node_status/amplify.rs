@@ -35,10 +35,8 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let (stored, none) = (ctx.nodes.stored(name), Annotations::default());
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
     let old = node_fields::state(old, known);
-    let (new, uid) = (
-        node_fields::state(draft, &old.annotations),
-        node_fields::uid(draft),
-    );
+    let new = node_fields::state(draft, &old.annotations);
+    let uid = node_fields::uid(draft);
     let writer = match names::node_of_user(&ctx.request.user.name) {
         Some(own) if own == name => Writer::Kubelet,
         Some(_) | None => Writer::Other,
