@@ -10,7 +10,12 @@ use headroom_kit::{
 };
 
 use crate::{
-    admission::endpoints,
+    admission::{
+        endpoint::Family,
+        endpoints,
+        features::Features,
+        shadow::{Shadow, ShadowError},
+    },
     control::{floor::Without, rates::Rates},
     install::manifest::Address,
 };
@@ -61,6 +66,12 @@ pub struct Args {
     /// Refuse ratio annotations above the current hint where they are written, instead of warning
     #[arg(long, env = "HEADROOM_DENY_ABOVE_HINT")]
     pub deny_above_hint: bool,
+    /// Families of endpoints to serve: nodes, koordinator, integrations
+    #[arg(long, env = "HEADROOM_SERVE", value_name = "LIST", default_value = "nodes", value_delimiter = ',', value_parser = family)]
+    pub serve: Vec<Family>,
+    /// Tell refusals of these steps as warnings, to watch a rule before it is enforced
+    #[arg(long, env = "HEADROOM_SHADOW", value_name = "STEP,...", default_value = "", value_parser = shadow, hide_default_value = true)]
+    pub shadow: Shadow,
     /// Switch features, as in A=true,B=false
     #[arg(long, env = "HEADROOM_FEATURE_GATES", value_name = "LIST", default_value = "", value_parser = gates, hide_default_value = true, long_help = gate_help())]
     pub feature_gates: GateSet,
@@ -119,6 +130,14 @@ impl Args {
         self.admission_url.clone().map_or(Address::Service, Address::Url)
     }
 
+    /// What is switched on at the start.
+    pub fn features(&self) -> Features {
+        Features {
+            gates: self.feature_gates.clone(),
+            shadow: self.shadow.clone(),
+        }
+    }
+
     /// How fast nodes are asked to be decided anew.
     pub fn rates(&self) -> Rates {
         Rates {
@@ -136,6 +155,15 @@ impl Args {
 
 fn gates(text: &str) -> Result<GateSet, GateError> {
     GateSet::parse(endpoints::gates(), text)
+}
+
+fn shadow(text: &str) -> Result<Shadow, ShadowError> {
+    Shadow::parse(endpoints::step_names(), text)
+}
+
+fn family(text: &str) -> Result<Family, String> {
+    let family = Family::ALL.into_iter().find(|family| family.name() == text);
+    family.ok_or_else(|| format!("is not one of {}", Family::ALL.map(Family::name).join(", ")))
 }
 
 /// A URL that paths are appended to, without a slash at its end.

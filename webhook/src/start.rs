@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::{
-    admission::{endpoint::Access, endpoints, metrics as admission_metrics},
+    admission::{endpoints, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts, floor,
@@ -46,6 +46,7 @@ use crate::{
         streams::Streams, token_review,
     },
     store::{
+        access::Access,
         clock::Clock,
         cluster::{Cluster, Settings},
         configuration, kubelet_usage, metrics as store_metrics, nodes, pods, policies,
@@ -128,6 +129,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         config_map: args.slo_config_name.clone(),
         without_floor: args.without_floor(),
         amplifies: endpoints::amplifies(&args.feature_gates),
+        heartbeat_interval: args.heartbeat_interval(),
+        denies_above_hint: args.deny_above_hint,
     };
     let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
@@ -144,7 +147,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
-    let registration = Registration::new(&args.feature_gates, &args.address(), Arc::clone(&store));
+    let served = endpoints::served(&args.serve);
+    let registration = Registration::new(&served, &args.feature_gates, &args.address(), Arc::clone(&store));
     supervisor.spawn(
         "registration",
         registration::follow(client.clone(), registration, stop),

@@ -1,14 +1,18 @@
 //! In-memory stores of this replica (Nodes, pods, policies) and the informers that keep them up to date. Also the poll of
 //! kubelets' usage, which is compared and not stored.
 
+pub mod access;
 pub mod changes;
 pub mod clock;
 pub mod cluster;
 pub mod configuration;
 pub mod informer;
+pub mod known;
 pub mod kubelet_usage;
+pub mod lookup;
 pub mod metrics;
 pub mod node;
 pub mod nodes;
 pub mod pods;
 pub mod policies;
+pub mod sources;

@@ -24,8 +24,9 @@ use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
     admission::{
         draft::Tree,
-        endpoint::{Deadline, NodeLookup},
-        endpoints::{self, ENDPOINTS},
+        endpoint::{Deadline, Family, Stores},
+        endpoints,
+        features::Features,
         router::{Limits, Options, Router},
     },
     args::LOG_SAMPLE,
@@ -180,6 +181,14 @@ impl NodeLookup for OneNode {
     fn strategies(&self) -> Arc<Strategies> {
         Arc::default()
     }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    fn denies_above_hint(&self) -> bool {
+        false
+    }
 }
 
 /// Measures.
@@ -290,15 +299,13 @@ fn router(kind: Kind) -> Result<Router> {
     let note: Note = review::HINT.parse()?;
     let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
     Ok(Router::new(Options {
-        endpoints: ENDPOINTS,
-        gates: GateSet::parse(endpoints::gates(), "")?,
-        nodes: Arc::new(OneNode {
+        endpoints: endpoints::served(&[Family::Nodes]),
+        features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
+        stores: Stores::of_nodes(Arc::new(OneNode {
             hint,
             stored: Arc::new(review::stored(kind)),
-        }),
+        })),
         limits: Limits::default(),
-        heartbeat_interval: Duration::from_secs(300),
-        denies_above_hint: false,
         log_sample: LOG_SAMPLE,
     }))
 }

@@ -10,9 +10,10 @@ use headroom_domain::{hint::Note, names, quantity::Quantity};
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
-        endpoint::Deadline,
+        endpoint::{Deadline, Family, Stores},
         endpoints,
         error::ReviewOutcome,
+        features::Features,
         router::{Limits, Options, Router},
     },
     control::floor::Without,
@@ -158,6 +159,8 @@ fn router(node: &Value) -> Router {
         config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
+        heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint: false,
     };
     let cluster = Cluster::new(settings, Arc::new(Clock::new()));
     cluster.policies.replace(None);
@@ -168,12 +171,10 @@ fn router(node: &Value) -> Router {
     cluster.nodes.replace(nodes);
     cluster.pods.replace(pods::PodListing::default());
     Router::new(Options {
-        endpoints: endpoints::ENDPOINTS,
-        gates: GateSet::parse(endpoints::gates(), "").expect("gates"),
-        nodes: Arc::new(cluster),
+        endpoints: endpoints::served(&[Family::Nodes]),
+        features: Features::with_gates(GateSet::parse(endpoints::gates(), "").expect("gates")).shared(),
+        stores: Stores::of_nodes(Arc::new(cluster)),
         limits: Limits::default(),
-        heartbeat_interval: Duration::from_secs(300),
-        denies_above_hint: false,
         log_sample: 0,
     })
 }

@@ -13,7 +13,9 @@ use headroom_domain::{
 };
 use headroom_kit::{gate, metric::Catalogue};
 use headroom_webhook::admission::{
-    endpoint::{Access, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
+    endpoint::{
+        AnyEndpoint, Entry, FailurePolicy, Kind, Namespaces, Objects, Reinvocation, Rule, StepInfo, When,
+    },
     endpoints::{self, ENDPOINTS},
 };
 
@@ -91,29 +93,63 @@ pub(super) fn reasons() -> Result<String> {
 pub(super) fn handlers() -> Result<String> {
     let mut page = "# Admission handlers\n".to_owned();
     for endpoint in ENDPOINTS {
-        section(&mut page, endpoint)?;
+        section(&mut page, *endpoint)?;
     }
     Ok(page)
 }
 
-fn section(page: &mut String, endpoint: &Endpoint) -> Result<()> {
-    let Endpoint {
-        name,
-        path,
-        about,
-        kind,
-        rules,
-        failure_policy,
-        timeout,
-        namespaces,
-        broken_step: _,
-        steps,
-    } = endpoint;
-    let kind = match kind {
+fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
+    let declaration = endpoint.declaration();
+    let (path, about) = (declaration.path, declaration.about);
+    let kind = match declaration.kind {
         Kind::Mutating(Reinvocation::Never) => "mutating, not called again in one request",
         Kind::Mutating(Reinvocation::IfNeeded) => "mutating, called again after others' changes",
         Kind::Validating => "validating",
     };
+    write!(page, "\n## `{path}`\n\n{about}\n\n| | |\n|---|---|\n")?;
+    writeln!(page, "| kind | {kind} |")?;
+    writeln!(
+        page,
+        "| served with | `--serve {}` |",
+        declaration.family().name()
+    )?;
+    if let Some(gate) = declaration.gate {
+        writeln!(page, "| gate | `{}` |", gate.name)?;
+    }
+    for entry in declaration.entries {
+        entry_rows(page, entry)?;
+    }
+    write!(page, "\n| step | does | gate | reads |\n|---|---|---|---|\n")?;
+    for step in endpoint.steps() {
+        let StepInfo {
+            name,
+            when,
+            about,
+            reads,
+            unknown: _,
+        } = step;
+        let resources: Vec<&str> = reads.iter().map(|source| source.access.resource).collect();
+        let when = match when {
+            When::Always => "-".to_owned(),
+            When::On(gate) => format!("`{}`", gate.name),
+            When::Off(gate) => format!("`{}` off", gate.name),
+        };
+        writeln!(page, "| {name} | {about} | {when} | {} |", resources.join(", "))?;
+    }
+    Ok(())
+}
+
+fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
+    let Entry {
+        name,
+        rules,
+        namespaces,
+        objects,
+        conditions,
+        side_effects: _,
+        failure_policy,
+        timeout,
+    } = entry;
     let failure = match failure_policy {
         FailurePolicy::Fail => "the request is refused (`Fail`)",
         FailurePolicy::Ignore => "the request goes on without it (`Ignore`)",
@@ -121,34 +157,25 @@ fn section(page: &mut String, endpoint: &Endpoint) -> Result<()> {
     let whose = match namespaces {
         Namespaces::All => "all",
         Namespaces::ExceptOurs => "all but ours",
+        Namespaces::ExceptSystem => "all but ours, `kube-system` and those labelled `control-plane`",
     };
-    write!(page, "\n## `{path}`\n\n{about}\n\n| | |\n|---|---|\n")?;
-    writeln!(page, "| name | `{name}` |\n| kind | {kind} |")?;
+    writeln!(page, "| name | `{name}` |")?;
     for rule in *rules {
         writeln!(page, "| called for | {} |", called_for(rule))?;
     }
-    writeln!(
-        page,
-        "| namespaces | {whose} |\n| when a call fails | {failure} |"
-    )?;
-    writeln!(page, "| the API server waits | {} s |", timeout.as_secs())?;
-    write!(page, "\n| step | does | gate | reads |\n|---|---|---|---|\n")?;
-    for Step {
-        name,
-        gate,
-        about,
-        reads,
-        run: _,
-    } in *steps
-    {
-        let resources: Vec<&str> = reads.iter().map(|Access { resource, .. }| *resource).collect();
+    writeln!(page, "| namespaces | {whose} |")?;
+    if let Objects::Labelled { key, value } = objects {
+        writeln!(page, "| objects | labelled `{key}={value}` |")?;
+    }
+    for condition in *conditions {
         writeln!(
             page,
-            "| {name} | {about} | `{}` | {} |",
-            gate.name,
-            resources.join(", ")
+            "| only if | `{}` |",
+            condition.expression.replace('\n', " ")
         )?;
     }
+    writeln!(page, "| when a call fails | {failure} |")?;
+    writeln!(page, "| the API server waits | {} s |", timeout.as_secs())?;
     Ok(())
 }
 

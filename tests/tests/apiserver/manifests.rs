@@ -22,7 +22,7 @@ use headroom_kit::{
 };
 use headroom_testbed::cluster::{Cluster, ClusterOptions};
 use headroom_webhook::{
-    admission::endpoints,
+    admission::{endpoint::Family, endpoints},
     control::{
         floor::{self, PolicyState},
         registration::Registration,
@@ -377,7 +377,10 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
             .map(|webhook| webhook.client_config),
     )
     .collect();
-    assert_eq!(clients.len(), endpoints::ENDPOINTS.len());
+    let entries = endpoints::served(&[Family::Nodes])
+        .into_iter()
+        .flat_map(|endpoint| endpoint.declaration().entries);
+    assert_eq!(clients.len(), entries.count());
     let ca = fs::read(
         installation
             .folder

@@ -6,25 +6,41 @@ mod validate_node;
 
 use headroom_kit::gate::{Gate, GateSet};
 
-use crate::admission::endpoint::Endpoint;
+use crate::admission::endpoint::{AnyEndpoint, Family};
 
 /// Every endpoint. Clients meet mutating ones before validating ones, so they stand here in that order.
-pub static ENDPOINTS: &[&Endpoint] = &[&mutate_node_status::ENDPOINT, &validate_node::ENDPOINT];
+pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[&mutate_node_status::ENDPOINT, &validate_node::ENDPOINT];
 
 /// The endpoint of `nodes/status`, for what is said of it alone.
-pub(crate) static NODE_STATUS: &Endpoint = &mutate_node_status::ENDPOINT;
+pub static NODE_STATUS: &dyn AnyEndpoint = &mutate_node_status::ENDPOINT;
 
-/// The gates of all steps.
+/// The name of its one entry.
+pub const NODE_STATUS_ENTRY: &str = mutate_node_status::ENTRY;
+
+/// The endpoints of these families.
+pub fn served(families: &[Family]) -> Vec<&'static dyn AnyEndpoint> {
+    let endpoints = ENDPOINTS.iter().copied();
+    endpoints
+        .filter(|endpoint| families.contains(&endpoint.declaration().family()))
+        .collect()
+}
+
+/// The gates of all endpoints and steps.
 pub fn gates() -> impl Iterator<Item = &'static Gate> {
+    ENDPOINTS.iter().flat_map(|endpoint| endpoint.gates())
+}
+
+/// The names of all steps.
+pub fn step_names() -> impl Iterator<Item = &'static str> {
     ENDPOINTS
         .iter()
-        .flat_map(|endpoint| endpoint.steps)
-        .map(|step| &step.gate)
+        .flat_map(|endpoint| endpoint.steps())
+        .map(|step| step.name)
 }
 
 /// True if the gate of amplification is on: somebody sets allocatable.
 pub fn amplifies(gates: &GateSet) -> bool {
-    mutate_node_status::ENDPOINT.is_enabled(gates)
+    NODE_STATUS.is_enabled(gates)
 }
 
 #[cfg(test)]

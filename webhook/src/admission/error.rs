@@ -5,9 +5,9 @@ use std::{error::Error, str::Utf8Error, time::Duration};
 use headroom_kit::log::{Chain, chain};
 use http::StatusCode;
 
-use crate::{
-    admission::draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
-    store::policies::koordinator_entries::Conflict,
+use crate::admission::{
+    draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
+    refusal::{Denial, Refusal},
 };
 
 /// How an admission request ended, as metrics and the audit line say it.
@@ -21,29 +21,6 @@ pub enum ReviewOutcome {
     Failed,
     /// Not something to admit: a malformed, misdirected or surplus request.
     Rejected,
-}
-
-/// A rule's no, for the person who made the request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Denial {
-    /// A value is not accepted.
-    #[error("{field}: invalid value {value:?}: {reason}")]
-    Value {
-        /// The field, as in `metadata.annotations[key]`.
-        field: String,
-        /// The value, shortened.
-        value: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// With these labels several entries of one key would select the Node. The text is Koordinator's.
-    #[error("{}", conflict.in_koordinators_words(node))]
-    Conflict {
-        /// The Node's name.
-        node: String,
-        /// The key and its entries.
-        conflict: Conflict,
-    },
 }
 
 /// Why a step could not do its work.
@@ -75,8 +52,8 @@ pub enum StepError {
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
     /// A rule says no.
-    #[error(transparent)]
-    Denied(#[from] Denial),
+    #[error("{0}")]
+    Denied(Refusal),
     /// A step could not do its work.
     #[error("step {step} failed")]
     Step {
@@ -90,6 +67,14 @@ pub enum AdmissionError {
     Panicked {
         /// The step's name.
         step: &'static str,
+    },
+    /// A step reads objects that are not known yet, or no longer.
+    #[error("step {step} cannot decide: {resource} are not known to this replica")]
+    UnknownSource {
+        /// The step's name.
+        step: &'static str,
+        /// The objects, as their source is named.
+        resource: &'static str,
     },
     /// The time the API server gives us is over.
     #[error("no answer within {limit:?}")]
@@ -179,6 +164,16 @@ pub enum AdmissionError {
         /// The field, as a path from the outside in.
         field: &'static str,
     },
+    /// An object of another kind than the path is for.
+    #[error("{field} is {found:?}, must be {expected:?}")]
+    WrongKind {
+        /// The field, as a path from the outside in.
+        field: &'static str,
+        /// The kind as sent, shortened.
+        found: String,
+        /// The kind of the review.
+        expected: String,
+    },
     /// A review without something that its operation needs.
     #[error("{field} is missing")]
     Missing {
@@ -199,13 +194,9 @@ impl ReviewOutcome {
     }
 }
 
-impl Denial {
-    /// Code and reason of the status that the client sees. Koordinator gives its own denials a code alone.
-    pub const fn status(&self) -> (StatusCode, Option<&'static str>) {
-        match self {
-            Self::Value { .. } => (StatusCode::FORBIDDEN, Some("Forbidden")),
-            Self::Conflict { .. } => (StatusCode::BAD_REQUEST, None),
-        }
+impl From<Denial> for AdmissionError {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial.into())
     }
 }
 
@@ -220,7 +211,9 @@ impl AdmissionError {
             Self::Step { .. } | Self::Panicked { .. } | Self::Encode(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, ReviewOutcome::Failed)
             }
-            Self::Deadline { .. } => (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Failed),
+            Self::Deadline { .. } | Self::UnknownSource { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Failed)
+            }
             Self::TooMany { .. } | Self::GivenUp { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, ReviewOutcome::Rejected)
             }
@@ -236,6 +229,7 @@ impl AdmissionError {
             | Self::TooWide { .. }
             | Self::Version { .. }
             | Self::NotAnObject { .. }
+            | Self::WrongKind { .. }
             | Self::Missing { .. } => (StatusCode::BAD_REQUEST, ReviewOutcome::Rejected),
         }
     }
@@ -270,6 +264,8 @@ mod tests {
     #[case::panicked(AdmissionError::Panicked { step: "s" }, 500, ReviewOutcome::Failed)]
     #[case::encode(AdmissionError::Encode(json_error()), 500, ReviewOutcome::Failed)]
     #[case::deadline(AdmissionError::Deadline { limit: Duration::from_secs(1) }, 503, ReviewOutcome::Failed)]
+    #[case::unknown_source(AdmissionError::UnknownSource { step: "s", resource: "pods" }, 503, ReviewOutcome::Failed)]
+    #[case::wrong_kind(AdmissionError::WrongKind { field: "request.object.kind", found: "A".to_owned(), expected: "B".to_owned() }, 400, ReviewOutcome::Rejected)]
     #[case::too_many(AdmissionError::TooMany { limit: 1 }, 503, ReviewOutcome::Rejected)]
     #[case::path(AdmissionError::UnknownPath { path: "/".to_owned() }, 404, ReviewOutcome::Rejected)]
     #[case::method(AdmissionError::Method { method: http::Method::GET }, 405, ReviewOutcome::Rejected)]

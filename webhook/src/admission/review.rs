@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::admission::{
     draft::{Fields as _, Notes, Tree},
-    error::{AdmissionError, Denial},
+    error::AdmissionError,
+    refusal::{DenialStyle, Refusal},
 };
 
 const KIND: &str = "AdmissionReview";
@@ -55,6 +56,8 @@ pub struct Request {
     pub uid: String,
     /// What is done.
     pub operation: Operation,
+    /// Kind of the object as the endpoint is to read it; empty if the review does not say.
+    pub kind: String,
     /// API group of the resource, empty for the core group.
     pub group: String,
     /// Version of the resource.
@@ -88,7 +91,7 @@ pub enum ReviewVerdict<'v> {
     /// The request may go on with this patch, empty for unchanged.
     Allowed(&'v json_patch::Patch),
     /// The request is refused.
-    Denied(&'v Denial),
+    Denied(&'v Refusal),
 }
 
 impl Version {
@@ -186,6 +189,7 @@ fn request(review: &Tree<'_>) -> Result<Request, AdmissionError> {
         operation: operation.ok_or(AdmissionError::Missing {
             field: "request.operation",
         })?,
+        kind: text(&["request", "kind", "kind"])?,
         group: text(&["request", "resource", "group"])?,
         version: text(&["request", "resource", "version"])?,
         resource: text(&["request", "resource", "resource"])?,
@@ -270,7 +274,7 @@ fn is_empty(map: &&BTreeMap<&'static str, String>) -> bool {
 /// If the patch cannot be written as JSON.
 pub fn encode(
     version: Version,
-    uid: &str,
+    request: &Request,
     verdict: &ReviewVerdict<'_>,
     notes: &Notes,
 ) -> Result<Vec<u8>, AdmissionError> {
@@ -282,24 +286,21 @@ pub fn encode(
                 serde_json::to_vec(patch).map_err(AdmissionError::Encode)?,
             )),
         ),
-        ReviewVerdict::Denied(denial) => {
-            let (code, reason) = denial.status();
-            let (code, message) = (code.as_u16(), denial.to_string());
-            (
-                Some(ResponseStatus {
-                    code,
-                    reason,
-                    message,
-                }),
-                None,
-            )
+        ReviewVerdict::Denied(refusal) => {
+            let DenialStyle { code, reason } = refusal.style();
+            let status = ResponseStatus {
+                code: code.as_u16(),
+                reason,
+                message: refusal.to_string(),
+            };
+            (Some(status), None)
         }
     };
     let answer = ReviewResponse {
         kind: KIND,
         api_version: version.name(),
         response: Response {
-            uid,
+            uid: &request.uid,
             allowed: status.is_none(),
             status,
             patch_type: patch.is_some().then_some("JSONPatch"),
@@ -319,6 +320,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::admission::refusal::Denial;
 
     fn question() -> Value {
         json!({
@@ -340,6 +342,10 @@ mod tests {
         })
     }
 
+    fn asked() -> Request {
+        decode(question().to_string().as_bytes()).unwrap().request
+    }
+
     #[test]
     fn a_review_is_read_with_who_does_what() {
         let body = question().to_string();
@@ -350,6 +356,7 @@ mod tests {
             Request {
                 uid: "u-1".to_owned(),
                 operation: Operation::Update,
+                kind: "Node".to_owned(),
                 group: String::new(),
                 version: "v1".to_owned(),
                 resource: "nodes".to_owned(),
@@ -374,7 +381,7 @@ mod tests {
         let review = decode(body.as_bytes()).unwrap();
         let answer = encode(
             review.version,
-            "u-1",
+            &asked(),
             &ReviewVerdict::Allowed(&Patch(vec![])),
             &Notes::default(),
         )
@@ -484,7 +491,7 @@ mod tests {
             warnings: vec!["careful".to_owned()],
             audit: BTreeMap::from([("decision", "raised".to_owned())]),
         };
-        let answer = encode(Version::V1, "u-1", &ReviewVerdict::Allowed(&patch), &notes).unwrap();
+        let answer = encode(Version::V1, &asked(), &ReviewVerdict::Allowed(&patch), &notes).unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let ByteString(bytes) = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
         assert_eq!(serde_json::from_slice::<Patch>(&bytes).unwrap(), patch);
@@ -498,15 +505,15 @@ mod tests {
 
     #[test]
     fn a_denial_is_a_403_with_its_message_and_no_patch() {
-        let denial = Denial::Value {
+        let refusal = Refusal::from(Denial::Value {
             field: "spec.x".to_owned(),
             value: "7".to_owned(),
             reason: "is odd".to_owned(),
-        };
+        });
         let answer = encode(
             Version::V1,
-            "u-1",
-            &ReviewVerdict::Denied(&denial),
+            &asked(),
+            &ReviewVerdict::Denied(&refusal),
             &Notes::default(),
         )
         .unwrap();

@@ -4,6 +4,7 @@ mod answer;
 mod audit;
 mod buffer;
 mod intake;
+mod judge;
 mod permits;
 
 use std::{
@@ -13,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
-use headroom_kit::gate::GateSet;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE},
@@ -22,24 +23,29 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Body;
-use json_patch::Patch;
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant as TokioInstant, timeout_at},
+};
 use tracing::{Instrument as _, Span};
 
 pub use self::answer::{HttpAnswer, ReviewDecision};
 use self::{
-    answer::StepResults,
     audit::Audit,
     intake::{Intake, Received},
+    judge::{Attempt, Judge, Patience},
     permits::{LanePermit, Lanes},
 };
 use crate::admission::{
-    draft::{Draft, Notes},
-    endpoint::{Ctx, Deadline, Endpoint, Kind, NodeLookup},
+    endpoint::{AnyEndpoint, Deadline, Stores},
     error::AdmissionError,
-    metrics, patch,
-    review::{self, Review, ReviewVerdict, shortened},
+    features::Features,
+    metrics,
+    review::shortened,
 };
+
+/// How long steps wait for an object that the request names and that is not known yet.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What requests may ask of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,17 +61,13 @@ pub struct Limits {
 /// What a router is made of.
 pub struct Options {
     /// The endpoints to serve.
-    pub endpoints: &'static [&'static Endpoint],
-    /// The gates in force.
-    pub gates: GateSet,
-    /// What steps know about nodes.
-    pub nodes: Arc<dyn NodeLookup>,
+    pub endpoints: Vec<&'static dyn AnyEndpoint>,
+    /// The gates and other switches in force; they may change while it serves.
+    pub features: Arc<ArcSwap<Features>>,
+    /// What steps may read.
+    pub stores: Stores,
     /// What requests may ask.
     pub limits: Limits,
-    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
-    pub heartbeat_interval: Duration,
-    /// True if a ratio above the current hint is refused where it is written, and not only warned of.
-    pub denies_above_hint: bool,
     /// Of the answers that change nothing, one in so many has a line in the log; 0 for none.
     pub log_sample: u32,
 }
@@ -77,7 +79,9 @@ pub struct Router {
 }
 
 struct RouterContext {
-    options: Options,
+    endpoints: Vec<&'static dyn AnyEndpoint>,
+    limits: Limits,
+    judge: Judge,
     intake: Intake,
     lanes: Lanes,
     audit: Audit,
@@ -101,7 +105,7 @@ impl Default for Limits {
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
-            .field("limits", &self.shared.options.limits)
+            .field("limits", &self.shared.limits)
             .finish_non_exhaustive()
     }
 }
@@ -109,15 +113,21 @@ impl fmt::Debug for Router {
 impl Router {
     /// A router over these endpoints.
     pub fn new(options: Options) -> Self {
-        let intake = Intake::new(&options.limits);
-        let lanes = Lanes::new(options.endpoints, &options.limits);
-        let audit = Audit::new(options.log_sample);
+        let Options {
+            endpoints,
+            features,
+            stores,
+            limits,
+            log_sample,
+        } = options;
         Self {
             shared: Arc::new(RouterContext {
-                options,
-                intake,
-                lanes,
-                audit,
+                intake: Intake::new(&limits),
+                lanes: Lanes::new(&endpoints, &limits),
+                audit: Audit::new(log_sample),
+                judge: Judge::new(features, stores),
+                endpoints,
+                limits,
             }),
         }
     }
@@ -126,7 +136,7 @@ impl Router {
     ///
     /// # Errors
     /// If there is none.
-    pub fn endpoint(&self, path: &str) -> Result<&'static Endpoint, AdmissionError> {
+    pub fn endpoint(&self, path: &str) -> Result<&'static dyn AnyEndpoint, AdmissionError> {
         self.shared.endpoint(path)
     }
 
@@ -140,9 +150,9 @@ impl Router {
         self.shared.serve(request).await
     }
 
-    /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict.
-    pub fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        self.shared.answer(endpoint, body, deadline)
+    /// Answers a review that is already in memory: decodes it, runs the steps, encodes the verdict. Waits for nothing.
+    pub fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
+        self.shared.judge.answer(endpoint, body, deadline)
     }
 }
 
@@ -191,10 +201,10 @@ impl RouterContext {
         response
     }
 
-    fn endpoint(&self, path: &str) -> Result<&'static Endpoint, AdmissionError> {
-        let mut endpoints = self.options.endpoints.iter().copied();
+    fn endpoint(&self, path: &str) -> Result<&'static dyn AnyEndpoint, AdmissionError> {
+        let mut endpoints = self.endpoints.iter().copied();
         endpoints
-            .find(|endpoint| endpoint.path == path)
+            .find(|endpoint| endpoint.declaration().path == path)
             .ok_or_else(|| AdmissionError::UnknownPath {
                 path: shortened(path),
             })
@@ -202,7 +212,7 @@ impl RouterContext {
 
     async fn reply<B>(
         self: &Arc<Self>,
-        endpoint: &'static Endpoint,
+        endpoint: &'static dyn AnyEndpoint,
         parts: &Parts,
         body: B,
         started: Instant,
@@ -212,24 +222,48 @@ impl RouterContext {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let deadline = Deadline::for_request(endpoint, parts.uri.query(), started);
-        match self.admit(endpoint, parts, body, deadline).await {
-            Ok((received, turn)) if turn.is_large => {
-                self.answer_apart(endpoint, received, turn, deadline).await
+        let deadline = Deadline::for_request(endpoint.declaration().timeout(), parts.uri.query(), started);
+        let received = match self.receive(endpoint, parts, body, deadline).await {
+            Ok(received) => Arc::new(received),
+            Err(error) => return error.into(),
+        };
+        // What comes from now on may be what the request names.
+        let mut arrivals = self.judge.arrivals();
+        let give_up = TokioInstant::from(started + PATIENCE).min(deadline.at().into());
+        let mut patience = Patience::Waits;
+        loop {
+            let turn = self.lanes.turn(endpoint, received.bytes().len(), deadline).await;
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(error) => return error.into(),
+            };
+            let attempt = if turn.is_apart {
+                self.attempt_apart(endpoint, Arc::clone(&received), turn, deadline, patience)
+                    .await
+            } else {
+                self.judge.attempt(endpoint, received.bytes(), deadline, patience)
+            };
+            match attempt {
+                Attempt::Answered(answer) => return *answer,
+                // The permit is free again: nobody waits for one who waits.
+                Attempt::Missing => {
+                    let arrived = timeout_at(give_up, arrivals.changed()).await;
+                    if !matches!(arrived, Ok(Ok(()))) {
+                        patience = Patience::IsOver;
+                    }
+                }
             }
-            Ok((received, _turn)) => self.answer(endpoint, received.bytes(), deadline),
-            Err(error) => error.into(),
         }
     }
 
-    /// Receives the body of a request that looks like a review, and waits for its turn.
-    async fn admit<B>(
+    /// Receives the body of a request that looks like a review.
+    async fn receive<B>(
         &self,
-        endpoint: &'static Endpoint,
+        endpoint: &dyn AnyEndpoint,
         parts: &Parts,
         body: B,
         deadline: Deadline,
-    ) -> Result<(Received, LanePermit), AdmissionError>
+    ) -> Result<Received, AdmissionError>
     where
         B: Body + Send,
         B::Data: Send,
@@ -245,108 +279,32 @@ impl RouterContext {
             .headers
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse().ok());
-        let received = self.intake.receive(body, announced, deadline).await?;
-        let turn = self
-            .lanes
-            .turn(endpoint, received.bytes().len(), deadline)
-            .await?;
-        Ok((received, turn))
+        let longest = endpoint.declaration().limits.body_bytes;
+        self.intake.receive(body, announced, longest, deadline).await
     }
 
     /// Answers where it keeps nobody waiting. Body and permits stay until it is done, also when nobody waits any more.
-    async fn answer_apart(
+    async fn attempt_apart(
         self: &Arc<Self>,
-        endpoint: &'static Endpoint,
-        received: Received,
+        endpoint: &'static dyn AnyEndpoint,
+        received: Arc<Received>,
         turn: LanePermit,
         deadline: Deadline,
-    ) -> HttpAnswer {
+        patience: Patience,
+    ) -> Attempt {
         let (shared, span) = (Arc::clone(self), Span::current());
         let answered = spawn_blocking(move || {
             let _turn = turn;
-            span.in_scope(|| shared.answer(endpoint, received.bytes(), deadline))
+            span.in_scope(|| {
+                shared
+                    .judge
+                    .attempt(endpoint, received.bytes(), deadline, patience)
+            })
         });
         let answered = answered.await;
-        answered.unwrap_or_else(|_panic| AdmissionError::Panicked { step: "answer" }.into())
-    }
-
-    fn answer(&self, endpoint: &Endpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
-        let review = match review::decode(body) {
-            Ok(review) => review,
-            Err(error) => return error.into(),
-        };
-        let Review {
-            version,
-            request,
-            object,
-            old_object,
-        } = review;
-        // On DELETE the stored object is the only one; on CONNECT there may be none.
-        let (object, old) = if object.is_some() {
-            (object, old_object)
-        } else {
-            (old_object, None)
-        };
-        let draft = object
-            .filter(|_| endpoint.serves(&request))
-            .map(|object| Draft::new(object, old));
-        let verdict = draft.map_or_else(
-            || Ok(StepResults::default()),
-            |draft| self.judge(endpoint, &request, draft, deadline),
-        );
-        let encoded = match &verdict {
-            Ok(StepResults { patch, notes, .. }) => {
-                review::encode(version, &request.uid, &ReviewVerdict::Allowed(patch), notes)
-            }
-            Err(AdmissionError::Denied(denial)) => review::encode(
-                version,
-                &request.uid,
-                &ReviewVerdict::Denied(denial),
-                &Notes::default(),
-            ),
-            Err(_) => Ok(Vec::new()),
-        };
-        match (verdict, encoded) {
-            (Ok(results), Ok(body)) => HttpAnswer::allowed(request, results, body),
-            (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
-            (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
-        }
-    }
-
-    fn judge(
-        &self,
-        endpoint: &Endpoint,
-        request: &review::Request,
-        mut draft: Draft<'_>,
-        deadline: Deadline,
-    ) -> Result<StepResults, AdmissionError> {
-        let Options {
-            endpoints: _,
-            gates,
-            nodes,
-            limits: _,
-            heartbeat_interval,
-            denies_above_hint,
-            log_sample: _,
-        } = &self.options;
-        let ctx = Ctx {
-            request,
-            nodes: nodes.as_ref(),
-            gates,
-            heartbeat_interval: *heartbeat_interval,
-            denies_above_hint: *denies_above_hint,
-        };
-        let admitted = endpoint.admit(&ctx, &mut draft, deadline)?;
-        let is_renewal = draft.is_renewal();
-        let (patch, notes) = match endpoint.kind {
-            Kind::Mutating(_) => patch::into_operations(draft),
-            Kind::Validating => (Patch(Vec::new()), draft.notes().clone()),
-        };
-        Ok(StepResults {
-            patch,
-            notes,
-            admitted,
-            is_renewal,
+        answered.unwrap_or_else(|_panic| {
+            let error = AdmissionError::Panicked { step: "answer" };
+            Attempt::Answered(Box::new(error.into()))
         })
     }
 }

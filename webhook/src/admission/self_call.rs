@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::warn;
 
-use crate::admission::endpoints::ENDPOINTS;
+use crate::admission::endpoints::NODE_STATUS;
 
 /// How long a call may take.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -143,7 +143,7 @@ fn question() -> Request<Full<Bytes>> {
     });
     let mut request = Request::new(Full::from(review.to_string()));
     *request.method_mut() = Method::POST;
-    if let Some(uri) = ENDPOINTS.first().and_then(|endpoint| endpoint.path.parse().ok()) {
+    if let Ok(uri) = NODE_STATUS.declaration().path.parse() {
         *request.uri_mut() = uri;
     }
     request
@@ -257,7 +257,7 @@ mod tests {
         let serving = tokio::spawn(listener.serve_http(Some(tls), shutdown.clone(), answer));
         call(address).await.unwrap();
         let (path, body) = asked.recv().await.unwrap();
-        assert_eq!(path, ENDPOINTS[0].path);
+        assert_eq!(path, NODE_STATUS.declaration().path);
         let review = crate::admission::review::decode(&body).unwrap();
         assert_eq!(review.request.uid, "self-call");
 

@@ -26,11 +26,9 @@ use tracing::{info, warn};
 use self::entry::ExpectedEntry;
 use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT, metrics::REGISTERED};
 use crate::{
-    admission::{
-        endpoint::{Access, Kind},
-        endpoints::ENDPOINTS,
-    },
+    admission::endpoint::{AnyEndpoint, Kind},
     install::manifest::Address,
+    store::access::Access,
 };
 
 /// API access that looking takes.
@@ -60,12 +58,16 @@ const fn get(resource: &'static str) -> Access {
 
 impl Registration {
     /// Entries that lead to `address`, with authorities that vouch for the certificate in use.
-    pub fn new(gates: &GateSet, address: &Address, certificates: Arc<CertStore>) -> Self {
-        let enabled = ENDPOINTS.iter().filter(|endpoint| endpoint.is_enabled(gates));
+    pub fn new(
+        endpoints: &[&'static dyn AnyEndpoint],
+        gates: &GateSet,
+        address: &Address,
+        certificates: Arc<CertStore>,
+    ) -> Self {
+        let enabled = endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates));
+        let entries = enabled.flat_map(|&endpoint| ExpectedEntry::of_endpoint(endpoint, address));
         Self {
-            entries: enabled
-                .map(|endpoint| ExpectedEntry::new(endpoint, gates, address))
-                .collect(),
+            entries: entries.collect(),
             certificates,
         }
     }
@@ -77,14 +79,19 @@ impl Registration {
     pub async fn check(&self, client: &Client) -> kube::Result<Faults> {
         let mutating = entries::<MutatingWebhookConfiguration>(client).await?;
         let validating = entries::<ValidatingWebhookConfiguration>(client).await?;
-        let faults = self.entries.iter().map(|entry| {
-            let stored = match entry.endpoint.kind {
+        let mut faults = Faults::new();
+        for entry in &self.entries {
+            let stored = match entry.kind {
                 Kind::Mutating(_) => &mutating,
                 Kind::Validating => &validating,
             };
-            (entry.endpoint.label(), entry.fault(stored, &self.certificates))
-        });
-        Ok(faults.collect())
+            let of_endpoint = faults.entry(entry.endpoint).or_default();
+            if let Some(fault) = entry.fault(stored, &self.certificates) {
+                let before = of_endpoint.take();
+                *of_endpoint = Some(before.into_iter().chain([fault]).collect::<Vec<_>>().join("; "));
+            }
+        }
+        Ok(faults)
     }
 }
 

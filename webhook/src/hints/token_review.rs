@@ -11,7 +11,7 @@ use kube::{Api, Client, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
-use crate::admission::endpoint::Access;
+use crate::store::access::Access;
 
 /// API access that reviews need.
 pub static ACCESS: &[Access] = &[

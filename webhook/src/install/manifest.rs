@@ -13,18 +13,28 @@ use k8s_openapi::{
     ByteString,
     api::{
         admissionregistration::v1::{
-            MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-            ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+            MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations,
+            ServiceReference, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
         },
         rbac::v1::{ClusterRole, PolicyRule},
     },
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta},
 };
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::admission::endpoint::{
-    Access, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step,
+use crate::{
+    admission::endpoint::{
+        AnyEndpoint, Condition, Entry, FailurePolicy, Kind, Namespaces, Objects, Reinvocation, Rule,
+        SideEffects,
+    },
+    store::access::Access,
 };
+
+/// Label by which Koordinator leaves a namespace out.
+const CONTROL_PLANE: &str = "control-plane";
+/// Kubernetes' own namespace.
+const SYSTEM_NAMESPACE: &str = "kube-system";
 
 /// How the API server reaches the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,18 +74,31 @@ struct WebhookEntry {
     admission_review_versions: Vec<String>,
     client_config: WebhookClientConfig,
     failure_policy: Option<String>,
+    match_conditions: Option<Vec<MatchCondition>>,
     match_policy: Option<String>,
     name: String,
     namespace_selector: Option<LabelSelector>,
+    object_selector: Option<LabelSelector>,
     rules: Option<Vec<RuleWithOperations>>,
     side_effects: String,
     timeout_seconds: Option<i32>,
 }
 
 /// The configuration of all mutating endpoints that have a step switched on.
-pub fn mutating(endpoints: &[&Endpoint], gates: &GateSet, client: &Client) -> MutatingWebhookConfiguration {
-    let webhooks = enabled(endpoints, gates).filter_map(|endpoint| match endpoint.kind {
-        Kind::Mutating(reinvocation) => Some(mutating_entry(endpoint, reinvocation, client)),
+pub fn mutating(
+    endpoints: &[&dyn AnyEndpoint],
+    gates: &GateSet,
+    client: &Client,
+) -> MutatingWebhookConfiguration {
+    let entries = enabled(endpoints, gates).flat_map(|endpoint| {
+        endpoint
+            .declaration()
+            .entries
+            .iter()
+            .map(move |entry| (endpoint, entry))
+    });
+    let webhooks = entries.filter_map(|(endpoint, entry)| match endpoint.declaration().kind {
+        Kind::Mutating(reinvocation) => Some(mutating_entry(endpoint, entry, reinvocation, client)),
         Kind::Validating => None,
     });
     MutatingWebhookConfiguration {
@@ -86,13 +109,20 @@ pub fn mutating(endpoints: &[&Endpoint], gates: &GateSet, client: &Client) -> Mu
 
 /// The configuration of all validating endpoints that have a step switched on.
 pub fn validating(
-    endpoints: &[&Endpoint],
+    endpoints: &[&dyn AnyEndpoint],
     gates: &GateSet,
     client: &Client,
 ) -> ValidatingWebhookConfiguration {
-    let webhooks = enabled(endpoints, gates).filter_map(|endpoint| match endpoint.kind {
+    let entries = enabled(endpoints, gates).flat_map(|endpoint| {
+        endpoint
+            .declaration()
+            .entries
+            .iter()
+            .map(move |entry| (endpoint, entry))
+    });
+    let webhooks = entries.filter_map(|(endpoint, entry)| match endpoint.declaration().kind {
         Kind::Mutating(_) => None,
-        Kind::Validating => Some(validating_entry(endpoint, client)),
+        Kind::Validating => Some(validating_entry(endpoint, entry, client)),
     });
     ValidatingWebhookConfiguration {
         metadata: named(names::WEBHOOK_CONFIGURATION),
@@ -100,10 +130,22 @@ pub fn validating(
     }
 }
 
+/// One entry of an endpoint, as JSON.
+pub fn entry(endpoint: &dyn AnyEndpoint, entry: &Entry, client: &Client) -> Value {
+    let written = match endpoint.declaration().kind {
+        Kind::Mutating(reinvocation) => {
+            serde_json::to_value(mutating_entry(endpoint, entry, reinvocation, client))
+        }
+        Kind::Validating => serde_json::to_value(validating_entry(endpoint, entry, client)),
+    };
+    // Texts, numbers and lists of them can always be written.
+    written.unwrap_or_default()
+}
+
 /// The cluster role of the webhook: what the steps read, switched on or not, and what the process does besides.
-pub fn cluster_role(endpoints: &[&Endpoint], besides: &[Access]) -> ClusterRole {
-    let steps = endpoints.iter().flat_map(|endpoint| endpoint.steps);
-    let accesses = steps.flat_map(|&&Step { reads, .. }| reads).chain(besides);
+pub fn cluster_role(endpoints: &[&dyn AnyEndpoint], besides: &[Access]) -> ClusterRole {
+    let sources = endpoints.iter().flat_map(|endpoint| endpoint.sources());
+    let accesses = sources.map(|source| &source.access).chain(besides);
     let mut verbs: BTreeMap<(&str, &str, &[&str]), BTreeSet<&str>> = BTreeMap::new();
     for &Access {
         group,
@@ -138,7 +180,10 @@ pub fn yaml(object: &impl Serialize) -> Result<String, serde_saphyr::ser::Error>
     serde_saphyr::to_string(object)
 }
 
-fn enabled<'e>(endpoints: &'e [&Endpoint], gates: &'e GateSet) -> impl Iterator<Item = &'e Endpoint> {
+fn enabled<'e>(
+    endpoints: &'e [&'e dyn AnyEndpoint],
+    gates: &'e GateSet,
+) -> impl Iterator<Item = &'e dyn AnyEndpoint> {
     endpoints
         .iter()
         .copied()
@@ -152,18 +197,25 @@ fn named(name: &str) -> ObjectMeta {
     }
 }
 
-fn mutating_entry(endpoint: &Endpoint, reinvocation: Reinvocation, client: &Client) -> MutatingWebhook {
+fn mutating_entry(
+    endpoint: &dyn AnyEndpoint,
+    entry: &Entry,
+    reinvocation: Reinvocation,
+    client: &Client,
+) -> MutatingWebhook {
     let WebhookEntry {
         admission_review_versions,
         client_config,
         failure_policy,
+        match_conditions,
         match_policy,
         name,
         namespace_selector,
+        object_selector,
         rules,
         side_effects,
         timeout_seconds,
-    } = entry(endpoint, client);
+    } = webhook_entry(endpoint, entry, client);
     let reinvocation_policy = match reinvocation {
         Reinvocation::Never => "Never",
         Reinvocation::IfNeeded => "IfNeeded",
@@ -172,11 +224,11 @@ fn mutating_entry(endpoint: &Endpoint, reinvocation: Reinvocation, client: &Clie
         admission_review_versions,
         client_config,
         failure_policy,
-        match_conditions: None,
+        match_conditions,
         match_policy,
         name,
         namespace_selector,
-        object_selector: None,
+        object_selector,
         reinvocation_policy: Some(reinvocation_policy.to_owned()),
         rules,
         side_effects,
@@ -184,53 +236,53 @@ fn mutating_entry(endpoint: &Endpoint, reinvocation: Reinvocation, client: &Clie
     }
 }
 
-fn validating_entry(endpoint: &Endpoint, client: &Client) -> ValidatingWebhook {
+fn validating_entry(endpoint: &dyn AnyEndpoint, entry: &Entry, client: &Client) -> ValidatingWebhook {
     let WebhookEntry {
         admission_review_versions,
         client_config,
         failure_policy,
+        match_conditions,
         match_policy,
         name,
         namespace_selector,
+        object_selector,
         rules,
         side_effects,
         timeout_seconds,
-    } = entry(endpoint, client);
+    } = webhook_entry(endpoint, entry, client);
     ValidatingWebhook {
         admission_review_versions,
         client_config,
         failure_policy,
-        match_conditions: None,
+        match_conditions,
         match_policy,
         name,
         namespace_selector,
-        object_selector: None,
+        object_selector,
         rules,
         side_effects,
         timeout_seconds,
     }
 }
 
-fn entry(endpoint: &Endpoint, client: &Client) -> WebhookEntry {
-    let Endpoint {
+fn webhook_entry(endpoint: &dyn AnyEndpoint, entry: &Entry, client: &Client) -> WebhookEntry {
+    let Entry {
         name,
-        path,
-        about: _,
-        kind: _,
         rules,
+        namespaces,
+        objects,
+        conditions,
+        side_effects,
         failure_policy,
         timeout,
-        namespaces,
-        broken_step: _,
-        steps: _,
-    } = endpoint;
+    } = entry;
     let failure_policy = match failure_policy {
         FailurePolicy::Fail => "Fail",
         FailurePolicy::Ignore => "Ignore",
     };
     WebhookEntry {
         admission_review_versions: vec!["v1".to_owned()],
-        client_config: client_config(client, path),
+        client_config: client_config(client, endpoint.declaration().path),
         failure_policy: Some(failure_policy.to_owned()),
         // A rule also covers the same objects under another version; the API server converts.
         match_policy: Some("Equivalent".to_owned()),
@@ -238,9 +290,21 @@ fn entry(endpoint: &Endpoint, client: &Client) -> WebhookEntry {
         namespace_selector: match namespaces {
             Namespaces::All => None,
             Namespaces::ExceptOurs => Some(except_ours()),
+            Namespaces::ExceptSystem => Some(except_system()),
         },
+        object_selector: match objects {
+            Objects::All => None,
+            Objects::Labelled { key, value } => Some(LabelSelector {
+                match_labels: Some(BTreeMap::from([((*key).to_owned(), (*value).to_owned())])),
+                match_expressions: None,
+            }),
+        },
+        match_conditions: (!conditions.is_empty()).then(|| conditions.iter().map(match_condition).collect()),
         rules: Some(rules.iter().map(rule).collect()),
-        side_effects: "None".to_owned(),
+        side_effects: match side_effects {
+            SideEffects::None => "None".to_owned(),
+            SideEffects::NoneOnDryRun => "NoneOnDryRun".to_owned(),
+        },
         timeout_seconds: i32::try_from(timeout.as_secs()).ok(),
     }
 }
@@ -294,17 +358,41 @@ fn rule(rule: &Rule) -> RuleWithOperations {
     }
 }
 
+fn match_condition(condition: &Condition) -> MatchCondition {
+    let Condition { name, expression } = *condition;
+    MatchCondition {
+        name: name.to_owned(),
+        expression: expression.to_owned(),
+    }
+}
+
 /// Every namespace but those that we run in: what we need to start must not wait for us.
 fn except_ours() -> LabelSelector {
+    not_in(&[names::NAMESPACE, names::AGENT_NAMESPACE], None)
+}
+
+/// Every namespace but those that we run in and those that Koordinator leaves out: the system's, and those that somebody
+/// labels as parts of the control plane.
+fn except_system() -> LabelSelector {
+    let unlabelled = LabelSelectorRequirement {
+        key: CONTROL_PLANE.to_owned(),
+        operator: "DoesNotExist".to_owned(),
+        values: None,
+    };
+    not_in(
+        &[names::NAMESPACE, names::AGENT_NAMESPACE, SYSTEM_NAMESPACE],
+        Some(unlabelled),
+    )
+}
+
+fn not_in(namespaces: &[&str], besides: Option<LabelSelectorRequirement>) -> LabelSelector {
+    let not_in = LabelSelectorRequirement {
+        key: "kubernetes.io/metadata.name".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some(namespaces.iter().map(|&name| name.to_owned()).collect()),
+    };
     LabelSelector {
-        match_expressions: Some(vec![LabelSelectorRequirement {
-            key: "kubernetes.io/metadata.name".to_owned(),
-            operator: "NotIn".to_owned(),
-            values: Some(vec![
-                names::NAMESPACE.to_owned(),
-                names::AGENT_NAMESPACE.to_owned(),
-            ]),
-        }]),
+        match_expressions: Some([not_in].into_iter().chain(besides).collect()),
         match_labels: None,
     }
 }

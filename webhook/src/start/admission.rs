@@ -13,7 +13,8 @@ use tracing::info;
 use super::{StartError, threads::Threads};
 use crate::{
     admission::{
-        endpoint, endpoints,
+        endpoint::Stores,
+        endpoints,
         router::{self, Router},
         self_call,
     },
@@ -40,14 +41,14 @@ pub(super) async fn serve(
         .run(Listener::bind("admission", args.admission_addr, limits))
         .await?;
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
-    let nodes: Arc<dyn endpoint::NodeLookup> = cluster;
     let router = Router::new(router::Options {
-        endpoints: endpoints::ENDPOINTS,
-        gates: args.feature_gates.clone(),
-        nodes,
+        endpoints: endpoints::served(&args.serve),
+        features: args.features().shared(),
+        stores: Stores {
+            nodes: cluster,
+            ..Stores::default()
+        },
         limits: router::Limits::default(),
-        heartbeat_interval: args.heartbeat_interval(),
-        denies_above_hint: args.deny_above_hint,
         log_sample: args.log_sample,
     });
     let answer = move |request| {

@@ -19,13 +19,13 @@ use headroom_domain::{
 };
 
 use crate::{
-    admission::endpoint,
     control::floor::{Floor, Without},
     hints::table::HintTable,
     store::{
         changes::Changes,
         clock::Clock,
         configuration::Amplification,
+        lookup::NodeLookup,
         node::{Labels, Node},
         nodes::Nodes,
         pods::Pods,
@@ -49,6 +49,8 @@ pub struct Cluster {
     /// Whether the API server keeps the floor.
     pub floor: Arc<Floor>,
     amplifies: bool,
+    heartbeat_interval: Duration,
+    denies_above_hint: bool,
     clock: Arc<Clock>,
     previews: AtomicU64,
 }
@@ -64,6 +66,10 @@ pub struct Settings {
     pub without_floor: Without,
     /// False if the gate of amplification is off: every node is, and the endpoint that would restore it is not called.
     pub amplifies: bool,
+    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    pub heartbeat_interval: Duration,
+    /// True if a ratio above the current hint is refused where it is written, and not only warned of.
+    pub denies_above_hint: bool,
 }
 
 impl Cluster {
@@ -74,6 +80,8 @@ impl Cluster {
             config_map,
             without_floor: without,
             amplifies,
+            heartbeat_interval,
+            denies_above_hint,
         } = settings;
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
         Self {
@@ -88,6 +96,8 @@ impl Cluster {
             hints,
             changes,
             amplifies,
+            heartbeat_interval,
+            denies_above_hint,
             clock,
             previews: AtomicU64::new(0),
         }
@@ -150,7 +160,7 @@ impl Cluster {
     /// What the pods of a node hold beside what is stored. `None` while pods or Nodes are not known: then nothing is lowered
     /// below what is stored.
     pub fn held_by(&self, node: &Node) -> Option<PerResource<PodDemand>> {
-        endpoint::NodeLookup::pod_demand(self, &node.name, node.state.amounts(), node.tells_allocated)
+        NodeLookup::pod_demand(self, &node.name, node.state.amounts(), node.tells_allocated)
     }
 
     /// The hint that counts for a node at a time. None may raise while the floor is neither in force nor done without.
@@ -165,7 +175,7 @@ impl Cluster {
     }
 }
 
-impl endpoint::NodeLookup for Cluster {
+impl NodeLookup for Cluster {
     fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy> {
         Some(self.policies.for_labels(labels)?.policy)
     }
@@ -194,6 +204,14 @@ impl endpoint::NodeLookup for Cluster {
 
     fn strategies(&self) -> Arc<Strategies> {
         Arc::clone(&self.policies.strategies().borrow())
+    }
+
+    fn heartbeat_interval(&self) -> Duration {
+        self.heartbeat_interval
+    }
+
+    fn denies_above_hint(&self) -> bool {
+        self.denies_above_hint
     }
 }
 

@@ -6,10 +6,10 @@ use std::{
 };
 
 use crate::{
-    admission::endpoint::Access,
     control::ratio_owner_conflict::Contests,
     hints::table::HintTable,
     store::{
+        access::Access,
         changes::{Changes, Urgency},
         clock::Clock,
         informer::Store,

@@ -15,12 +15,10 @@ use headroom_domain::{capacity::PodDemand, resource::PerResource};
 
 pub use self::bound::{BoundPod, NodePods};
 use self::object::WatchedPod;
-use crate::{
-    admission::endpoint::Access,
-    store::{
-        changes::{Changes, Urgency},
-        informer::{Store, version},
-    },
+use crate::store::{
+    access::Access,
+    changes::{Changes, Urgency},
+    informer::{Store, version},
 };
 
 /// API access that following pods needs.

@@ -26,14 +26,12 @@ use tracing::{info, warn};
 
 use self::{document::Document, koordinator_entries::Strategies};
 use super::metrics::CONFIG_VERSIONS;
-use crate::{
-    admission::endpoint::Access,
-    store::{
-        changes::{Changes, Urgency},
-        configuration::Amplification,
-        informer::Store,
-        node::Labels,
-    },
+use crate::store::{
+    access::Access,
+    changes::{Changes, Urgency},
+    configuration::Amplification,
+    informer::Store,
+    node::Labels,
 };
 
 /// API access that following the ConfigMap needs.

@@ -14,6 +14,7 @@ mod interleavings;
 
 use headroom_domain::names;
 use headroom_webhook::{
+    args::HEARTBEAT_INTERVAL,
     control::floor::Without,
     store::{cluster::Settings, configuration::Amplification},
 };
@@ -28,6 +29,8 @@ fn settings(file: Amplification) -> Settings {
         config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
+        heartbeat_interval: HEARTBEAT_INTERVAL,
+        denies_above_hint: false,
     }
 }
 

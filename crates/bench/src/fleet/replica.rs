@@ -19,7 +19,9 @@ use headroom_kit::{
 };
 use headroom_webhook::{
     admission::{
-        endpoints::{self, ENDPOINTS},
+        endpoint::{Family, Stores},
+        endpoints,
+        features::Features,
         router::{self, Router},
     },
     args,
@@ -207,6 +209,8 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         // The stand-in keeps what is stored while no replica answers.
         without_floor: Without::IsAccepted,
         amplifies: true,
+        heartbeat_interval: args::HEARTBEAT_INTERVAL,
+        denies_above_hint: false,
     };
     let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
     let stop_clock = stop();
@@ -302,12 +306,10 @@ async fn serve_admission(
     let listener = threads.run(bind("admission", 0, Limits::default())).await?;
     let address = listener.address();
     let router = Router::new(router::Options {
-        endpoints: ENDPOINTS,
-        gates: GateSet::parse(endpoints::gates(), "")?,
-        nodes: Arc::clone(cluster) as _,
+        endpoints: endpoints::served(&[Family::Nodes]),
+        features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
+        stores: Stores::of_nodes(Arc::clone(cluster) as _),
         limits: router::Limits::default(),
-        heartbeat_interval: args::HEARTBEAT_INTERVAL,
-        denies_above_hint: false,
         log_sample: args::LOG_SAMPLE,
     });
     let answer = move |request| {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::Endpoint;
 use crate::admission::error::AdmissionError;
 
 /// A point in time and the time there was until then.
@@ -21,11 +20,11 @@ impl Deadline {
         }
     }
 
-    /// Nine tenths of the endpoint's timeout, or of the shorter one that the API server sends as `timeout=`:
+    /// Nine tenths of the longest timeout of an endpoint, or of the shorter one that the API server sends as `timeout=`:
     /// the rest is for the way back.
-    pub(crate) fn for_request(endpoint: &Endpoint, query: Option<&str>, start: Instant) -> Self {
-        let asked = query.and_then(timeout).unwrap_or(endpoint.timeout);
-        Self::after(start, asked.min(endpoint.timeout) * 9 / 10)
+    pub(crate) fn for_request(longest: Duration, query: Option<&str>, start: Instant) -> Self {
+        let asked = query.and_then(timeout).unwrap_or(longest);
+        Self::after(start, asked.min(longest) * 9 / 10)
     }
 
     /// Until when the body must have come, of a request with this deadline: two thirds of the time, so that there is

@@ -5,12 +5,27 @@ use std::{
     time::Instant,
 };
 
-use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop};
+use headroom_kit::gate::GateSet;
+
+use super::{BrokenStep, Ctx, Deadline, Denials, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::admission::{
     draft::Draft,
     error::{AdmissionError, StepError},
     metrics,
+    refusal::{Denial, Refusal},
+    shadow::Shadow,
 };
+
+/// What the steps of every endpoint run with.
+#[derive(Clone, Copy)]
+pub struct StepContext<'a> {
+    /// The stores of this replica.
+    pub stores: &'a Stores,
+    /// The gates in force.
+    pub gates: &'a GateSet,
+    /// The steps whose refusals are warnings.
+    pub shadow: &'a Shadow,
+}
 
 /// What the steps of an endpoint came to, if no rule said no.
 #[derive(Debug, Default)]
@@ -21,68 +36,102 @@ pub struct Admitted {
     pub skipped: Vec<AdmissionError>,
 }
 
-impl Endpoint {
+/// What one step came to.
+enum StepResult {
+    Passed,
+    Denied(Denial),
+    /// It could not do its work.
+    Broken(AdmissionError),
+}
+
+impl<S: ?Sized> Endpoint<S> {
     /// Runs the steps that are on, in order, until one says no or the deadline passes.
     ///
     /// # Errors
     /// A denial; a step that broke, unless the endpoint passes over it; the deadline.
-    pub fn admit(
+    pub(super) fn run(
         &self,
-        ctx: &Ctx<'_>,
+        context: &StepContext<'_>,
+        ctx: &Ctx<'_, S>,
         draft: &mut Draft<'_>,
         deadline: Deadline,
     ) -> Result<Admitted, AdmissionError> {
         let mut admitted = Admitted::default();
-        for step in self.steps.iter().filter(|step| ctx.gates.enabled(&step.gate)) {
+        let mut refusal = Refusal::new(self.declaration.denial_style);
+        for step in self.steps.iter().filter(|step| step.when.is_on(ctx.gates)) {
             deadline.check()?;
-            let checkpoint = match self.broken_step {
-                BrokenStep::IsSkipped => Some(draft.checkpoint()),
-                BrokenStep::FailsTheCall => None,
+            let is_shadowed = context.shadow.has(step.name);
+            let checkpoint = match self.declaration.broken_step {
+                BrokenStep::FailsTheCall if !is_shadowed => None,
+                BrokenStep::IsSkipped | BrokenStep::FailsTheCall => Some(draft.checkpoint()),
             };
             let (before, started) = (draft.changes(), Instant::now());
-            let result = step.attempt(ctx, draft);
+            let result = step.attempt(context, ctx, draft);
             let label = match &result {
-                Ok(()) if draft.changes() == before => "unchanged",
-                Ok(()) => "acted",
-                Err(AdmissionError::Denied(_)) => "denied",
-                Err(_) => "failed",
+                StepResult::Passed if draft.changes() == before => "unchanged",
+                StepResult::Passed => "acted",
+                StepResult::Denied(_) if is_shadowed => "shadowed",
+                StepResult::Denied(_) => "denied",
+                StepResult::Broken(_) => "failed",
             };
             metrics::STEP_SECONDS
-                .with([self.label(), step.name, label])
+                .with([self.declaration.label(), step.name, label])
                 .record(started.elapsed());
             match (result, checkpoint) {
-                (Ok(()), _) if draft.changes() == before => {}
-                (Ok(()), _) => admitted.acted.push(step.name),
-                (
-                    Err(error @ (AdmissionError::Step { .. } | AdmissionError::Panicked { .. })),
-                    Some(checkpoint),
-                ) => {
+                (StepResult::Passed, _) if draft.changes() == before => {}
+                (StepResult::Passed, _) => admitted.acted.push(step.name),
+                (StepResult::Denied(denial), Some(checkpoint)) if is_shadowed => {
+                    draft.roll_back(checkpoint);
+                    draft.warn(format!("step {} would refuse this: {denial}", step.name));
+                    admitted.acted.push(step.name);
+                }
+                (StepResult::Denied(denial), _) => {
+                    refusal.push(denial);
+                    if self.declaration.denials == Denials::First {
+                        break;
+                    }
+                }
+                (StepResult::Broken(error), Some(checkpoint))
+                    if self.declaration.broken_step == BrokenStep::IsSkipped =>
+                {
                     draft.roll_back(checkpoint);
                     admitted.skipped.push(error);
                 }
-                (Err(error), _) => return Err(error),
+                (StepResult::Broken(error), _) => return Err(error),
             }
         }
         deadline.check()?;
-        Ok(admitted)
+        if refusal.is_empty() {
+            Ok(admitted)
+        } else {
+            Err(AdmissionError::Denied(refusal))
+        }
     }
 }
 
-impl Step {
+impl<S: ?Sized> Step<S> {
     /// Runs the step; a defect in it ends this request only.
-    fn attempt(&self, ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), AdmissionError> {
+    fn attempt(&self, context: &StepContext<'_>, ctx: &Ctx<'_, S>, draft: &mut Draft<'_>) -> StepResult {
         let step = self.name;
+        if self.unknown == UnknownSource::FailsTheCall {
+            let known = &context.stores.known;
+            if let Some(source) = self.reads.iter().find(|source| !known.is_known(source)) {
+                let resource = source.name;
+                return StepResult::Broken(AdmissionError::UnknownSource { step, resource });
+            }
+        }
         // The draft of a step that panicked is rolled back or dropped, so nobody sees it half written.
-        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)))
-            .map_err(|_payload| AdmissionError::Panicked { step })?;
+        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(ctx, draft)));
         // Neither a yes nor a no counts that was made of what seemed to be absent.
-        let result = match draft.too_wide() {
-            Some(field) => Err(Stop::Failed(StepError::TooWide { field })),
-            None => result,
-        };
-        result.map_err(|stop| match stop {
-            Stop::Denied(denial) => AdmissionError::Denied(denial),
-            Stop::Failed(source) => AdmissionError::Step { step, source },
-        })
+        if let (Ok(_), Some(field)) = (&result, draft.too_wide()) {
+            let source = StepError::TooWide { field };
+            return StepResult::Broken(AdmissionError::Step { step, source });
+        }
+        match result {
+            Ok(Ok(())) => StepResult::Passed,
+            Ok(Err(Stop::Denied(denial))) => StepResult::Denied(denial),
+            Ok(Err(Stop::Failed(source))) => StepResult::Broken(AdmissionError::Step { step, source }),
+            Err(_payload) => StepResult::Broken(AdmissionError::Panicked { step }),
+        }
     }
 }

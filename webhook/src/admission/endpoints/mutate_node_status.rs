@@ -15,33 +15,57 @@ use std::time::Duration;
 use headroom_kit::gate::Gate;
 
 use crate::admission::{
-    endpoint::{BrokenStep, Endpoint, FailurePolicy, Kind, Namespaces, Reinvocation, Rule, Step},
+    endpoint::{
+        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
+        Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+    },
+    endpoints::node_fields::{NodeEndpoint, NodeStep},
+    refusal::DenialStyle,
     review::Operation,
 };
 
-const GATE: Gate = Gate::beta(
+static GATE: Gate = Gate::beta(
     "NodeMutatingWebhook",
     "Sets the allocatable resources of nodes from ratio and hint.",
 );
 
-static STEPS: &[&Step] = &[&restore::STEP, &amplify::STEP, &quiet::STEP];
+/// The name of its entry.
+pub(super) const ENTRY: &str = "mnode-status.koordinator.sh";
 
-pub(super) static ENDPOINT: Endpoint = Endpoint {
-    name: "mnode-status.koordinator.sh",
-    path: "/mutate-node-status",
-    about: "Amplifies a node's allocatable resources within bounds.",
-    // Called again, it would have to tell its own values from the kubelet's; it can, but nothing is gained.
-    kind: Kind::Mutating(Reinvocation::Never),
-    rules: &[Rule {
-        operations: &[Operation::Create, Operation::Update],
-        group: "",
-        version: "v1",
-        resource: "nodes",
-        sub_resource: "status",
-    }],
-    failure_policy: FailurePolicy::Ignore,
-    timeout: Duration::from_secs(1),
-    namespaces: Namespaces::All,
-    broken_step: BrokenStep::IsSkipped,
+static STEPS: &[&NodeStep] = &[&restore::STEP, &amplify::STEP, &quiet::STEP];
+
+pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
+    declaration: Declaration {
+        path: "/mutate-node-status",
+        about: "Amplifies a node's allocatable resources within bounds.",
+        // Called again, it would have to tell its own values from the kubelet's; it can, but nothing is gained.
+        kind: Kind::Mutating(Reinvocation::Never),
+        configuration: ConfigurationObject::Nodes,
+        gate: None,
+        modifiers: &[],
+        entries: &[Entry {
+            name: ENTRY,
+            rules: &[Rule {
+                operations: &[Operation::Create, Operation::Update],
+                group: "",
+                version: "v1",
+                resource: "nodes",
+                sub_resource: "status",
+            }],
+            namespaces: Namespaces::All,
+            objects: Objects::All,
+            conditions: &[],
+            side_effects: SideEffects::None,
+            failure_policy: FailurePolicy::Ignore,
+            timeout: Duration::from_secs(1),
+        }],
+        broken_step: BrokenStep::IsSkipped,
+        denial_style: DenialStyle::FORBIDDEN,
+        denials: Denials::First,
+        skips_deleting: false,
+        work: Work::InPassing,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
     steps: STEPS,
 };

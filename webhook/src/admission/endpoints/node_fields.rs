@@ -13,10 +13,20 @@ use serde_json::Value;
 use crate::{
     admission::{
         draft::{Fields, Tree},
-        endpoint::Ctx,
+        endpoint::{Ctx, Endpoint, Step},
     },
-    store::node::{self, Labels, object},
+    store::{
+        lookup::NodeLookup,
+        node::{self, Labels, object},
+    },
 };
+
+/// An endpoint whose steps read what is known about nodes.
+pub(super) type NodeEndpoint = Endpoint<dyn NodeLookup>;
+/// A step of one.
+pub(super) type NodeStep = Step<dyn NodeLookup>;
+/// What it may look at.
+pub(super) type NodeCtx<'a> = Ctx<'a, dyn NodeLookup + 'static>;
 
 /// The path of the conditions.
 pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
@@ -104,13 +114,13 @@ pub(super) fn machine(fields: &impl Fields, state: &NodeState) -> Machine {
 }
 
 /// The policy configured for a Node with the labels that it has, or is to have; `None` while it is not known.
-pub(super) fn configured_policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<Policy> {
-    ctx.nodes.policy(&|| labels(fields))
+pub(super) fn configured_policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<Policy> {
+    ctx.store.policy(&|| labels(fields))
 }
 
 /// The policy in force: the configured one with the mode that the Node asks for. Where the Node asks for no mode
 /// that exists, the configured one stays and the second value says what it asked for.
-pub(super) fn policy(ctx: &Ctx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
+pub(super) fn policy(ctx: &NodeCtx<'_>, fields: &impl Fields) -> Option<(Policy, Option<ModeError>)> {
     let policy = configured_policy(ctx, fields)?;
     Some(
         match annotation(fields, names::MODE).map(|text| text.parse::<Mode>()) {

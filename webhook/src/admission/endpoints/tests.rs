@@ -38,10 +38,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{
-        endpoint::{Deadline, FailurePolicy, Kind, Namespaces, NodeLookup},
+        endpoint::{Deadline, Declaration, Entry, FailurePolicy, Kind, Namespaces, Stores},
+        features::Features,
         router::{Limits, Options, Router},
     },
     store::{
+        lookup::NodeLookup,
         node::{Labels, Node},
         policies::koordinator_entries::Strategies,
     },
@@ -49,63 +51,62 @@ use crate::{
 
 #[test]
 fn names_are_unique_and_paths_are_paths() {
-    let names: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
-    let paths: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
-    assert_eq!((names.len(), paths.len()), (ENDPOINTS.len(), ENDPOINTS.len()));
+    let declarations = || ENDPOINTS.iter().map(|endpoint| endpoint.declaration());
+    let entries = || declarations().flat_map(|declaration| declaration.entries);
+    let names: BTreeSet<_> = entries().map(|entry| entry.name).collect();
+    let paths: BTreeSet<_> = declarations().map(|declaration| declaration.path).collect();
+    assert_eq!((names.len(), paths.len()), (entries().count(), ENDPOINTS.len()));
     for endpoint in ENDPOINTS {
+        let path = endpoint.declaration().path;
+        assert!(path.starts_with('/') && !path.ends_with('/'), "{path}");
+        let steps: BTreeSet<_> = endpoint.steps().iter().map(|step| step.name).collect();
+        assert_eq!(steps.len(), endpoint.steps().len(), "{path}");
+        assert!(!steps.is_empty(), "{path}");
+        let mut entries = endpoint.declaration().entries.iter();
         assert!(
-            endpoint.path.starts_with('/') && !endpoint.path.ends_with('/'),
-            "{}",
-            endpoint.path
-        );
-        let steps: BTreeSet<_> = endpoint.steps.iter().map(|step| step.name).collect();
-        assert_eq!(steps.len(), endpoint.steps.len(), "{}", endpoint.path);
-        assert!(
-            !steps.is_empty() && !endpoint.rules.is_empty(),
-            "{}",
-            endpoint.path
+            entries.len() > 0 && entries.all(|entry| !entry.rules.is_empty()),
+            "{path}"
         );
     }
+}
+
+/// Every entry with its endpoint.
+fn entries() -> impl Iterator<Item = (&'static Declaration, &'static Entry)> {
+    let declarations = ENDPOINTS.iter().map(|endpoint| endpoint.declaration());
+    declarations.flat_map(|declaration| declaration.entries.iter().map(move |entry| (declaration, entry)))
 }
 
 #[test]
 fn timeouts_are_whole_seconds_and_short() {
-    for endpoint in ENDPOINTS {
-        let is_about_nodes = endpoint.rules.iter().any(|rule| rule.resource == "nodes");
+    for (_, entry) in entries() {
+        let is_about_nodes = entry.rules.iter().any(|rule| rule.resource == "nodes");
         let longest = Duration::from_secs(if is_about_nodes { 1 } else { 10 });
         assert!(
-            endpoint.timeout <= longest && endpoint.timeout.subsec_nanos() == 0,
+            entry.timeout <= longest && entry.timeout.subsec_nanos() == 0,
             "{}",
-            endpoint.path
+            entry.name
         );
-        assert!(!endpoint.timeout.is_zero(), "{}", endpoint.path);
+        assert!(!entry.timeout.is_zero(), "{}", entry.name);
     }
 }
 
 #[test]
-fn an_endpoint_that_fails_closed_leaves_our_own_namespace_out() {
-    for endpoint in ENDPOINTS {
-        let fails_closed = endpoint.failure_policy == FailurePolicy::Fail;
+fn an_entry_that_fails_closed_leaves_our_own_namespace_out() {
+    for (_, entry) in entries() {
+        let fails_closed = entry.failure_policy == FailurePolicy::Fail;
         assert!(
-            !fails_closed || endpoint.namespaces == Namespaces::ExceptOurs,
+            !fails_closed || entry.namespaces != Namespaces::All,
             "{}",
-            endpoint.path
+            entry.name
         );
     }
 }
 
 #[test]
 fn nothing_validates_node_status() {
-    for endpoint in ENDPOINTS
-        .iter()
-        .filter(|endpoint| endpoint.kind == Kind::Validating)
-    {
-        assert!(
-            endpoint
-                .rules
-                .iter()
-                .all(|rule| (rule.resource, rule.sub_resource) != ("nodes", "status"))
-        );
+    for (_, entry) in entries().filter(|(declaration, _)| declaration.kind == Kind::Validating) {
+        let mut rules = entry.rules.iter();
+        assert!(rules.all(|rule| (rule.resource, rule.sub_resource) != ("nodes", "status")));
     }
 }
 
@@ -114,10 +115,8 @@ fn every_step_has_a_fixture_and_every_fixture_a_step() {
     let declared: BTreeSet<String> = ENDPOINTS
         .iter()
         .flat_map(|endpoint| {
-            endpoint
-                .steps
-                .iter()
-                .map(|step| format!("{}/{}", endpoint.label(), step.name))
+            let steps = endpoint.steps().into_iter();
+            steps.map(|step| format!("{}/{}", endpoint.label(), step.name))
         })
         .collect();
     let found: BTreeSet<String> = cases()
@@ -145,7 +144,7 @@ fn fixtures_come_out_as_recorded_and_a_second_run_changes_nothing() {
 }
 
 struct Case {
-    endpoint: &'static Endpoint,
+    endpoint: &'static dyn AnyEndpoint,
     step: String,
     review: Value,
     world: FixtureCluster,
@@ -231,10 +230,18 @@ impl NodeLookup for FixtureCluster {
     fn strategies(&self) -> Arc<Strategies> {
         Arc::new(Strategies::read(&self.config))
     }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    fn denies_above_hint(&self) -> bool {
+        self.denies_above_hint
+    }
 }
 
 impl Case {
-    fn read(endpoint: &'static Endpoint, step: &Path, output: PathBuf) -> Self {
+    fn read(endpoint: &'static dyn AnyEndpoint, step: &Path, output: PathBuf) -> Self {
         let review = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".json"));
         let world = PathBuf::from(output.to_str().unwrap().replace(".out.json", ".world.json"));
         let parse = |path: &Path| fs::read_to_string(path).map(|text| serde_json::from_str(&text).unwrap());
@@ -272,23 +279,19 @@ fn router(world: FixtureCluster) -> Router {
     Router::new(options(world))
 }
 
-fn router_over(nodes: Arc<dyn NodeLookup>, denies_above_hint: bool) -> Router {
+fn router_over(nodes: Arc<dyn NodeLookup>) -> Router {
     Router::new(Options {
-        nodes,
-        denies_above_hint,
+        stores: Stores::of_nodes(nodes),
         ..options(FixtureCluster::default())
     })
 }
 
 fn options(world: FixtureCluster) -> Options {
-    let denies_above_hint = world.denies_above_hint;
     Options {
-        endpoints: ENDPOINTS,
-        gates: GateSet::parse(gates(), "").unwrap(),
-        nodes: Arc::new(world),
+        endpoints: ENDPOINTS.to_vec(),
+        features: Features::with_gates(GateSet::parse(gates(), "").unwrap()).shared(),
+        stores: Stores::of_nodes(Arc::new(world)),
         limits: Limits::default(),
-        heartbeat_interval: Duration::from_secs(300),
-        denies_above_hint,
         log_sample: 0,
     }
 }
@@ -325,7 +328,7 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for folder in list(&root) {
         let label = folder.file_name().unwrap().to_str().unwrap();
-        let endpoint = ENDPOINTS
+        let endpoint = *ENDPOINTS
             .iter()
             .find(|endpoint| endpoint.label() == label)
             .expect(label);

@@ -15,36 +15,56 @@ use std::time::Duration;
 
 use headroom_kit::gate::Gate;
 
-use super::node_fields;
+use super::node_fields::{self, NodeEndpoint, NodeStep};
 use crate::admission::{
     draft::Draft,
-    endpoint::{BrokenStep, Endpoint, FailurePolicy, Kind, Namespaces, Rule, Step},
+    endpoint::{
+        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
+        Objects, RequestLimits, Rule, SideEffects, Work,
+    },
+    refusal::DenialStyle,
     review::Operation,
 };
 
-const GATE: Gate = Gate::beta(
+static GATE: Gate = Gate::beta(
     "NodeValidatingWebhook",
     "Checks the ratio and mode annotations of nodes, and their labels for conflicts.",
 );
 
-static STEPS: &[&Step] = &[&writer::STEP, &ratio::STEP, &mode::STEP, &conflict::STEP];
+static STEPS: &[&NodeStep] = &[&writer::STEP, &ratio::STEP, &mode::STEP, &conflict::STEP];
 
-pub(super) static ENDPOINT: Endpoint = Endpoint {
-    name: "vnode.koordinator.sh",
-    path: "/validate-node",
-    about: "Checks the annotations that steer amplification, and labels that select policies.",
-    kind: Kind::Validating,
-    rules: &[Rule {
-        operations: &[Operation::Create, Operation::Update],
-        group: "",
-        version: "v1",
-        resource: "nodes",
-        sub_resource: "",
-    }],
-    failure_policy: FailurePolicy::Ignore,
-    timeout: Duration::from_secs(1),
-    namespaces: Namespaces::All,
-    broken_step: BrokenStep::FailsTheCall,
+pub(super) static ENDPOINT: NodeEndpoint = NodeEndpoint {
+    declaration: Declaration {
+        path: "/validate-node",
+        about: "Checks the annotations that steer amplification, and labels that select policies.",
+        kind: Kind::Validating,
+        configuration: ConfigurationObject::Nodes,
+        gate: None,
+        modifiers: &[],
+        entries: &[Entry {
+            name: "vnode.koordinator.sh",
+            rules: &[Rule {
+                operations: &[Operation::Create, Operation::Update],
+                group: "",
+                version: "v1",
+                resource: "nodes",
+                sub_resource: "",
+            }],
+            namespaces: Namespaces::All,
+            objects: Objects::All,
+            conditions: &[],
+            side_effects: SideEffects::None,
+            failure_policy: FailurePolicy::Ignore,
+            timeout: Duration::from_secs(1),
+        }],
+        broken_step: BrokenStep::FailsTheCall,
+        denial_style: DenialStyle::FORBIDDEN,
+        denials: Denials::First,
+        skips_deleting: false,
+        work: Work::InPassing,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
     steps: STEPS,
 };
 

@@ -5,7 +5,6 @@ use http::StatusCode;
 use json_patch::Patch;
 
 use crate::admission::{
-    draft::Notes,
     endpoint::Admitted,
     error::{AdmissionError, ReviewOutcome},
     review,
@@ -42,7 +41,6 @@ pub struct ReviewDecision {
 /// What the steps said, ready to be encoded.
 pub(super) struct StepResults {
     pub(super) patch: Patch,
-    pub(super) notes: Notes,
     pub(super) admitted: Admitted,
     /// True if what would be stored differs in nothing but heartbeats.
     pub(super) is_renewal: bool,
@@ -52,7 +50,6 @@ impl Default for StepResults {
     fn default() -> Self {
         Self {
             patch: Patch(Vec::new()),
-            notes: Notes::default(),
             admitted: Admitted::default(),
             is_renewal: false,
         }
@@ -63,7 +60,6 @@ impl HttpAnswer {
     pub(super) fn allowed(request: review::Request, results: StepResults, body: Vec<u8>) -> Self {
         let StepResults {
             patch,
-            notes: _,
             admitted: Admitted { acted, skipped },
             is_renewal,
         } = results;

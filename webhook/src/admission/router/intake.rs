@@ -99,7 +99,7 @@ impl Intake {
         }
     }
 
-    /// The whole of a body of which `announced` bytes are announced.
+    /// The whole of a body of which `announced` bytes are announced, and which may be `longest` bytes long.
     ///
     /// # Errors
     /// If it is too long, does not come in time, is given up for others, or its connection breaks.
@@ -107,6 +107,7 @@ impl Intake {
         &self,
         body: B,
         announced: Option<usize>,
+        longest: usize,
         deadline: Deadline,
     ) -> Result<Received, AdmissionError>
     where
@@ -114,8 +115,9 @@ impl Intake {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if announced.is_some_and(|length| length > self.limit) {
-            return Err(AdmissionError::TooLarge { limit: self.limit });
+        let limit = self.limit.min(longest);
+        if announced.is_some_and(|length| length > limit) {
+            return Err(AdmissionError::TooLarge { limit });
         }
         let deadline = deadline.of_body();
         let collected = timeout_at(deadline.at().into(), self.collect(body, announced)).await;

@@ -12,12 +12,9 @@ use tokio::{
 
 use super::{Limits, intake::SMALL_BYTES};
 use crate::admission::{
-    endpoint::{Deadline, Endpoint},
+    endpoint::{AnyEndpoint, Deadline, Work},
     error::AdmissionError,
 };
-
-/// Reviews of one endpoint that are answered at the same time; each takes a fraction of a millisecond, and memory.
-const WORKING: usize = 4;
 
 /// The permits of all endpoints.
 pub(super) struct Lanes {
@@ -40,20 +37,25 @@ struct Lane {
 /// Leave to answer one review.
 pub(super) struct LanePermit {
     /// True if answering takes so long that it must not be done in passing.
-    pub(super) is_large: bool,
+    pub(super) is_apart: bool,
     _present: OwnedSemaphorePermit,
     _working: OwnedSemaphorePermit,
 }
 
 impl Lanes {
     /// Permits for these endpoints.
-    pub(super) fn new(endpoints: &[&'static Endpoint], limits: &Limits) -> Self {
-        let lane = |endpoint: &&'static Endpoint| {
+    pub(super) fn new(endpoints: &[&'static dyn AnyEndpoint], limits: &Limits) -> Self {
+        let lane = |endpoint: &&'static dyn AnyEndpoint| {
+            let declaration = endpoint.declaration();
+            let working = match declaration.work {
+                Work::InPassing => declaration.limits.working,
+                Work::Apart => 1,
+            };
             let lane = Lane {
                 present: Arc::new(Semaphore::new(limits.concurrent)),
-                working: Arc::new(Semaphore::new(WORKING)),
+                working: Arc::new(Semaphore::new(working)),
             };
-            (endpoint.path, lane)
+            (declaration.path, lane)
         };
         Self {
             endpoints: endpoints.iter().map(lane).collect(),
@@ -68,12 +70,15 @@ impl Lanes {
     /// If too many wait already, or the deadline passes.
     pub(super) async fn turn(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &dyn AnyEndpoint,
         bytes: usize,
         deadline: Deadline,
     ) -> Result<LanePermit, AdmissionError> {
         let too_many = || AdmissionError::TooMany { limit: self.limit };
-        let lane = self.endpoints.get(endpoint.path).ok_or_else(too_many)?;
+        let lane = self
+            .endpoints
+            .get(endpoint.declaration().path)
+            .ok_or_else(too_many)?;
         let present = Arc::clone(&lane.present);
         let present = present.try_acquire_owned().map_err(|_full| too_many())?;
         let is_large = bytes > SMALL_BYTES;
@@ -84,7 +89,7 @@ impl Lanes {
             .map_err(|_elapsed| deadline.error())?
             .map_err(|_closed| too_many())?;
         Ok(LanePermit {
-            is_large,
+            is_apart: is_large || endpoint.declaration().work == Work::Apart,
             _present: present,
             _working: working,
         })
@@ -95,7 +100,9 @@ impl Lanes {
     pub(super) fn acquire_all(&self, path: &str) -> OwnedSemaphorePermit {
         let working = Arc::clone(&self.endpoints[path].working);
         working
-            .try_acquire_many_owned(u32::try_from(WORKING).unwrap())
+            .try_acquire_many_owned(
+                u32::try_from(crate::admission::endpoint::RequestLimits::DEFAULT.working).unwrap(),
+            )
             .unwrap()
     }
 }

@@ -2,13 +2,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use headroom_domain::{
-    capacity::PodDemand,
-    hint::{EffectiveHint, HintQuery},
-    policy::Policy,
-    resource::PerResource,
-};
-use headroom_kit::gate::Gate;
+use headroom_kit::gate::{Gate, GateSet};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::TokioIo;
@@ -18,48 +12,21 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{
-        endpoint::{BrokenStep, FailurePolicy, Namespaces, Reinvocation, Rule, Step, Stop},
-        error::{Denial, ReviewOutcome, StepError},
+        endpoint::{
+            BrokenStep, ConfigurationObject, Declaration, Denials, Endpoint, Entry, FailurePolicy, Kind,
+            Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Step, Stop, UnknownSource,
+            When, Work,
+        },
+        error::{ReviewOutcome, StepError},
+        refusal::{Denial, DenialStyle},
         review::Operation,
+        shadow::Shadow,
     },
-    store::{
-        node::{Labels, Node},
-        policies::koordinator_entries::Strategies,
-    },
+    store::lookup::NodeLookup,
 };
 
-struct NoNodes;
-
-impl NodeLookup for NoNodes {
-    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
-        Some(Policy::default())
-    }
-
-    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
-        None
-    }
-
-    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
-        None
-    }
-
-    fn is_contested(&self, _node: &str) -> Option<bool> {
-        Some(false)
-    }
-
-    fn pod_demand(
-        &self,
-        _node: &str,
-        _stored: PerResource<Option<u64>>,
-        _is_told: bool,
-    ) -> Option<PerResource<PodDemand>> {
-        None
-    }
-
-    fn strategies(&self) -> Arc<Strategies> {
-        Arc::default()
-    }
-}
+type ThingEndpoint = Endpoint<dyn NodeLookup>;
+type ThingStep = Step<dyn NodeLookup>;
 
 const RULES: &[Rule] = &[Rule {
     operations: &[Operation::Create, Operation::Update, Operation::Delete],
@@ -69,11 +36,15 @@ const RULES: &[Rule] = &[Rule {
     sub_resource: "",
 }];
 
-static WRITES: Step = Step {
+static WRITES_GATE: Gate = Gate::beta("Writes", "Writes a label.");
+static OBEYS_GATE: Gate = Gate::beta("Obeys", "Does what the object's name says.");
+
+static WRITES: ThingStep = ThingStep {
     name: "writes",
-    gate: Gate::beta("Writes", "Writes a label."),
+    when: When::On(&WRITES_GATE),
     about: "Writes a label.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: |_ctx, draft| {
         draft
             .set(&["metadata", "labels", "written"], "yes")
@@ -82,11 +53,12 @@ static WRITES: Step = Step {
         Ok(())
     },
 };
-static OBEYS: Step = Step {
+static OBEYS: ThingStep = ThingStep {
     name: "obeys",
-    gate: Gate::beta("Obeys", "Does what the object's name says."),
+    when: When::On(&OBEYS_GATE),
     about: "Does what the object's name says.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: |ctx, draft| {
         draft.set(&["half"], true).map_err(StepError::Write)?;
         match ctx.request.name.as_str() {
@@ -112,42 +84,61 @@ static OBEYS: Step = Step {
     },
 };
 
-static STEPS: &[&Step] = &[&WRITES, &OBEYS];
+static STEPS: &[&ThingStep] = &[&WRITES, &OBEYS];
 
-const fn thing(name: &'static str, path: &'static str, kind: Kind, broken_step: BrokenStep) -> Endpoint {
-    Endpoint {
-        name,
-        path,
-        about: "For tests.",
-        kind,
-        rules: RULES,
-        failure_policy: FailurePolicy::Ignore,
-        timeout: Duration::from_secs(10),
-        namespaces: Namespaces::All,
-        broken_step,
+static ENTRIES: &[Entry] = &[Entry {
+    name: "things.test",
+    rules: RULES,
+    namespaces: Namespaces::All,
+    objects: Objects::All,
+    conditions: &[],
+    side_effects: SideEffects::None,
+    failure_policy: FailurePolicy::Ignore,
+    timeout: Duration::from_secs(10),
+}];
+
+const fn thing(path: &'static str, kind: Kind, broken_step: BrokenStep) -> ThingEndpoint {
+    ThingEndpoint {
+        declaration: Declaration {
+            path,
+            about: "For tests.",
+            kind,
+            configuration: ConfigurationObject::Nodes,
+            gate: None,
+            modifiers: &[],
+            entries: ENTRIES,
+            broken_step,
+            denial_style: DenialStyle::FORBIDDEN,
+            denials: Denials::First,
+            skips_deleting: false,
+            work: Work::InPassing,
+            limits: RequestLimits::DEFAULT,
+        },
+        awaits: None,
         steps: STEPS,
     }
 }
 
 const MUTATING: Kind = Kind::Mutating(Reinvocation::Never);
-static STRICT: Endpoint = thing("strict.test", "/strict", MUTATING, BrokenStep::FailsTheCall);
-static LENIENT: Endpoint = thing("lenient.test", "/lenient", MUTATING, BrokenStep::IsSkipped);
-static THINGS: &[&Endpoint] = &[&STRICT, &LENIENT, &CHECKS];
-static CHECKS: Endpoint = thing(
-    "checks.test",
-    "/checks",
-    Kind::Validating,
-    BrokenStep::FailsTheCall,
-);
+static STRICT: ThingEndpoint = thing("/strict", MUTATING, BrokenStep::FailsTheCall);
+static LENIENT: ThingEndpoint = thing("/lenient", MUTATING, BrokenStep::IsSkipped);
+static THINGS: &[&dyn AnyEndpoint] = &[&STRICT, &LENIENT, &CHECKS];
+static CHECKS: ThingEndpoint = thing("/checks", Kind::Validating, BrokenStep::FailsTheCall);
+
+fn all_on() -> Arc<ArcSwap<Features>> {
+    Features::with_gates(GateSet::parse([&WRITES_GATE, &OBEYS_GATE], "").unwrap()).shared()
+}
 
 fn router(limits: Limits) -> Router {
+    router_with(limits, all_on())
+}
+
+fn router_with(limits: Limits, features: Arc<ArcSwap<Features>>) -> Router {
     Router::new(Options {
-        endpoints: THINGS,
-        gates: GateSet::parse([&WRITES.gate, &OBEYS.gate], "").unwrap(),
-        nodes: Arc::new(NoNodes),
+        endpoints: THINGS.to_vec(),
+        features,
+        stores: Stores::default(),
         limits,
-        heartbeat_interval: Duration::from_secs(300),
-        denies_above_hint: false,
         log_sample: 0,
     })
 }
@@ -297,12 +288,53 @@ async fn on_delete_steps_see_the_stored_object() {
 
 #[tokio::test]
 async fn a_step_that_is_gated_off_does_not_run() {
-    let mut router = router(Limits::default());
-    let gates = GateSet::parse([&WRITES.gate, &OBEYS.gate], "Obeys=false").unwrap();
-    Arc::get_mut(&mut router.shared).unwrap().options.gates = gates;
-    let (status, body) = ask(router, post("/strict", question("denied").to_string())).await;
+    let features = all_on();
+    let router = router_with(Limits::default(), Arc::clone(&features));
+    let asked = || post("/strict", question("denied").to_string());
+    let (_, body) = ask(router.clone(), asked()).await;
+    assert!(body.contains(r#""allowed":false"#), "{body}");
+    // It may change while the router serves.
+    let gates = GateSet::parse([&WRITES_GATE, &OBEYS_GATE], "Obeys=false").unwrap();
+    features.store(Arc::new(Features::with_gates(gates)));
+    let (status, body) = ask(router, asked()).await;
     assert_eq!(status, 200);
     assert!(body.contains(r#""allowed":true"#), "{body}");
+}
+
+#[tokio::test]
+async fn a_refusal_in_the_shadow_is_a_warning_and_leaves_no_write() {
+    let features = all_on();
+    let shadow = Shadow::parse(["writes", "obeys"], "obeys").unwrap();
+    features.rcu(|now| Features {
+        shadow: shadow.clone(),
+        ..(**now).clone()
+    });
+    let router = router_with(Limits::default(), features);
+    let (status, body) = ask(router, post("/strict", question("denied").to_string())).await;
+    assert_eq!(status, 200);
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let response = &body["response"];
+    assert_eq!(response["allowed"], true, "{response}");
+    assert_eq!(
+        response["warnings"],
+        json!(["step obeys would refuse this: metadata.name: invalid value \"denied\": is refused"])
+    );
+    let patch = patch_of(response).to_string();
+    assert!(patch.contains("written") && !patch.contains("half"), "{patch}");
+}
+
+#[tokio::test]
+async fn an_object_of_another_kind_than_the_review_says_is_named_and_not_admitted() {
+    let mut question = question("a");
+    question["request"]["kind"] = json!({"group": "", "version": "v1", "kind": "Thing"});
+    question["request"]["object"]["kind"] = "Other".into();
+    let (status, body) = ask(router(Limits::default()), post("/strict", question.to_string())).await;
+    assert_eq!(
+        (status, body.trim_end()),
+        (400, r#"request.object.kind is "Other", must be "Thing""#)
+    );
+    let (status, _) = ask(router(Limits::default()), post("/lenient", question.to_string())).await;
+    assert_eq!(status, 200, "what must never be lost is answered");
 }
 
 #[rstest]

@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::PolicyState;
 use crate::{
-    admission::endpoint::Access,
     install::manifest::{
         difference::{differences, summary},
         policies::{self, PolicyAndBinding},
     },
+    store::access::Access,
 };
 
 const GROUP: &str = "admissionregistration.k8s.io";

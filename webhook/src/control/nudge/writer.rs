@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::Nudge;
-use crate::{
-    admission::endpoint::Access,
-    store::node::{Node, object::WatchedNode},
+use crate::store::{
+    access::Access,
+    node::{Node, object::WatchedNode},
 };
 
 /// API access that nudging needs.

@@ -4,12 +4,11 @@ use std::time::SystemTime;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use headroom_domain::names;
-use headroom_kit::{gate::GateSet, log::chain, tls::CertStore};
-use serde::Serialize;
+use headroom_kit::{log::chain, tls::CertStore};
 use serde_json::Value;
 
 use crate::{
-    admission::endpoint::Endpoint,
+    admission::endpoint::{AnyEndpoint, Kind},
     install::manifest::{
         self, Address,
         difference::{differences, summary},
@@ -17,10 +16,14 @@ use crate::{
     },
 };
 
-/// What the API server is to have for one endpoint.
+/// What the API server is to have as one entry of an endpoint.
 #[derive(Debug)]
 pub(super) struct ExpectedEntry {
-    pub(super) endpoint: &'static Endpoint,
+    /// The endpoint's label.
+    pub(super) endpoint: &'static str,
+    /// Decides which kind of configuration has it.
+    pub(super) kind: Kind,
+    name: String,
     generated: Value,
     /// With the option `steady-state-skip`, where there is that option.
     skipping: Option<Value>,
@@ -29,28 +32,32 @@ pub(super) struct ExpectedEntry {
 }
 
 impl ExpectedEntry {
-    pub(super) fn new(endpoint: &'static Endpoint, gates: &GateSet, address: &Address) -> Self {
+    /// All entries of an endpoint.
+    pub(super) fn of_endpoint(endpoint: &dyn AnyEndpoint, address: &Address) -> Vec<Self> {
         let client = manifest::Client {
             address: address.clone(),
             ca_bundle: None,
         };
-        let mut mutating = manifest::mutating(&[endpoint], gates, &client);
-        let validating = manifest::validating(&[endpoint], gates, &client);
-        let plain = first(mutating.webhooks.as_deref()).or_else(|| first(validating.webhooks.as_deref()));
-        steady_state::skip(&mut mutating);
-        let skipping =
-            first(mutating.webhooks.as_deref()).filter(|skipping| plain.as_ref() != Some(skipping));
-        Self {
-            endpoint,
-            generated: plain.unwrap_or_default(),
-            skipping,
-            host: address.host(),
-        }
+        let entries = endpoint.declaration().entries.iter();
+        entries
+            .map(|entry| {
+                let generated = manifest::entry(endpoint, entry, &client);
+                let skipping = steady_state::with_condition(entry, &generated);
+                Self {
+                    endpoint: endpoint.label(),
+                    kind: endpoint.declaration().kind,
+                    name: entry.name.to_owned(),
+                    generated,
+                    skipping,
+                    host: address.host(),
+                }
+            })
+            .collect()
     }
 
     /// What is wrong with the endpoint's entry among the stored ones; `None` if nothing is.
     pub(super) fn fault(&self, stored: &[Value], certificates: &CertStore) -> Option<String> {
-        let name = self.endpoint.name;
+        let name = self.name.as_str();
         let is_it = |entry: &&Value| entry.get("name").is_some_and(|stored| stored == name);
         let Some(entry) = stored.iter().find(is_it) else {
             let configuration = names::WEBHOOK_CONFIGURATION;
@@ -93,11 +100,6 @@ impl ExpectedEntry {
     }
 }
 
-/// The first entry as JSON; entries of both kinds have the same members.
-fn first<E: Serialize>(entries: Option<&[E]>) -> Option<Value> {
-    serde_json::to_value(entries?.first()?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::{fs, sync::Arc};
@@ -108,7 +110,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::admission::endpoints::{ENDPOINTS, NODE_STATUS, gates};
+    use crate::admission::endpoints::{ENDPOINTS, NODE_STATUS};
 
     /// Certificates for our Service in a folder, and the bundle that vouches for them.
     fn certificates() -> (TempDir, Arc<CertStore>, String) {
@@ -120,15 +122,24 @@ mod tests {
         (folder, store, STANDARD.encode(bundle))
     }
 
-    fn entry(endpoint: &'static Endpoint) -> ExpectedEntry {
-        ExpectedEntry::new(endpoint, &GateSet::parse(gates(), "").unwrap(), &Address::Service)
+    fn entries(address: &Address) -> Vec<ExpectedEntry> {
+        let endpoints = ENDPOINTS.iter();
+        endpoints
+            .flat_map(|endpoint| ExpectedEntry::of_endpoint(*endpoint, address))
+            .collect()
+    }
+
+    fn of_node_status(address: &Address) -> ExpectedEntry {
+        ExpectedEntry::of_endpoint(NODE_STATUS, address).pop().unwrap()
     }
 
     /// What the API server stores when it is installed as generated.
-    fn installed(endpoint: &'static Endpoint, bundle: &str) -> Value {
-        let mut stored = entry(endpoint).generated;
+    fn installed(entry: &ExpectedEntry, bundle: &str) -> Value {
+        let mut stored = entry.generated.clone();
         stored["clientConfig"]["caBundle"] = json!(bundle);
-        stored["objectSelector"] = json!({});
+        if stored.get("objectSelector").is_none() {
+            stored["objectSelector"] = json!({});
+        }
         if stored.get("namespaceSelector").is_none() {
             stored["namespaceSelector"] = json!({});
         }
@@ -138,13 +149,14 @@ mod tests {
     #[test]
     fn an_entry_as_generated_is_registered_with_the_option_too() {
         let (_folder, store, bundle) = certificates();
-        for endpoint in ENDPOINTS {
-            let stored = installed(endpoint, &bundle);
-            assert_eq!(entry(endpoint).fault(&[stored], &store), None);
+        for entry in entries(&Address::Service) {
+            let stored = installed(&entry, &bundle);
+            assert_eq!(entry.fault(&[stored], &store), None);
         }
-        let mut skipping = installed(NODE_STATUS, &bundle);
+        let entry = of_node_status(&Address::Service);
+        let mut skipping = installed(&entry, &bundle);
         skipping["matchConditions"] = json!(steady_state::conditions());
-        assert_eq!(entry(NODE_STATUS).fault(&[skipping], &store), None);
+        assert_eq!(entry.fault(&[skipping], &store), None);
     }
 
     #[rstest]
@@ -213,10 +225,10 @@ mod tests {
         #[case] told: &str,
     ) {
         let (_folder, store, bundle) = certificates();
-        for endpoint in ENDPOINTS {
-            let mut stored = installed(endpoint, &bundle);
+        for entry in entries(&Address::Service) {
+            let mut stored = installed(&entry, &bundle);
             change(&mut stored);
-            let fault = entry(endpoint).fault(&[stored], &store).unwrap();
+            let fault = entry.fault(&[stored], &store).unwrap();
             assert!(fault.contains(told), "{fault}");
         }
     }
@@ -226,7 +238,7 @@ mod tests {
         let (_folder, store, bundle) = certificates();
         let host = Address::Service.host();
         let address = Address::Url(format!("https://{host}:8443"));
-        let entry = ExpectedEntry::new(NODE_STATUS, &GateSet::parse(gates(), "").unwrap(), &address);
+        let entry = of_node_status(&address);
         let mut stored = entry.generated.clone();
         stored["clientConfig"]["caBundle"] = json!(bundle);
         assert_eq!(entry.fault(&[stored.clone()], &store), None);
@@ -236,7 +248,7 @@ mod tests {
             fault.contains(".clientConfig.url is \"https://elsewhere:8443/"),
             "{fault}"
         );
-        let service = installed(NODE_STATUS, &bundle);
+        let service = installed(&of_node_status(&Address::Service), &bundle);
         let fault = entry.fault(&[service], &store).unwrap();
         assert!(fault.contains(".clientConfig.service is {"), "{fault}");
     }

@@ -8,9 +8,10 @@
 use headroom_domain::names;
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhookConfiguration};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::policies::{annotations, text};
-use crate::admission::endpoints::NODE_STATUS;
+use crate::admission::{endpoint::Entry, endpoints::NODE_STATUS_ENTRY};
 
 /// The condition's name.
 const NAME: &str = "changes-something";
@@ -46,7 +47,7 @@ pub fn kustomize_patch() -> KustomizePatch {
             name: names::WEBHOOK_CONFIGURATION,
         },
         webhooks: [Conditions {
-            name: NODE_STATUS.name,
+            name: NODE_STATUS_ENTRY,
             match_conditions: [condition()],
         }],
     }
@@ -55,9 +56,20 @@ pub fn kustomize_patch() -> KustomizePatch {
 /// Puts the option into a configuration.
 pub fn skip(configuration: &mut MutatingWebhookConfiguration) {
     let entries = configuration.webhooks.iter_mut().flatten();
-    for entry in entries.filter(|entry| entry.name == NODE_STATUS.name) {
+    for entry in entries.filter(|entry| entry.name == NODE_STATUS_ENTRY) {
         entry.match_conditions = Some(conditions());
     }
+}
+
+/// A generated entry with the option, if the option is for it.
+pub fn with_condition(entry: &Entry, generated: &Value) -> Option<Value> {
+    let mut with = generated.clone();
+    let members = with.as_object_mut().filter(|_| entry.name == NODE_STATUS_ENTRY)?;
+    members.insert(
+        "matchConditions".to_owned(),
+        serde_json::to_value(conditions()).ok()?,
+    );
+    Some(with)
 }
 
 /// All conditions of the entry with the option.

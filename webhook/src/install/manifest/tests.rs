@@ -23,7 +23,7 @@ pub(super) fn checked<T: Serialize + DeserializeOwned + PartialEq + Debug>(objec
     let text = yaml(object).unwrap();
     let back: T = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(&back, object);
-    let fields: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let fields: Value = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(serde_json::to_value(&back).unwrap(), fields);
     text
 }
@@ -88,23 +88,20 @@ fn an_endpoint_with_all_steps_switched_off_is_not_registered() {
 }
 
 #[test]
-fn an_endpoint_that_leaves_us_out_selects_other_namespaces() {
-    static APART: Endpoint = Endpoint {
-        name: "apart.test",
-        path: "/apart",
-        about: "For tests.",
-        kind: Kind::Validating,
-        rules: &[],
-        failure_policy: FailurePolicy::Fail,
-        timeout: std::time::Duration::from_secs(5),
-        namespaces: Namespaces::ExceptOurs,
-        broken_step: crate::admission::endpoint::BrokenStep::FailsTheCall,
-        steps: &[],
-    };
-    let selector = validating_entry(&APART, &service()).namespace_selector.unwrap();
-    let expressions = selector.match_expressions.unwrap();
+fn an_entry_that_fails_closed_selects_other_namespaces_than_ours() {
+    let values = |selector: &LabelSelector| selector.match_expressions.clone().unwrap()[0].values.clone();
     assert_eq!(
-        expressions[0].values.as_deref().unwrap(),
+        values(&except_ours()).unwrap(),
         ["headroom-system", "headroom-agent"]
+    );
+    let system = except_system();
+    assert_eq!(
+        values(&system).unwrap(),
+        ["headroom-system", "headroom-agent", "kube-system"]
+    );
+    let unlabelled = &system.match_expressions.unwrap()[1];
+    assert_eq!(
+        (unlabelled.key.as_str(), unlabelled.operator.as_str()),
+        ("control-plane", "DoesNotExist")
     );
 }

@@ -75,11 +75,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        admission::endpoint,
         control::nudge::{self, Direction},
         store::{
             cluster::tests::{amplified, cluster, pod, published},
             informer::Store as _,
+            lookup::NodeLookup,
         },
     };
 
@@ -156,7 +156,7 @@ mod tests {
             nudged: Some(&nudge.note.as_str().into()),
             ..node.asked()
         };
-        let found = endpoint::NodeLookup::hint(&cluster, &asked).unwrap();
+        let found = NodeLookup::hint(&cluster, &asked).unwrap();
         assert_eq!(found.origin, Origin::Nudge);
         let why = NoRaiseReason::Quarantined(Contradiction::Capacity);
         assert_eq!(found.caution, Some(why), "the write of a nudge says why, too");
@@ -227,7 +227,7 @@ mod tests {
                 machine,
                 ..node.asked()
             };
-            endpoint::NodeLookup::hint(&cluster, &asked).unwrap()
+            NodeLookup::hint(&cluster, &asked).unwrap()
         };
         let known = node.asked().machine;
         assert_eq!((found(known).note.memory.brake, found(known).caution), (0, None));

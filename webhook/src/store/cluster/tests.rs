@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    admission::endpoint::NodeLookup as _,
     control::{
         floor::{PolicyState, PolicyStates as FloorFound},
         nudge,
@@ -106,6 +105,8 @@ pub(crate) fn settings(file: Amplification) -> Settings {
         config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
+        heartbeat_interval: Duration::from_secs(300),
+        denies_above_hint: false,
     }
 }
 
@@ -358,7 +359,7 @@ fn the_mode_annotation_decides_over_the_configuration() {
         (in_force.policy.mode, in_force.mode_from),
         (Mode::Off, Source::Annotation)
     );
-    let configured = endpoint::NodeLookup::policy(&cluster, &Labels::new).unwrap();
+    let configured = NodeLookup::policy(&cluster, &Labels::new).unwrap();
     assert_eq!(configured.mode, Mode::Auto);
 }
 

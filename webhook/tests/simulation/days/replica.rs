@@ -12,7 +12,6 @@ use headroom_domain::{
 };
 use headroom_proto::v1alpha1 as wire;
 use headroom_webhook::{
-    admission::endpoint::NodeLookup as _,
     control::{
         nudge,
         sweep::remedy::{self, Remedy},
@@ -22,6 +21,7 @@ use headroom_webhook::{
         clock::Clock,
         cluster::Cluster,
         informer::Store as _,
+        lookup::NodeLookup as _,
         node::{Labels, machine, object::WatchedNode as NodeObject},
         nodes, pods,
     },

@@ -13,8 +13,9 @@ use headroom_domain::{
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
-        endpoint::{self, Deadline},
-        endpoints::{ENDPOINTS, gates},
+        endpoint::{Deadline, Family, Stores},
+        endpoints::{gates, served},
+        features::Features,
         router::{Limits, Options, Router},
     },
     control::{
@@ -25,6 +26,7 @@ use headroom_webhook::{
         clock::Clock,
         cluster::Cluster,
         informer::Store as _,
+        lookup::NodeLookup,
         node::Labels,
         pods::{PodListing, Pods},
     },
@@ -50,12 +52,10 @@ impl ModelReplica {
         let file = serde_json::from_value(json!({})).expect("a configuration");
         let cluster = Arc::new(Cluster::new(settings(file), Arc::new(Clock::uninterrupted())));
         let router = Router::new(Options {
-            endpoints: ENDPOINTS,
-            gates: GateSet::parse(gates(), "").expect("gates"),
-            nodes: Arc::clone(&cluster) as _,
+            endpoints: served(&[Family::Nodes]),
+            features: Features::with_gates(GateSet::parse(gates(), "").expect("gates")).shared(),
+            stores: Stores::of_nodes(Arc::clone(&cluster) as _),
             limits: Limits::default(),
-            heartbeat_interval: Duration::from_secs(300),
-            denies_above_hint: false,
             log_sample: 0,
         });
         Self {
@@ -131,7 +131,7 @@ impl ModelReplica {
 
     /// The policy in force for a node without labels, if it is known.
     pub(super) fn policy(&self) -> Option<Policy> {
-        endpoint::NodeLookup::policy(&*self.cluster, &Labels::new)
+        NodeLookup::policy(&*self.cluster, &Labels::new)
     }
 
     /// The patch that it answers a review with.

@@ -8,31 +8,35 @@ use headroom_domain::{
 };
 
 use super::conditions::{self, Grounds};
-use crate::admission::{
-    draft::Draft,
-    endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node_fields,
-    error::StepError,
-    metrics,
-    review::Operation,
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::node_fields::{self, NodeCtx, NodeStep},
+        error::StepError,
+        metrics,
+        review::Operation,
+    },
+    store::sources,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "amplify",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Sets allocatable to raw times the ratio that mode, annotation and hint allow.",
-    reads: &[Access::watch("", "nodes"), Access::watch("", "pods")],
+    reads: &[&sources::NODES, &sources::PODS],
+    unknown: UnknownSource::IsHandled,
     run: amplify,
 };
 
-fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
         return Ok(());
     };
     let name = ctx.request.name.as_str();
     let (version, is_told) = (node_fields::version(old), node_fields::tells_allocated(old));
     // What the watch brought is parsed, and mostly what this write is based on.
-    let (stored, none) = (ctx.nodes.stored(name), Annotations::default());
+    let (stored, none) = (ctx.store.stored(name), Annotations::default());
     let known = stored.as_ref().map_or(&none, |stored| &stored.state.annotations);
     let old = node_fields::state(old, known);
     let new = node_fields::state(draft, &old.annotations);
@@ -51,7 +55,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(apply(&capacity::keep(&write), draft)?);
     };
     let nudged = new.annotations.hint.as_ref();
-    let hint = ctx.nodes.hint(&HintQuery {
+    let hint = ctx.store.hint(&HintQuery {
         node: name,
         uid: &uid,
         version,
@@ -63,7 +67,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let basis = Basis {
         policy: &policy,
         hint: hint.as_ref(),
-        pod_demand: ctx.nodes.pod_demand(name, old.amounts(), is_told),
+        pod_demand: ctx.store.pod_demand(name, old.amounts(), is_told),
     };
     let decision = capacity::decide(&write, &basis);
     if let Some(error) = mode_error {
@@ -77,7 +81,7 @@ fn amplify(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             decision: &decision,
             mode: policy.mode,
             hint: hint.as_ref(),
-            is_contested: ctx.nodes.is_contested(name),
+            is_contested: ctx.store.is_contested(name),
             heartbeat: new.ready_heartbeat.as_deref(),
         };
         conditions::write(draft, &grounds)?;

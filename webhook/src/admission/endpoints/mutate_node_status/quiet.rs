@@ -12,18 +12,19 @@ use serde_json::{Map, Value};
 
 use crate::admission::{
     draft::{Draft, Fields, Tree},
-    endpoint::{Ctx, Step, Stop},
-    endpoints::node_fields::{self, CONDITIONS, HEARTBEAT},
+    endpoint::{Stop, UnknownSource, When},
+    endpoints::node_fields::{self, CONDITIONS, HEARTBEAT, NodeCtx, NodeStep},
     error::StepError,
     metrics,
     review::Operation,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "quiet",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Turns a status write of an amplified node that renews nothing but heartbeats into no write.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: quiet,
 };
 
@@ -35,12 +36,16 @@ const OURS: [&str; 2] = [names::MARKER, names::HINT];
 const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
 const ALLOCATABLE: [&str; 2] = ["status", "allocatable"];
 
-fn quiet(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn quiet(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let is_own_kubelet = names::node_of_user(&ctx.request.user.name) == Some(ctx.request.name.as_str());
     let Some(old) = draft.old().filter(|_| ctx.request.operation == Operation::Update) else {
         return Ok(());
     };
-    if !is_own_kubelet || ctx.heartbeat_interval.is_zero() || !is_amplified(old) || !is_amplified(draft) {
+    if !is_own_kubelet
+        || ctx.store.heartbeat_interval().is_zero()
+        || !is_amplified(old)
+        || !is_amplified(draft)
+    {
         return Ok(());
     }
     let result = if !is_same_besides_heartbeats(old, draft)? {
@@ -79,12 +84,12 @@ fn put_back(draft: &mut Draft<'_>) -> Result<(), StepError> {
 
 /// True if the stored Ready heartbeat has reached the interval, and also where that cannot be told: the first write
 /// of a kubelet whose clock was set back makes it tell again.
-fn is_due(ctx: &Ctx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
+fn is_due(ctx: &NodeCtx<'_>, old: &Tree<'_>, draft: &Draft<'_>) -> bool {
     let (Some(was), Some(is)) = (ready_heartbeat(old), ready_heartbeat(draft)) else {
         return true;
     };
     let age = is.duration_since(was);
-    age.is_negative() || age.unsigned_abs() >= ctx.heartbeat_interval
+    age.is_negative() || age.unsigned_abs() >= ctx.store.heartbeat_interval()
 }
 
 fn ready_heartbeat(fields: &impl Fields) -> Option<Timestamp> {

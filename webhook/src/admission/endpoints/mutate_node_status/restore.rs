@@ -9,17 +9,18 @@ use headroom_domain::{
 
 use crate::admission::{
     draft::{Draft, Tree},
-    endpoint::{Ctx, Step, Stop},
-    endpoints::node_fields,
+    endpoint::{Stop, UnknownSource, When},
+    endpoints::node_fields::{self, NodeCtx, NodeStep},
     error::StepError,
     review::Operation,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "restore",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Restores what only the webhook writes in status writes by others, and ratio and mode in those by kubelets.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: restore,
 };
 
@@ -34,7 +35,7 @@ fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
     capacity::is_reinvoked(&old, &node_fields::state(draft, &old.annotations))
 }
 
-fn restore(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn restore(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let user = ctx.request.user.name.as_str();
     let is_update = ctx.request.operation == Operation::Update;
     if names::is_webhook(user) || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {

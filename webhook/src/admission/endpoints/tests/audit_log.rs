@@ -57,7 +57,7 @@ async fn lines(fixture: &str, answers: u32, sample: u32) -> Vec<LogLine> {
     {
         let _collecting = set_default(Arc::clone(&lines));
         for _ in 0..answers {
-            let request = Request::post(case.endpoint.path)
+            let request = Request::post(case.endpoint.declaration().path)
                 .header(CONTENT_TYPE, "application/json")
                 .body(Full::new(Bytes::from(case.review.to_string())))
                 .unwrap();

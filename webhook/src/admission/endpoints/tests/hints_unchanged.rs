@@ -38,7 +38,7 @@ async fn a_dry_run_or_refused_write_leaves_no_trace() {
     cluster.hints.offer(published(2, 120), cluster.now());
     let hints = Arc::clone(&cluster.hints);
     let router = Router::new(Options {
-        nodes: cluster,
+        stores: Stores::of_nodes(cluster),
         ..options(FixtureCluster::default())
     });
     let known = format!("{hints:?}");

@@ -28,10 +28,10 @@ fn synced(cluster: Cluster, old: &Value, changes: impl FnOnce(&mut Value)) -> (V
     });
     let endpoint = ENDPOINTS
         .iter()
-        .find(|endpoint| endpoint.path == "/mutate-node-status");
+        .find(|endpoint| endpoint.declaration().path == "/mutate-node-status");
     let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
-    let router = router_over(Arc::new(cluster), false);
-    let answer = router.answer(endpoint.unwrap(), review.to_string().as_bytes(), deadline);
+    let router = router_over(Arc::new(cluster));
+    let answer = router.answer(*endpoint.unwrap(), review.to_string().as_bytes(), deadline);
     let verdict = serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].clone();
     assert_eq!(verdict["allowed"], true, "{verdict}");
     json_patch::patch(&mut new, &patch_of(&verdict)).unwrap();

@@ -1,25 +1,27 @@
 //! Step `conflict`: refuses labels by which several entries of one key in Koordinator's ConfigMap select the Node.
 
-use headroom_domain::names;
-
-use crate::admission::{
-    draft::Draft,
-    endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node_fields,
-    error::Denial,
-    review::shortened,
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::node_fields::{self, NodeCtx, NodeStep},
+        refusal::Denial,
+        review::shortened,
+    },
+    store::sources,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "conflict",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Refuses label changes by which several entries of one key in Koordinator's ConfigMap come to select the node; warns while they do.",
-    reads: &[Access::watch_named("", "configmaps", &[names::SLO_CONFIG])],
+    reads: &[&sources::SLO_CONFIG],
+    unknown: UnknownSource::IsHandled,
     run: check,
 };
 
-fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
-    let strategies = ctx.nodes.strategies();
+fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let strategies = ctx.store.strategies();
     if strategies.is_empty() || draft.is_as_stored(&["metadata", "labels"]) {
         return Ok(());
     }

@@ -4,21 +4,22 @@ use headroom_domain::{names, policy::Mode};
 
 use crate::admission::{
     draft::Draft,
-    endpoint::{Ctx, Step, Stop},
-    endpoints::node_fields,
-    error::Denial,
+    endpoint::{Stop, UnknownSource, When},
+    endpoints::node_fields::{self, NodeCtx, NodeStep},
+    refusal::Denial,
     review::shortened,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "mode",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Refuses modes that do not exist.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: check,
 };
 
-fn check(_ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn check(_ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Some(text) = super::written(draft, names::MODE) else {
         return Ok(());
     };

@@ -10,23 +10,27 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 
-use crate::admission::{
-    draft::Draft,
-    endpoint::{Access, Ctx, Step, Stop},
-    endpoints::node_fields,
-    error::Denial,
-    review::shortened,
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::node_fields::{self, NodeCtx, NodeStep},
+        refusal::Denial,
+        review::shortened,
+    },
+    store::sources,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "ratio",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Refuses ratios that cannot be read or lie out of bounds; above the current hint warns, or refuses with --deny-above-hint.",
-    reads: &[Access::watch("", "nodes")],
+    reads: &[&sources::NODES],
+    unknown: UnknownSource::IsHandled,
     run: check,
 };
 
-fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     // The empty value is Koordinator's way to switch a node off.
     let Some(text) = super::written(draft, names::RATIO).filter(|text| !text.is_empty()) else {
         return Ok(());
@@ -52,7 +56,7 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         }
     }
     for above in above_hint(ctx, draft, &ratios) {
-        if ctx.denies_above_hint {
+        if ctx.store.denies_above_hint() {
             return Err(deny(above));
         }
         draft.warn(above);
@@ -71,12 +75,12 @@ fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 
 /// What is wrong with ratios above those that measurement supports. A hint that has run out supports nothing, and says
 /// nothing against anything.
-fn above_hint(ctx: &Ctx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
+fn above_hint(ctx: &NodeCtx<'_>, draft: &Draft<'_>, ratios: &PerResource<Option<Ratio>>) -> Vec<String> {
     let stored = draft
         .old()
         .and_then(|old| node_fields::annotation(old, names::HINT));
     let stored = stored.map(Annotation::parse);
-    let hint = ctx.nodes.hint(&HintQuery {
+    let hint = ctx.store.hint(&HintQuery {
         node: &ctx.request.name,
         uid: &node_fields::uid(draft),
         version: draft.old().map(node_fields::version).unwrap_or_default(),

@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use crate::admission::{
     annotation_permissions::{self, AnnotationChange},
     draft::Draft,
-    endpoint::{Ctx, Step, Stop},
-    endpoints::node_fields,
-    error::Denial,
+    endpoint::{Stop, UnknownSource, When},
+    endpoints::node_fields::{self, NodeCtx, NodeStep},
+    refusal::Denial,
     review::shortened,
 };
 
-pub(super) static STEP: Step = Step {
+pub(super) static STEP: NodeStep = NodeStep {
     name: "writer",
-    gate: super::GATE,
+    when: When::On(&super::GATE),
     about: "Refuses changes of what only the webhook writes, unknown keys of Headroom's, and anything of either by kubelets.",
     reads: &[],
+    unknown: UnknownSource::IsHandled,
     run: check,
 };
 
-fn check(ctx: &Ctx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }

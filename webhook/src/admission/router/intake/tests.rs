@@ -44,7 +44,7 @@ fn send(sender: &UnboundedSender<Frames>, bytes: usize) {
 fn begin(intake: &Intake, announced: Option<usize>) -> (UnboundedSender<Frames>, Receiving<'_>) {
     let (sender, body) = body();
     let deadline = Deadline::after(Instant::now(), Duration::from_secs(600));
-    let mut receiving: Receiving<'_> = Box::pin(intake.receive(body, announced, deadline));
+    let mut receiving: Receiving<'_> = Box::pin(intake.receive(body, announced, usize::MAX, deadline));
     assert!((&mut receiving).now_or_never().is_none());
     (sender, receiving)
 }

@@ -1,0 +1,120 @@
+//! [`AnyEndpoint`]: an endpoint whatever store its steps see, so that all of them stand in one list.
+
+use std::fmt::Debug;
+
+use headroom_kit::gate::{Gate, GateSet};
+
+use super::{
+    Admitted, Ctx, Deadline, Declaration, Endpoint, Provides, StepContext, Stores, UnknownSource, When,
+};
+use crate::{
+    admission::{draft::Draft, error::AdmissionError, review::Request},
+    store::sources::Source,
+};
+
+/// What is declared of a step, whatever store it sees.
+#[derive(Debug, Clone, Copy)]
+pub struct StepInfo {
+    /// Metric label, log field and anchor in the documentation.
+    pub name: &'static str,
+    /// Switches it.
+    pub when: When,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+    /// What the stores follow for it.
+    pub reads: &'static [&'static Source],
+    /// What it means that a source of it is not known.
+    pub unknown: UnknownSource,
+}
+
+/// An endpoint over some store.
+pub trait AnyEndpoint: Debug + Sync {
+    /// What it is.
+    fn declaration(&self) -> &Declaration;
+
+    /// What is declared of its steps, in order.
+    fn steps(&self) -> Vec<StepInfo>;
+
+    /// True while the request names an object that is not known yet and probably on its way.
+    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool;
+
+    /// Runs the steps that are on, in order, until one says no or the deadline passes.
+    ///
+    /// # Errors
+    /// A denial; a step that broke, unless the endpoint passes over it; the deadline.
+    fn admit(
+        &self,
+        context: &StepContext<'_>,
+        request: &Request,
+        draft: &mut Draft<'_>,
+        deadline: Deadline,
+    ) -> Result<Admitted, AdmissionError>;
+}
+
+impl dyn AnyEndpoint + '_ {
+    /// Metric label, log field and anchor in the documentation.
+    pub fn label(&self) -> &'static str {
+        self.declaration().label()
+    }
+
+    /// True if its gate is on, and at least one step.
+    pub fn is_enabled(&self, gates: &GateSet) -> bool {
+        let gate = self.declaration().gate;
+        gate.is_none_or(|gate| gates.enabled(gate)) && self.steps().iter().any(|step| step.when.is_on(gates))
+    }
+
+    /// Its own gate, those of its steps, and those that change a rule.
+    pub fn gates(&self) -> impl Iterator<Item = &'static Gate> + use<> {
+        let declaration = self.declaration();
+        let of_steps = self.steps().into_iter().filter_map(|step| step.when.gate());
+        let modifiers = declaration.modifiers.iter().copied();
+        declaration.gate.into_iter().chain(of_steps).chain(modifiers)
+    }
+
+    /// What the stores follow for its steps.
+    pub fn sources(&self) -> impl Iterator<Item = &'static Source> + use<> {
+        self.steps().into_iter().flat_map(|step| step.reads).copied()
+    }
+}
+
+impl<S: ?Sized + 'static> AnyEndpoint for Endpoint<S>
+where
+    Stores: Provides<S>,
+{
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn steps(&self) -> Vec<StepInfo> {
+        let steps = self.steps.iter();
+        steps
+            .map(|step| StepInfo {
+                name: step.name,
+                when: step.when,
+                about: step.about,
+                reads: step.reads,
+                unknown: step.unknown,
+            })
+            .collect()
+    }
+
+    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool {
+        self.awaits
+            .is_some_and(|awaits| awaits(request, draft, stores.provide()))
+    }
+
+    fn admit(
+        &self,
+        context: &StepContext<'_>,
+        request: &Request,
+        draft: &mut Draft<'_>,
+        deadline: Deadline,
+    ) -> Result<Admitted, AdmissionError> {
+        let ctx = Ctx {
+            request,
+            store: context.stores.provide(),
+            gates: context.gates,
+        };
+        self.run(context, &ctx, draft, deadline)
+    }
+}

@@ -1,0 +1,101 @@
+//! [`Stores`]: every store that steps may read, each under the type by which an endpoint declares it.
+
+use std::{sync::Arc, time::Duration};
+
+use headroom_domain::{
+    capacity::PodDemand,
+    hint::{EffectiveHint, HintQuery},
+    policy::Policy,
+    resource::PerResource,
+};
+
+use crate::store::{
+    known::KnownSources,
+    lookup::NodeLookup,
+    node::{Labels, Node},
+    policies::koordinator_entries::Strategies,
+};
+
+/// The stores of a replica, as steps see them.
+#[derive(Clone)]
+pub struct Stores {
+    /// Nodes, their pods, hints and policies.
+    pub nodes: Arc<dyn NodeLookup>,
+    /// Which sources are known.
+    pub known: KnownSources,
+}
+
+impl Stores {
+    /// These nodes and nothing else.
+    pub fn of_nodes(nodes: Arc<dyn NodeLookup>) -> Self {
+        Self {
+            nodes,
+            ..Self::default()
+        }
+    }
+}
+
+/// Has the store of type `S`.
+pub trait Provides<S: ?Sized> {
+    /// The store.
+    fn provide(&self) -> &S;
+}
+
+/// A store in which nothing is known, for what an endpoint's tests do not need.
+#[derive(Debug, Clone, Copy)]
+pub struct NoStore;
+
+impl Default for Stores {
+    /// Stores in which nothing is known.
+    fn default() -> Self {
+        Self {
+            nodes: Arc::new(NoStore),
+            known: KnownSources::default(),
+        }
+    }
+}
+
+impl Provides<dyn NodeLookup> for Stores {
+    fn provide(&self) -> &(dyn NodeLookup + 'static) {
+        self.nodes.as_ref()
+    }
+}
+
+impl NodeLookup for NoStore {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        None
+    }
+
+    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
+        None
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
+        None
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        None
+    }
+
+    fn pod_demand(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<PodDemand>> {
+        None
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::default()
+    }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn denies_above_hint(&self) -> bool {
+        false
+    }
+}

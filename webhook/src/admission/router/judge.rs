@@ -1,0 +1,181 @@
+//! [`Judge`]: answers a review that is in memory: decodes it, runs the steps of its endpoint, encodes the verdict.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use json_patch::Patch;
+use tokio::sync::watch;
+
+use super::answer::{HttpAnswer, StepResults};
+use crate::admission::{
+    draft::{Draft, Fields as _, Notes},
+    endpoint::{AnyEndpoint, BrokenStep, Deadline, Kind, StepContext, Stores},
+    error::AdmissionError,
+    features::Features,
+    patch,
+    review::{self, Review, ReviewVerdict, shortened},
+};
+
+/// Answers reviews.
+pub(super) struct Judge {
+    features: Arc<ArcSwap<Features>>,
+    stores: Stores,
+}
+
+/// Whether a review whose object names something unknown may still wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It may.
+    Waits,
+    /// It has waited long enough.
+    IsOver,
+}
+
+/// What trying to answer came to.
+pub(super) enum Attempt {
+    /// The answer.
+    Answered(Box<HttpAnswer>),
+    /// The object names something that is not known yet.
+    Missing,
+}
+
+/// What the steps said, and what the answer says besides, however it ends.
+type Verdict = (Result<StepResults, AdmissionError>, Notes);
+
+impl Judge {
+    /// Answers with these features and stores.
+    pub(super) const fn new(features: Arc<ArcSwap<Features>>, stores: Stores) -> Self {
+        Self { features, stores }
+    }
+
+    /// Changes with each object that comes from now on.
+    pub(super) fn arrivals(&self) -> watch::Receiver<u64> {
+        self.stores.known.arrivals()
+    }
+
+    /// Answers with what is known.
+    pub(super) fn answer(&self, endpoint: &dyn AnyEndpoint, body: &[u8], deadline: Deadline) -> HttpAnswer {
+        match self.attempt(endpoint, body, deadline, Patience::IsOver) {
+            Attempt::Answered(answer) => *answer,
+            // Without patience nothing is missing.
+            Attempt::Missing => deadline.error().into(),
+        }
+    }
+
+    /// Answers, unless the review may wait and has something to wait for.
+    pub(super) fn attempt(
+        &self,
+        endpoint: &dyn AnyEndpoint,
+        body: &[u8],
+        deadline: Deadline,
+        patience: Patience,
+    ) -> Attempt {
+        let answered = |answer| Attempt::Answered(Box::new(answer));
+        let review = match review::decode(body) {
+            Ok(review) => review,
+            Err(error) => return answered(error.into()),
+        };
+        let Review {
+            version,
+            request,
+            object,
+            old_object,
+        } = review;
+        // On DELETE the stored object is the only one; on CONNECT there may be none.
+        let (object, old) = if object.is_some() {
+            (object, old_object)
+        } else {
+            (old_object, None)
+        };
+        let draft = object
+            .filter(|_| endpoint.declaration().serves(&request))
+            .map(|object| Draft::new(object, old));
+        if let Some(draft) = &draft
+            && patience == Patience::Waits
+            && endpoint.is_awaiting(&self.stores, &request, draft)
+        {
+            return Attempt::Missing;
+        }
+        let (verdict, notes) = draft.map_or_else(
+            || (Ok(StepResults::default()), Notes::default()),
+            |draft| self.judge(endpoint, &request, draft, deadline),
+        );
+        let encoded = match &verdict {
+            Ok(StepResults { patch, .. }) => {
+                review::encode(version, &request, &ReviewVerdict::Allowed(patch), &notes)
+            }
+            Err(AdmissionError::Denied(refusal)) => {
+                review::encode(version, &request, &ReviewVerdict::Denied(refusal), &notes)
+            }
+            Err(_) => Ok(Vec::new()),
+        };
+        answered(match (verdict, encoded) {
+            (Ok(results), Ok(body)) => HttpAnswer::allowed(request, results, body),
+            (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
+            (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
+        })
+    }
+
+    fn judge(
+        &self,
+        endpoint: &dyn AnyEndpoint,
+        request: &review::Request,
+        mut draft: Draft<'_>,
+        deadline: Deadline,
+    ) -> Verdict {
+        let declaration = endpoint.declaration();
+        if declaration.skips_deleting && is_being_deleted(&draft) {
+            return (Ok(StepResults::default()), Notes::default());
+        }
+        // A heartbeat is never lost over what its object says of itself.
+        if declaration.broken_step == BrokenStep::FailsTheCall
+            && let Err(error) = check_kind(request, &draft)
+        {
+            return (Err(error), Notes::default());
+        }
+        let features = self.features.load();
+        let context = StepContext {
+            stores: &self.stores,
+            gates: &features.gates,
+            shadow: &features.shadow,
+        };
+        let admitted = match endpoint.admit(&context, request, &mut draft, deadline) {
+            Ok(admitted) => admitted,
+            Err(error) => return (Err(error), draft.notes().clone()),
+        };
+        let is_renewal = draft.is_renewal();
+        let (patch, notes) = match declaration.kind {
+            Kind::Mutating(_) => patch::into_operations(draft),
+            Kind::Validating => (Patch(Vec::new()), draft.notes().clone()),
+        };
+        let results = StepResults {
+            patch,
+            admitted,
+            is_renewal,
+        };
+        (Ok(results), notes)
+    }
+}
+
+/// True if the object as it is stored waits for its finalizers.
+fn is_being_deleted(draft: &Draft<'_>) -> bool {
+    let mark = ["metadata", "deletionTimestamp"];
+    let is_marked = |text: Result<Option<String>, _>| matches!(text, Ok(Some(text)) if !text.is_empty());
+    is_marked(draft.read(&mark)) && draft.old().is_none_or(|old| is_marked(old.read(&mark)))
+}
+
+/// The object must be of the kind that the review says, where both say one.
+fn check_kind(request: &review::Request, draft: &Draft<'_>) -> Result<(), AdmissionError> {
+    let found: Option<String> = draft.read(&["kind"]).map_err(|source| AdmissionError::Field {
+        field: "request.object.kind".to_owned(),
+        source,
+    })?;
+    match found {
+        Some(found) if !request.kind.is_empty() && found != request.kind => Err(AdmissionError::WrongKind {
+            field: "request.object.kind",
+            found: shortened(&found),
+            expected: shortened(&request.kind),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Questions that admission steps may ask of the stores, one trait for each kind of store. An endpoint declares which
+//! one its steps see; a step cannot name another.
+
+use std::{sync::Arc, time::Duration};
+
+use headroom_domain::{
+    capacity::PodDemand,
+    hint::{EffectiveHint, HintQuery},
+    policy::Policy,
+    resource::PerResource,
+};
+
+use crate::store::{
+    node::{Labels, Node},
+    policies::koordinator_entries::Strategies,
+};
+
+/// What is known about nodes, all in memory.
+pub trait NodeLookup: Send + Sync {
+    /// The configured policy for a node with these labels, which are read only if something depends on them; a mode
+    /// annotation on the Node comes on top. `None` while the policy is not known.
+    fn policy(&self, labels: &dyn Fn() -> Labels) -> Option<Policy>;
+
+    /// The hint that counts for a node now.
+    fn hint(&self, asked: &HintQuery<'_>) -> Option<EffectiveHint>;
+
+    /// The Node as this replica has it in its store, with its annotations parsed; `None` while it is not there. What a
+    /// request carries can be another state of it.
+    fn stored(&self, node: &str) -> Option<Arc<Node>>;
+
+    /// True while somebody else keeps writing the ratio of a node whose ratio is ours; `None` where that cannot be told.
+    fn is_contested(&self, node: &str) -> Option<bool>;
+
+    /// What the pods of a node hold beside what is `stored` of its allocatable, in milli-cores and bytes; `None` while that
+    /// is not known. `is_told` says whether its kubelet tells what it has set aside.
+    fn pod_demand(
+        &self,
+        node: &str,
+        stored: PerResource<Option<u64>>,
+        is_told: bool,
+    ) -> Option<PerResource<PodDemand>>;
+
+    /// The entries of Koordinator's other keys; none while they are not known.
+    fn strategies(&self) -> Arc<Strategies>;
+
+    /// How far the stored heartbeat of an amplified node may stay behind; zero for not at all.
+    fn heartbeat_interval(&self) -> Duration;
+
+    /// True if a ratio above the current hint is refused where it is written, and not only warned of.
+    fn denies_above_hint(&self) -> bool;
+}
