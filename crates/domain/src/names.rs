@@ -1,4 +1,13 @@
 //! Names that Headroom reads or writes: every label, annotation, object name and path. No other file spells one.
+//!
+//! Those of nodes and of our own objects are here; those of each other family are in a file of the family.
+
+mod pod;
+mod quota;
+mod reservation;
+mod slo;
+
+pub use self::{pod::*, quota::*, reservation::*, slo::*};
 
 /// Annotation on a Node: JSON object resource → ratio, written by people, by Koordinator's slo-controller, or
 /// by us in mode `auto`. Koordinator's key and format (two decimals).
@@ -102,30 +111,6 @@ pub const ANNOTATIONS_POLICY: &str = "headroom-annotations";
 
 /// Name of the policy that checks annotations where they are written, and of its binding; installed on request.
 pub const CHECKS_POLICY: &str = "headroom-checks";
-
-/// Namespace of Koordinator's configuration.
-pub const SLO_CONFIG_NAMESPACE: &str = "koordinator-system";
-
-/// ConfigMap with Koordinator's configuration, in [`SLO_CONFIG_NAMESPACE`].
-pub const SLO_CONFIG: &str = "slo-controller-config";
-
-/// Key in [`SLO_CONFIG`] with what is to be amplified how. Koordinator's key; its JSON has members of ours.
-pub const AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
-
-/// Key in [`SLO_CONFIG`]: how nodes are shared with batch workloads. Koordinator's key.
-pub const COLOCATION_CONFIG: &str = "colocation-config";
-
-/// Key in [`SLO_CONFIG`]: when batch workloads are held back. Koordinator's key.
-pub const RESOURCE_THRESHOLD_CONFIG: &str = "resource-threshold-config";
-
-/// Key in [`SLO_CONFIG`]: what each class of service gets. Koordinator's key.
-pub const RESOURCE_QOS_CONFIG: &str = "resource-qos-config";
-
-/// Key in [`SLO_CONFIG`]: settings of the kernel. Koordinator's key.
-pub const SYSTEM_CONFIG: &str = "system-config";
-
-/// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
-pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
 
 /// The member of a Node's condition that says when its reporter was last heard of.
 pub const LAST_HEARTBEAT_TIME: &str = "lastHeartbeatTime";

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names;
+
 /// A resource that Headroom amplifies. CPU counts in milli-cores, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -20,8 +22,8 @@ impl Resource {
     /// Kubernetes' name of the resource.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
+            Self::Cpu => names::CPU,
+            Self::Memory => names::MEMORY,
         }
     }
 

@@ -1,0 +1,85 @@
+//! Names on Pods and on what decides about Pods: Koordinator's labels, annotations, classes and resources.
+
+/// Label on a Pod: its Koordinator QoS class.
+pub const QOS_CLASS: &str = "koordinator.sh/qosClass";
+
+/// Label on a Pod: its priority among pods of one band, a decimal number.
+pub const SUB_PRIORITY: &str = "koordinator.sh/priority";
+
+/// Label on a Pod: its band, which beats the one of `spec.priority`.
+pub const PRIORITY_CLASS: &str = "koordinator.sh/priority-class";
+
+/// Annotation on a ClusterColocationProfile: cpu and memory of pods that it matches stay as they are.
+pub const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
+
+/// Label on a ClusterColocationProfile: `true` if Koordinator's controller applies it to pending pods too.
+pub const CONTROLLER_MANAGED: &str = "config.koordinator.sh/controller-managed";
+
+/// Annotation on a Pod: what its containers ask for of batch resources, as JSON for the agent on the node.
+pub const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";
+
+/// Annotation on a Pod: resources that count under another name, as in `from:to,from:to`.
+pub const REPLACE_RESOURCES: &str = "pod.koordinator.sh/replace-resources";
+
+/// Label on a Pod: `true` sends its updates to the mutating endpoint as well.
+pub const MUTATING_UPDATE: &str = "pod.koordinator.sh/mutating-update";
+
+/// Label on a Pod: `true` exempts it from the rules of the ConfigMap for pods.
+pub const SKIP_ENHANCED_VALIDATION: &str = "pod.koordinator.sh/skip-enhanced-validation";
+
+/// Label on a Pod: anybody may bind it; the default of the flag that lists such labels.
+pub const BINDING_ADMISSION_BYPASS: &str = "koordinator.sh/binding-admission-bypass";
+
+/// Label on a Namespace that Koordinator's webhook leaves alone.
+pub const CONTROL_PLANE: &str = "control-plane";
+
+/// Namespace of the cluster's own components.
+pub const KUBE_SYSTEM: &str = "kube-system";
+
+/// PriorityClass and band of production.
+pub const KOORD_PROD: &str = "koord-prod";
+
+/// PriorityClass and band between production and batch.
+pub const KOORD_MID: &str = "koord-mid";
+
+/// PriorityClass and band of batch work.
+pub const KOORD_BATCH: &str = "koord-batch";
+
+/// PriorityClass and band of what runs on leftovers.
+pub const KOORD_FREE: &str = "koord-free";
+
+/// Resource: CPU, in cores.
+pub const CPU: &str = "cpu";
+
+/// Resource: memory, in bytes.
+pub const MEMORY: &str = "memory";
+
+/// Resource: reclaimed CPU for batch work, in milli-cores.
+pub const BATCH_CPU: &str = "kubernetes.io/batch-cpu";
+
+/// Resource: reclaimed memory for batch work, in bytes.
+pub const BATCH_MEMORY: &str = "kubernetes.io/batch-memory";
+
+/// Resource: reclaimed CPU for the band `koord-mid`, in milli-cores.
+pub const MID_CPU: &str = "kubernetes.io/mid-cpu";
+
+/// Resource: reclaimed memory for the band `koord-mid`, in bytes.
+pub const MID_MEMORY: &str = "kubernetes.io/mid-memory";
+
+/// Resource: GPUs in percent of a card, 100 for a whole one.
+pub const GPU: &str = "koordinator.sh/gpu";
+
+/// Resource: the number of cards that a share of GPUs is spread over.
+pub const GPU_SHARED: &str = "koordinator.sh/gpu.shared";
+
+/// Resource: computing power of GPUs, in percent of a card.
+pub const GPU_CORE: &str = "koordinator.sh/gpu-core";
+
+/// Resource: memory of GPUs, in bytes.
+pub const GPU_MEMORY: &str = "koordinator.sh/gpu-memory";
+
+/// Resource: memory of GPUs, in percent of a card's.
+pub const GPU_MEMORY_RATIO: &str = "koordinator.sh/gpu-memory-ratio";
+
+/// Resource: computing power of Huawei's NPUs.
+pub const HUAWEI_NPU_CORE: &str = "huawei.com/npu-core";
