@@ -5,6 +5,9 @@
 //! text without a digit and an exponent beyond 32 bits are refused, decimal values above 10²⁹ saturate there, and
 //! multiples of 1000E keep all their digits in print.
 
+mod arithmetic;
+pub(crate) mod json;
+
 use std::{cmp::Ordering, fmt, str::FromStr};
 
 /// Units of the smallest representable value in 1.

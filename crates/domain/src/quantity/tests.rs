@@ -216,6 +216,111 @@ fn a_binary_fraction_is_exact_however_long_it_is() {
     assert_eq!(text.units(), Some(1 << 60));
 }
 
+#[test]
+fn every_sum_and_difference_is_that_of_kubernetes() {
+    let mut count = 0;
+    for columns in rows("sum") {
+        let [left, right, sum, difference] = columns[..] else {
+            panic!("{columns:?}")
+        };
+        let (a, b): (Quantity, Quantity) = (left.parse().expect(left), right.parse().expect(right));
+        let results = [a.checked_add(&b), a.checked_sub(&b)].map(|result| result.expect(left).to_string());
+        assert_eq!(results, [sum, difference], "{left}, {right}");
+        count += 1;
+    }
+    assert!(count > 500, "{count}");
+}
+
+#[test]
+fn a_sum_prints_as_its_left_operand_or_the_right_one_if_the_left_is_zero() {
+    let results = |left: &str, right: &str| {
+        let (left, right): (Quantity, Quantity) = (left.parse().unwrap(), right.parse().unwrap());
+        let results = [left.checked_add(&right), left.checked_sub(&right)];
+        results.map(|result| result.unwrap().to_string())
+    };
+    for (left, right, sum, difference) in [
+        ("1Gi", "500M", "1573741824", "573741824"),
+        ("500M", "1Gi", "1573741824", "-573741824"),
+        ("1Gi", "1Gi", "2Gi", "0"),
+        ("1024Mi", "1000Mi", "2024Mi", "24Mi"),
+        ("1M", "1024Ki", "2048576", "-48576"),
+        ("0", "1Gi", "1Gi", "-1Gi"),
+        ("0Gi", "1k", "1k", "-1k"),
+        ("0", "2e3", "2e3", "-2e3"),
+        ("1Gi", "0", "1Gi", "1Gi"),
+        ("1500m", "1", "2500m", "500m"),
+        ("1", "1500m", "2500m", "-500m"),
+        ("1Ki", "1m", "1024001m", "1023999m"),
+    ] {
+        assert_eq!(results(left, right), [sum, difference], "{left}, {right}");
+    }
+}
+
+#[test]
+fn a_sum_beyond_the_largest_amount_is_none() {
+    let most: Quantity = "1e29".parse().unwrap();
+    let unit = Quantity::from_whole(1);
+    let negative = Quantity::ZERO.checked_sub(&most).unwrap();
+    assert_eq!(most.checked_add(&unit), None);
+    assert_eq!(negative.checked_sub(&unit), None);
+    assert_eq!(most.saturating_add(&unit), most);
+    assert_eq!(most.checked_add(&negative), Some(Quantity::ZERO));
+    assert_eq!(Quantity::from_whole(i128::MAX), most);
+    assert_eq!(Quantity::from_whole(i128::MIN), negative);
+}
+
+#[test]
+fn whole_numbers_are_rounded_away_from_zero() {
+    for (text, whole, milli) in [
+        ("1u", 1, 1),
+        ("-1u", -1, -1),
+        ("1500m", 2, 1500),
+        ("-1500m", -2, -1500),
+        ("0", 0, 0),
+        ("-3", -3, -3000),
+        ("1e29", 10_i128.pow(29), 10_i128.pow(32)),
+        ("-1e29", -(10_i128.pow(29)), -(10_i128.pow(32))),
+    ] {
+        let quantity: Quantity = text.parse().unwrap();
+        assert_eq!(quantity.whole(), whole, "{text}");
+        assert_eq!(quantity.whole_milli(), milli, "{text}");
+        assert_eq!(quantity.is_negative(), whole < 0, "{text}");
+        assert_eq!(quantity.is_zero(), whole == 0, "{text}");
+    }
+}
+
+#[test]
+fn json_has_quantities_as_texts_or_numbers_and_gets_canonical_texts() {
+    let canonical = |json: &str| {
+        let quantity: Result<Quantity, _> = serde_json::from_str(json);
+        quantity.map(|quantity| serde_json::to_string(&quantity).unwrap())
+    };
+    for (json, expected) in [
+        (r#""0.5""#, r#""500m""#),
+        (r#"" 1024Mi ""#, r#""1Gi""#),
+        ("40", r#""40""#),
+        ("-1000", r#""-1k""#),
+        ("0.1", r#""100m""#),
+        ("1e3", r#""1k""#),
+        ("18446744073709551615", r#""18446744073709551615""#),
+        ("1e300", r#""100000000000E""#),
+        ("null", r#""0""#),
+    ] {
+        assert_eq!(canonical(json).unwrap(), expected, "{json}");
+    }
+    for (json, reason) in [
+        (r#""1 Gi""#, r#""1 Gi" is not a quantity"#),
+        (r#""""#, r#""" is not a quantity"#),
+        ("true", "expected a quantity"),
+        ("[1]", "expected a quantity"),
+        (r#"{"a":1}"#, "expected a quantity"),
+    ] {
+        let error = canonical(json).unwrap_err().to_string();
+        assert!(error.contains(reason), "{json}: {error}");
+    }
+    assert_eq!(serde_json::from_str::<Option<Quantity>>("null").unwrap(), None);
+}
+
 /// Texts of the grammar: sign, digits with or without a point, suffix.
 fn texts() -> impl Strategy<Value = String> {
     "[+-]?([0-9]{1,40}|[0-9]{0,20}[.][0-9]{1,20})(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,2})?"
@@ -277,5 +382,34 @@ proptest! {
         let apply = |nano: u32| Ratio::parse(&format!("{}.{:09}", nano / 100_000_000, nano % 100_000_000 * 10)).unwrap().apply(raw);
         prop_assert!(apply(low) <= apply(high));
         prop_assert_eq!(Ratio::ONE.apply(raw), Some(raw));
+    }
+
+    #[test]
+    fn what_is_added_can_be_subtracted(left in texts(), right in texts()) {
+        let (left, right): (Quantity, Quantity) = (left.parse().unwrap(), right.parse().unwrap());
+        if let Some(sum) = left.checked_add(&right) {
+            prop_assert_eq!(Some(sum), right.checked_add(&left));
+            prop_assert_eq!(sum.checked_sub(&right), Some(left));
+            prop_assert_eq!(left.saturating_add(&right), sum);
+            let printed = if left.is_zero() { right.format() } else { left.format() };
+            prop_assert_eq!(sum.format(), printed);
+        }
+    }
+
+    #[test]
+    fn a_quantity_survives_json(text in texts()) {
+        let quantity: Quantity = text.parse().unwrap();
+        let json = serde_json::to_string(&quantity).unwrap();
+        let again: Quantity = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(again, quantity);
+        prop_assert_eq!(again.to_string(), quantity.to_string());
+    }
+
+    #[test]
+    fn whole_numbers_are_those_that_are_read_out_of_what_is_not_negative(text in texts()) {
+        let quantity: Quantity = text.parse().unwrap();
+        if let (Some(units), Some(milli)) = (quantity.units(), quantity.milli()) {
+            prop_assert_eq!((quantity.whole(), quantity.whole_milli()), (units.into(), milli.into()));
+        }
     }
 }

@@ -50,3 +50,9 @@ var ratios = []string{
 	"1", "1.0", "1.1", "1.15", "1.2", "1.25", "1.3", "1.33", "1.5", "2", "3", "4.99", "5", "0.5", "1.000000001", "1.0000000019", "1e0",
 	"15e-1", "1.3333333333333333",
 }
+
+// operands are added and subtracted in all pairs: each family, zero in each family, fractions, negatives, large ones.
+var operands = []string{
+	"0", "0Ki", "0e3", "1", "-1", "1m", "1n", "0.1", "1500m", "-1500m", "500M", "1k", "1023", "1Ki", "-1Ki", "1Gi", "1024Mi", "1.5Gi", "2e3",
+	"-2e3", "9223372036854775807", "1Ei", "12E",
+}

@@ -8,6 +8,7 @@
 //	read    input   canonical   text   milli   units   format
 //	refuse  input
 //	times   resource   quantity   ratio   amount   text
+//	sum     left   right   left+right   left-right
 //
 // In read rows, text is what String gives, which is the input for some that are not canonical, such as +1; fractions
 // of milli and units count away from zero. In times rows, amounts are milli-cores or bytes, see product.
@@ -67,6 +68,15 @@ func write(out io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
+	for _, left := range operands {
+		for _, right := range operands {
+			row, err := sum(left, right)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", left, right, err)
+			}
+			rows = append(rows, row)
+		}
+	}
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(out, row); err != nil {
 			return err
@@ -125,6 +135,22 @@ func exactly(q resource.Quantity, scale resource.Scale) *big.Int {
 	}
 	_, rest := steps.QuoRem(steps, tenTo(-power), new(big.Int))
 	return steps.Add(steps, big.NewInt(int64(rest.Sign())))
+}
+
+// sum is the row of two operands, whose results are canonical texts.
+func sum(left, right string) (string, error) {
+	added, err := resource.ParseQuantity(left)
+	if err != nil {
+		return "", err
+	}
+	other, err := resource.ParseQuantity(right)
+	if err != nil {
+		return "", err
+	}
+	taken := added.DeepCopy()
+	added.Add(other)
+	taken.Sub(other)
+	return fmt.Sprintf("sum\t%s\t%s\t%s\t%s", left, right, added.String(), taken.String()), nil
 }
 
 func tenTo(power int64) *big.Int {

@@ -1,0 +1,71 @@
+//! Sums, differences and signed whole numbers of quantities, exact or refused.
+
+use super::{Format, MOST, NANO, Quantity};
+
+impl Quantity {
+    /// Nothing, in decimal form.
+    pub const ZERO: Self = Self {
+        nano: 0,
+        format: Format::DecimalSi,
+    };
+
+    /// That many whole units, in decimal form; saturates at ±10²⁹.
+    pub fn from_whole(whole: i128) -> Self {
+        Self {
+            nano: whole.saturating_mul(NANO).clamp(-MOST, MOST),
+            format: Format::DecimalSi,
+        }
+    }
+
+    /// True below zero.
+    pub fn is_negative(&self) -> bool {
+        self.nano < 0
+    }
+
+    /// True for zero, in whatever form.
+    pub fn is_zero(&self) -> bool {
+        self.nano == 0
+    }
+
+    /// Whole units, fractions away from zero: at most ±10²⁹.
+    pub fn whole(&self) -> i128 {
+        self.in_steps(NANO)
+    }
+
+    /// Whole thousandths, fractions away from zero: at most ±10³².
+    pub fn whole_milli(&self) -> i128 {
+        self.in_steps(NANO / 1000)
+    }
+
+    fn in_steps(&self, unit: i128) -> i128 {
+        self.nano / unit + (self.nano % unit).signum()
+    }
+
+    /// The sum, which prints as the left one does, or as the right one if the left is zero; `None` beyond ±10²⁹.
+    pub fn checked_add(&self, other: &Self) -> Option<Self> {
+        self.result(other, self.nano.checked_add(other.nano)?)
+    }
+
+    /// The difference, which prints as the left one does, or as the right one if the left is zero; `None` beyond ±10²⁹.
+    pub fn checked_sub(&self, other: &Self) -> Option<Self> {
+        self.result(other, self.nano.checked_sub(other.nano)?)
+    }
+
+    /// The same as [`Self::checked_add`], but beyond ±10²⁹ it stays there.
+    pub fn saturating_add(&self, other: &Self) -> Self {
+        let nano = self.nano.saturating_add(other.nano).clamp(-MOST, MOST);
+        Self {
+            nano,
+            format: self.format_with(other),
+        }
+    }
+
+    fn result(&self, other: &Self, nano: i128) -> Option<Self> {
+        let format = self.format_with(other);
+        (-MOST..=MOST).contains(&nano).then_some(Self { nano, format })
+    }
+
+    fn format_with(&self, other: &Self) -> Format {
+        if self.is_zero() { other.format } else { self.format }
+    }
+}
