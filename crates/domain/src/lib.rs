@@ -12,6 +12,7 @@
 //! runs [`capacity`]; both use the same types for the data that travels between them.
 #![forbid(unsafe_code)]
 
+pub mod amounts;
 pub mod annotation;
 pub mod capacity;
 pub mod estimate;

@@ -1,0 +1,260 @@
+//! [`Amounts`]: amounts of named resources, as in a container's requests, with Kubernetes' sums and comparisons.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, Visitor},
+};
+
+use crate::quantity::{Quantity, json::WrittenQuantity};
+
+/// Resource name → amount, in bytewise order of the names. Equal if all amounts are, in whatever form they print.
+///
+/// JSON is an object of texts or numbers; `null` is empty, of a name that is there twice the last amount counts. It is
+/// written with sorted names and canonical texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amounts(BTreeMap<String, Quantity>);
+
+impl Amounts {
+    /// The amount of a resource; `None` if it is not named, which is not the same as zero.
+    pub fn get(&self, name: &str) -> Option<&Quantity> {
+        self.0.get(name)
+    }
+
+    /// True if the resource is named, be it with zero.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Sets the amount of a resource.
+    pub fn set(&mut self, name: impl Into<String>, amount: Quantity) {
+        self.0.insert(name.into(), amount);
+    }
+
+    /// Removes a resource, and returns what there was of it.
+    pub fn remove(&mut self, name: &str) -> Option<Quantity> {
+        self.0.remove(name)
+    }
+
+    /// True if no resource is named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every resource with its amount, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
+        self.0.iter().map(|(name, amount)| (name.as_str(), amount))
+    }
+
+    /// The resources of these names, as far as they are there.
+    pub fn only(&self, names: &[&str]) -> Self {
+        let named = self.iter().filter(|(name, _)| names.contains(name));
+        named.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+    }
+
+    /// The sums of all resources that either names. Each prints as ours does, unless ours is zero or not there, and stays at
+    /// ±10²⁹ beyond that.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.combine(other, Quantity::saturating_add)
+    }
+
+    /// The larger amount of each resource that either names; ours where they are equal.
+    pub fn max(&self, other: &Self) -> Self {
+        self.combine(other, |ours, theirs| if theirs > ours { *theirs } else { *ours })
+    }
+
+    fn combine(&self, other: &Self, combine: impl Fn(&Quantity, &Quantity) -> Quantity) -> Self {
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let amount = |name: &str| match (self.get(name), other.get(name)) {
+            (Some(ours), Some(theirs)) => Some(combine(ours, theirs)),
+            (ours, theirs) => ours.or(theirs).copied(),
+        };
+        let combined = names
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), amount(name)?)));
+        combined.collect()
+    }
+
+    /// True if no resource of `smaller` exceeds ours; one that we do not name is zero here.
+    pub fn covers(&self, smaller: &Self) -> bool {
+        smaller
+            .iter()
+            .all(|(name, amount)| *amount <= self.get(name).copied().unwrap_or(Quantity::ZERO))
+    }
+
+    /// True if none of our resources exceeds its limit; one without a limit is unlimited.
+    pub fn fits(&self, limits: &Self) -> bool {
+        self.iter()
+            .all(|(name, amount)| limits.get(name).is_none_or(|limit| amount <= limit))
+    }
+}
+
+impl FromIterator<(String, Quantity)> for Amounts {
+    fn from_iter<I: IntoIterator<Item = (String, Quantity)>>(amounts: I) -> Self {
+        Self(amounts.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Amounts {
+    /// `cpu=2,memory=4Gi`: canonical texts by name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (name, amount)) in self.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{name}={amount}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads amounts; an error names the resource.
+struct NamedQuantities;
+
+impl<'de> Visitor<'de> for NamedQuantities {
+    type Value = Amounts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of quantities")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Amounts, M::Error> {
+        let mut amounts = Amounts::default();
+        while let Some((name, WrittenQuantity(amount))) = members.next_entry::<String, _>()? {
+            let amount = amount.map_err(|error| M::Error::custom(format_args!("{name}: {error}")))?;
+            amounts.set(name, amount);
+        }
+        Ok(amounts)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Amounts, E> {
+        Ok(Amounts::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Amounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NamedQuantities)
+    }
+}
+
+impl Serialize for Amounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amounts(json: &str) -> Amounts {
+        serde_json::from_str(json).expect(json)
+    }
+
+    #[test]
+    fn sums_and_maxima_are_over_all_names_of_either() {
+        let (left, right) = (
+            amounts(r#"{"cpu":"1","memory":"1Gi","zero":"0"}"#),
+            amounts(r#"{"memory":"500M","pods":3,"zero":"1Ki"}"#),
+        );
+        assert_eq!(
+            left.plus(&right).to_string(),
+            "cpu=1,memory=1573741824,pods=3,zero=1Ki"
+        );
+        assert_eq!(left.max(&right).to_string(), "cpu=1,memory=1Gi,pods=3,zero=1Ki");
+        assert_eq!(
+            right.plus(&left).to_string(),
+            "cpu=1,memory=1573741824,pods=3,zero=1Ki"
+        );
+        assert_eq!(left.plus(&Amounts::default()), left);
+    }
+
+    #[test]
+    fn an_equal_maximum_prints_as_ours() {
+        let (left, right) = (amounts(r#"{"m":"1024Ki"}"#), amounts(r#"{"m":"1048576"}"#));
+        assert_eq!(left.max(&right).to_string(), "m=1Mi");
+        assert_eq!(right.max(&left).to_string(), "m=1048576");
+    }
+
+    #[test]
+    fn a_sum_that_is_too_large_stays_at_the_largest_amount() {
+        let large = amounts(r#"{"cpu":"9e28"}"#);
+        assert_eq!(large.plus(&large), amounts(r#"{"cpu":"1e29"}"#));
+    }
+
+    #[test]
+    fn what_is_not_named_covers_nothing_and_limits_nothing() {
+        for (smaller, larger, is_covered, fits) in [
+            ("{}", "{}", true, true),
+            (r#"{"a":1}"#, r#"{"a":1}"#, true, true),
+            (r#"{"a":2}"#, r#"{"a":1}"#, false, false),
+            (r#"{"a":1}"#, "{}", false, true),
+            (r#"{"a":0}"#, "{}", true, true),
+            (r#"{"a":-1}"#, "{}", true, true),
+            ("{}", r#"{"a":1}"#, true, true),
+            (r#"{"a":1,"b":1}"#, r#"{"a":1}"#, false, true),
+            (r#"{"a":"1m"}"#, r#"{"a":0}"#, false, false),
+        ] {
+            let (smaller, larger) = (amounts(smaller), amounts(larger));
+            assert_eq!(larger.covers(&smaller), is_covered, "{smaller:?}, {larger:?}");
+            assert_eq!(smaller.fits(&larger), fits, "{smaller:?}, {larger:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_written_canonically_by_name() {
+        let canonical = |json: &str| serde_json::to_string(&amounts(json)).unwrap();
+        assert_eq!(
+            canonical(r#"{"memory":"0.5Gi","a/b":40,"cpu":0.5,"cpu":"1500m"}"#),
+            r#"{"a/b":"40","cpu":"1500m","memory":"512Mi"}"#
+        );
+        assert_eq!(canonical("{}"), "{}");
+        assert_eq!(canonical("null"), "{}");
+        assert_eq!(canonical(r#"{"cpu":null}"#), r#"{"cpu":"0"}"#);
+    }
+
+    #[test]
+    fn an_amount_that_cannot_be_read_is_named() {
+        for (json, reason) in [
+            (
+                r#"{"cpu":"two"}"#,
+                r#"cpu: "two" is not a quantity at line 1 column 13"#,
+            ),
+            (
+                r#"{"cpu":true}"#,
+                "invalid type: boolean `true`, expected a quantity",
+            ),
+            ("[]", "invalid type: sequence, expected an object of quantities"),
+            (
+                r#""cpu""#,
+                r#"invalid type: string "cpu", expected an object of quantities"#,
+            ),
+        ] {
+            let error = serde_json::from_str::<Amounts>(json).unwrap_err().to_string();
+            assert!(error.starts_with(reason), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_equal_in_whatever_form() {
+        assert_eq!(amounts(r#"{"a":"1000m"}"#), amounts(r#"{"a":"1"}"#));
+        assert_ne!(amounts(r#"{"a":0}"#), Amounts::default());
+    }
+
+    #[test]
+    fn names_can_be_picked_set_and_removed() {
+        let mut all = amounts(r#"{"a":1,"b":2,"c":0}"#);
+        assert_eq!(all.only(&["c", "a", "d"]).to_string(), "a=1,c=0");
+        assert!(all.contains("c") && !all.contains("d"));
+        assert_eq!(all.remove("b"), Some(Quantity::from_whole(2)));
+        assert_eq!(all.remove("b"), None);
+        all.set("a", Quantity::from_whole(3));
+        assert_eq!(
+            (all.get("a"), all.is_empty()),
+            (Some(&Quantity::from_whole(3)), false)
+        );
+    }
+}
