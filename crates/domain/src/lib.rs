@@ -19,6 +19,7 @@ pub mod estimate;
 pub mod hint;
 pub mod names;
 pub mod policy;
+pub mod qos;
 pub mod quantity;
 pub mod ratio;
 pub mod resource;

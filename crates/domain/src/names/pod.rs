@@ -1,6 +1,6 @@
 //! Names on Pods and on what decides about Pods: Koordinator's labels, annotations, classes and resources.
 
-/// Label on a Pod: its Koordinator QoS class.
+/// Label on a Pod: its Koordinator QoS class, as in [`crate::qos::Class`].
 pub const QOS_CLASS: &str = "koordinator.sh/qosClass";
 
 /// Label on a Pod: its priority among pods of one band, a decimal number.
