@@ -16,6 +16,7 @@ pub mod amounts;
 pub mod annotation;
 pub mod capacity;
 pub mod estimate;
+pub mod field;
 pub mod hint;
 pub mod names;
 pub mod policy;
