@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use headroom_domain::field::{self, Cause};
 use http::StatusCode;
 
 use crate::store::policies::koordinator_entries::Conflict;
 
 /// A rule's no.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Denial {
     /// A value is not accepted.
     #[error("{field}: invalid value {value:?}: {reason}")]
@@ -30,6 +31,9 @@ pub enum Denial {
     /// One text for the whole object.
     #[error("{0}")]
     Text(String),
+    /// What is wrong with each field, in Kubernetes' own words.
+    #[error("{0}")]
+    Fields(field::Errors),
 }
 
 /// Code and reason of the status that a refusal has.
@@ -42,7 +46,7 @@ pub struct DenialStyle {
 }
 
 /// All that the steps of one endpoint said no to; empty while none has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     style: DenialStyle,
     denials: Vec<Denial>,
@@ -89,8 +93,33 @@ impl Refusal {
     pub fn style(&self) -> DenialStyle {
         match self.denials.first() {
             Some(Denial::Conflict { .. }) => DenialStyle::KOORDINATOR,
-            Some(Denial::Value { .. } | Denial::Text(_)) | None => self.style,
+            Some(Denial::Value { .. } | Denial::Text(_) | Denial::Fields(_)) | None => self.style,
         }
+    }
+
+    /// The causes of each field that is wrong, for the details of the status; a field's error stands once.
+    pub fn causes(&self) -> Vec<Cause> {
+        let mut errors = field::Errors::default();
+        for denial in &self.denials {
+            if let Denial::Fields(fields) = denial {
+                fields.iter().for_each(|error| errors.push(error.clone()));
+            }
+        }
+        errors.causes()
+    }
+
+    /// Each no, in order; the errors of fields one by one, and none that stood before.
+    fn texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = Vec::new();
+        for denial in &self.denials {
+            let more = match denial {
+                Denial::Fields(fields) => fields.iter().map(ToString::to_string).collect(),
+                Denial::Value { .. } | Denial::Conflict { .. } | Denial::Text(_) => vec![denial.to_string()],
+            };
+            let fresh: Vec<String> = more.into_iter().filter(|text| !texts.contains(text)).collect();
+            texts.extend(fresh);
+        }
+        texts
     }
 }
 
@@ -104,18 +133,46 @@ impl From<Denial> for Refusal {
 }
 
 impl fmt::Display for Refusal {
-    /// One denial as it is; several in brackets, as Kubernetes lists errors. A text that stood before is not repeated.
+    /// One as it is; several in brackets, as Kubernetes lists errors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut texts: Vec<String> = Vec::new();
-        for denial in &self.denials {
-            let text = denial.to_string();
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        match texts.as_slice() {
+        match self.texts().as_slice() {
             [only] => f.write_str(only),
             several => write!(f, "[{}]", several.join(", ")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_domain::field::{Error, Errors, Path};
+
+    use super::*;
+
+    fn fields(errors: impl IntoIterator<Item = Error>) -> Denial {
+        let mut list = Errors::default();
+        errors.into_iter().for_each(|error| list.push(error));
+        Denial::Fields(list)
+    }
+
+    fn missing(name: &str) -> Error {
+        Error::required(&Path::new(name), "")
+    }
+
+    #[test]
+    fn refusals_of_several_steps_are_one_list_without_repetition() {
+        let mut refusal = Refusal::new(DenialStyle::KOORDINATOR);
+        assert!(refusal.is_empty());
+        refusal.push(fields([missing("a")]));
+        assert_eq!(refusal.to_string(), "a: Required value");
+        refusal.push(Denial::Text("no parent".to_owned()));
+        refusal.push(fields([missing("b"), missing("a")]));
+        assert_eq!(
+            refusal.to_string(),
+            "[a: Required value, no parent, b: Required value]"
+        );
+        let causes = refusal.causes();
+        let causes: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(causes, ["a", "b"]);
+        assert_eq!(refusal.style(), DenialStyle::KOORDINATOR);
     }
 }

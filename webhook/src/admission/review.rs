@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use headroom_domain::field::Cause;
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -241,7 +242,7 @@ struct Response<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<ResponseStatus>,
+    status: Option<ResponseStatus<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<ByteString>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,11 +254,25 @@ struct Response<'a> {
 }
 
 #[derive(Serialize)]
-struct ResponseStatus {
+struct ResponseStatus<'a> {
     code: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<StatusDetails<'a>>,
+}
+
+/// The fields that are wrong, of which object.
+#[derive(Serialize)]
+struct StatusDetails<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    causes: Vec<Cause>,
 }
 
 #[expect(
@@ -292,6 +307,7 @@ pub fn encode(
                 code: code.as_u16(),
                 reason,
                 message: refusal.to_string(),
+                details: details(request, refusal),
             };
             (Some(status), None)
         }
@@ -312,8 +328,20 @@ pub fn encode(
     serde_json::to_vec(&answer).map_err(AdmissionError::Encode)
 }
 
+/// The details of a refusal that names fields.
+fn details<'a>(request: &'a Request, refusal: &Refusal) -> Option<StatusDetails<'a>> {
+    let causes = refusal.causes();
+    (!causes.is_empty()).then(|| StatusDetails {
+        name: &request.name,
+        group: &request.group,
+        kind: &request.kind,
+        causes,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use headroom_domain::field;
     use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
     use proptest::prelude::*;
     use rstest::rstest;
@@ -523,6 +551,46 @@ mod tests {
                 "uid": "u-1",
                 "allowed": false,
                 "status": {"code": 403, "reason": "Forbidden", "message": r#"spec.x: invalid value "7": is odd"#},
+            })
+        );
+    }
+
+    #[test]
+    fn a_denial_of_fields_has_a_cause_for_each_in_its_details() {
+        let mut errors = field::Errors::default();
+        errors.push(field::Error::invalid(
+            &field::Path::new("spec").child("x"),
+            "7",
+            "is odd",
+        ));
+        errors.push(field::Error::forbidden(&field::Path::new("spec").child("y"), ""));
+        let mut refusal = Refusal::new(DenialStyle::INVALID);
+        refusal.push(Denial::Fields(errors));
+        let notes = Notes {
+            warnings: vec!["z is old".to_owned()],
+            ..Notes::default()
+        };
+        let answer = encode(Version::V1, &asked(), &ReviewVerdict::Denied(&refusal), &notes).unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(
+            answer["response"]["warnings"],
+            json!(["z is old"]),
+            "also where it is refused"
+        );
+        assert_eq!(
+            answer["response"]["status"],
+            json!({
+                "code": 422,
+                "reason": "Invalid",
+                "message": r#"[spec.x: Invalid value: "7": is odd, spec.y: Forbidden]"#,
+                "details": {
+                    "name": "n1",
+                    "kind": "Node",
+                    "causes": [
+                        {"reason": "FieldValueInvalid", "message": r#"Invalid value: "7": is odd"#, "field": "spec.x"},
+                        {"reason": "FieldValueForbidden", "message": "Forbidden", "field": "spec.y"},
+                    ],
+                },
             })
         );
     }

@@ -120,7 +120,7 @@ impl Intake {
             return Err(AdmissionError::TooLarge { limit });
         }
         let deadline = deadline.of_body();
-        let collected = timeout_at(deadline.at().into(), self.collect(body, announced)).await;
+        let collected = timeout_at(deadline.at().into(), self.collect(body, announced, limit)).await;
         collected.unwrap_or_else(|_elapsed| {
             Err(AdmissionError::SlowBody {
                 limit: deadline.limit(),
@@ -128,7 +128,12 @@ impl Intake {
         })
     }
 
-    async fn collect<B>(&self, body: B, announced: Option<usize>) -> Result<Received, AdmissionError>
+    async fn collect<B>(
+        &self,
+        body: B,
+        announced: Option<usize>,
+        limit: usize,
+    ) -> Result<Received, AdmissionError>
     where
         B: Body + Send,
         B::Data: Send,
@@ -142,18 +147,18 @@ impl Intake {
             // Trailers say nothing that counts.
             let Ok(data) = frame.into_data() else { continue };
             let needed = buffer.bytes().len() + data.remaining();
-            if needed > self.limit {
-                return Err(AdmissionError::TooLarge { limit: self.limit });
+            if needed > limit {
+                return Err(AdmissionError::TooLarge { limit });
             }
             if needed > held {
-                let capacity = capacity(needed, announced).min(self.limit);
+                let capacity = capacity(needed, announced).min(limit);
                 let budget = self.budget(announced.unwrap_or(capacity));
                 if !std::ptr::eq(budget, place.budget) {
                     place = budget.enter();
                 }
                 place.grow(kib(capacity)).await?;
                 if std::ptr::eq(budget, &raw const self.large) {
-                    let pages = buffer.into_pages(announced.unwrap_or(self.limit));
+                    let pages = buffer.into_pages(announced.unwrap_or(limit));
                     buffer = pages.map_err(|error| AdmissionError::Body(error.into()))?;
                 }
                 buffer.reserve(capacity);

@@ -1,5 +1,7 @@
 //! Tests of the router as a service, without a socket.
 
+mod frame;
+
 use std::{convert::Infallible, time::Duration};
 
 use headroom_kit::gate::{Gate, GateSet};
@@ -12,8 +14,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{
+        draft::Draft,
         endpoint::{
-            BrokenStep, ConfigurationObject, Declaration, Denials, Endpoint, Entry, FailurePolicy, Kind,
+            BrokenStep, ConfigurationObject, Ctx, Declaration, Denials, Endpoint, Entry, FailurePolicy, Kind,
             Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Step, Stop, UnknownSource,
             When, Work,
         },
