@@ -1,4 +1,6 @@
 //! [`Quoted`]: a text in double quotes, escaped as Go's `%q` does.
+//!
+//! What can be printed is a matter of the Unicode version, so the newest characters may be escaped by one and not the other.
 
 use std::fmt::{self, Write};
 
