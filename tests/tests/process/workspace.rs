@@ -19,6 +19,7 @@ const DOMAIN: &str = "headroom-domain";
 const KIT: &str = "headroom-kit";
 const PLOT: &str = "headroom-plot";
 const PROTO: &str = "headroom-proto";
+const RULES: &str = "headroom-rules";
 const WEBHOOK: &str = "headroom-webhook";
 const XTASK: &str = "xtask";
 const TESTBED: &str = "headroom-testbed";
@@ -30,34 +31,40 @@ const FUZZ: &str = "headroom-fuzz";
 const TESTS: &str = "e2e";
 
 /// Each member with the members that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 17] = [
     (DOMAIN, &[]),
+    (RULES, &[DOMAIN]),
     (PROTO, &[DOMAIN]),
     (KIT, &[DOMAIN]),
     (PLOT, &[]),
     (KERNEL, &[]),
     (AGENT, &[DOMAIN, PROTO, KIT, KERNEL]),
-    (WEBHOOK, &[DOMAIN, PROTO, KIT]),
-    (CLI, &[DOMAIN, PROTO, KIT, PLOT]),
+    (WEBHOOK, &[DOMAIN, RULES, PROTO, KIT]),
+    (CLI, &[DOMAIN, RULES, PROTO, KIT, PLOT]),
     (XTASK, &[]),
     (TESTBED, &[DOMAIN, PROTO, KIT, AGENT, WEBHOOK, XTASK]),
     (SIMULATOR, &[DOMAIN, PLOT, AGENT, XTASK]),
     (
         BENCH,
-        &[DOMAIN, PROTO, KIT, AGENT, WEBHOOK, XTASK, TESTBED, SIMULATOR],
+        &[
+            DOMAIN, RULES, PROTO, KIT, AGENT, WEBHOOK, XTASK, TESTBED, SIMULATOR,
+        ],
     ),
     (DEMO, &[DOMAIN, AGENT, XTASK, TESTBED]),
-    (GENERATE, &[DOMAIN, KIT, AGENT, WEBHOOK, CLI, XTASK]),
-    (FUZZ, &[DOMAIN, KIT, WEBHOOK]),
+    (GENERATE, &[DOMAIN, RULES, KIT, AGENT, WEBHOOK, CLI, XTASK]),
+    (FUZZ, &[DOMAIN, RULES, KIT, WEBHOOK]),
     (
         TESTS,
         &[
-            DOMAIN, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI, XTASK, TESTBED, SIMULATOR, BENCH,
+            DOMAIN, RULES, PROTO, KIT, PLOT, KERNEL, AGENT, WEBHOOK, CLI, XTASK, TESTBED, SIMULATOR, BENCH,
         ],
     ),
 ];
-/// What the pure rules are made of besides the standard library.
-const DOMAIN_USES: [&str; 3] = ["serde", "serde_json", "thiserror"];
+/// What the pure members are made of besides the standard library.
+const PURE: [(&str, &[&str]); 2] = [
+    (DOMAIN, &["serde", "serde_json", "thiserror"]),
+    (RULES, &[DOMAIN, "serde", "serde_json", "thiserror"]),
+];
 /// Members that may know all of these crates.
 const KNOW_ALL: [&str; 6] = [TESTBED, BENCH, DEMO, GENERATE, FUZZ, TESTS];
 /// Members besides those that may know these crates, and all that begin with their name and a dash.
@@ -367,15 +374,26 @@ fn the_door_is_built_of_little() {
 
 #[test]
 fn the_rules_are_pure() {
-    let direct = member(DOMAIN).dependencies.iter();
-    let direct: BTreeSet<&str> = direct
-        .filter(|dependency| dependency.kind == DependencyKind::Normal)
-        .map(|dependency| dependency.name.as_str())
-        .collect();
-    assert_eq!(direct, BTreeSet::from(DOMAIN_USES));
-    for runtime in ["tokio", "hyper", "rustix", "libc", "jiff", "rand", "tracing"] {
-        assert!(!built_from(&member(DOMAIN).id).contains(runtime), "{runtime}");
+    for (name, uses) in PURE {
+        let direct = member(name).dependencies.iter();
+        let direct: BTreeSet<&str> = direct
+            .filter(|dependency| dependency.kind == DependencyKind::Normal)
+            .map(|dependency| dependency.name.as_str())
+            .collect();
+        assert_eq!(direct, uses.iter().copied().collect(), "{name}");
+        for runtime in ["tokio", "hyper", "rustix", "libc", "jiff", "rand", "tracing"] {
+            assert!(
+                !built_from(&member(name).id).contains(runtime),
+                "{name}: {runtime}"
+            );
+        }
     }
+}
+
+#[test]
+fn the_agent_is_built_without_the_rules_of_other_endpoints() {
+    let agent = built_from(&member(AGENT).id);
+    assert!(agent.contains(DOMAIN) && !agent.contains(RULES));
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! What a rule changes in a Pod: single amounts of single containers, and annotations.
+//!
+//! A change names only what differs. [`Changes::apply`] writes it into the list of containers as JSON, where everything
+//! else stays as it is.
+
+use std::collections::BTreeSet;
+
+use headroom_domain::amounts::Amounts;
+use serde_json::{Map, Value};
+
+use crate::container::{ContainerList, Resources};
+
+/// What changes in one map of amounts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AmountsChange {
+    /// Amounts that are new or differ.
+    pub set: Amounts,
+    /// Resources that are no longer named.
+    pub removed: BTreeSet<String>,
+}
+
+/// What changes in one container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerChange {
+    /// The list that the container is in.
+    pub list: ContainerList,
+    /// Its place in the list, counted from 0.
+    pub index: usize,
+    /// What changes in its requests.
+    pub requests: AmountsChange,
+    /// What changes in its limits.
+    pub limits: AmountsChange,
+}
+
+/// What changes in the containers of a Pod; at most one change for each container.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes(Vec<ContainerChange>);
+
+/// What becomes of an annotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnnotationChange {
+    /// It stays as it is, or stays away.
+    Keep,
+    /// It becomes this text.
+    Set(String),
+    /// It goes.
+    Remove,
+}
+
+/// The object has no place for a change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path} is not an object")]
+pub struct ChangeError {
+    /// The value, as in `spec.containers[0].resources`.
+    path: String,
+}
+
+impl AmountsChange {
+    /// What makes `after` of `before`. An amount that is only spelt differently does not differ.
+    pub fn between(before: &Amounts, after: &Amounts) -> Self {
+        let differs = |name: &str| before.get(name) != after.get(name);
+        let set = after.iter().filter(|(name, _)| differs(name));
+        let gone = before.iter().filter(|(name, _)| !after.contains(name));
+        Self {
+            set: set.map(|(name, amount)| (name.to_owned(), *amount)).collect(),
+            removed: gone.map(|(name, _)| name.to_owned()).collect(),
+        }
+    }
+
+    /// True if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        let Self { set, removed } = self;
+        set.is_empty() && removed.is_empty()
+    }
+
+    fn apply(&self, amounts: &mut Map<String, Value>) {
+        for name in &self.removed {
+            amounts.remove(name);
+        }
+        for (name, amount) in self.set.iter() {
+            amounts.insert(name.to_owned(), amount.to_string().into());
+        }
+    }
+}
+
+impl ContainerChange {
+    /// What makes the resources `after` of `before`; `None` if that is nothing.
+    pub fn between(list: ContainerList, index: usize, before: &Resources, after: &Resources) -> Option<Self> {
+        let change = Self {
+            list,
+            index,
+            requests: AmountsChange::between(&before.requests, &after.requests),
+            limits: AmountsChange::between(&before.limits, &after.limits),
+        };
+        (!change.requests.is_empty() || !change.limits.is_empty()).then_some(change)
+    }
+
+    fn apply(&self, container: Option<&mut Value>) -> Result<(), ChangeError> {
+        let Self {
+            list,
+            index,
+            requests,
+            limits,
+        } = self;
+        let path = format!("spec.{}[{index}]", list.name());
+        let mut nothing = Value::Null;
+        // The container is there if the view came from this list; it is never created.
+        let container = container.unwrap_or(&mut nothing);
+        let Value::Object(container) = container else {
+            return Err(ChangeError { path });
+        };
+        let path = format!("{path}.resources");
+        let resources = member(container, "resources", &path)?;
+        for (name, change) in [("requests", requests), ("limits", limits)] {
+            if !change.is_empty() {
+                change.apply(member(resources, name, &format!("{path}.{name}"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The object that is a member; it is created where it is absent or `null`.
+fn member<'v>(
+    object: &'v mut Map<String, Value>,
+    name: &str,
+    path: &str,
+) -> Result<&'v mut Map<String, Value>, ChangeError> {
+    let value = object.entry(name).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().ok_or_else(|| ChangeError {
+        path: path.to_owned(),
+    })
+}
+
+impl Changes {
+    /// True if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The changes, in the order of the containers.
+    pub fn iter(&self) -> impl Iterator<Item = &ContainerChange> {
+        self.0.iter()
+    }
+
+    /// The lists in which something changes, each once.
+    pub fn lists(&self) -> BTreeSet<ContainerList> {
+        self.iter().map(|change| change.list).collect()
+    }
+
+    /// Writes the changes of one list into that list, which is the value of the member [`ContainerList::name`] of `spec`.
+    ///
+    /// # Errors
+    /// If a container that changes, or something on the way to its amounts, is not an object. The value is to be dropped then.
+    pub fn apply(&self, list: ContainerList, value: &mut Value) -> Result<(), ChangeError> {
+        for change in self.iter().filter(|change| change.list == list) {
+            change.apply(value.get_mut(change.index))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromIterator<ContainerChange> for Changes {
+    fn from_iter<I: IntoIterator<Item = ContainerChange>>(changes: I) -> Self {
+        Self(changes.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn amounts(value: Value) -> Amounts {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn resources(requests: Value, limits: Value) -> Resources {
+        Resources {
+            requests: amounts(requests),
+            limits: amounts(limits),
+        }
+    }
+
+    #[test]
+    fn only_what_differs_in_amount_changes() {
+        let before = amounts(json!({"a": "1000m", "b": "1", "c": "1"}));
+        let change = AmountsChange::between(&before, &amounts(json!({"a": "1", "b": "2", "d": "0"})));
+        assert_eq!(change.set, amounts(json!({"b": "2", "d": "0"})));
+        assert_eq!(change.removed, ["c".to_owned()].into());
+        assert!(AmountsChange::between(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn a_container_without_a_change_is_left_out() {
+        let same = resources(json!({"a": "1"}), json!({}));
+        assert_eq!(
+            ContainerChange::between(ContainerList::Main, 0, &same, &same),
+            None
+        );
+        assert!(Changes::default().is_empty() && Changes::default().lists().is_empty());
+    }
+
+    fn changes() -> Changes {
+        let (before, after) = (
+            resources(json!({"old": "1", "kept": "1"}), json!({})),
+            resources(json!({"new": "1k", "kept": "1"}), json!({"new": "1k"})),
+        );
+        [(ContainerList::Main, 1), (ContainerList::Init, 0)]
+            .into_iter()
+            .filter_map(|(list, index)| ContainerChange::between(list, index, &before, &after))
+            .collect()
+    }
+
+    #[test]
+    fn what_no_rule_knows_stays_as_it_is() {
+        let mut list = json!([
+            {"name": "a", "resources": {"requests": {"old": "1"}}},
+            {"name": "b", "newer": {"x": [1]}, "resources": {
+                "claims": [{"name": "c"}], "requests": {"old": "1", "kept": "1.0"}, "limits": null}},
+        ]);
+        changes().apply(ContainerList::Main, &mut list).unwrap();
+        assert_eq!(
+            list,
+            json!([
+                {"name": "a", "resources": {"requests": {"old": "1"}}},
+                {"name": "b", "newer": {"x": [1]}, "resources": {
+                    "claims": [{"name": "c"}], "requests": {"kept": "1.0", "new": "1k"}, "limits": {"new": "1k"}}},
+            ])
+        );
+        assert_eq!(
+            changes().lists(),
+            [ContainerList::Init, ContainerList::Main].into()
+        );
+    }
+
+    #[test]
+    fn maps_that_are_missing_are_created() {
+        for container in [
+            json!({}),
+            json!({"resources": null}),
+            json!({"resources": {"limits": {}}}),
+        ] {
+            let mut list = json!([container]);
+            changes().apply(ContainerList::Init, &mut list).unwrap();
+            let resources = json!({"requests": {"new": "1k"}, "limits": {"new": "1k"}});
+            assert_eq!(list, json!([{"resources": resources}]));
+        }
+    }
+
+    #[test]
+    fn a_value_without_a_place_for_a_change_is_named() {
+        for (list, path) in [
+            (json!([]), "spec.initContainers[0]"),
+            (json!("x"), "spec.initContainers[0]"),
+            (json!([null]), "spec.initContainers[0]"),
+            (json!([{"resources": 1}]), "spec.initContainers[0].resources"),
+            (
+                json!([{"resources": {"limits": []}}]),
+                "spec.initContainers[0].resources.limits",
+            ),
+        ] {
+            let error = changes()
+                .apply(ContainerList::Init, &mut list.clone())
+                .unwrap_err();
+            assert_eq!(error.to_string(), format!("{path} is not an object"), "{list}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The pure rules of all endpoints but those of nodes: no runtime, no clock, no I/O, no patches.
+//!
+//! ```text
+//!                      settings, switches
+//!                             |
+//! object -- serde --> view -> rule -> outcome -- admission step --> recorded writes --> patch
+//!                                        |
+//!                                        '------ kubectl headroom --> text
+//! ```
+//!
+//! A view has the parts of an object that a rule reads, and nothing else. An outcome says what is to change or why not,
+//! and only what differs; members that no rule knows stay as they are. The webhook and the CLI run the same rules; the
+//! agent runs none of them.
+//!
+//! Where a rule differs from Koordinator's in what somebody may depend on, a [`switch::Switch`] brings the old behaviour
+//! back. Each is declared beside its rule, and [`SWITCHES`] lists them.
+#![forbid(unsafe_code)]
+
+pub mod change;
+pub mod container;
+pub mod switch;
+
+use crate::switch::Switch;
+
+/// Every switch of these rules, in the order of the endpoints that they belong to.
+pub static SWITCHES: [&Switch; 0] = [];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_switch_has_a_name_of_its_own_and_says_what_it_does() {
+        let names: BTreeSet<_> = SWITCHES.iter().map(|switch| switch.name).collect();
+        assert_eq!(names.len(), SWITCHES.len());
+        for switch in SWITCHES {
+            let texts = [
+                switch.name,
+                switch.row,
+                switch.koordinator,
+                switch.about,
+                switch.why,
+            ];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{switch:?}");
+            assert!(
+                texts.iter().all(|text| !text.contains(['|', '\n'])),
+                "it is a row of a table: {switch:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Switches: where a rule differs from Koordinator's, whoever depends on the old behaviour can have it back.
+//!
+//! ```
+//! use headroom_rules::switch::{Compat, Switch, Switches};
+//!
+//! static EXACT: Switch = Switch {
+//!     name: "Exact",
+//!     default: true,
+//!     row: "D-0",
+//!     koordinator: "a part of a name is enough",
+//!     about: "the whole name counts",
+//!     why: "a part of a name is anybody's",
+//! };
+//! let switches = Switches::parse([&EXACT], Compat::Upstream, "")?;
+//! assert!(!switches.is_on(&EXACT));
+//! # Ok::<(), headroom_rules::switch::SwitchError>(())
+//! ```
+
+use std::{collections::BTreeMap, iter::once, str::FromStr};
+
+/// One difference from Koordinator. On means our behaviour, off means Koordinator's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// The name on the command line, in CamelCase.
+    pub name: &'static str,
+    /// Whether it is on when nobody says anything.
+    pub default: bool,
+    /// The row of docs/compatibility.md.
+    pub row: &'static str,
+    /// What Koordinator does.
+    pub koordinator: &'static str,
+    /// What happens while the switch is on.
+    pub about: &'static str,
+    /// Why anybody would want that.
+    pub why: &'static str,
+}
+
+/// Whose behaviour counts where no switch is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compat {
+    /// The default of each switch.
+    #[default]
+    Headroom,
+    /// Koordinator's behaviour: every switch is off.
+    Upstream,
+}
+
+/// The state of every switch. The default one has each switch at its own default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Switches(BTreeMap<&'static str, bool>);
+
+/// Why a list of switches is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// An entry is not `Name=bool`.
+    #[error("switch entry {entry:?} is not of the form Name=true or Name=false")]
+    Syntax {
+        /// The entry, shortened.
+        entry: String,
+    },
+    /// No switch has this name.
+    #[error("unknown switch {name:?}; known are {known}")]
+    Unknown {
+        /// The name, shortened.
+        name: String,
+        /// All names that would be accepted.
+        known: String,
+    },
+    /// A switch is named twice.
+    #[error("switch {name} is set more than once")]
+    Repeated {
+        /// The repeated name.
+        name: &'static str,
+    },
+}
+
+/// The text names nobody's behaviour.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is neither headroom nor upstream")]
+pub struct CompatError {
+    /// The text, shortened.
+    text: String,
+}
+
+impl FromStr for Compat {
+    type Err = CompatError;
+
+    fn from_str(text: &str) -> Result<Self, CompatError> {
+        match text {
+            "headroom" => Ok(Self::Headroom),
+            "upstream" => Ok(Self::Upstream),
+            _ => Err(CompatError {
+                text: shortened(text),
+            }),
+        }
+    }
+}
+
+impl Switches {
+    /// Reads a list such as `A=true,B=false`; what it does not name is as `compat` says. An empty text names nothing.
+    ///
+    /// # Errors
+    /// An entry that is not `Name=true|false`, an unknown name, a name that is there twice.
+    pub fn parse(
+        known: impl IntoIterator<Item = &'static Switch>,
+        compat: Compat,
+        text: &str,
+    ) -> Result<Self, SwitchError> {
+        let preset = |switch: &Switch| match compat {
+            Compat::Headroom => switch.default,
+            Compat::Upstream => false,
+        };
+        let mut states: BTreeMap<_, _> = known
+            .into_iter()
+            .map(|switch| (switch.name, preset(switch)))
+            .collect();
+        let mut named = BTreeMap::new();
+        if text.trim().is_empty() {
+            return Ok(Self(states));
+        }
+        for entry in text.split(',').map(str::trim) {
+            let (name, is_on) = parse_entry(entry)?;
+            let Some((&name, _)) = states.get_key_value(name) else {
+                return Err(SwitchError::Unknown {
+                    name: shortened(name),
+                    known: states.keys().copied().collect::<Vec<_>>().join(", "),
+                });
+            };
+            if named.insert(name, is_on).is_some() {
+                return Err(SwitchError::Repeated { name });
+            }
+        }
+        states.extend(named);
+        Ok(Self(states))
+    }
+
+    /// Whether a switch is on. One that was not among the known ones has its default.
+    pub fn is_on(&self, switch: &Switch) -> bool {
+        self.0.get(switch.name).copied().unwrap_or(switch.default)
+    }
+
+    /// The known switches with their states, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        self.0.iter().map(|(name, is_on)| (*name, *is_on))
+    }
+}
+
+fn parse_entry(entry: &str) -> Result<(&str, bool), SwitchError> {
+    match entry.split_once('=') {
+        Some((name, "true")) if !name.is_empty() => Ok((name, true)),
+        Some((name, "false")) if !name.is_empty() => Ok((name, false)),
+        _ => Err(SwitchError::Syntax {
+            entry: shortened(entry),
+        }),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// Help for the flag that takes such a list: one line for each switch.
+pub fn help<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
+    let rows = known.into_iter().map(
+        |Switch {
+             name, default, about, ..
+         }| { format!("  {name}=true|false (default {default}): {about}") },
+    );
+    let first = "Differences from Koordinator, as in A=true,B=false. What is false behaves as Koordinator.";
+    once(first.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// The switches as a table of docs/compatibility.md.
+pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
+    let rows = known.into_iter().map(
+        |Switch {
+             name,
+             default,
+             row,
+             koordinator,
+             about,
+             why,
+         }| {
+            let note = if *default { "" } else { "on request: " };
+            let other = !default;
+            format!("| {row} | {koordinator} | {note}{about} | {why} | `{name}={other}` |\n")
+        },
+    );
+    once("| | Koordinator | Headroom | why | the other behaviour |\n|---|---|---|---|---|\n".to_owned())
+        .chain(rows)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    static FIXED: Switch = Switch {
+        name: "Fixed",
+        default: true,
+        row: "D1",
+        koordinator: "old",
+        about: "new",
+        why: "reason",
+    };
+    static OPTIONAL: Switch = Switch {
+        name: "Optional",
+        default: false,
+        row: "D2",
+        ..FIXED
+    };
+    static ALL: [&Switch; 2] = [&FIXED, &OPTIONAL];
+
+    #[rstest]
+    #[case::defaults(Compat::Headroom, "", [true, false])]
+    #[case::blank(Compat::Headroom, " ", [true, false])]
+    #[case::upstream(Compat::Upstream, "", [false, false])]
+    #[case::one(Compat::Headroom, "Fixed=false", [false, false])]
+    #[case::two(Compat::Headroom, "Optional=true, Fixed=false", [false, true])]
+    #[case::named_beats_upstream(Compat::Upstream, "Optional=true", [false, true])]
+    fn a_list_changes_only_what_it_names(
+        #[case] compat: Compat,
+        #[case] text: &str,
+        #[case] expected: [bool; 2],
+    ) {
+        let switches = Switches::parse(ALL, compat, text).unwrap();
+        assert_eq!(ALL.map(|switch| switches.is_on(switch)), expected);
+        assert_eq!(
+            switches.iter().collect::<Vec<_>>(),
+            [("Fixed", expected[0]), ("Optional", expected[1])]
+        );
+    }
+
+    #[rstest]
+    #[case("Fixed", r#"switch entry "Fixed" is not of the form Name=true or Name=false"#)]
+    #[case(
+        "Fixed=1",
+        r#"switch entry "Fixed=1" is not of the form Name=true or Name=false"#
+    )]
+    #[case(
+        "Fixed=true,",
+        r#"switch entry "" is not of the form Name=true or Name=false"#
+    )]
+    #[case("=true", r#"switch entry "=true" is not of the form Name=true or Name=false"#)]
+    #[case("Fixt=true", r#"unknown switch "Fixt"; known are Fixed, Optional"#)]
+    #[case("Fixed=true,Fixed=true", "switch Fixed is set more than once")]
+    fn a_wrong_list_is_refused_with_its_reason(#[case] text: &str, #[case] reason: &str) {
+        let error = Switches::parse(ALL, Compat::Headroom, text).unwrap_err();
+        assert_eq!(error.to_string(), reason);
+    }
+
+    #[test]
+    fn a_long_entry_is_shortened() {
+        let error = Switches::parse(ALL, Compat::Headroom, &"x".repeat(1 << 20)).unwrap_err();
+        assert!(error.to_string().len() < 200);
+    }
+
+    #[test]
+    fn a_set_that_knows_no_switch_has_the_defaults() {
+        let switches = Switches::default();
+        assert!(switches.is_on(&FIXED) && !switches.is_on(&OPTIONAL));
+    }
+
+    #[test]
+    fn only_two_words_name_a_behaviour() {
+        assert_eq!("headroom".parse(), Ok(Compat::Headroom));
+        assert_eq!("upstream".parse(), Ok(Compat::Upstream));
+        let error = "Upstream".parse::<Compat>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#""Upstream" is neither headroom nor upstream"#
+        );
+    }
+
+    #[test]
+    fn help_and_table_show_every_switch() {
+        assert!(help(ALL).contains("\n  Fixed=true|false (default true): new"));
+        let table = markdown(ALL);
+        assert!(table.contains("| D1 | old | new | reason | `Fixed=false` |\n"));
+        assert!(table.contains("| D2 | old | on request: new | reason | `Optional=true` |\n"));
+        assert_eq!((help(ALL).lines().count(), table.lines().count()), (3, 4));
+    }
+}
