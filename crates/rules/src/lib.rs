@@ -18,12 +18,13 @@
 
 pub mod change;
 pub mod container;
+pub mod extended;
 pub mod switch;
 
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 0] = [];
+pub static SWITCHES: [&Switch; 2] = [&extended::INIT_CONTAINERS, &extended::REMOVES_STALE];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,142 @@
+//! The annotation that tells the agent on the node what a Pod's containers ask for of batch resources.
+//!
+//! The container runtime does not know these resources, so the node's agent reads them from the annotation
+//! [`names::EXTENDED_RESOURCE_SPEC`] and sets the cgroups. Whatever a client wrote there is replaced.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::{amounts::Amounts, names};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    change::AnnotationChange,
+    container::{Container, ContainerList, Containers, Resources},
+    switch::{Switch, Switches},
+};
+
+/// Whether init containers are in the annotation.
+pub static INIT_CONTAINERS: Switch = Switch {
+    name: "ExtendedResourceInitContainers",
+    default: true,
+    row: "D-15",
+    koordinator: "the extended-resource-spec annotation has no init containers, sidecars among them",
+    about: "the extended-resource-spec annotation has init containers and sidecars under their names",
+    why: "without them the node's agent sets no limits on them",
+};
+
+/// Whether an annotation that says something goes when there is nothing to say.
+pub static REMOVES_STALE: Switch = Switch {
+    name: "ExtendedResourceRemovesStale",
+    default: true,
+    row: "D-17",
+    koordinator: "a stale extended-resource-spec annotation becomes `{}`",
+    about: "a stale extended-resource-spec annotation is removed",
+    why: "a pod without batch resources needs no annotation",
+};
+
+/// The resources that the annotation has.
+const RESOURCES: [&str; 2] = [names::BATCH_CPU, names::BATCH_MEMORY];
+
+/// The longest text that is read, in bytes: Kubernetes refuses objects whose annotations are longer. What is read can take
+/// many times the memory of its text.
+const LONGEST: usize = 256 << 10;
+
+/// The annotation's content. The order of the members is that of its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+struct Spec {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    containers: BTreeMap<String, ContainerSpec>,
+}
+
+/// What one container asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+struct ContainerSpec {
+    #[serde(skip_serializing_if = "Amounts::is_empty")]
+    limits: Amounts,
+    #[serde(skip_serializing_if = "Amounts::is_empty")]
+    requests: Amounts,
+}
+
+/// What becomes of the annotation of a Pod with these containers, where it has the text `current`.
+///
+/// A text that cannot be read is replaced. One that says the same as ours would, spelt in whatever way, stays.
+pub fn annotation(containers: &Containers, current: Option<&str>, switches: &Switches) -> AnnotationChange {
+    let spec = Spec::of_containers(containers, switches.is_on(&INIT_CONTAINERS));
+    let has_nothing = spec.containers.is_empty();
+    let is_same = match current {
+        None => has_nothing,
+        Some(text) => Spec::parse(text).is_some_and(|current| current == spec),
+    };
+    if is_same {
+        AnnotationChange::Keep
+    } else if has_nothing && switches.is_on(&REMOVES_STALE) {
+        AnnotationChange::Remove
+    } else {
+        // Maps of texts to texts are always JSON.
+        serde_json::to_string(&spec).map_or(AnnotationChange::Keep, AnnotationChange::Set)
+    }
+}
+
+impl Spec {
+    fn of_containers(containers: &Containers, has_init_containers: bool) -> Self {
+        let lists = ContainerList::ALL.into_iter().filter(|list| match list {
+            ContainerList::Init => has_init_containers,
+            ContainerList::Main => true,
+        });
+        let specs = lists
+            .flat_map(|list| containers.list(list))
+            .filter_map(|container| Some((container.name.clone(), ContainerSpec::of_container(container)?)));
+        Self {
+            containers: specs.collect(),
+        }
+    }
+
+    /// What a text says; `None` if it cannot be read or is too long. Unknown members do not count.
+    fn parse(text: &str) -> Option<Self> {
+        if text.len() > LONGEST {
+            return None;
+        }
+        let mut members = object(serde_json::from_str(text).ok()?)?;
+        let containers = object(members.remove("containers").unwrap_or_default())?;
+        let specs = containers
+            .into_iter()
+            .map(|(name, spec)| Some((name, ContainerSpec::parse(spec)?)));
+        Some(Self {
+            containers: specs.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl ContainerSpec {
+    /// The batch resources of a container; `None` without any.
+    fn of_container(container: &Container) -> Option<Self> {
+        let Resources { requests, limits } = &container.resources;
+        let spec = Self {
+            limits: limits.only(&RESOURCES),
+            requests: requests.only(&RESOURCES),
+        };
+        (!spec.limits.is_empty() || !spec.requests.is_empty()).then_some(spec)
+    }
+
+    fn parse(spec: Value) -> Option<Self> {
+        let mut members = object(spec)?;
+        let mut amounts = |name: &str| Amounts::deserialize(members.remove(name).unwrap_or_default()).ok();
+        Some(Self {
+            limits: amounts("limits")?,
+            requests: amounts("requests")?,
+        })
+    }
+}
+
+/// The members of an object, or of `null`, which has none.
+fn object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(members) => Some(members),
+        Value::Null => Some(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
