@@ -18,13 +18,19 @@
 
 pub mod change;
 pub mod container;
+pub mod device;
 pub mod extended;
 pub mod switch;
 
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 2] = [&extended::INIT_CONTAINERS, &extended::REMOVES_STALE];
+pub static SWITCHES: [&Switch; 4] = [
+    &extended::INIT_CONTAINERS,
+    &extended::REMOVES_STALE,
+    &device::INIT_CONTAINERS,
+    &device::FROM_LIMITS,
+];
 
 #[cfg(test)]
 mod tests {
