@@ -16,6 +16,7 @@
 //! back. Each is declared beside its rule, and [`SWITCHES`] lists them.
 #![forbid(unsafe_code)]
 
+pub mod binding;
 pub mod change;
 pub mod container;
 pub mod device;
@@ -25,11 +26,13 @@ pub mod switch;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 4] = [
+pub static SWITCHES: [&Switch; 6] = [
     &extended::INIT_CONTAINERS,
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,
     &device::FROM_LIMITS,
+    &binding::EXACT_USERS,
+    &binding::BINDINGS,
 ];
 
 #[cfg(test)]
