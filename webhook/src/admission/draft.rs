@@ -5,22 +5,32 @@
 //! operations. Paths are member names from the outside in; arrays are values like any other and are written whole.
 
 mod compare_stored;
+mod edits;
 mod equal;
+mod rewrite;
 mod tree;
+mod written;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use self::edits::{edited, place, record_removal};
 #[cfg(test)]
 pub(crate) use self::tree::scan::take_passed;
 pub use self::{
     compare_stored::PutBackError,
+    rewrite::RewriteError,
     tree::{
         Tree,
         scan::{MAX_DEPTH, MAX_OPENED, ScanError},
     },
+};
+pub(crate) use self::{
+    edits::{Edit, Edits},
+    rewrite::is_deep,
+    written::{WriteKind, Written},
 };
 
 /// Reading by path, from an object as it came or with writes on top.
@@ -65,20 +75,6 @@ pub struct Notes {
     pub audit: BTreeMap<&'static str, String>,
 }
 
-/// Recorded writes to the members of one object.
-pub(crate) type Edits = BTreeMap<String, Edit>;
-
-/// A recorded write to one member.
-#[derive(Debug, Clone)]
-pub(crate) enum Edit {
-    /// The member has this value now, whatever it had before.
-    Set(Value),
-    /// The member, present before, is gone.
-    Remove,
-    /// The member was an object before and has writes inside.
-    Inside(Edits),
-}
-
 /// A write into something that has no members.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} lies inside a value that is not an object")]
@@ -89,7 +85,8 @@ pub struct WriteError {
 /// What is found at a path.
 enum PathValue<'d, 'a> {
     Nothing,
-    Written(&'d Value),
+    /// A value that was written, or a part of one.
+    Written(&'d Value, &'d Written),
     Stored(&'d Tree<'a>),
     /// An object with writes inside.
     Edited(&'d Tree<'a>, &'d Edits),
@@ -119,12 +116,12 @@ impl<'a> Draft<'a> {
         if self.has_value(path, &value) {
             return Ok(());
         }
-        self.write(path, value)
+        self.write(path, Written::new(value, WriteKind::Set))
     }
 
     /// Records a write without a look at what is there.
-    fn write(&mut self, path: &[&str], value: Value) -> Result<(), WriteError> {
-        place(&mut self.writes.edits, &self.object, path, value)
+    fn write(&mut self, path: &[&str], written: Written) -> Result<(), WriteError> {
+        place(&mut self.writes.edits, &self.object, path, written)
             .ok_or_else(|| WriteError { path: path.join(".") })?;
         self.writes.changes += 1;
         Ok(())
@@ -205,7 +202,7 @@ impl<'a> Draft<'a> {
     fn has_value(&self, path: &[&str], value: &Value) -> bool {
         match self.find(path) {
             PathValue::Nothing => false,
-            PathValue::Written(there) => there == value,
+            PathValue::Written(there, _) => there == value,
             PathValue::Stored(tree) => tree.is_value(value),
             PathValue::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
         }
@@ -216,9 +213,11 @@ impl<'a> Draft<'a> {
         while let Some((name, rest)) = path.split_first() {
             let below = tree.get(&[name]);
             match (edits.get(*name), below) {
-                (Some(Edit::Set(value)), _) => {
-                    let value = rest.iter().try_fold(value, |value, name| value.get(name));
-                    return value.map_or(PathValue::Nothing, PathValue::Written);
+                (Some(Edit::Set(written)), _) => {
+                    let part = rest
+                        .iter()
+                        .try_fold(written.value(), |value, name| value.get(name));
+                    return part.map_or(PathValue::Nothing, |part| PathValue::Written(part, written));
                 }
                 (Some(Edit::Inside(inside)), Some(below)) => (tree, edits, path) = (below, inside, rest),
                 (None, Some(below)) => return below.get(rest).map_or(PathValue::Nothing, PathValue::Stored),
@@ -237,7 +236,7 @@ impl Fields for Draft<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
         match self.find(path) {
             PathValue::Nothing => Ok(None),
-            PathValue::Written(value) => Deserialize::deserialize(value),
+            PathValue::Written(value, _) => Deserialize::deserialize(value),
             PathValue::Stored(tree) => tree.read(&[]),
             PathValue::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
         }
@@ -246,7 +245,7 @@ impl Fields for Draft<'_> {
     fn names(&self, path: &[&str]) -> Vec<&str> {
         match self.find(path) {
             PathValue::Nothing => Vec::new(),
-            PathValue::Written(value) => value
+            PathValue::Written(value, _) => value
                 .as_object()
                 .into_iter()
                 .flat_map(Map::keys)
@@ -268,106 +267,13 @@ impl Fields for Draft<'_> {
 
     fn with_elements<R>(&self, path: &[&str], look: impl FnOnce(&[Tree<'_>]) -> R) -> R {
         match self.find(path) {
-            PathValue::Written(value) => {
-                let text = value.to_string();
+            PathValue::Written(value, written) => {
+                let text = written.text(value);
                 let tree = Tree::parse(&text, 0).ok();
                 look(tree.as_ref().map(Tree::elements).unwrap_or_default())
             }
             PathValue::Stored(tree) => look(tree.elements()),
             PathValue::Nothing | PathValue::Edited(..) => look(&[]),
-        }
-    }
-}
-
-/// Records that `path` below `tree` becomes `value`; `None` if something on the way has no members.
-fn place(edits: &mut Edits, tree: &Tree<'_>, path: &[&str], value: Value) -> Option<()> {
-    let (name, rest) = path.split_first()?;
-    if rest.is_empty() {
-        edits.insert((*name).to_owned(), Edit::Set(value));
-        return Some(());
-    }
-    let below = tree.get(&[name]);
-    match (edits.get_mut(*name), below) {
-        (Some(Edit::Set(there)), _) => place_in(there, rest, value),
-        (Some(Edit::Inside(inside)), Some(below)) => place(inside, below, rest, value),
-        (None, Some(below)) if below.is_object() => {
-            let mut inside = Edits::new();
-            place(&mut inside, below, rest, value)?;
-            edits.insert((*name).to_owned(), Edit::Inside(inside));
-            Some(())
-        }
-        (None, Some(below)) if !below.is_null() => None,
-        (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {
-            let mut created = Value::Null;
-            place_in(&mut created, rest, value)?;
-            edits.insert((*name).to_owned(), Edit::Set(created));
-            Some(())
-        }
-    }
-}
-
-/// Writes into a value that is ours already.
-fn place_in(there: &mut Value, path: &[&str], value: Value) -> Option<()> {
-    let Some((name, rest)) = path.split_first() else {
-        *there = value;
-        return Some(());
-    };
-    if there.is_null() {
-        *there = Value::Object(Map::new());
-    }
-    place_in(
-        there.as_object_mut()?.entry(*name).or_insert(Value::Null),
-        rest,
-        value,
-    )
-}
-
-/// Records that the member at `path` below `tree`, which is there, goes.
-fn record_removal(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) {
-    let Some((name, rest)) = path.split_first() else {
-        return;
-    };
-    let below = tree.get(&[name]);
-    match (edits.get_mut(*name), below) {
-        (_, Some(_)) if rest.is_empty() => drop(edits.insert((*name).to_owned(), Edit::Remove)),
-        (_, None) if rest.is_empty() => drop(edits.remove(*name)),
-        (Some(Edit::Set(there)), _) => {
-            let (last, parents) = rest.split_last().unwrap_or((name, &[]));
-            let parent = parents.iter().try_fold(there, |value, name| value.get_mut(name));
-            if let Some(members) = parent.and_then(Value::as_object_mut) {
-                members.remove(*last);
-            }
-        }
-        (Some(Edit::Inside(inside)), Some(below)) => record_removal(inside, below, rest),
-        (None, Some(below)) => {
-            let mut inside = Edits::new();
-            record_removal(&mut inside, below, rest);
-            edits.insert((*name).to_owned(), Edit::Inside(inside));
-        }
-        (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {}
-    }
-}
-
-/// An object with the writes inside it applied.
-fn edited(tree: &Tree<'_>, edits: &Edits) -> Result<Value, serde_json::Error> {
-    let mut value = tree.to_value()?;
-    apply(&mut value, edits);
-    Ok(value)
-}
-
-fn apply(value: &mut Value, edits: &Edits) {
-    let Some(members) = value.as_object_mut() else {
-        return;
-    };
-    for (name, edit) in edits {
-        match edit {
-            Edit::Set(new) => drop(members.insert(name.clone(), new.clone())),
-            Edit::Remove => drop(members.remove(name)),
-            Edit::Inside(inside) => {
-                if let Some(member) = members.get_mut(name) {
-                    apply(member, inside);
-                }
-            }
         }
     }
 }

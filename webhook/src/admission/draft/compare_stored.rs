@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Draft, Edits, Fields as _, PathValue, Tree, WriteError, tree::Member};
+use super::{
+    Draft, Edits, Fields as _, PathValue, Tree, WriteError,
+    tree::Member,
+    written::{WriteKind, Written},
+};
 
 /// A stored value could not be put back.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +32,7 @@ impl Draft<'_> {
             (PathValue::Nothing, Some(None)) => true,
             (PathValue::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
             (
-                PathValue::Nothing | PathValue::Written(_) | PathValue::Stored(_) | PathValue::Edited(..),
+                PathValue::Nothing | PathValue::Written(..) | PathValue::Stored(_) | PathValue::Edited(..),
                 _,
             ) => false,
         }
@@ -46,8 +50,8 @@ impl Draft<'_> {
             PathValue::Nothing => (None, None),
             PathValue::Stored(tree) => (Some(tree), None),
             PathValue::Edited(tree, edits) => (Some(tree), Some(edits)),
-            PathValue::Written(value) => {
-                let text = value.to_string();
+            PathValue::Written(value, written) => {
+                let text = written.text(value);
                 let written = Tree::parse(&text, 1).map_err(serde::de::Error::custom)?;
                 return is_same(was, Some(&written), |name| but.contains(&name));
             }
@@ -80,7 +84,7 @@ impl Draft<'_> {
             source,
         })?;
         match value {
-            Some(value) => self.write(path, value)?,
+            Some(value) => self.write(path, Written::new(value, WriteKind::Set))?,
             None => self.remove(path),
         }
         Ok(())
