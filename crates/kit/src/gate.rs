@@ -31,6 +31,9 @@ pub struct Gate {
     pub stage: Stage,
     /// Whether the feature is on when nobody says anything.
     pub default: bool,
+    /// True if being on switches something off. Such a gate is named to be set: a group that switches on all of a stage
+    /// would switch off what this one stands for.
+    pub is_negative: bool,
     /// What the feature does, in one sentence.
     pub about: &'static str,
 }
@@ -94,7 +97,16 @@ impl Gate {
             name,
             stage: Stage::Alpha,
             default: false,
+            is_negative: false,
             about,
+        }
+    }
+
+    /// An alpha gate that switches something off when it is on. Off by default, and `AllAlpha` leaves it alone.
+    pub const fn negative(name: &'static str, about: &'static str) -> Self {
+        Self {
+            is_negative: true,
+            ..Self::alpha(name, about)
         }
     }
 
@@ -104,6 +116,7 @@ impl Gate {
             name,
             stage: Stage::Beta,
             default: true,
+            is_negative: false,
             about,
         }
     }
@@ -114,6 +127,7 @@ impl Gate {
             name,
             stage: Stage::Ga,
             default: true,
+            is_negative: false,
             about,
         }
     }
@@ -128,10 +142,20 @@ impl GateSet {
     /// # Errors
     /// An entry that is not `Name=true|false`, an unknown or repeated name, a settled feature switched off.
     pub fn parse<'a>(known: impl IntoIterator<Item = &'a Gate>, text: &str) -> Result<Self, GateError> {
-        let mut gates: BTreeMap<_, _> = known
+        let gates = known
             .into_iter()
             .map(|gate| (gate.name, (*gate, gate.default)))
             .collect();
+        Self { gates }.with(text)
+    }
+
+    /// The same gates with another value of `--feature-gates` on top: what the value says of a gate, by name or by its
+    /// group, counts; the others stay as they are.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn with(&self, text: &str) -> Result<Self, GateError> {
+        let mut gates = self.gates.clone();
         let chosen = entries(text)?;
         for (name, is_on) in &chosen {
             let is_group = [ALL_ALPHA, ALL_BETA].contains(name);
@@ -157,7 +181,7 @@ impl GateSet {
         }
         for (gate, state) in gates
             .values_mut()
-            .filter(|(gate, _)| !chosen.contains_key(gate.name))
+            .filter(|(gate, _)| !gate.is_negative && !chosen.contains_key(gate.name))
         {
             let group = match gate.stage {
                 Stage::Alpha => chosen.get(ALL_ALPHA),
@@ -189,6 +213,7 @@ pub fn help<'a>(known: impl IntoIterator<Item = &'a Gate>) -> String {
              name,
              stage,
              default,
+             is_negative: _,
              about,
          }| { format!("  {name}=true|false ({stage}, default {default}): {about}") },
     );
@@ -203,6 +228,7 @@ pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Gate>) -> String {
              name,
              stage,
              default,
+             is_negative: _,
              about,
          }| {
             let default = if *default { "on" } else { "off" };
@@ -274,6 +300,23 @@ mod tests {
     fn a_value_changes_only_what_it_names(#[case] text: &str, #[case] expected: [bool; 4]) {
         let gates = GateSet::parse(ALL, text).unwrap();
         assert_eq!(ALL.map(|gate| gates.enabled(gate)), expected);
+    }
+
+    #[test]
+    fn a_group_leaves_gates_alone_that_switch_something_off() {
+        static DISABLE: Gate = Gate::negative("DisableTried", "Switches off what was tried.");
+        let is_on = |text| GateSet::parse([&NEW, &DISABLE], text).unwrap().enabled(&DISABLE);
+        assert!(!is_on("") && !is_on("AllAlpha=true"));
+        assert!(is_on("DisableTried=true") && is_on("AllAlpha=false,DisableTried=true"));
+    }
+
+    #[test]
+    fn a_later_value_counts_for_what_it_names_and_nothing_else() {
+        let flags = GateSet::parse(ALL, "New=true,Tried=false").unwrap();
+        let later = flags.with("Tried=true").unwrap();
+        assert_eq!(ALL.map(|gate| later.enabled(gate)), [true, true, false, true]);
+        assert_eq!(flags.with(""), Ok(flags.clone()));
+        assert!(matches!(flags.with("Trid=true"), Err(GateError::Unknown { .. })));
     }
 
     #[rstest]

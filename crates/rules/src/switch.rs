@@ -106,14 +106,25 @@ impl Switches {
         compat: Compat,
         text: &str,
     ) -> Result<Self, SwitchError> {
-        let preset = |switch: &Switch| match compat {
+        Self::preset(known, compat).with(text)
+    }
+
+    /// Every switch as `compat` says.
+    pub fn preset(known: impl IntoIterator<Item = &'static Switch>, compat: Compat) -> Self {
+        let state = |switch: &Switch| match compat {
             Compat::Headroom => switch.default,
             Compat::Upstream => false,
         };
-        let mut states: BTreeMap<_, _> = known
-            .into_iter()
-            .map(|switch| (switch.name, preset(switch)))
-            .collect();
+        let states = known.into_iter().map(|switch| (switch.name, state(switch)));
+        Self(states.collect())
+    }
+
+    /// The same switches with another list on top.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn with(&self, text: &str) -> Result<Self, SwitchError> {
+        let mut states = self.0.clone();
         let mut named = BTreeMap::new();
         if text.trim().is_empty() {
             return Ok(Self(states));

@@ -9,6 +9,9 @@ pub const SLO_CONFIG: &str = "slo-controller-config";
 /// Key in [`SLO_CONFIG`] with what is to be amplified how. Koordinator's key; its JSON has members of ours.
 pub const AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
 
+/// Key in [`SLO_CONFIG`] with gates and switches that are changed while the webhook serves. Ours.
+pub const FEATURE_GATES: &str = "feature-gates";
+
 /// Key in [`SLO_CONFIG`]: how nodes are shared with batch workloads. Koordinator's key.
 pub const COLOCATION_CONFIG: &str = "colocation-config";
 
