@@ -1,5 +1,7 @@
 //! [`Args`]: command-line flags of `headroom-webhook`. Each flag has an environment variable.
 
+mod binding;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
@@ -8,7 +10,12 @@ use headroom_kit::{
     args::{AdminArgs, LogArgs, TlsArgs, any},
     gate::{GateError, GateSet},
 };
+use headroom_rules::{
+    SWITCHES,
+    switch::{Compat, SwitchError, Switches},
+};
 
+pub use self::binding::BindingArgs;
 use crate::{
     admission::{
         endpoint::Family,
@@ -69,6 +76,26 @@ pub struct Args {
     /// Families of endpoints to serve: nodes, koordinator, integrations
     #[arg(long, env = "HEADROOM_SERVE", value_name = "LIST", default_value = "nodes", value_delimiter = ',', value_parser = family)]
     pub serve: Vec<Family>,
+    /// Whose behaviour counts where Headroom's rules differ from Koordinator's: headroom or upstream
+    #[arg(
+        long,
+        env = "HEADROOM_COMPAT",
+        value_name = "WHOSE",
+        default_value = "headroom"
+    )]
+    pub compat: Compat,
+    /// Switch single differences from Koordinator, as in A=true,B=false; on is Headroom's behaviour
+    #[arg(
+        long,
+        env = "HEADROOM_SWITCHES",
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub switches: String,
+    /// Who may bind pods.
+    #[command(flatten)]
+    pub binding: BindingArgs,
     /// Tell refusals of these steps as warnings, to watch a rule before it is enforced
     #[arg(long, env = "HEADROOM_SHADOW", value_name = "STEP,...", default_value = "", value_parser = shadow, hide_default_value = true)]
     pub shadow: Shadow,
@@ -131,11 +158,15 @@ impl Args {
     }
 
     /// What is switched on at the start.
-    pub fn features(&self) -> Features {
-        Features {
+    ///
+    /// # Errors
+    /// A switch that does not exist, or is named twice.
+    pub fn features(&self) -> Result<Features, SwitchError> {
+        Ok(Features {
             gates: self.feature_gates.clone(),
+            switches: Switches::parse(SWITCHES, self.compat, &self.switches)?,
             shadow: self.shadow.clone(),
-        }
+        })
     }
 
     /// How fast nodes are asked to be decided anew.

@@ -9,6 +9,7 @@ pub mod nudge;
 pub mod rates;
 pub mod ratio_owner_conflict;
 pub mod registration;
+pub mod runtime_features;
 pub mod sweep;
 pub mod time_slices;
 

@@ -26,6 +26,7 @@ use headroom_kit::{
     supervise::{Grace, SuperviseError, Supervisor},
     tls::{self, CertStore, ClientAuth, TlsError},
 };
+use headroom_rules::switch::SwitchError;
 use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
@@ -39,6 +40,7 @@ use crate::{
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
         registration::{self, Registration},
+        runtime_features,
         sweep::Sweeper,
     },
     hints::{
@@ -84,6 +86,9 @@ pub enum StartError {
     /// There are no threads for admission.
     #[error("cannot start the threads of admission")]
     Threads(#[source] io::Error),
+    /// A switch that does not exist.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
     /// A task ended the process.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
@@ -93,7 +98,7 @@ impl StartError {
     /// The exit code: 2 for what its user has to put right, 1 for what went wrong by itself.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Tls(_) | Self::Kube(_) => 2,
+            Self::Config(_) | Self::Switch(_) | Self::Tls(_) | Self::Kube(_) => 2,
             Self::Log(_) | Self::Metric(_) | Self::Serve(_) | Self::Threads(_) | Self::Supervise(_) => 1,
         }
     }
@@ -105,6 +110,7 @@ impl StartError {
 /// It cannot start, or one of its tasks ended.
 pub async fn run(args: Args) -> Result<(), StartError> {
     let written = configuration::load(args.config.as_deref())?;
+    let features = args.features()?.shared();
     args.log.init()?;
     let files = files::raise_limit();
     tls::install_provider();
@@ -140,6 +146,14 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     });
     let are_known = caches::follow(&client, &args.config_namespace, &cluster, &mut supervisor).await;
     supervisor.spawn(
+        "features",
+        runtime_features::follow(
+            cluster.policies.feature_gates(),
+            Arc::clone(&features),
+            stop.clone(),
+        ),
+    );
+    supervisor.spawn(
         "conflicts",
         entry_conflicts::detect(Arc::clone(&cluster), stop.clone()),
     );
@@ -155,7 +169,16 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     );
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
-    let _threads = admission::serve(&args, files, store, cluster, ready.admission, &mut supervisor).await?;
+    let _threads = admission::serve(
+        &args,
+        files,
+        store,
+        cluster,
+        features,
+        ready.admission,
+        &mut supervisor,
+    )
+    .await?;
 
     let grace = Grace {
         linger: args.drain(),

@@ -4,7 +4,10 @@ use anyhow::Result;
 use headroom_domain::names;
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
-    admission::endpoints::{self, ENDPOINTS},
+    admission::{
+        endpoint::{AnyEndpoint, Family},
+        endpoints,
+    },
     install::manifest::{
         self, Address, Client,
         policies::{
@@ -24,6 +27,11 @@ use serde::Serialize;
 /// Role of people who may look at everything; bound to nobody.
 const VIEWER: &str = "headroom-viewer";
 
+/// The endpoints of node amplification, which the base installs.
+fn nodes() -> Vec<&'static dyn AnyEndpoint> {
+    endpoints::served(&[Family::Nodes])
+}
+
 /// Both webhook configurations, with all gates at their defaults.
 pub(super) fn webhooks() -> Result<String> {
     let gates = GateSet::parse(endpoints::gates(), "")?;
@@ -33,8 +41,8 @@ pub(super) fn webhooks() -> Result<String> {
         ca_bundle: None,
     };
     Ok(documents(&[
-        yaml(&manifest::mutating(ENDPOINTS, &gates, &client))?,
-        yaml(&manifest::validating(ENDPOINTS, &gates, &client))?,
+        yaml(&manifest::mutating(&nodes(), &gates, &client))?,
+        yaml(&manifest::validating(&nodes(), &gates, &client))?,
     ]))
 }
 
@@ -61,7 +69,7 @@ pub(super) fn steady_state_skip() -> Result<String> {
 /// The webhook's role and its binding, and the role of people who look on.
 pub(super) fn rbac() -> Result<String> {
     Ok(documents(&[
-        yaml(&manifest::cluster_role(ENDPOINTS, &start::access()))?,
+        yaml(&manifest::cluster_role(&nodes(), &start::access()))?,
         yaml(&binding())?,
         yaml(&manifest::lease_role::role())?,
         yaml(&manifest::lease_role::binding())?,

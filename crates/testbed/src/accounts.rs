@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use headroom_domain::names;
-use headroom_webhook::{admission::endpoints, install::manifest};
+use headroom_webhook::{
+    admission::{endpoint::Family, endpoints},
+    install::manifest,
+};
 use k8s_openapi::{
     api::{
         authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
@@ -38,7 +41,7 @@ pub async fn create(client: &Client) -> Result<()> {
         };
         apply(&accounts, account, &object).await?;
     }
-    let role = manifest::cluster_role(endpoints::ENDPOINTS, &headroom_webhook::access());
+    let role = manifest::cluster_role(&endpoints::served(&[Family::Nodes]), &headroom_webhook::access());
     let name = role.name_any();
     let roles: Api<ClusterRole> = Api::all(client.clone());
     apply(&roles, &name, &role).await?;

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use headroom_kit::{gate::GateSet, tls::self_signed};
 use headroom_webhook::{
-    admission::endpoints,
+    admission::{endpoint::Family, endpoints},
     install::manifest::{self, Address, steady_state},
 };
 use k8s_openapi::api::admissionregistration::v1::{
@@ -198,11 +198,11 @@ async fn register_changed(
         ca_bundle: Some(bundle),
     };
     let gates = GateSet::parse(endpoints::gates(), GATES)?;
-    let mut mutating = manifest::mutating(endpoints::ENDPOINTS, &gates, &at);
+    let mut mutating = manifest::mutating(&endpoints::served(&[Family::Nodes]), &gates, &at);
     change(&mut mutating);
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
-    let validating = manifest::validating(endpoints::ENDPOINTS, &gates, &at);
+    let validating = manifest::validating(&endpoints::served(&[Family::Nodes]), &gates, &at);
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     accounts::apply(&configurations, &validating.name_any(), &validating).await
 }

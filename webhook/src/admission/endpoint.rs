@@ -13,6 +13,7 @@ mod stores;
 use std::fmt;
 
 use headroom_kit::gate::GateSet;
+use headroom_rules::switch::Switches;
 
 pub use self::{
     deadline::Deadline,
@@ -22,7 +23,7 @@ pub use self::{
     },
     erased::{AnyEndpoint, StepInfo},
     run::{Admitted, StepContext},
-    stores::{NoStore, Provides, Stores},
+    stores::{Colocation, NoStore, Provides, Stores},
 };
 use crate::{
     admission::{draft::Draft, error::StepError, refusal::Denial, review::Request},
@@ -67,6 +68,8 @@ pub struct Ctx<'a, S: ?Sized> {
     pub store: &'a S,
     /// The gates in force.
     pub gates: &'a GateSet,
+    /// Where a rule differs from Koordinator's, and where it does not.
+    pub switches: &'a Switches,
 }
 
 /// Why a step ends admission.

@@ -1,15 +1,23 @@
 //! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
 mod mutate_node_status;
+mod mutate_pod;
 mod node_fields;
+mod pod_types;
 mod validate_node;
+mod validate_pod_binding;
 
 use headroom_kit::gate::{Gate, GateSet};
 
 use crate::admission::endpoint::{AnyEndpoint, Family};
 
 /// Every endpoint. Clients meet mutating ones before validating ones, so they stand here in that order.
-pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[&mutate_node_status::ENDPOINT, &validate_node::ENDPOINT];
+pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
+    &mutate_node_status::ENDPOINT,
+    &mutate_pod::ENDPOINT,
+    &validate_node::ENDPOINT,
+    &validate_pod_binding::ENDPOINT,
+];
 
 /// The endpoint of `nodes/status`, for what is said of it alone.
 pub static NODE_STATUS: &dyn AnyEndpoint = &mutate_node_status::ENDPOINT;

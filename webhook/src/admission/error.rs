@@ -3,10 +3,11 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
+use headroom_rules::change::ChangeError;
 use http::StatusCode;
 
 use crate::admission::{
-    draft::{MAX_OPENED, PutBackError, ScanError, WriteError},
+    draft::{MAX_OPENED, PutBackError, RewriteError, ScanError, WriteError},
     refusal::{Denial, Refusal},
 };
 
@@ -43,6 +44,12 @@ pub enum StepError {
     /// A write that the object has no place for.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// A change of a part that is not there.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// A change of a part that cannot be read or written.
+    #[error(transparent)]
+    Rewrite(#[from] RewriteError),
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use headroom_kit::gate::GateSet;
+use headroom_kit::gate::{Gate, GateError, GateSet};
+use headroom_rules::{
+    SWITCHES,
+    switch::{Compat, SwitchError, Switches},
+};
 
 use super::shadow::Shadow;
 
@@ -12,15 +16,32 @@ use super::shadow::Shadow;
 pub struct Features {
     /// The gates in force.
     pub gates: GateSet,
+    /// Where rules differ from Koordinator's.
+    pub switches: Switches,
     /// The steps whose refusals are warnings.
     pub shadow: Shadow,
 }
 
+/// Why a list of gates and switches is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FeatureError {
+    /// Its gates.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// Its switches.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// Loops of the process depend on the gate.
+    #[error("feature gate {0} is set by --feature-gates alone")]
+    AtStart(&'static str),
+}
+
 impl Features {
-    /// These gates, and nothing in the shadow.
+    /// These gates, switches at their defaults, and nothing in the shadow.
     pub fn with_gates(gates: GateSet) -> Self {
         Self {
             gates,
+            switches: Switches::preset(SWITCHES, Compat::Headroom),
             shadow: Shadow::default(),
         }
     }
@@ -28,5 +49,66 @@ impl Features {
     /// For everybody who reads them while they may change.
     pub fn shared(self) -> Arc<ArcSwap<Self>> {
         Arc::new(ArcSwap::from_pointee(self))
+    }
+
+    /// The same features with a list of gates and switches on top, as in `A=true,B=false`. A list that is wrong in one
+    /// entry changes nothing.
+    ///
+    /// # Errors
+    /// An entry that is not `Name=true|false`, an unknown name, one that is there twice, a gate among those `at_start`.
+    pub fn with(
+        &self,
+        text: &str,
+        at_start: impl IntoIterator<Item = &'static Gate>,
+    ) -> Result<Self, FeatureError> {
+        let name = |entry: &str| entry.split('=').next().unwrap_or_default().trim().to_owned();
+        let is_switch = |entry: &&str| SWITCHES.iter().any(|switch| switch.name == name(entry));
+        let (switches, gates): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_switch);
+        let set = self.gates.with(&gates.join(","))?;
+        let changed = |gate: &&Gate| set.enabled(gate) != self.gates.enabled(gate);
+        if let Some(gate) = at_start.into_iter().find(changed) {
+            return Err(FeatureError::AtStart(gate.name));
+        }
+        Ok(Self {
+            gates: set,
+            switches: self.switches.with(&switches.join(","))?,
+            shadow: self.shadow.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_rules::{device, extended};
+    use rstest::rstest;
+
+    use super::*;
+
+    static FIXED: Gate = Gate::beta("Fixed", "Is set at the start.");
+    static FREE: Gate = Gate::alpha("Free", "May change.");
+
+    fn features() -> Features {
+        Features::with_gates(GateSet::parse([&FIXED, &FREE], "").unwrap())
+    }
+
+    #[test]
+    fn gates_and_switches_stand_in_one_list() {
+        let text = "Free=true, DeviceInitContainers=false ,Fixed=true";
+        let features = features().with(text, [&FIXED]).unwrap();
+        assert!(features.gates.enabled(&FREE) && features.gates.enabled(&FIXED));
+        assert!(!features.switches.is_on(&device::INIT_CONTAINERS));
+        assert!(features.switches.is_on(&extended::INIT_CONTAINERS));
+        assert_eq!(features.with("", [&FIXED]), Ok(features.clone()));
+    }
+
+    #[rstest]
+    #[case("Fre=true", "unknown feature gate \"Fre\"")]
+    #[case("Free=true,Free=false", "feature gate Free is set more than once")]
+    #[case("DeviceInitContainers=2", "is not of the form Name=true or Name=false")]
+    #[case("Free=true,Fixed=false", "feature gate Fixed is set by --feature-gates alone")]
+    #[case("AllBeta=false", "feature gate Fixed is set by --feature-gates alone")]
+    fn a_list_that_is_wrong_in_one_entry_is_refused(#[case] text: &str, #[case] reason: &str) {
+        let error = features().with(text, [&FIXED]).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
     }
 }

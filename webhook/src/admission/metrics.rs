@@ -27,7 +27,7 @@ headroom_kit::metrics! {
         "headroom_webhook_step_duration_seconds",
         Unit::Seconds,
         &["endpoint", "step", "result"],
-        "Time that one step of an endpoint took, by result: unchanged, acted, denied or failed.",
+        "Time that one step of an endpoint took, by result: unchanged, acted, denied, shadowed or failed.",
         &[
             0.000_001, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.005, 0.025,
             0.1, 1.0,
@@ -48,6 +48,14 @@ headroom_kit::metrics! {
         Unit::Count,
         &["result"],
         "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
+    );
+
+    /// Bindings of pods, by decision.
+    pub static BINDINGS: Counter<1> = Counter::new(
+        "headroom_webhook_binding_decisions_total",
+        Unit::Count,
+        &["decision"],
+        "Bindings of pods that were judged, by the first reason that counted: allowed_username, excluded_ns, out_of_scope, unknown_pod (let through), bypass_label, bypass_annotation, dry_run or denied.",
     );
 
     /// Requests being served now.

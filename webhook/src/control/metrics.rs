@@ -54,6 +54,14 @@ headroom_kit::metrics! {
         "1 while the API server has the policy of that name and its binding, else 0. Without headroom-floor an outage of the webhook lets nodes fall to raw.",
     );
 
+    /// Versions of the ConfigMap's gates and switches.
+    pub static FEATURE_VERSIONS: Counter<1> = Counter::new(
+        "headroom_webhook_feature_versions_total",
+        Unit::Count,
+        &["result"],
+        "Texts under feature-gates in Koordinator's ConfigMap, by result: accepted, or refused (the last good one stays in force).",
+    );
+
     /// Whether the API server is told to call us.
     pub static REGISTERED: Gauge<1> = Gauge::new(
         "headroom_webhook_registered",

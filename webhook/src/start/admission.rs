@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use headroom_kit::{
     admin::PartReadiness,
     serve::{Limits, Listener},
@@ -13,8 +14,9 @@ use tracing::info;
 use super::{StartError, threads::Threads};
 use crate::{
     admission::{
-        endpoint::Stores,
+        endpoint::{Colocation, Stores},
         endpoints,
+        features::Features,
         router::{self, Router},
         self_call,
     },
@@ -31,6 +33,7 @@ pub(super) async fn serve(
     files: u64,
     store: Arc<CertStore>,
     cluster: Arc<Cluster>,
+    features: Arc<ArcSwap<Features>>,
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
@@ -43,9 +46,13 @@ pub(super) async fn serve(
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
     let router = Router::new(router::Options {
         endpoints: endpoints::served(&args.serve),
-        features: args.features().shared(),
+        features,
         stores: Stores {
             nodes: cluster,
+            colocation: Colocation {
+                binding: args.binding.settings(),
+                ..Stores::default().colocation
+            },
             ..Stores::default()
         },
         limits: router::Limits::default(),

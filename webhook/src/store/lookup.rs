@@ -1,7 +1,7 @@
 //! Questions that admission steps may ask of the stores, one trait for each kind of store. An endpoint declares which
 //! one its steps see; a step cannot name another.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use headroom_domain::{
     capacity::PodDemand,
@@ -14,6 +14,21 @@ use crate::store::{
     node::{Labels, Node},
     policies::koordinator_entries::Strategies,
 };
+
+/// What is known about pods, all in memory.
+pub trait PodLookup: Send + Sync {
+    /// Labels and annotations of a pod; `None` while it is not known.
+    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>>;
+}
+
+/// What people wrote on a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodKeys {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+}
 
 /// What is known about nodes, all in memory.
 pub trait NodeLookup: Send + Sync {

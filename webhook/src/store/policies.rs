@@ -47,6 +47,8 @@ pub struct Policies {
     /// True while the API server says nothing of the ConfigMap any more.
     is_lost: AtomicBool,
     strategies: watch::Sender<Arc<Strategies>>,
+    /// The text under the key of gates, empty if there is none; `None` while that is not known.
+    feature_gates: watch::Sender<Option<String>>,
 }
 
 /// A version of the ConfigMap that is not in force.
@@ -77,6 +79,7 @@ impl Policies {
             state: ArcSwap::default(),
             is_lost: AtomicBool::new(false),
             strategies: watch::Sender::default(),
+            feature_gates: watch::Sender::default(),
         }
     }
 
@@ -121,6 +124,11 @@ impl Policies {
         self.strategies.subscribe()
     }
 
+    /// The text that says which gates and switches are changed, now and as it changes; `None` while it is not known.
+    pub fn feature_gates(&self) -> watch::Receiver<Option<String>> {
+        self.feature_gates.subscribe()
+    }
+
     /// Applies the present ConfigMap; `None` if there is none.
     fn update(&self, config_map: Option<ConfigMap>) {
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
@@ -131,6 +139,12 @@ impl Policies {
             if has_changed {
                 *before = Arc::new(strategies);
             }
+            has_changed
+        });
+        let gates = data.remove(names::FEATURE_GATES).unwrap_or_default();
+        self.feature_gates.send_if_modified(|before| {
+            let has_changed = before.as_ref() != Some(&gates);
+            *before = Some(gates);
             has_changed
         });
         let text = data.remove(names::AMPLIFICATION_CONFIG).unwrap_or_default();

@@ -114,6 +114,7 @@ where
             request,
             store: context.stores.provide(),
             gates: context.gates,
+            switches: context.switches,
         };
         self.run(context, &ctx, draft, deadline)
     }

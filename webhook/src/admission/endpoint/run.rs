@@ -6,6 +6,7 @@ use std::{
 };
 
 use headroom_kit::gate::GateSet;
+use headroom_rules::switch::Switches;
 
 use super::{BrokenStep, Ctx, Deadline, Denials, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::admission::{
@@ -23,6 +24,8 @@ pub struct StepContext<'a> {
     pub stores: &'a Stores,
     /// The gates in force.
     pub gates: &'a GateSet,
+    /// Where rules differ from Koordinator's.
+    pub switches: &'a Switches,
     /// The steps whose refusals are warnings.
     pub shadow: &'a Shadow,
 }

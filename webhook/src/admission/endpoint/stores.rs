@@ -8,10 +8,11 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
+use headroom_rules::binding;
 
 use crate::store::{
     known::KnownSources,
-    lookup::NodeLookup,
+    lookup::{NodeLookup, PodKeys, PodLookup},
     node::{Labels, Node},
     policies::koordinator_entries::Strategies,
 };
@@ -21,8 +22,19 @@ use crate::store::{
 pub struct Stores {
     /// Nodes, their pods, hints and policies.
     pub nodes: Arc<dyn NodeLookup>,
+    /// Pods by name, and how they are judged.
+    pub colocation: Colocation,
     /// Which sources are known.
     pub known: KnownSources,
+}
+
+/// What the steps of pods read.
+#[derive(Clone)]
+pub struct Colocation {
+    /// The pods that are stored.
+    pub pods: Arc<dyn PodLookup>,
+    /// Who may bind pods.
+    pub binding: binding::Settings,
 }
 
 impl Stores {
@@ -50,6 +62,10 @@ impl Default for Stores {
     fn default() -> Self {
         Self {
             nodes: Arc::new(NoStore),
+            colocation: Colocation {
+                pods: Arc::new(NoStore),
+                binding: binding::Settings::default(),
+            },
             known: KnownSources::default(),
         }
     }
@@ -58,6 +74,18 @@ impl Default for Stores {
 impl Provides<dyn NodeLookup> for Stores {
     fn provide(&self) -> &(dyn NodeLookup + 'static) {
         self.nodes.as_ref()
+    }
+}
+
+impl Provides<Colocation> for Stores {
+    fn provide(&self) -> &Colocation {
+        &self.colocation
+    }
+}
+
+impl PodLookup for NoStore {
+    fn pod(&self, _namespace: &str, _name: &str) -> Option<Arc<PodKeys>> {
+        None
     }
 }
 

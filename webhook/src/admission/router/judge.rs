@@ -137,6 +137,7 @@ impl Judge {
         let context = StepContext {
             stores: &self.stores,
             gates: &features.gates,
+            switches: &features.switches,
             shadow: &features.shadow,
         };
         let admitted = match endpoint.admit(&context, request, &mut draft, deadline) {

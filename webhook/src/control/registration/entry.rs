@@ -110,7 +110,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::admission::endpoints::{ENDPOINTS, NODE_STATUS};
+    use crate::admission::{
+        endpoint::Family,
+        endpoints::{ENDPOINTS, NODE_STATUS, served},
+    };
 
     /// Certificates for our Service in a folder, and the bundle that vouches for them.
     fn certificates() -> (TempDir, Arc<CertStore>, String) {
@@ -225,11 +228,13 @@ mod tests {
         #[case] told: &str,
     ) {
         let (_folder, store, bundle) = certificates();
-        for entry in entries(&Address::Service) {
-            let mut stored = installed(&entry, &bundle);
-            change(&mut stored);
-            let fault = entry.fault(&[stored], &store).unwrap();
-            assert!(fault.contains(told), "{fault}");
+        for endpoint in served(&[Family::Nodes]) {
+            for entry in ExpectedEntry::of_endpoint(endpoint, &Address::Service) {
+                let mut stored = installed(&entry, &bundle);
+                change(&mut stored);
+                let fault = entry.fault(&[stored], &store).unwrap();
+                assert!(fault.contains(told), "{fault}");
+            }
         }
     }
 

@@ -105,7 +105,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        admission::endpoints::{ENDPOINTS, gates},
+        admission::{
+            endpoint::Family,
+            endpoints::{gates, served},
+        },
         install::manifest::{Address, Client, mutating, yaml},
     };
 
@@ -118,7 +121,11 @@ mod tests {
             address: Address::Service,
             ca_bundle: None,
         };
-        let mut configuration = mutating(ENDPOINTS, &GateSet::parse(gates(), "").unwrap(), &client);
+        let mut configuration = mutating(
+            &served(&[Family::Nodes]),
+            &GateSet::parse(gates(), "").unwrap(),
+            &client,
+        );
         let before = configuration.clone();
         skip(&mut configuration);
         let [entry] = configuration.webhooks.as_deref().unwrap() else {

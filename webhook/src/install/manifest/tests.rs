@@ -5,7 +5,10 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::admission::endpoints::{ENDPOINTS, gates};
+use crate::admission::{
+    endpoint::Family,
+    endpoints::{gates, served},
+};
 
 fn service() -> Client {
     Client {
@@ -30,12 +33,12 @@ pub(super) fn checked<T: Serialize + DeserializeOwned + PartialEq + Debug>(objec
 
 #[test]
 fn the_mutating_configuration_is_the_golden_one() {
-    insta::assert_snapshot!(checked(&mutating(ENDPOINTS, &on(), &service())));
+    insta::assert_snapshot!(checked(&mutating(&served(&[Family::Nodes]), &on(), &service())));
 }
 
 #[test]
 fn the_validating_configuration_is_the_golden_one() {
-    insta::assert_snapshot!(checked(&validating(ENDPOINTS, &on(), &service())));
+    insta::assert_snapshot!(checked(&validating(&served(&[Family::Nodes]), &on(), &service())));
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn the_cluster_role_is_the_golden_one() {
         },
         Access::watch_named("", "configmaps", &["one"]),
     ];
-    insta::assert_snapshot!(checked(&cluster_role(ENDPOINTS, &besides)));
+    insta::assert_snapshot!(checked(&cluster_role(&served(&[Family::Nodes]), &besides)));
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn a_url_takes_the_path_and_the_authority() {
         address: Address::Url("https://127.0.0.1:9443".to_owned()),
         ca_bundle: Some(b"PEM".to_vec()),
     };
-    let configuration = mutating(ENDPOINTS, &on(), &client);
+    let configuration = mutating(&served(&[Family::Nodes]), &on(), &client);
     let entry = &configuration.webhooks.as_ref().unwrap()[0];
     assert_eq!(
         entry.client_config.url.as_deref(),
@@ -80,9 +83,15 @@ fn a_url_takes_the_path_and_the_authority() {
 #[test]
 fn an_endpoint_with_all_steps_switched_off_is_not_registered() {
     let gates = GateSet::parse(gates(), "NodeMutatingWebhook=false").unwrap();
-    assert_eq!(mutating(ENDPOINTS, &gates, &service()).webhooks, Some(vec![]));
     assert_eq!(
-        validating(ENDPOINTS, &gates, &service()).webhooks.unwrap().len(),
+        mutating(&served(&[Family::Nodes]), &gates, &service()).webhooks,
+        Some(vec![])
+    );
+    assert_eq!(
+        validating(&served(&[Family::Nodes]), &gates, &service())
+            .webhooks
+            .unwrap()
+            .len(),
         1
     );
 }

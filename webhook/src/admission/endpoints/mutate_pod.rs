@@ -1,0 +1,95 @@
+//! Endpoint `/mutate-pod`: completes what a Pod asks for, so that scheduler and node agent read one form.
+//!
+//! It is never called again in one request: the API server's LimitRanger runs anew after a webhook has changed a Pod, and
+//! what it adds then is nobody's request.
+
+mod device;
+mod extended;
+
+use std::time::Duration;
+
+use headroom_domain::names;
+use headroom_kit::gate::Gate;
+use headroom_rules::container::Containers;
+
+use super::pod_types::{PodEndpoint, PodStep};
+use crate::admission::{
+    draft::{Draft, Fields as _},
+    endpoint::{
+        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
+        Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+    },
+    error::StepError,
+    refusal::DenialStyle,
+    review::Operation,
+};
+
+static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes what pods ask for.");
+
+static STEPS: &[&PodStep] = &[&extended::STEP, &device::STEP];
+
+/// The API server waits so long: a pod is worth more than a moment, and less than its client's patience.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+const fn pods(operations: &'static [Operation]) -> Rule {
+    Rule {
+        operations,
+        group: "",
+        version: "v1",
+        resource: "pods",
+        sub_resource: "",
+    }
+}
+
+pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
+    declaration: Declaration {
+        path: "/mutate-pod",
+        about: "Completes the batch and device resources of pods.",
+        kind: Kind::Mutating(Reinvocation::Never),
+        configuration: ConfigurationObject::Pods,
+        gate: Some(&GATE),
+        modifiers: &[],
+        entries: &[
+            Entry {
+                name: "mpod-create.koordinator.sh",
+                rules: &[pods(&[Operation::Create])],
+                namespaces: Namespaces::ExceptSystem,
+                objects: Objects::All,
+                conditions: &[],
+                side_effects: SideEffects::None,
+                failure_policy: FailurePolicy::Fail,
+                timeout: TIMEOUT,
+            },
+            Entry {
+                name: "mpod-update.koordinator.sh",
+                rules: &[pods(&[Operation::Update])],
+                namespaces: Namespaces::ExceptSystem,
+                objects: Objects::Labelled {
+                    key: names::MUTATING_UPDATE,
+                    value: "true",
+                },
+                conditions: &[],
+                side_effects: SideEffects::None,
+                failure_policy: FailurePolicy::Fail,
+                timeout: TIMEOUT,
+            },
+        ],
+        broken_step: BrokenStep::FailsTheCall,
+        denial_style: DenialStyle::KOORDINATOR,
+        denials: Denials::First,
+        skips_deleting: true,
+        work: Work::InPassing,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
+    steps: STEPS,
+};
+
+/// What the Pod's containers ask for, with the writes so far.
+fn containers(draft: &Draft<'_>) -> Result<Containers, StepError> {
+    let spec = draft.read(&["spec"]).map_err(|source| StepError::Read {
+        field: "spec".to_owned(),
+        source,
+    })?;
+    Ok(spec.unwrap_or_default())
+}

@@ -1,0 +1,41 @@
+//! Step `device`: completes what containers ask for of GPUs.
+
+use headroom_kit::gate::Gate;
+use headroom_rules::device;
+
+use crate::admission::{
+    draft::Draft,
+    endpoint::{Stop, UnknownSource, When},
+    endpoints::pod_types::{PodCtx, PodStep},
+    error::StepError,
+    review::Operation,
+};
+
+static DISABLED: Gate = Gate::negative(
+    "DisableDeviceResourceSpec",
+    "Leaves the device resources of pods as they are.",
+);
+
+pub(super) static STEP: PodStep = PodStep {
+    name: "device",
+    when: When::Off(&DISABLED),
+    about: "Turns percentages of GPUs into cores, memory and a number of cards, in requests and limits alike.",
+    reads: &[],
+    unknown: UnknownSource::IsHandled,
+    run: complete,
+};
+
+/// The spec of a stored Pod cannot be changed, so this is for new ones.
+fn complete(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    if ctx.request.operation != Operation::Create {
+        return Ok(());
+    }
+    let changes = device::changes(&super::containers(draft)?, ctx.switches);
+    for list in changes.lists() {
+        let written = draft.rewrite(&["spec", list.name()], |value| {
+            changes.apply(list, value).map_err(StepError::from)
+        });
+        written?;
+    }
+    Ok(())
+}
