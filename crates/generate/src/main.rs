@@ -94,6 +94,10 @@ static FILES: &[File] = &[
         path: "docs/reference/signals.md",
         text: reference::signals,
     },
+    File {
+        path: "docs/reference/switches.md",
+        text: reference::switches,
+    },
 ];
 
 fn main() -> ExitCode {
