@@ -1,5 +1,6 @@
 //! Tests of completed device resources, by the numbers of the cases of pods.
 
+use proptest::{collection::vec, option, prelude::*, sample::select};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -163,4 +164,68 @@ fn only_containers_with_devices_change() {
     let changes = changes(&containers, &Switches::default());
     let changed: Vec<_> = changes.iter().map(|change| (change.list, change.index)).collect();
     assert_eq!(changed, [(ContainerList::Main, 1)]);
+}
+
+/// Amounts of some devices and of others, or no map at all.
+fn amounts() -> impl Strategy<Value = Value> {
+    let names = DEVICES
+        .into_iter()
+        .chain(["cpu", "nvidia.com/gpu"])
+        .collect::<Vec<_>>();
+    let amount = select(vec![
+        "0", "1", "50", "99500m", "100", "150", "0.2k", "300", "-100", "8Gi",
+    ]);
+    option::of(vec((select(names), amount), 0..5)).prop_map(|entries| match entries {
+        Some(entries) => entries
+            .into_iter()
+            .map(|(name, amount)| (name.to_owned(), json!(amount)))
+            .collect(),
+        None => Value::Null,
+    })
+}
+
+fn containers() -> impl Strategy<Value = Vec<Value>> {
+    let container = (amounts(), amounts()).prop_map(
+        |(requests, limits)| json!({"newer": 1, "resources": {"requests": requests, "limits": limits}}),
+    );
+    vec(container, 0..3)
+}
+
+fn specs() -> impl Strategy<Value = Value> {
+    (containers(), containers())
+        .prop_map(|(main, init)| json!({"containers": main, "initContainers": init, "newer": {"a": [null]}}))
+}
+
+/// All that no rule of devices may touch.
+fn without_devices(mut spec: Value) -> Value {
+    for list in ContainerList::ALL {
+        for container in spec[list.name()].as_array_mut().unwrap() {
+            for amounts in ["requests", "limits"] {
+                let amounts = &mut container["resources"][amounts];
+                match amounts.as_object_mut() {
+                    Some(members) => members.retain(|name, _| !DEVICES.contains(&name.as_str())),
+                    None => *amounts = json!({}),
+                }
+            }
+        }
+    }
+    spec
+}
+
+proptest! {
+    #[test]
+    fn completed_devices_leave_the_rest_alone_and_ask_for_cards(spec in specs()) {
+        for compat in [Compat::Upstream, Compat::Headroom] {
+            let after = completed(spec.clone(), compat);
+            prop_assert_eq!(without_devices(after.clone()), without_devices(spec.clone()));
+            for container in after["containers"].as_array().unwrap() {
+                let [requests, limits] = ["requests", "limits"].map(|name| &container["resources"][name]);
+                prop_assert!(requests.get(names::GPU).is_none());
+                let has_device = |amounts: &Value| DEVICES.iter().any(|device| amounts.get(device).is_some());
+                if has_device(requests) || has_device(limits) {
+                    prop_assert!(requests.get(names::GPU_SHARED).is_some());
+                }
+            }
+        }
+    }
 }
