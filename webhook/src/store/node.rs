@@ -2,16 +2,12 @@
 
 pub mod object;
 
-use std::collections::BTreeMap;
-
+pub use headroom_domain::selector::Labels;
 use headroom_domain::{
     capacity::{NodeState, amount, written_ratios},
     hint::{HintQuery, Machine, Note},
     policy::Mode,
 };
-
-/// The labels of a Node.
-pub type Labels = BTreeMap<String, String>;
 
 /// A Node as far as Headroom reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,6 @@
 pub mod koordinator_entries;
 
 mod document;
-mod selector;
 
 use std::sync::{
     Arc,

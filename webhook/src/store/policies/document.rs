@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use headroom_domain::ratio::Ratio;
+use headroom_domain::{ratio::Ratio, selector::NodeSelector};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
-use super::selector::NodeSelector;
 use crate::store::{configuration::Amplification, node::Labels};
 
 /// The value of the key: what holds for all nodes, and for those that an entry selects.

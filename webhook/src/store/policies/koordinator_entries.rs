@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use headroom_domain::names;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use headroom_domain::{
+    names,
+    selector::{LabelSelector, LabelSelectorRequirement, NodeSelector},
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::selector::NodeSelector;
 use crate::store::node::Labels;
 
 /// The member that holds the entries of most keys.
@@ -155,7 +156,7 @@ impl WrittenEntry {
     fn entry(self) -> Result<StrategyEntry, Unreadable> {
         let Self { name, selector } = self;
         let selector = selector.ok_or(Unreadable)?;
-        let selector = NodeSelector::try_from(selector).map_err(|_reason| Unreadable)?;
+        let selector = NodeSelector::try_from(&selector).map_err(|_reason| Unreadable)?;
         Ok(StrategyEntry { name, selector })
     }
 }
@@ -178,19 +179,19 @@ fn written(entry: Value) -> Result<WrittenEntry, Unreadable> {
 
 fn label_selector(selector: Value) -> Result<LabelSelector, Unreadable> {
     let mut selector = members(selector)?;
-    let match_labels = remove(&mut selector, "matchLabels")?;
+    let match_labels: Option<Labels> = remove(&mut selector, "matchLabels")?;
     let expressions: Option<Vec<Value>> = remove(&mut selector, "matchExpressions")?;
     let expressions = expressions.unwrap_or_default().into_iter().map(|expression| {
         let mut expression = members(expression)?;
         Ok(LabelSelectorRequirement {
             key: remove(&mut expression, "key")?.unwrap_or_default(),
             operator: remove(&mut expression, "operator")?.unwrap_or_default(),
-            values: remove(&mut expression, "values")?,
+            values: remove(&mut expression, "values")?.unwrap_or_default(),
         })
     });
     Ok(LabelSelector {
-        match_labels,
-        match_expressions: Some(expressions.collect::<Result<_, _>>()?),
+        match_labels: match_labels.unwrap_or_default(),
+        match_expressions: expressions.collect::<Result<_, _>>()?,
     })
 }
 
