@@ -1,13 +1,14 @@
 //! Starts and stops the webhook process, each part in its order. The process is ready only when all parts work.
 //!
 //! ```text
-//! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> caches -> listeners -> self-call -> ready
+//! configuration -> logs -> metrics -> admin port (not ready) -> certificates -> sources -> listeners -> self-call -> ready
 //! ```
 
 mod admission;
 mod caches;
 mod client;
 pub mod threads;
+pub mod wanted;
 
 use std::{
     io,
@@ -31,8 +32,15 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
 
+use self::{
+    admission::AdmissionOptions,
+    caches::{CacheOptions, Caches},
+};
 use crate::{
-    admission::{endpoints, metrics as admission_metrics},
+    admission::{
+        endpoint::{Colocation, Stores},
+        endpoints, metrics as admission_metrics,
+    },
     args::Args,
     control::{
         entry_conflicts, floor,
@@ -51,7 +59,7 @@ use crate::{
         access::Access,
         clock::Clock,
         cluster::{Cluster, Settings},
-        configuration, kubelet_usage, metrics as store_metrics, nodes, pods, policies,
+        configuration, kubelet_usage, metrics as store_metrics,
     },
 };
 
@@ -118,7 +126,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let mut supervisor = Supervisor::new()?;
     let readiness = Readiness::new();
     let ready = ReadinessParts::new(&readiness);
-    open_admin(&args, exporter, readiness, &mut supervisor).await?;
+    open_admin(&args, exporter, readiness.clone(), &mut supervisor).await?;
     info!(
         replica = args.replica_name,
         version = env!("CARGO_PKG_VERSION"),
@@ -144,41 +152,46 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         let stop = stop.clone();
         async move { clock.keep(stop).await }
     });
-    let are_known = caches::follow(&client, &args.config_namespace, &cluster, &mut supervisor).await;
-    supervisor.spawn(
-        "features",
-        runtime_features::follow(
-            cluster.policies.feature_gates(),
-            Arc::clone(&features),
-            stop.clone(),
-        ),
+    let endpoints = endpoints::served(&args.serve);
+    let options = CacheOptions {
+        client: client.clone(),
+        config_namespace: args.config_namespace.clone(),
+        families: args.serve.clone(),
+        endpoints: endpoints.clone(),
+        features: Arc::clone(&features),
+        readiness,
+    };
+    let Caches {
+        pods,
+        known,
+        are_known,
+    } = caches::follow(options, &cluster, &mut supervisor).await;
+    supervisor.spawn("features", {
+        let gates = cluster.policies.feature_gates();
+        runtime_features::follow(gates, Arc::clone(&features), stop)
+    });
+    let registration = Registration::new(
+        &endpoints,
+        &args.feature_gates,
+        &args.address(),
+        Arc::clone(&store),
     );
-    supervisor.spawn(
-        "conflicts",
-        entry_conflicts::detect(Arc::clone(&cluster), stop.clone()),
-    );
-    let asked = kubelet_usage::follow(client.clone(), Arc::clone(&cluster), stop.clone());
-    supervisor.spawn("use", asked);
-    let floor = Arc::clone(&cluster.floor);
-    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
-    let served = endpoints::served(&args.serve);
-    let registration = Registration::new(&served, &args.feature_gates, &args.address(), Arc::clone(&store));
-    supervisor.spawn(
-        "registration",
-        registration::follow(client.clone(), registration, stop),
-    );
+    observe(&client, &cluster, registration, &mut supervisor);
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
-    let _threads = admission::serve(
-        &args,
-        files,
-        store,
-        cluster,
+    let options = AdmissionOptions {
+        endpoints,
         features,
-        ready.admission,
-        &mut supervisor,
-    )
-    .await?;
+        stores: Stores {
+            nodes: Arc::clone(&cluster) as _,
+            colocation: Colocation {
+                pods,
+                binding: args.binding.settings(),
+            },
+            known,
+        },
+    };
+    let _threads = admission::serve(&args, files, store, options, ready.admission, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
@@ -187,12 +200,11 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     Ok(supervisor.run(grace).await?)
 }
 
-/// API access that the process needs besides what admission steps read.
+/// API access that the process needs besides what admission steps read, with the sources of nodes.
 pub fn access() -> Vec<Access> {
+    let sources = wanted::OF_NODES.map(|source| source.access);
     [
-        nodes::ACCESS,
-        pods::ACCESS,
-        policies::ACCESS,
+        &sources,
         token_review::ACCESS,
         nudge::ACCESS,
         floor::ACCESS,
@@ -253,6 +265,23 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
         tls::watch(Arc::clone(&store), CERTIFICATE_POLL, stop),
     );
     Ok(store)
+}
+
+/// Begins to look at what is around: nodes with conflicting entries, use, the floor and the webhook configurations.
+fn observe(client: &Client, cluster: &Arc<Cluster>, registration: Registration, supervisor: &mut Supervisor) {
+    let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn(
+        "conflicts",
+        entry_conflicts::detect(Arc::clone(cluster), stop.clone()),
+    );
+    let asked = kubelet_usage::follow(client.clone(), Arc::clone(cluster), stop.clone());
+    supervisor.spawn("use", asked);
+    let floor = Arc::clone(&cluster.floor);
+    supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
+    supervisor.spawn(
+        "registration",
+        registration::follow(client.clone(), registration, stop),
+    );
 }
 
 /// Contends for the lease while the stores are known, and sweeps while it is held. Who holds it also tells whether this

@@ -1,10 +1,12 @@
-//! In-memory stores of this replica (Nodes, pods, policies) and the informers that keep them up to date. Also the poll of
+//! In-memory stores of this replica (Nodes, pods, policies, colocation profiles) and the informers that keep them up to date. Also the poll of
 //! kubelets' usage, which is compared and not stored.
 
 pub mod access;
+pub mod arrivals;
 pub mod changes;
 pub mod clock;
 pub mod cluster;
+pub mod colocation;
 pub mod configuration;
 pub mod informer;
 pub mod known;

@@ -13,11 +13,20 @@ use headroom_domain::{
 };
 use headroom_kit::{gate, metric::Catalogue};
 use headroom_rules::{SWITCHES, switch::Switch};
-use headroom_webhook::admission::{
-    endpoint::{
-        AnyEndpoint, Entry, FailurePolicy, Kind, Namespaces, Objects, Reinvocation, Rule, StepInfo, When,
+use headroom_webhook::{
+    admission::{
+        endpoint::{
+            AnyEndpoint, Entry, FailurePolicy, Family, Kind, Namespaces, Objects, Reinvocation, Rule,
+            StepInfo, When,
+        },
+        endpoints::{self, ENDPOINTS},
     },
-    endpoints::{self, ENDPOINTS},
+    start::wanted,
+    store::{
+        access::Access,
+        informer::Presence,
+        sources::{self, Source},
+    },
 };
 
 /// The flags of all programs.
@@ -123,7 +132,74 @@ pub(super) fn handlers() -> Result<String> {
     for endpoint in ENDPOINTS {
         section(&mut page, *endpoint)?;
     }
+    sources_table(&mut page)?;
     Ok(page)
+}
+
+/// What the stores follow.
+fn sources_table(page: &mut String) -> Result<()> {
+    write!(
+        page,
+        "\n## Sources\n\n\
+         What a replica follows in the API server. A source that nothing served wants is not followed and needs no right.\n\
+         `/readyz?verbose` has a line for each that is followed, and `headroom_webhook_informer_known` a series for each with a\n\
+         watch of its own. A replica becomes ready once the sources of nodes are known; any other that is not known makes only\n\
+         calls of the steps fail that read it. A kind that the cluster lacks counts as known and empty, and is asked for every 30\n\
+         seconds; a missing right never counts as empty.\n\n\
+         | source | resource | kept | may be absent | wanted by |\n|---|---|---|---|---|\n"
+    )?;
+    for source in sources::ALL {
+        let Source {
+            name,
+            about,
+            access:
+                Access {
+                    group,
+                    resource,
+                    names,
+                    verbs: _,
+                },
+            presence,
+            shares,
+            open: _,
+        } = source;
+        let dot = if group.is_empty() { "" } else { "." };
+        let only: Vec<_> = names.iter().map(|name| format!(" `{name}`")).collect();
+        let shared = shares.map_or_else(String::new, |other| format!(", by the watch of {}", other.name));
+        let absent = match presence {
+            Presence::Always => "no",
+            Presence::Custom { .. } => "yes",
+        };
+        writeln!(
+            page,
+            "| {name} | `{resource}{dot}{group}`{}{shared} | {about} | {absent} | {} |",
+            only.join(","),
+            wanted_by(source)
+        )?;
+    }
+    Ok(())
+}
+
+/// The steps that read a source, and the families for which the process follows it.
+fn wanted_by(source: &Source) -> String {
+    let is_source = |other: &&Source| other.name == source.name;
+    let always = wanted::OF_NODES
+        .iter()
+        .any(is_source)
+        .then(|| "every replica".to_owned());
+    let families = Family::ALL
+        .into_iter()
+        .filter(|family| always.is_none() && wanted::of_family(*family).iter().any(is_source));
+    let families = families.map(|family| format!("`--serve {}`", family.name()));
+    let steps = ENDPOINTS.iter().flat_map(|endpoint| endpoint.steps());
+    let steps = steps.filter(|step| step.reads.iter().any(is_source));
+    let steps = steps.map(|step| format!("step {}", step.name));
+    let wanted: Vec<_> = always.clone().into_iter().chain(families).chain(steps).collect();
+    if wanted.is_empty() {
+        "nothing yet".to_owned()
+    } else {
+        wanted.join(", ")
+    }
 }
 
 fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
@@ -156,13 +232,13 @@ fn section(page: &mut String, endpoint: &dyn AnyEndpoint) -> Result<()> {
             reads,
             unknown: _,
         } = step;
-        let resources: Vec<&str> = reads.iter().map(|source| source.access.resource).collect();
+        let sources: Vec<&str> = reads.iter().map(|source| source.name).collect();
         let when = match when {
             When::Always => "-".to_owned(),
             When::On(gate) => format!("`{}`", gate.name),
             When::Off(gate) => format!("`{}` off", gate.name),
         };
-        writeln!(page, "| {name} | {about} | {when} | {} |", resources.join(", "))?;
+        writeln!(page, "| {name} | {about} | {when} | {} |", sources.join(", "))?;
     }
     Ok(())
 }

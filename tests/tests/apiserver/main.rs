@@ -33,6 +33,7 @@ mod quarantine;
 mod registration;
 mod replica_agreement;
 mod replica_kills;
+mod sources;
 mod status_writer;
 mod steady_state_skip;
 mod strangers;

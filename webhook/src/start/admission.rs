@@ -14,26 +14,30 @@ use tracing::info;
 use super::{StartError, threads::Threads};
 use crate::{
     admission::{
-        endpoint::{Colocation, Stores},
-        endpoints,
+        endpoint::{AnyEndpoint, Stores},
         features::Features,
         router::{self, Router},
         self_call,
     },
     args::Args,
-    store::cluster::Cluster,
 };
 
 /// What part of the files that may be open the connections of the port may be, as a divisor.
 const FILES_OF_ADMISSION: u64 = 4;
+
+/// What the admission port answers with.
+pub(super) struct AdmissionOptions {
+    pub(super) endpoints: Vec<&'static dyn AnyEndpoint>,
+    pub(super) features: Arc<ArcSwap<Features>>,
+    pub(super) stores: Stores,
+}
 
 /// Opens the admission port and calls it again and again. It is served as long as what is returned is there.
 pub(super) async fn serve(
     args: &Args,
     files: u64,
     store: Arc<CertStore>,
-    cluster: Arc<Cluster>,
-    features: Arc<ArcSwap<Features>>,
+    options: AdmissionOptions,
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
@@ -44,17 +48,15 @@ pub(super) async fn serve(
         .run(Listener::bind("admission", args.admission_addr, limits))
         .await?;
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
-    let router = Router::new(router::Options {
-        endpoints: endpoints::served(&args.serve),
+    let AdmissionOptions {
+        endpoints,
         features,
-        stores: Stores {
-            nodes: cluster,
-            colocation: Colocation {
-                binding: args.binding.settings(),
-                ..Stores::default().colocation
-            },
-            ..Stores::default()
-        },
+        stores,
+    } = options;
+    let router = Router::new(router::Options {
+        endpoints,
+        features,
+        stores,
         limits: router::Limits::default(),
         log_sample: args.log_sample,
     });

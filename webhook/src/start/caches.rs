@@ -1,63 +1,187 @@
-//! Starts the informers that fill the stores, and judges readiness: unready until all stores were known once, and later
-//! only while one is unknown here and another replica knows them.
+//! Follows the sources that this replica wants, and judges readiness by those of nodes: unready until all of them were
+//! known once, and later only while one is unknown here and another replica knows them.
 
 use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use futures::future::select_all;
-use headroom_kit::{admin::PartReadiness, supervise::Supervisor};
-use kube::{Api, Client};
-use tokio::{select, sync::watch, time::timeout};
+use headroom_kit::{
+    admin::{PartReadiness, Readiness},
+    supervise::{Supervisor, TaskError},
+};
+use kube::Client;
+use tokio::{
+    select,
+    sync::watch,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, timeout},
+};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
-use crate::store::{
-    cluster::Cluster,
-    informer::{self, Store, UNKNOWN_AFTER},
+use super::wanted::{self, wanted};
+use crate::{
+    admission::{
+        endpoint::{AnyEndpoint, Family},
+        features::Features,
+    },
+    store::{
+        cluster::Cluster,
+        colocation::pods::PodsByName,
+        informer::UNKNOWN_AFTER,
+        known::KnownSources,
+        sources::{Opened, Opening, Source, SourceStores},
+    },
 };
 
-/// How long to wait for the caches before the listeners open without them: admission has an answer for what is
+/// How long to wait for the sources of nodes before the listeners open without them: admission has an answer for what is
 /// not known, and the API server may be waiting for it.
 const CACHE_WAIT: Duration = Duration::from_secs(1);
+/// How often gates are looked at, which may want further sources.
+const GATES_EVERY: Duration = Duration::from_secs(1);
 
-/// Begins to follow nodes, pods and policies, and gives the caches a moment to fill. What is returned says whether all
-/// of them are known, now and from then on.
+/// What decides which sources are followed, and what they are followed with.
+pub(super) struct CacheOptions {
+    pub(super) client: Client,
+    /// The namespace of Koordinator's ConfigMap.
+    pub(super) config_namespace: String,
+    pub(super) families: Vec<Family>,
+    pub(super) endpoints: Vec<&'static dyn AnyEndpoint>,
+    /// They may change, and want more, while the process runs.
+    pub(super) features: Arc<ArcSwap<Features>>,
+    /// Has a line for each source.
+    pub(super) readiness: Readiness,
+}
+
+/// Stores that are being filled.
+pub(super) struct Caches {
+    /// All pods by name; empty until a step that is on reads them.
+    pub(super) pods: Arc<PodsByName>,
+    /// Which sources are known.
+    pub(super) known: KnownSources,
+    /// Whether all sources of nodes are known.
+    pub(super) are_known: watch::Receiver<bool>,
+}
+
+/// The sources that are followed.
+struct Followers {
+    options: CacheOptions,
+    opening: Opening,
+    known: KnownSources,
+    running: JoinSet<()>,
+}
+
+/// Begins to follow what is wanted, and gives the sources of nodes a moment to become known.
 pub(super) async fn follow(
-    client: &Client,
-    config_namespace: &str,
+    options: CacheOptions,
     cluster: &Arc<Cluster>,
     supervisor: &mut Supervisor,
-) -> watch::Receiver<bool> {
-    let api = Api::namespaced(client.clone(), config_namespace);
-    let each = vec![
-        keep(Api::all(client.clone()), &cluster.nodes, supervisor),
-        keep(Api::all(client.clone()), &cluster.pods, supervisor),
-        keep(api, &cluster.policies, supervisor),
-    ];
-    let (are_known_tx, mut are_known) = watch::channel(false);
+) -> Caches {
+    let known = KnownSources::default();
+    let stores = SourceStores::new(
+        Arc::clone(&cluster.nodes),
+        Arc::clone(&cluster.pods),
+        Arc::clone(&cluster.policies),
+        &known.signal(),
+    );
+    let pods = Arc::clone(&stores.pods.by_name);
     let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("caches", combine(each, are_known_tx, stop));
+    let mut followers = Followers {
+        opening: Opening {
+            client: options.client.clone(),
+            config_namespace: options.config_namespace.clone(),
+            stores,
+            stop: stop.clone(),
+        },
+        options,
+        known: known.clone(),
+        running: JoinSet::new(),
+    };
+    followers.open_wanted();
+    let of_nodes = wanted::OF_NODES.iter();
+    let of_nodes = of_nodes.filter_map(|source| known.subscribe(source)).collect();
+    supervisor.spawn("sources", followers.keep());
+    let (are_known_tx, mut are_known) = watch::channel(false);
+    supervisor.spawn("caches", combine(of_nodes, are_known_tx, stop));
     let filled = are_known.wait_for(|are_known| *are_known);
     let is_filled = timeout(CACHE_WAIT, filled).await.is_ok();
     if !is_filled {
         warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
     }
-    are_known
+    Caches {
+        pods,
+        known,
+        are_known,
+    }
 }
 
-/// Begins to keep a store equal to what the API server has; what is returned says whether it is known.
-fn keep<S: Store + 'static>(
-    api: Api<S::Object>,
-    store: &Arc<S>,
-    supervisor: &mut Supervisor,
-) -> watch::Receiver<bool> {
-    let (is_known_tx, is_known) = watch::channel(false);
-    let stop = supervisor.shutdown().stopping().clone();
-    let follow = informer::follow(api, Arc::clone(store), is_known_tx, stop);
-    supervisor.spawn(S::RESOURCE, follow);
-    is_known
+impl Followers {
+    /// Follows them until told to stop, and further ones as gates that are switched on want them.
+    async fn keep(mut self) -> Result<(), TaskError> {
+        let stop = self.opening.stop.clone();
+        let mut ticks = interval(GATES_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            select! {
+                () = stop.cancelled() => break,
+                // Whoever follows a source ends when told to stop, or by a defect.
+                Some(ended) = self.running.join_next() => ended?,
+                _ = ticks.tick() => self.open_wanted(),
+            }
+        }
+        while let Some(ended) = self.running.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// Begins to follow what is wanted now and not followed yet.
+    fn open_wanted(&mut self) {
+        let CacheOptions {
+            families,
+            endpoints,
+            features,
+            ..
+        } = &self.options;
+        for source in wanted(endpoints, families, &features.load().gates) {
+            if !self.known.is_followed(source) {
+                self.open(source);
+            }
+        }
+    }
+
+    fn open(&mut self, source: &'static Source) {
+        info!(source = source.name, "following");
+        let Opened { is_known, task } = (source.open)(&self.opening);
+        self.known.record(source, is_known.clone());
+        if let Some(task) = task {
+            self.running.spawn(task);
+        }
+        let line = self.options.readiness.note(source.name);
+        self.running
+            .spawn(show(line, is_known, self.opening.stop.clone()));
+    }
 }
 
-/// Says whether every store is known until told to stop.
+/// Shows whether a source is known until told to stop.
+async fn show(line: PartReadiness, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
+    loop {
+        if *is_known.borrow_and_update() {
+            line.ready();
+        } else {
+            line.not_ready("not known, or not any more");
+        }
+        select! {
+            () = stop.cancelled() => return,
+            changed = is_known.changed() => if changed.is_err() {
+                // Whoever follows a source ends when told to stop.
+                stop.cancelled().await;
+            }
+        }
+    }
+}
+
+/// Says whether each of them is known, until told to stop.
 async fn combine(
     mut each: Vec<watch::Receiver<bool>>,
     are_known: watch::Sender<bool>,

@@ -5,18 +5,32 @@
 //! open connection that carries nothing resembles a quiet cluster. Bookmarks, and watches that end when they should,
 //! tell the two apart.
 
+mod error_log;
 mod life;
-mod source;
+mod presence;
+mod watch_loop;
 
 use std::{fmt::Debug, sync::Arc};
 
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::{select, sync::watch};
+use tokio::{
+    select,
+    sync::{Notify, watch},
+};
 use tokio_util::sync::CancellationToken;
 
-pub use self::life::UNKNOWN_AFTER;
-use self::{life::Life, source::Source};
+use self::{life::Life, watch_loop::WatchLoop};
+pub use self::{life::UNKNOWN_AFTER, presence::Presence};
+
+/// What is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// Metric label and log field.
+    pub name: &'static str,
+    /// Whether the API server always has such objects.
+    pub presence: Presence,
+}
 
 /// A store that follows one resource.
 pub trait Store: Send + Sync {
@@ -24,12 +38,19 @@ pub trait Store: Send + Sync {
     type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
     /// A list that is being received.
     type Listing: Default + Send;
-    /// The resource in plural, as a metric label and log field.
-    const RESOURCE: &'static str;
-
     /// Which objects of the resource, as a field selector; all of them unless said otherwise.
     fn fields(&self) -> Option<String> {
         None
+    }
+
+    /// Has all objects listed anew whenever it is notified, although nothing went wrong.
+    fn relist(&self) -> Option<&Notify> {
+        None
+    }
+
+    /// An empty list, to which objects are added as they come.
+    fn listing(&self) -> Self::Listing {
+        Self::Listing::default()
     }
 
     /// Adds one object of a list.
@@ -47,15 +68,16 @@ pub trait Store: Send + Sync {
 
 /// Follows the resource until told to stop, and tells whenever all of it becomes known or unknown.
 pub async fn follow<S: Store>(
+    subject: Subject,
     api: Api<S::Object>,
     store: Arc<S>,
     is_known: watch::Sender<bool>,
     stop: CancellationToken,
 ) {
-    let life = Life::new(&*store, is_known);
+    let life = Life::new(subject.name, &*store, is_known);
     select! {
         () = stop.cancelled() => {}
-        never = Source::new(api, &*store, &life).follow() => match never {},
+        never = WatchLoop::new(subject, api, &*store, &life).follow() => match never {},
         never = life.watch() => match never {},
     }
 }

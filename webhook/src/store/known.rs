@@ -8,23 +8,13 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::sources::Source;
+use super::{arrivals::Arrivals, sources::Source};
 
-/// Which sources are known. Clones share everything.
-#[derive(Debug, Clone)]
+/// Which sources are known. Clones share everything. None is followed at first.
+#[derive(Debug, Clone, Default)]
 pub struct KnownSources {
     followed: Arc<RwLock<BTreeMap<&'static str, watch::Receiver<bool>>>>,
-    arrivals: watch::Sender<u64>,
-}
-
-impl Default for KnownSources {
-    /// None is followed.
-    fn default() -> Self {
-        Self {
-            followed: Arc::default(),
-            arrivals: watch::Sender::new(0),
-        }
-    }
+    arrivals: Arrivals,
 }
 
 impl KnownSources {
@@ -48,13 +38,24 @@ impl KnownSources {
             .is_some_and(|is_known| *is_known.borrow())
     }
 
+    /// Whether the source is known, now and from then on; `None` if it is not followed.
+    pub fn subscribe(&self, source: &Source) -> Option<watch::Receiver<bool>> {
+        let followed = self.followed.read().unwrap_or_else(PoisonError::into_inner);
+        followed.get(source.name).cloned()
+    }
+
     /// Notifies those who wait that an object came.
     pub fn notify(&self) {
-        self.arrivals.send_modify(|count| *count = count.wrapping_add(1));
+        self.arrivals.notify();
     }
 
     /// Changes with each object that comes from now on.
     pub fn arrivals(&self) -> watch::Receiver<u64> {
         self.arrivals.subscribe()
+    }
+
+    /// The signal itself, for the stores that objects come to.
+    pub fn signal(&self) -> Arrivals {
+        self.arrivals.clone()
     }
 }

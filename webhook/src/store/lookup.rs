@@ -15,18 +15,19 @@ use crate::store::{
     policies::koordinator_entries::Strategies,
 };
 
-/// What is known about pods, all in memory.
+/// What is known about pods, bound or not, all in memory.
 pub trait PodLookup: Send + Sync {
     /// Labels and annotations of a pod; `None` while it is not known.
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>>;
 }
 
-/// What people wrote on a pod.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What people wrote on a pod. Pods that have the same share it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PodKeys {
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
+    /// The keys of its annotations. A value is empty unless the key is one of Koordinator's domains and the value has at most
+    /// 256 bytes.
     pub annotations: BTreeMap<String, String>,
 }
 

@@ -36,6 +36,14 @@ headroom_kit::metrics! {
         "1 while what this replica knows of the resource counts, else 0: not listed yet, or no sign of life for 90 seconds. Then it lowers no node below what is stored.",
     );
 
+    /// Colocation profiles, by whether they can be read.
+    pub static PROFILES: Gauge<1> = Gauge::new(
+        "headroom_webhook_profiles",
+        Unit::Count,
+        &["state"],
+        "ClusterColocationProfiles that this replica knows: valid, or invalid because a selector cannot be read or the specification is longer than 64 KiB.",
+    );
+
     /// Versions of the ConfigMap with another text for us than the one before.
     pub static CONFIG_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_config_versions_total",

@@ -9,16 +9,12 @@ use crate::{
     control::ratio_owner_conflict::Contests,
     hints::table::HintTable,
     store::{
-        access::Access,
         changes::{Changes, Urgency},
         clock::Clock,
         informer::Store,
         node::{Node, object::WatchedNode},
     },
 };
-
-/// API access that following nodes needs.
-pub static ACCESS: &[Access] = &[Access::watch("", "nodes")];
 
 /// All Nodes by name. A Node that goes away, or comes back as another object, takes its hints with it.
 #[derive(Debug)]
@@ -120,7 +116,6 @@ impl Nodes {
 impl Store for Nodes {
     type Object = WatchedNode;
     type Listing = NodeListing;
-    const RESOURCE: &'static str = "nodes";
 
     fn list(listing: &mut NodeListing, object: WatchedNode) {
         let node = Arc::new(Node::from(object));

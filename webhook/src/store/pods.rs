@@ -16,13 +16,9 @@ use headroom_domain::{capacity::PodDemand, resource::PerResource};
 pub use self::bound::{BoundPod, NodePods};
 use self::object::WatchedPod;
 use crate::store::{
-    access::Access,
     changes::{Changes, Urgency},
     informer::{Store, version},
 };
-
-/// API access that following pods needs.
-pub static ACCESS: &[Access] = &[Access::watch("", "pods")];
 
 /// The pods of all nodes.
 #[derive(Debug)]
@@ -115,7 +111,6 @@ impl Pods {
 impl Store for Pods {
     type Object = WatchedPod;
     type Listing = PodListing;
-    const RESOURCE: &'static str = "pods";
 
     fn list(listing: &mut PodListing, object: WatchedPod) {
         listing.set(&object, BoundPod::from_object(&object));

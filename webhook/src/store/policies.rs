@@ -26,15 +26,11 @@ use tracing::{info, warn};
 use self::{document::Document, koordinator_entries::Strategies};
 use super::metrics::CONFIG_VERSIONS;
 use crate::store::{
-    access::Access,
     changes::{Changes, Urgency},
     configuration::Amplification,
     informer::Store,
     node::Labels,
 };
-
-/// API access that following the ConfigMap needs.
-pub static ACCESS: &[Access] = &[Access::watch_named("", "configmaps", &[names::SLO_CONFIG])];
 
 /// The policies in force.
 #[derive(Debug)]
@@ -179,7 +175,6 @@ impl Policies {
 impl Store for Policies {
     type Object = ConfigMap;
     type Listing = Option<ConfigMap>;
-    const RESOURCE: &'static str = "configmaps";
 
     fn fields(&self) -> Option<String> {
         Some(format!("metadata.name={}", self.config_map))

@@ -1,45 +1,211 @@
 //! [`Source`]: what a store follows in the API server, and every source there is. One declaration gives the informer,
-//! the role's rule, the line of readiness and the documentation.
+//! the role's rule, the line of readiness, the labels of metrics and the documentation.
 
-use super::access::Access;
+use std::{fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    access::Access,
+    arrivals::Arrivals,
+    colocation::{
+        pod_fan::PodFan,
+        pods::PodsByName,
+        profiles::{self, Profiles},
+    },
+    informer::{self, Presence, Store, Subject},
+    nodes::Nodes,
+    pods::Pods,
+    policies::Policies,
+};
 
 /// Objects of the API server that a store of this replica follows.
 #[derive(Debug)]
 pub struct Source {
-    /// Names it in readiness, metrics and documentation.
+    /// Names it in readiness, logs, metrics and documentation.
     pub name: &'static str,
+    /// What is kept of it, for people.
+    pub about: &'static str,
     /// The right that following it needs.
     pub access: Access,
     /// Whether its kind is always there.
     pub presence: Presence,
+    /// The source whose watch brings its objects, if it has none of its own.
+    pub shares: Option<&'static Source>,
+    /// Begins to follow it.
+    pub open: fn(&Opening) -> Opened,
 }
 
-/// Whether the API server has a kind of objects at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// Built into Kubernetes.
-    Always,
-    /// Defined by a CustomResourceDefinition that a cluster may lack; then there are no objects.
-    Custom,
+/// What opening a source needs. Every source of a replica is opened with the same one.
+pub struct Opening {
+    /// The way to the API server.
+    pub client: Client,
+    /// The namespace of Koordinator's ConfigMap.
+    pub config_namespace: String,
+    /// What is filled.
+    pub stores: SourceStores,
+    /// Cancelled when following ends.
+    pub stop: CancellationToken,
 }
+
+/// The stores that sources fill.
+#[derive(Debug, Clone)]
+pub struct SourceStores {
+    /// The Nodes.
+    pub nodes: Arc<Nodes>,
+    /// The pods, by node and by name.
+    pub pods: Arc<PodFan>,
+    /// The policies of Koordinator's ConfigMap.
+    pub policies: Arc<Policies>,
+    /// The colocation profiles.
+    pub profiles: Arc<Profiles>,
+}
+
+/// A source that is followed.
+pub struct Opened {
+    /// Whether all of its objects are known, now and from then on.
+    pub is_known: watch::Receiver<bool>,
+    /// Follows it until told to stop; `None` if another source's does.
+    pub task: Option<BoxFuture<'static, ()>>,
+}
+
+/// Every source.
+pub static ALL: [&Source; 5] = [&NODES, &PODS, &PODS_BY_NAME, &SLO_CONFIG, &COLOCATION_PROFILES];
 
 /// The Nodes.
 pub static NODES: Source = Source {
     name: "nodes",
+    about: "Amounts, labels, annotations and conditions of each Node.",
     access: Access::watch("", "nodes"),
     presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&NODES, api, &opening.stores.nodes)
+    },
 };
 
-/// All pods.
+/// All pods, by node.
 pub static PODS: Source = Source {
     name: "pods",
+    about: "Requests of bound pods, and what their kubelet has set aside for them, by node.",
     access: Access::watch("", "pods"),
     presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&PODS, api, &opening.stores.pods)
+    },
+};
+
+/// All pods, by namespace and name.
+pub static PODS_BY_NAME: Source = Source {
+    name: "pods-by-name",
+    about: "Labels of all pods, keys of their annotations, and Koordinator's values, by namespace and name.",
+    access: PODS.access,
+    presence: PODS.presence,
+    shares: Some(&PODS),
+    open: |opening| Opened {
+        is_known: opening.stores.pods.by_name.want(),
+        task: None,
+    },
 };
 
 /// Koordinator's ConfigMap.
 pub static SLO_CONFIG: Source = Source {
     name: "configmaps",
+    about: "Koordinator's ConfigMap, with the policies in it.",
     access: Access::watch_named("", "configmaps", &[headroom_domain::names::SLO_CONFIG]),
     presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::namespaced(opening.client.clone(), &opening.config_namespace);
+        opening.follow(&SLO_CONFIG, api, &opening.stores.policies)
+    },
 };
+
+/// Koordinator's colocation profiles.
+pub static COLOCATION_PROFILES: Source = Source {
+    name: profiles::PLURAL,
+    about: "Koordinator's colocation profiles, as they are written.",
+    access: Access::watch(profiles::GROUP, profiles::PLURAL),
+    presence: Presence::Custom {
+        group: profiles::GROUP,
+        version: profiles::VERSION,
+    },
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&COLOCATION_PROFILES, api, &opening.stores.profiles)
+    },
+};
+
+impl SourceStores {
+    /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
+    pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
+        let fan = PodFan {
+            by_node: pods,
+            by_name: Arc::new(PodsByName::new(arrivals.clone())),
+        };
+        Self {
+            nodes,
+            pods: Arc::new(fan),
+            policies,
+            profiles: Arc::new(Profiles::new(arrivals.clone())),
+        }
+    }
+}
+
+impl Opening {
+    /// Follows a source of its own watch.
+    fn follow<S: Store + 'static>(&self, source: &Source, api: Api<S::Object>, store: &Arc<S>) -> Opened {
+        let (is_known_tx, is_known) = watch::channel(false);
+        let subject = Subject {
+            name: source.name,
+            presence: source.presence,
+        };
+        let (store, stop) = (Arc::clone(store), self.stop.clone());
+        Opened {
+            is_known,
+            task: Some(Box::pin(informer::follow(subject, api, store, is_known_tx, stop))),
+        }
+    }
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening")
+            .field("config_namespace", &self.config_namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("is_known", &*self.is_known.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_source_has_a_name_of_its_own_and_may_watch() {
+        let names: BTreeSet<_> = ALL.iter().map(|source| source.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        for source in ALL {
+            assert_eq!(source.access.verbs, ["get", "list", "watch"], "{}", source.name);
+            if let Presence::Custom { group, .. } = source.presence {
+                assert_eq!(source.access.group, group, "{}", source.name);
+            }
+        }
+    }
+}

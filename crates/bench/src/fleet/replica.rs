@@ -33,15 +33,16 @@ use headroom_webhook::{
         sweep::Sweeper,
     },
     hints::{auth::Authenticator, server, stream_context::StreamContext, streams::Streams, token_review},
-    start::{self, threads::Threads},
+    start::{self, threads::Threads, wanted},
     store::{
         clock::Clock,
         cluster::{Cluster, Settings},
         configuration::Amplification,
-        informer::{self, Store},
+        known::KnownSources,
+        sources::{Opened, Opening, SourceStores},
     },
 };
-use kube::Api;
+use kube::Client;
 use rustls::ClientConfig;
 use tokio::{
     runtime::{Handle, Runtime},
@@ -215,12 +216,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
     let stop_clock = stop();
     tokio::spawn(async move { clock.keep(stop_clock).await });
-    let config_maps = Api::namespaced(client.clone(), names::SLO_CONFIG_NAMESPACE);
-    let known = vec![
-        follow(Api::all(client.clone()), &cluster.nodes, &shutdown),
-        follow(Api::all(client.clone()), &cluster.pods, &shutdown),
-        follow(config_maps, &cluster.policies, &shutdown),
-    ];
+    let known = follow(client.clone(), &cluster, &shutdown);
     tokio::spawn(entry_conflicts::detect(Arc::clone(&cluster), stop()));
     let writer = nudge::StatusWriteClient::new(client.clone());
     let (toucher, sweeps) = (Arc::new(writer.clone()), Arc::new(writer.clone()));
@@ -252,19 +248,27 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     })
 }
 
-fn follow<S: Store + 'static>(
-    api: Api<S::Object>,
-    store: &Arc<S>,
-    shutdown: &Shutdown,
-) -> watch::Receiver<bool> {
-    let (is_known_tx, is_known) = watch::channel(false);
-    tokio::spawn(informer::follow(
-        api,
-        Arc::clone(store),
-        is_known_tx,
-        shutdown.stopping().clone(),
-    ));
-    is_known
+/// Follows the sources of nodes; what is returned says of each whether it is known.
+fn follow(client: Client, cluster: &Arc<Cluster>, shutdown: &Shutdown) -> Vec<watch::Receiver<bool>> {
+    let (nodes, pods, policies) = (&cluster.nodes, &cluster.pods, &cluster.policies);
+    let known = KnownSources::default();
+    let opening = Opening {
+        client,
+        config_namespace: names::SLO_CONFIG_NAMESPACE.to_owned(),
+        stores: SourceStores::new(
+            Arc::clone(nodes),
+            Arc::clone(pods),
+            Arc::clone(policies),
+            &known.signal(),
+        ),
+        stop: shutdown.stopping().clone(),
+    };
+    let opened = wanted::OF_NODES.map(|source| {
+        let Opened { is_known, task } = (source.open)(&opening);
+        task.map(tokio::spawn);
+        is_known
+    });
+    opened.into()
 }
 
 async fn serve_hints(

@@ -13,12 +13,21 @@ pub struct Readiness {
     checks: Arc<Mutex<Checks>>,
 }
 
-type Checks = BTreeMap<&'static str, Result<(), String>>;
+#[derive(Debug, Default)]
+struct Checks {
+    /// Parts that all have to be ready.
+    counting: States,
+    /// Parts that are shown, and on which readiness does not depend.
+    noted: States,
+}
+
+type States = BTreeMap<&'static str, Result<(), String>>;
 
 /// The voice of one part. What it said last counts on when it is dropped.
 #[derive(Clone, Debug)]
 pub struct PartReadiness {
     name: &'static str,
+    counts: bool,
     readiness: Readiness,
 }
 
@@ -30,32 +39,60 @@ impl Readiness {
 
     /// Gives a part its say. It is not ready until it says so. Parts of one name share their say.
     pub fn handle(&self, name: &'static str) -> PartReadiness {
+        self.part(name, true)
+    }
+
+    /// Shows how a part is without giving it a say: the process is ready whatever its state. Otherwise as [`Self::handle`].
+    pub fn note(&self, name: &'static str) -> PartReadiness {
+        self.part(name, false)
+    }
+
+    /// Whether every part is ready that has a say.
+    pub fn is_ready(&self) -> bool {
+        self.lock().counting.values().all(Result::is_ok)
+    }
+
+    /// Every part that has a say with its state, by name; an error is the reason it gave.
+    pub fn checks(&self) -> Vec<(&'static str, Result<(), String>)> {
+        all(&self.lock().counting)
+    }
+
+    /// Every part that has no say with its state, by name; an error is the reason it gave.
+    pub fn notes(&self) -> Vec<(&'static str, Result<(), String>)> {
+        all(&self.lock().noted)
+    }
+
+    fn part(&self, name: &'static str, counts: bool) -> PartReadiness {
         self.lock()
+            .states(counts)
             .entry(name)
             .or_insert_with(|| Err("not ready yet".to_owned()));
         PartReadiness {
             name,
+            counts,
             readiness: self.clone(),
         }
-    }
-
-    /// Whether every part is ready.
-    pub fn is_ready(&self) -> bool {
-        self.lock().values().all(Result::is_ok)
-    }
-
-    /// Every part with its state, by name; an error is the reason it gave.
-    pub fn checks(&self) -> Vec<(&'static str, Result<(), String>)> {
-        self.lock()
-            .iter()
-            .map(|(name, state)| (*name, state.clone()))
-            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Checks> {
         // Every change is one assignment: a panic elsewhere leaves nothing half done.
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Checks {
+    fn states(&mut self, counts: bool) -> &mut States {
+        if counts {
+            &mut self.counting
+        } else {
+            &mut self.noted
+        }
+    }
+}
+
+fn all(states: &States) -> Vec<(&'static str, Result<(), String>)> {
+    let states = states.iter();
+    states.map(|(name, state)| (*name, state.clone())).collect()
 }
 
 impl PartReadiness {
@@ -71,7 +108,8 @@ impl PartReadiness {
 
     fn set(&self, state: Result<(), String>) {
         let mut checks = self.readiness.lock();
-        let is_same = checks.get(self.name) == Some(&state);
+        let states = checks.states(self.counts);
+        let is_same = states.get(self.name) == Some(&state);
         if !is_same {
             info!(
                 part = self.name,
@@ -79,7 +117,7 @@ impl PartReadiness {
                 reason = state.as_ref().err(),
                 "readiness changed"
             );
-            checks.insert(self.name, state);
+            states.insert(self.name, state);
         }
     }
 }
@@ -102,6 +140,18 @@ mod tests {
             readiness.checks(),
             [("cache", Err("watch lost".to_owned())), ("certificates", Ok(()))]
         );
+    }
+
+    #[test]
+    fn a_part_without_a_say_is_shown_and_keeps_nothing_from_being_ready() {
+        let readiness = Readiness::new();
+        readiness.handle("cache").ready();
+        let profiles = readiness.note("profiles");
+        assert!(readiness.is_ready());
+        profiles.not_ready("no right");
+        assert!(readiness.is_ready());
+        assert_eq!(readiness.notes(), [("profiles", Err("no right".to_owned()))]);
+        assert_eq!(readiness.checks(), [("cache", Ok(()))]);
     }
 
     #[test]

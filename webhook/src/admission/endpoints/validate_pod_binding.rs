@@ -30,7 +30,7 @@ static STEP: PodStep = PodStep {
     name: "binding",
     when: When::On(&GATE),
     about: "Refuses bindings of pods by users that are not listed.",
-    reads: &[&sources::PODS],
+    reads: &[&sources::PODS_BY_NAME],
     // A pod that is not known is let through: nobody can tell whether it has a bypass.
     unknown: UnknownSource::IsHandled,
     run: check,

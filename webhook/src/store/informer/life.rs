@@ -23,6 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The signs of life of one resource. They begin with the first whole list.
 pub(super) struct Life<'a, S: Store> {
+    resource: &'static str,
     store: &'a S,
     is_known: watch::Sender<bool>,
     last_sign: Mutex<Instant>,
@@ -30,9 +31,10 @@ pub(super) struct Life<'a, S: Store> {
 
 impl<'a, S: Store> Life<'a, S> {
     /// No sign yet; whether the store is known is told to it and sent on.
-    pub(super) fn new(store: &'a S, is_known: watch::Sender<bool>) -> Self {
-        INFORMER_KNOWN.with([S::RESOURCE]).set(0.0);
+    pub(super) fn new(resource: &'static str, store: &'a S, is_known: watch::Sender<bool>) -> Self {
+        INFORMER_KNOWN.with([resource]).set(0.0);
         Self {
+            resource,
             store,
             is_known,
             last_sign: Mutex::new(Instant::now()),
@@ -42,7 +44,7 @@ impl<'a, S: Store> Life<'a, S> {
     /// Notes a sign of life.
     pub(super) fn sign(&self) {
         *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        INFORMER_AGE.with([S::RESOURCE]).set(0.0);
+        INFORMER_AGE.with([self.resource]).set(0.0);
         self.set_known(true);
     }
 
@@ -56,7 +58,7 @@ impl<'a, S: Store> Life<'a, S> {
         loop {
             sleep(LOOK_EVERY).await;
             let age = self.last_sign().elapsed();
-            INFORMER_AGE.with([S::RESOURCE]).set(age.as_secs_f64());
+            INFORMER_AGE.with([self.resource]).set(age.as_secs_f64());
             if age >= UNKNOWN_AFTER {
                 self.set_known(false);
             }
@@ -70,13 +72,13 @@ impl<'a, S: Store> Life<'a, S> {
         self.store.set_known(is_known);
         self.is_known.send_replace(is_known);
         INFORMER_KNOWN
-            .with([S::RESOURCE])
+            .with([self.resource])
             .set(if is_known { 1.0 } else { 0.0 });
         if is_known {
-            info!(resource = S::RESOURCE, "in step with the API server");
+            info!(resource = self.resource, "in step with the API server");
         } else {
             warn!(
-                resource = S::RESOURCE,
+                resource = self.resource,
                 "no sign of life from the API server for {UNKNOWN_AFTER:?}: counts as unknown, and nothing is lowered by it"
             );
         }

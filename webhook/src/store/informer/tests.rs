@@ -47,6 +47,24 @@ enum Then {
     IsRefused(u16),
 }
 
+/// Whether the API server has the kind, as far as those can tell who ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Served {
+    /// It has, and says so.
+    #[default]
+    Yes,
+    /// It has not; it knows other kinds of the group.
+    No,
+    /// It has not, nor the group.
+    NoGroup,
+    /// It finds nothing for a moment, and names the kind.
+    Hidden,
+    /// It refuses to list and to watch.
+    Forbidden,
+    /// It finds nothing, and does not answer what kinds it has.
+    Mute,
+}
+
 /// An API server with one ConfigMap, of resource version 1 at the first list and one more at each other.
 #[derive(Default)]
 struct Server {
@@ -56,11 +74,28 @@ struct Server {
     lists: AtomicUsize,
     /// Lists that are refused, from the first on.
     refusals: usize,
+    served: Mutex<Served>,
+    /// Requests that found nothing.
+    not_found: AtomicUsize,
+    /// Questions which kinds there are.
+    discoveries: AtomicUsize,
 }
 
 impl Server {
     fn answer(&self, request: &Request<Body>) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
+        let served = *self.served.lock().unwrap();
+        if request.uri().path() == "/apis/g.example/v1" {
+            return self.kinds(served);
+        }
+        match served {
+            Served::Yes => {}
+            Served::Forbidden => return refusal(403),
+            Served::No | Served::NoGroup | Served::Hidden | Served::Mute => {
+                self.not_found.fetch_add(1, Ordering::Relaxed);
+                return refusal(404);
+            }
+        }
         if query.contains("watch=true") {
             assert!(query.contains("allowWatchBookmarks=true"), "{query}");
             let asked = query
@@ -87,6 +122,27 @@ impl Server {
             "metadata": {"resourceVersion": lists.to_string()}, "items": [config_map(lists)],
         });
         Response::new(Full::from(list.to_string()).boxed_unsync())
+    }
+
+    fn kinds(&self, served: Served) -> Response<ResponseBody> {
+        self.discoveries.fetch_add(1, Ordering::Relaxed);
+        let kind = |name: &str| json!({"name": name, "kind": "K", "namespaced": true, "singularName": "", "verbs": []});
+        let kinds = match served {
+            Served::Yes | Served::Hidden | Served::Forbidden => json!([kind("others"), kind("configmaps")]),
+            Served::No => json!([kind("others")]),
+            Served::NoGroup => return refusal(404),
+            Served::Mute => return refusal(503),
+        };
+        let list = json!({"kind": "APIResourceList", "groupVersion": "g.example/v1", "resources": kinds});
+        Response::new(Full::from(list.to_string()).boxed_unsync())
+    }
+
+    fn serve(&self, served: Served) {
+        *self.served.lock().unwrap() = served;
+    }
+
+    fn not_found(&self) -> usize {
+        self.not_found.load(Ordering::Relaxed)
     }
 }
 
@@ -145,8 +201,6 @@ impl Store for Latest {
     type Listing = u64;
     type Object = ConfigMap;
 
-    const RESOURCE: &'static str = "configmaps";
-
     fn list(listing: &mut u64, object: ConfigMap) {
         *listing = version(&object);
     }
@@ -176,6 +230,21 @@ struct Follower {
 
 impl Follower {
     fn start(server: &Arc<Server>) -> Self {
+        Self::start_with(server, Presence::Always)
+    }
+
+    /// Follows a kind that the server may lack.
+    fn start_custom(server: &Arc<Server>) -> Self {
+        Self::start_with(
+            server,
+            Presence::Custom {
+                group: "g.example",
+                version: "v1",
+            },
+        )
+    }
+
+    fn start_with(server: &Arc<Server>, presence: Presence) -> Self {
         let asked = Arc::clone(server);
         let service = tower::service_fn(move |request| {
             let answer = asked.answer(&request);
@@ -184,7 +253,12 @@ impl Follower {
         let api = Api::namespaced(Client::new(service, "n"), "n");
         let store = Arc::new(Latest::default());
         let (is_known_tx, is_known) = watch::channel(false);
-        let following = follow(api, Arc::clone(&store), is_known_tx, CancellationToken::new());
+        let subject = Subject {
+            name: "configmaps",
+            presence,
+        };
+        let stop = CancellationToken::new();
+        let following = follow(subject, api, Arc::clone(&store), is_known_tx, stop);
         Self {
             store,
             is_known,
@@ -350,4 +424,117 @@ async fn what_cuts_quiet_connections_makes_no_quiet_cluster_unknown() {
     follower.is_known.mark_unchanged();
     sleep(seconds(1200)).await;
     assert!(!follower.is_known.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_there_has_no_objects_and_is_followed_once_it_comes() {
+    for absent in [Served::No, Served::NoGroup, Served::Mute] {
+        let server = server([], QUIET);
+        server.serve(absent);
+        let mut follower = Follower::start_custom(&server);
+        let known = follower.until_known(true).await;
+        assert!(known < seconds(1), "{absent:?}: {known:?}");
+        follower.is_known.mark_unchanged();
+        sleep(seconds(600)).await;
+        assert!(
+            !follower.is_known.has_changed().unwrap(),
+            "{absent:?}: it stays known"
+        );
+        let asked = server.not_found();
+        assert!(
+            (20..=21).contains(&asked),
+            "{absent:?}: asked {asked} times in ten minutes"
+        );
+        server.serve(Served::Yes);
+        let came = Instant::now();
+        follower.until(1).await;
+        assert!(came.elapsed() <= seconds(31), "{absent:?}: {:?}", came.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_takes_its_objects_with_it_and_may_come_back() {
+    for absent in [Served::No, Served::NoGroup] {
+        let server = server([], QUIET);
+        let mut follower = Follower::start_custom(&server);
+        follower.until(1).await;
+        server.serve(absent);
+        let gone = Instant::now();
+        // The watch that is open lasts a minute.
+        follower.until(0).await;
+        assert!(gone.elapsed() <= seconds(65), "{absent:?}: {:?}", gone.elapsed());
+        follower.is_known.mark_unchanged();
+        sleep(seconds(300)).await;
+        assert!(
+            !follower.is_known.has_changed().unwrap(),
+            "{absent:?}: it stays known"
+        );
+        assert_eq!(server.discoveries.load(Ordering::Relaxed), 1, "{absent:?}");
+        server.serve(Served::Yes);
+        follower.until(2).await;
+        follower.until_known(true).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_found_for_a_moment_stays() {
+    for hidden in [Served::Hidden, Served::Mute] {
+        let server = server([watch([modified(7)], Then::Ends(seconds(1)))], QUIET);
+        let mut follower = Follower::start_custom(&server);
+        follower.until(7).await;
+        server.serve(hidden);
+        follower.is_known.mark_unchanged();
+        sleep(seconds(60)).await;
+        assert!(
+            server.not_found() > 3 && server.discoveries.load(Ordering::Relaxed) > 3,
+            "{hidden:?}"
+        );
+        assert!(!follower.is_known.has_changed().unwrap(), "{hidden:?}");
+        assert_eq!(*follower.store.0.lock().unwrap(), 7, "{hidden:?}");
+        server.serve(Served::Yes);
+        sleep(seconds(20)).await;
+        assert_eq!(
+            server.lists.load(Ordering::Relaxed),
+            1,
+            "{hidden:?}: it goes on where it was"
+        );
+        server.serve(hidden);
+        let lost = Instant::now();
+        follower.until_known(false).await;
+        assert!(lost.elapsed() >= seconds(60), "{hidden:?}: {:?}", lost.elapsed());
+        assert_eq!(
+            *follower.store.0.lock().unwrap(),
+            7,
+            "{hidden:?}: not empty, but unknown"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_look_does_not_know_and_is_not_told_that_there_are_none() {
+    let server = server([], QUIET);
+    server.serve(Served::Forbidden);
+    let mut follower = Follower::start_custom(&server);
+    sleep(seconds(300)).await;
+    assert!(!*follower.is_known.borrow(), "it never knew");
+    server.serve(Served::Yes);
+    assert!(follower.until_known(true).await < seconds(310));
+    server.serve(Served::Forbidden);
+    let lost = Instant::now();
+    follower.until_known(false).await;
+    assert!(lost.elapsed() <= seconds(60 + 92), "{:?}", lost.elapsed());
+    assert_eq!(*follower.store.0.lock().unwrap(), 1);
+    server.serve(Served::No);
+    follower.until(0).await;
+    assert!(*follower.is_known.borrow(), "now it is certain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_every_cluster_has_is_never_taken_for_absent() {
+    let server = server([], QUIET);
+    server.serve(Served::NoGroup);
+    let follower = Follower::start(&server);
+    sleep(seconds(300)).await;
+    assert!(!*follower.is_known.borrow());
+    assert_eq!(server.discoveries.load(Ordering::Relaxed), 0);
 }

@@ -1,6 +1,6 @@
 //! Lists one resource of the API server page by page, then watches it from that version on for as long as possible.
 
-use std::{convert::Infallible, error::Error, pin::pin, time::Duration};
+use std::{convert::Infallible, error::Error, future::pending, pin::pin, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -8,10 +8,18 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
     core::Status,
 };
-use tokio::time::{Instant, sleep, timeout};
-use tracing::{debug, warn};
+use tokio::{
+    select,
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, info};
 
-use super::{Store, life::Life};
+use super::{
+    Presence, Store, Subject,
+    error_log::ErrorLog,
+    life::Life,
+    presence::{DISCOVERY_LIMIT, is_served},
+};
 use crate::store::metrics::{INFORMER_ERRORS, INFORMER_EVENTS};
 
 /// How long one watch lasts, in seconds. A new watch goes on where the last one was.
@@ -34,13 +42,15 @@ const PAGE: u32 = 250;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// There are few replicas, and each is of little use while it cannot see the cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often an API server is asked again that does not have the kind. Each answer is a sign of life.
+const ABSENT_PAUSE: Duration = Duration::from_secs(30);
 /// The cause that an API server names which has not come as far as the version asked for: one that was restored from a
 /// backup never will.
 const VERSION_IS_AHEAD: &str = "ResourceVersionTooLarge";
 
 /// Why following is interrupted. A cause that has a message of its own is told by that alone.
 #[derive(Debug, thiserror::Error)]
-enum SourceError {
+enum WatchError {
     #[error("the API server refuses, or cannot be reached")]
     Api(#[from] kube::Error),
     #[error("the API server does not answer within {0:?}")]
@@ -53,8 +63,20 @@ enum SourceError {
     Unversioned,
 }
 
+/// What is known of whether the API server has the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing yet.
+    Unknown,
+    /// It has: it listed the objects.
+    Present,
+    /// It has not.
+    Absent,
+}
+
 /// One resource and the store that follows it.
-pub(super) struct Source<'a, S: Store> {
+pub(super) struct WatchLoop<'a, S: Store> {
+    subject: Subject,
     api: Api<S::Object>,
     store: &'a S,
     life: &'a Life<'a, S>,
@@ -62,17 +84,22 @@ pub(super) struct Source<'a, S: Store> {
     version: Option<String>,
     /// How long the next watch is to last, in seconds.
     lasts: u32,
+    kind: Kind,
+    errors: ErrorLog,
 }
 
-impl<'a, S: Store> Source<'a, S> {
+impl<'a, S: Store> WatchLoop<'a, S> {
     /// The store's resource, not listed yet.
-    pub(super) fn new(api: Api<S::Object>, store: &'a S, life: &'a Life<'a, S>) -> Self {
+    pub(super) fn new(subject: Subject, api: Api<S::Object>, store: &'a S, life: &'a Life<'a, S>) -> Self {
         Self {
+            subject,
             api,
             store,
             life,
             version: None,
             lasts: WATCH_SECONDS,
+            kind: Kind::Unknown,
+            errors: ErrorLog::default(),
         }
     }
 
@@ -80,10 +107,13 @@ impl<'a, S: Store> Source<'a, S> {
     pub(super) async fn follow(mut self) -> Infallible {
         let mut pause = FIRST_PAUSE;
         loop {
-            let began = Instant::now();
-            let result = match self.version.clone() {
-                None => self.list().await,
-                Some(version) => self.watch(&version).await,
+            let (began, store) = (Instant::now(), self.store);
+            let result = select! {
+                result = self.advance() => result,
+                () = relist(store) => {
+                    self.version = None;
+                    continue;
+                }
             };
             let Err(error) = result else {
                 (pause, self.lasts) = (FIRST_PAUSE, WATCH_SECONDS);
@@ -92,9 +122,9 @@ impl<'a, S: Store> Source<'a, S> {
             if self.life.last_sign() > began {
                 pause = FIRST_PAUSE;
             }
-            INFORMER_ERRORS.with([S::RESOURCE]).increment(1);
+            INFORMER_ERRORS.with([self.subject.name]).increment(1);
             let cut = pause.mul_f64(rand::random_range(0.5..=1.0));
-            warn!(resource = S::RESOURCE, error = %root(&error), pause = ?cut, "cannot follow; trying again");
+            self.errors.record(self.subject.name, root(&error), cut);
             if error.is_of_version() {
                 self.version = None;
             }
@@ -104,8 +134,54 @@ impl<'a, S: Store> Source<'a, S> {
         }
     }
 
-    async fn list(&mut self) -> Result<(), SourceError> {
-        let mut listing = S::Listing::default();
+    /// Lists or watches once; waits instead where the API server does not have the kind.
+    async fn advance(&mut self) -> Result<(), WatchError> {
+        let result = match self.version.clone() {
+            None => self.list().await,
+            Some(version) => self.watch(&version).await,
+        };
+        match result {
+            Err(error) if error.is_not_found() && self.is_absent().await? => {
+                self.clear();
+                sleep(ABSENT_PAUSE).await;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the kind is not there, once something of it was not found. An API server that had it a moment ago has to say
+    /// so where it lists its kinds: one that starts may not have come to know all of them.
+    async fn is_absent(&self) -> Result<bool, WatchError> {
+        match (self.subject.presence, self.kind) {
+            (Presence::Always, _) => Ok(false),
+            (Presence::Custom { .. }, Kind::Unknown | Kind::Absent) => Ok(true),
+            (Presence::Custom { group, version }, Kind::Present) => {
+                let client = self.api.clone().into_client();
+                let plural = S::Object::plural(&());
+                let is_served = is_served(&client, group, version, &plural).await?;
+                Ok(!is_served.ok_or(WatchError::Slow(DISCOVERY_LIMIT))?)
+            }
+        }
+    }
+
+    /// Records that there are no objects, because their kind is not there.
+    fn clear(&mut self) {
+        if self.kind != Kind::Absent {
+            info!(
+                resource = self.subject.name,
+                again = ?ABSENT_PAUSE,
+                "the API server does not have this kind: there are none until it does"
+            );
+            self.kind = Kind::Absent;
+            self.version = None;
+            self.store.replace(self.store.listing());
+        }
+        self.life.sign();
+    }
+
+    async fn list(&mut self) -> Result<(), WatchError> {
+        let mut listing = self.store.listing();
         let mut params = ListParams {
             field_selector: self.store.fields(),
             limit: Some(PAGE),
@@ -113,10 +189,10 @@ impl<'a, S: Store> Source<'a, S> {
         };
         let version = loop {
             let page = timeout(PAGE_LIMIT, self.api.list(&params)).await;
-            let page = page.map_err(|_elapsed| SourceError::Slow(PAGE_LIMIT))??;
+            let page = page.map_err(|_elapsed| WatchError::Slow(PAGE_LIMIT))??;
             for object in page.items {
                 S::list(&mut listing, object);
-                INFORMER_EVENTS.with([S::RESOURCE, "listed"]).increment(1);
+                INFORMER_EVENTS.with([self.subject.name, "listed"]).increment(1);
             }
             let is_given = |text: &String| !text.is_empty();
             match page.metadata.continue_.filter(is_given) {
@@ -124,15 +200,19 @@ impl<'a, S: Store> Source<'a, S> {
                 None => break page.metadata.resource_version.filter(is_given),
             }
         };
-        self.version = Some(version.ok_or(SourceError::Unversioned)?);
+        self.version = Some(version.ok_or(WatchError::Unversioned)?);
         self.store.replace(listing);
-        debug!(resource = S::RESOURCE, version = self.version, "listed");
+        debug!(resource = self.subject.name, version = self.version, "listed");
+        if self.kind == Kind::Absent {
+            info!(resource = self.subject.name, "the API server has this kind now");
+        }
+        self.kind = Kind::Present;
         self.life.sign();
         Ok(())
     }
 
     /// Watches until the API server ends the watch when it was asked to.
-    async fn watch(&mut self, version: &str) -> Result<(), SourceError> {
+    async fn watch(&mut self, version: &str) -> Result<(), WatchError> {
         let params = WatchParams {
             field_selector: self.store.fields(),
             timeout: Some(self.lasts),
@@ -142,30 +222,30 @@ impl<'a, S: Store> Source<'a, S> {
         let lasts = Duration::from_secs(self.lasts.into());
         let began = Instant::now();
         let events = timeout(OPEN_LIMIT, self.api.watch(&params, version)).await;
-        let mut events = pin!(events.map_err(|_elapsed| SourceError::Slow(OPEN_LIMIT))??);
+        let mut events = pin!(events.map_err(|_elapsed| WatchError::Slow(OPEN_LIMIT))??);
         loop {
             let event = timeout(lasts + GRACE, events.next()).await;
-            match event.map_err(|_elapsed| SourceError::Silent)? {
+            match event.map_err(|_elapsed| WatchError::Silent)? {
                 Some(event) => self.apply(event?)?,
                 None if began.elapsed() + SOONER >= lasts => {
                     self.life.sign();
                     return Ok(());
                 }
-                None => return Err(SourceError::Cut),
+                None => return Err(WatchError::Cut),
             }
         }
     }
 
-    fn apply(&mut self, event: WatchEvent<S::Object>) -> Result<(), SourceError> {
+    fn apply(&mut self, event: WatchEvent<S::Object>) -> Result<(), WatchError> {
         let version = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                INFORMER_EVENTS.with([S::RESOURCE, "applied"]).increment(1);
+                INFORMER_EVENTS.with([self.subject.name, "applied"]).increment(1);
                 let version = object.meta().resource_version.clone();
                 self.store.apply(object);
                 version
             }
             WatchEvent::Deleted(object) => {
-                INFORMER_EVENTS.with([S::RESOURCE, "deleted"]).increment(1);
+                INFORMER_EVENTS.with([self.subject.name, "deleted"]).increment(1);
                 let version = object.meta().resource_version.clone();
                 self.store.delete(object);
                 version
@@ -174,13 +254,21 @@ impl<'a, S: Store> Source<'a, S> {
             WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
         };
         let version = version.filter(|text| !text.is_empty());
-        self.version = Some(version.ok_or(SourceError::Unversioned)?);
+        self.version = Some(version.ok_or(WatchError::Unversioned)?);
         self.life.sign();
         Ok(())
     }
 }
 
-impl SourceError {
+impl WatchError {
+    /// True if the API server says that there is nothing where it was asked.
+    fn is_not_found(&self) -> bool {
+        match self {
+            Self::Api(kube::Error::Api(status)) => status.code == 404,
+            Self::Api(_) | Self::Slow(_) | Self::Silent | Self::Cut | Self::Unversioned => false,
+        }
+    }
+
     /// True if watching cannot go on from the version that it has come to: then all is listed anew.
     fn is_of_version(&self) -> bool {
         match self {
@@ -188,6 +276,14 @@ impl SourceError {
             Self::Unversioned => true,
             Self::Api(_) | Self::Slow(_) | Self::Silent | Self::Cut => false,
         }
+    }
+}
+
+/// Ends when the store wants all objects listed anew.
+async fn relist<S: Store>(store: &S) {
+    match store.relist() {
+        Some(notify) => notify.notified().await,
+        None => pending().await,
     }
 }
 

@@ -1,0 +1,272 @@
+//! A replica that also serves Koordinator's family follows what its cluster has of it, on a real API server: no kind at
+//! first, a kind that is installed later, one that goes, and one that it may not look at. Nodes notice nothing.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::stand::{HAPPENS_WITHIN, Stand, allocatable, count, until};
+use headroom_domain::names;
+use headroom_testbed::{accounts, programs::get, webhook::Webhook};
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, ClusterRoleBinding},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+/// The source, the kind in plural and its group.
+const PROFILES: &str = "clustercolocationprofiles";
+const GROUP: &str = "config.koordinator.sh";
+/// How long a replica may take to act on a kind that was installed.
+const FOLLOWS_WITHIN: Duration = Duration::from_secs(35);
+/// How long a replica may take longer to be ready because of a kind that is not there.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+/// How long a replica may take to tell that it does not know: a watch, and what it may stay silent for.
+const LOST_WITHIN: Duration = Duration::from_secs(60 + 95);
+/// Pause between two heartbeats.
+const BEAT: Duration = Duration::from_millis(250);
+/// Lines in the log about the source, each minute.
+const LINES_A_MINUTE: u64 = 3;
+
+/// The kind, as little of it as there can be.
+fn definition() -> CustomResourceDefinition {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": any}}});
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("{PROFILES}.{GROUP}")},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {"kind": "ClusterColocationProfile", "plural": PROFILES},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": schema}],
+        },
+    }))
+    .expect("a definition")
+}
+
+/// The right to follow the kind, and who has it.
+fn right() -> (ClusterRole, ClusterRoleBinding) {
+    let role = json!({
+        "metadata": {"name": "profiles"},
+        "rules": [{"apiGroups": [GROUP], "resources": [PROFILES], "verbs": ["get", "list", "watch"]}],
+    });
+    let account = json!({
+        "kind": "ServiceAccount", "name": names::WEBHOOK_SERVICE_ACCOUNT, "namespace": names::NAMESPACE,
+    });
+    let binding = json!({
+        "metadata": {"name": "profiles"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "profiles"},
+        "subjects": [account],
+    });
+    (
+        serde_json::from_value(role).expect("a role"),
+        serde_json::from_value(binding).expect("a binding"),
+    )
+}
+
+async fn grant(stand: &Stand) {
+    let (role, binding) = right();
+    let roles: Api<ClusterRole> = Api::all(stand.client.clone());
+    accounts::apply(&roles, "profiles", &role).await.expect("a role");
+    let bindings: Api<ClusterRoleBinding> = Api::all(stand.client.clone());
+    accounts::apply(&bindings, "profiles", &binding)
+        .await
+        .expect("a binding");
+}
+
+async fn revoke(stand: &Stand) {
+    let bindings: Api<ClusterRoleBinding> = Api::all(stand.client.clone());
+    let deleted = bindings.delete("profiles", &DeleteParams::default()).await;
+    deleted.expect("delete the binding");
+}
+
+async fn install(stand: &Stand) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
+    let created = definitions.create(&PostParams::default(), &definition()).await;
+    created.expect("install the kind");
+}
+
+async fn uninstall(stand: &Stand) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
+    let name = format!("{PROFILES}.{GROUP}");
+    let deleted = definitions.delete(&name, &DeleteParams::default()).await;
+    deleted.expect("delete the kind");
+}
+
+/// Creates a profile as soon as the API server has the kind.
+async fn create_profile(stand: &Stand, name: &str, spec: &Value) {
+    let kind = ApiResource {
+        group: GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        api_version: format!("{GROUP}/v1alpha1"),
+        kind: "ClusterColocationProfile".to_owned(),
+        plural: PROFILES.to_owned(),
+    };
+    let profiles: Api<DynamicObject> = Api::all_with(stand.client.clone(), &kind);
+    let object = DynamicObject::new(name, &kind).data(json!({"spec": spec}));
+    until("the kind is served", async || {
+        let created = profiles.create(&PostParams::default(), &object).await;
+        created.is_ok()
+    })
+    .await;
+}
+
+/// What `/readyz?verbose` says of the source.
+async fn line(webhook: &Webhook) -> Option<String> {
+    let (_, body) = get(webhook.admin, "/readyz?verbose").await.expect("an answer");
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    let mut lines = text.lines();
+    let line = lines.find(|line| line.split([']', ' ']).nth(1) == Some(PROFILES));
+    line.map(str::to_owned)
+}
+
+async fn is_known(webhook: &Webhook) -> bool {
+    line(webhook).await.is_some_and(|line| line.starts_with("[+]"))
+}
+
+async fn profiles(webhook: &Webhook, state: &str) -> u64 {
+    count(
+        webhook,
+        &format!("headroom_webhook_profiles{{state=\"{state}\"}}"),
+    )
+    .await
+}
+
+/// Waits until something is so; how long that took.
+async fn within(limit: Duration, what: &str, mut is_so: impl AsyncFnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < limit, "not in {limit:?}: {what}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    println!("{what}: after {:?}", began.elapsed());
+    began.elapsed()
+}
+
+/// Starts a replica; how long it took until it was ready.
+async fn start(stand: &Stand, name: &str, families: &str) -> (Webhook, Duration) {
+    let began = Instant::now();
+    let webhook = stand.webhook_with(name, "{}", &["--serve", families]).await;
+    (webhook, began.elapsed())
+}
+
+/// Lines about the source in the log of a replica.
+fn lines(stand: &Stand, replica: &str) -> u64 {
+    let log = fs::read_to_string(stand.cluster.dir().join(format!("{replica}.log"))).expect("a log");
+    let lines = log.lines().filter(|line| line.contains(PROFILES));
+    u64::try_from(lines.count()).expect("a number")
+}
+
+/// Sends heartbeats of a node until told to stop; each has to be answered with what is amplified.
+async fn beat(stand: &Stand, node: &str, is_over: &AtomicBool) -> u32 {
+    let mut beats = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let condition = e2e::stand::ready(beats % 3600);
+        let status =
+            json!({"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "conditions": [condition]});
+        let written = stand.kubelet_writes(node, &status).await.expect("a heartbeat");
+        assert_eq!(allocatable(&written, "cpu"), "6", "the webhook answered it");
+        beats += 1;
+        sleep(BEAT).await;
+    }
+    beats
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing() {
+    let stand = Stand::start_with(headroom_testbed::cluster::ClusterOptions::default()).await;
+    grant(&stand).await;
+    let (alone, without) = start(&stand, "webhook-alone", "nodes").await;
+    assert_eq!(line(&alone).await, None, "nobody wants it");
+    drop(alone);
+    let began = Instant::now();
+    let (webhook, with) = start(&stand, "webhook-0", "nodes,koordinator").await;
+    println!("ready after {with:?}, and after {without:?} with nodes alone");
+    assert!(with < without + READY_WITHIN, "{with:?} and {without:?}");
+    stand.register(&webhook).await;
+    stand.create_node("n1", "4", "8Gi").await;
+    stand.ask("n1", 150).await;
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    let beating = beat(&stand, "n1", &is_over);
+    let changing = async {
+        within(HAPPENS_WITHIN, "known to be absent", async || {
+            is_known(&webhook).await
+        })
+        .await;
+        assert_eq!(profiles(&webhook, "valid").await, 0);
+
+        install(&stand).await;
+        create_profile(&stand, "good", &json!({"selector": {"matchLabels": {"a": "b"}}})).await;
+        create_profile(&stand, "bad", &json!({"selector": {"matchLabels": ["a"]}})).await;
+        within(FOLLOWS_WITHIN, "followed", async || {
+            (
+                profiles(&webhook, "valid").await,
+                profiles(&webhook, "invalid").await,
+            ) == (1, 1)
+        })
+        .await;
+
+        uninstall(&stand).await;
+        within(HAPPENS_WITHIN, "none after the kind went", async || {
+            profiles(&webhook, "valid").await + profiles(&webhook, "invalid").await == 0
+        })
+        .await;
+        assert!(is_known(&webhook).await, "that there are none");
+
+        install(&stand).await;
+        create_profile(&stand, "again", &json!({})).await;
+        within(HAPPENS_WITHIN, "followed again", async || {
+            profiles(&webhook, "valid").await == 1
+        })
+        .await;
+
+        revoke(&stand).await;
+        within(LOST_WITHIN, "not known without the right", async || {
+            !is_known(&webhook).await
+        })
+        .await;
+        assert_eq!(profiles(&webhook, "valid").await, 1, "unknown, and not none");
+        let (status, _) = get(webhook.admin, "/readyz").await.expect("an answer");
+        assert_eq!(status, 200, "readiness does not depend on it");
+
+        grant(&stand).await;
+        within(HAPPENS_WITHIN, "known again", async || is_known(&webhook).await).await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let (beats, ()) = tokio::join!(beating, changing);
+    let minutes = began.elapsed().as_secs().div_ceil(60);
+    let lines = lines(&stand, "webhook-0");
+    println!("{beats} heartbeats, {lines} lines in {minutes} minutes");
+    assert!(
+        lines <= minutes * LINES_A_MINUTE,
+        "{lines} lines in {minutes} minutes"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_may_not_look_is_ready_and_does_not_take_it_for_none() {
+    let stand = Stand::start().await;
+    let (webhook, took) = start(&stand, "webhook-0", "nodes,koordinator").await;
+    println!("ready after {took:?}");
+    assert!(!is_known(&webhook).await);
+    within(HAPPENS_WITHIN, "refused more than once", async || {
+        let errors = format!("headroom_webhook_informer_errors_total{{resource=\"{PROFILES}\"}}");
+        count(&webhook, &errors).await >= 3
+    })
+    .await;
+    let line = line(&webhook).await.expect("a line");
+    assert!(line.starts_with("[-]"), "{line}");
+    assert!(lines(&stand, "webhook-0") <= LINES_A_MINUTE);
+}

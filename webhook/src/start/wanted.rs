@@ -1,0 +1,70 @@
+//! Which sources a replica follows: those that steps of served endpoints read, and those that the process needs besides.
+
+use headroom_kit::gate::GateSet;
+
+use crate::{
+    admission::endpoint::{AnyEndpoint, Family},
+    store::sources::{self, Source},
+};
+
+/// What the process needs whatever it serves: hints, nudges and the sweep are about nodes. They are the sources of nodes, on
+/// which readiness and the lease depend.
+pub static OF_NODES: [&Source; 3] = [&sources::NODES, &sources::PODS, &sources::SLO_CONFIG];
+
+/// What the process follows for Koordinator's family.
+static OF_KOORDINATOR: [&Source; 1] = [&sources::COLOCATION_PROFILES];
+
+/// What the process follows for a family besides what its steps read.
+pub fn of_family(family: Family) -> &'static [&'static Source] {
+    match family {
+        Family::Nodes => &OF_NODES,
+        Family::Koordinator => &OF_KOORDINATOR,
+        Family::Integrations => &[],
+    }
+}
+
+/// All that is wanted with these gates, each once, a source that shares a watch after the one whose watch it is.
+pub(super) fn wanted(
+    endpoints: &[&'static dyn AnyEndpoint],
+    families: &[Family],
+    gates: &GateSet,
+) -> Vec<&'static Source> {
+    let enabled = endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates));
+    let steps = enabled.flat_map(|endpoint| endpoint.steps());
+    let read = steps
+        .filter(|step| step.when.is_on(gates))
+        .flat_map(|step| step.reads)
+        .copied();
+    let besides = families.iter().flat_map(|family| of_family(*family)).copied();
+    let mut wanted: Vec<&'static Source> = OF_NODES.to_vec();
+    for source in besides.chain(read) {
+        for source in source.shares.into_iter().chain([source]) {
+            if !wanted.iter().any(|known| known.name == source.name) {
+                wanted.push(source);
+            }
+        }
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::endpoints;
+
+    fn names(families: &[Family], gates: &str) -> Vec<&'static str> {
+        let gates = GateSet::parse(endpoints::gates(), gates).unwrap();
+        let wanted = wanted(&endpoints::served(families), families, &gates);
+        wanted.iter().map(|source| source.name).collect()
+    }
+
+    #[test]
+    fn a_family_that_is_not_served_has_no_source() {
+        let of_nodes = ["nodes", "pods", "configmaps"];
+        assert_eq!(names(&[Family::Nodes], ""), of_nodes);
+        assert_eq!(names(&[Family::Nodes], "AllBeta=false"), of_nodes);
+        let both = names(&[Family::Nodes, Family::Koordinator], "");
+        assert_eq!(both.get(..3).unwrap(), of_nodes);
+        assert!(both.contains(&"clustercolocationprofiles"), "{both:?}");
+    }
+}

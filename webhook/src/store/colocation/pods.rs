@@ -1,0 +1,210 @@
+//! Store of all pods by namespace and name, bound or not, with their labels and annotations. It is empty and costs nothing
+//! until somebody wants it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use tokio::sync::{Notify, watch};
+
+use super::pod_keys::pod_keys;
+use crate::store::{
+    arrivals::Arrivals,
+    lookup::{PodKeys, PodLookup},
+    pods::object::WatchedPod,
+};
+
+/// All pods by namespace and name.
+#[derive(Debug)]
+pub struct PodsByName {
+    arrivals: Arrivals,
+    state: RwLock<ByNameState>,
+    is_known: watch::Sender<bool>,
+    /// Notified when the store is wanted from now on: what is known of pods already has not come here.
+    wanted: Notify,
+}
+
+/// Pods by namespace and name, as they come in a list, or as they are.
+#[derive(Debug, Default)]
+pub struct ByNameListing {
+    namespaces: HashMap<Box<str>, HashMap<Box<str>, Arc<PodKeys>>>,
+    /// Each set of labels and annotations once, with the number of pods that have it.
+    shared: HashMap<Arc<PodKeys>, usize>,
+}
+
+#[derive(Debug, Default)]
+struct ByNameState {
+    is_wanted: bool,
+    /// True once a list began of which this store gets nothing.
+    has_missed: bool,
+    /// True once a whole list was received.
+    is_listed: bool,
+    /// True while the watch counts.
+    is_followed: bool,
+    pods: ByNameListing,
+}
+
+impl PodsByName {
+    /// No pods; those that come are told to who waits for one.
+    pub fn new(arrivals: Arrivals) -> Self {
+        Self {
+            arrivals,
+            state: RwLock::default(),
+            is_known: watch::Sender::new(false),
+            wanted: Notify::new(),
+        }
+    }
+
+    /// Has the store filled, if it was not wanted before. The receiver says whether all pods are known, now and from then on.
+    pub fn want(&self) -> watch::Receiver<bool> {
+        let mut state = self.write();
+        let was_wanted = std::mem::replace(&mut state.is_wanted, true);
+        if !was_wanted && state.has_missed {
+            self.wanted.notify_one();
+        }
+        self.is_known.subscribe()
+    }
+
+    /// Number of pods.
+    pub fn len(&self) -> usize {
+        self.read().pods.namespaces.values().map(HashMap::len).sum()
+    }
+
+    /// True if there are none, or none are known.
+    pub fn is_empty(&self) -> bool {
+        self.read().pods.namespaces.is_empty()
+    }
+
+    /// Notified when all pods have to be listed anew, because this store has none of them.
+    pub(super) fn wanted(&self) -> &Notify {
+        &self.wanted
+    }
+
+    /// A list that begins; `None` while the store is not wanted.
+    pub(super) fn listing(&self) -> Option<ByNameListing> {
+        let mut state = self.write();
+        state.has_missed |= !state.is_wanted;
+        state.is_wanted.then(ByNameListing::default)
+    }
+
+    /// Replaces everything by a complete list. One that began before the store was wanted says nothing.
+    pub(super) fn replace(&self, listing: Option<ByNameListing>) {
+        let Some(listing) = listing else { return };
+        {
+            let mut state = self.write();
+            (state.pods, state.is_listed) = (listing, true);
+        }
+        self.publish();
+        self.arrivals.notify();
+    }
+
+    /// Applies a new or changed pod.
+    pub(super) fn apply(&self, object: &WatchedPod) {
+        let is_new = {
+            let mut state = self.write();
+            state.is_wanted && state.pods.insert(object)
+        };
+        if is_new {
+            self.arrivals.notify();
+        }
+    }
+
+    /// Drops a pod.
+    pub(super) fn delete(&self, object: &WatchedPod) {
+        self.write().pods.remove(object);
+    }
+
+    /// Records whether the watch of pods counts.
+    pub(super) fn set_known(&self, is_followed: bool) {
+        self.write().is_followed = is_followed;
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let state = self.read();
+        let is_known = state.is_followed && state.is_listed;
+        self.is_known
+            .send_if_modified(|before| std::mem::replace(before, is_known) != is_known);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, ByNameState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, ByNameState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PodLookup for PodsByName {
+    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>> {
+        let state = self.read();
+        state.pods.namespaces.get(namespace)?.get(name).map(Arc::clone)
+    }
+}
+
+impl ByNameListing {
+    /// Records a pod as it is now; true if there was none of its name.
+    pub(super) fn insert(&mut self, object: &WatchedPod) -> bool {
+        let Some((namespace, name)) = key(object) else {
+            return false;
+        };
+        let keys = self.share(pod_keys(&object.metadata));
+        let pods = match self.namespaces.get_mut(namespace) {
+            Some(pods) => pods,
+            None => self.namespaces.entry(namespace.into()).or_default(),
+        };
+        let before = match pods.get_mut(name) {
+            Some(pod) => Some(std::mem::replace(pod, keys)),
+            None => pods.insert(name.into(), keys),
+        };
+        let is_new = before.is_none();
+        self.release(before);
+        is_new
+    }
+
+    fn remove(&mut self, object: &WatchedPod) {
+        let Some((namespace, name)) = key(object) else {
+            return;
+        };
+        let Some(pods) = self.namespaces.get_mut(namespace) else {
+            return;
+        };
+        let before = pods.remove(name);
+        if pods.is_empty() {
+            self.namespaces.remove(namespace);
+        }
+        self.release(before);
+    }
+
+    fn share(&mut self, keys: PodKeys) -> Arc<PodKeys> {
+        let shared = self
+            .shared
+            .get_key_value(&keys)
+            .map(|(shared, _)| Arc::clone(shared));
+        let keys = shared.unwrap_or_else(|| Arc::new(keys));
+        let pods = self.shared.entry(Arc::clone(&keys)).or_default();
+        *pods = pods.saturating_add(1);
+        keys
+    }
+
+    /// Counts one pod less; drops what no pod has any more.
+    fn release(&mut self, keys: Option<Arc<PodKeys>>) {
+        let Some(keys) = keys else { return };
+        if let Some(pods) = self.shared.get_mut(&keys) {
+            *pods = pods.saturating_sub(1);
+            if *pods == 0 {
+                self.shared.remove(&keys);
+            }
+        }
+    }
+}
+
+fn key(object: &WatchedPod) -> Option<(&str, &str)> {
+    let metadata = &object.metadata;
+    metadata.namespace.as_deref().zip(metadata.name.as_deref())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! [`ErrorLog`]: the log lines about one resource that cannot be followed, at most two a minute.
+
+use std::{error::Error, time::Duration};
+
+use tokio::time::Instant;
+use tracing::warn;
+
+/// How long no further line is written after one.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// When the last line was written, and how many errors had none since.
+#[derive(Debug, Default)]
+pub(super) struct ErrorLog {
+    last: Option<Instant>,
+    unlogged: u64,
+}
+
+impl ErrorLog {
+    /// Writes a line, unless the last one is too recent; it says how many were left out before it.
+    pub(super) fn record(&mut self, resource: &'static str, error: &(dyn Error + 'static), pause: Duration) {
+        if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
+            self.unlogged = self.unlogged.saturating_add(1);
+            return;
+        }
+        let unlogged = std::mem::take(&mut self.unlogged);
+        warn!(resource, %error, ?pause, unlogged, "cannot follow; trying again");
+        self.last = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_hour_of_errors_has_two_lines_a_minute() {
+        let (mut log, mut lines) = (ErrorLog::default(), 0);
+        for _ in 0..3600 {
+            log.record("configmaps", &fmt::Error, Duration::ZERO);
+            lines += u32::from(log.last == Some(Instant::now()));
+            advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!(lines, 120);
+    }
+}
