@@ -32,15 +32,9 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::info;
 
-use self::{
-    admission::AdmissionOptions,
-    caches::{CacheOptions, Caches},
-};
+use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{
-        endpoint::{Colocation, Stores},
-        endpoints, metrics as admission_metrics,
-    },
+    admission::{endpoints, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts, floor,
@@ -59,7 +53,8 @@ use crate::{
         access::Access,
         clock::Clock,
         cluster::{Cluster, Settings},
-        configuration, kubelet_usage, metrics as store_metrics,
+        configuration::{self, Amplification},
+        kubelet_usage, metrics as store_metrics,
     },
 };
 
@@ -138,66 +133,48 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         .await
         .map_err(StartError::Kube)?;
     let clock = Arc::new(Clock::new());
-    let settings = Settings {
-        file: written,
-        config_map: args.slo_config_name.clone(),
-        without_floor: args.without_floor(),
-        amplifies: endpoints::amplifies(&args.feature_gates),
-        heartbeat_interval: args.heartbeat_interval(),
-        denies_above_hint: args.deny_above_hint,
-    };
-    let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
+    let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn("clock", {
         let stop = stop.clone();
         async move { clock.keep(stop).await }
     });
-    let endpoints = endpoints::served(&args.serve);
     let options = CacheOptions {
         client: client.clone(),
         config_namespace: args.config_namespace.clone(),
         families: args.serve.clone(),
-        endpoints: endpoints.clone(),
         features: Arc::clone(&features),
+        binding: args.binding.settings(),
         readiness,
     };
-    let Caches {
-        pods,
-        known,
-        are_known,
-    } = caches::follow(options, &cluster, &mut supervisor).await;
+    let Caches { stores, are_known } = caches::follow(options, &cluster, &mut supervisor).await;
     supervisor.spawn("features", {
         let gates = cluster.policies.feature_gates();
         runtime_features::follow(gates, Arc::clone(&features), stop)
     });
-    let registration = Registration::new(
-        &endpoints,
-        &args.feature_gates,
-        &args.address(),
-        Arc::clone(&store),
-    );
-    observe(&client, &cluster, registration, &mut supervisor);
+    observe(&args, &client, &cluster, &store, &mut supervisor);
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
-    let options = AdmissionOptions {
-        endpoints,
-        features,
-        stores: Stores {
-            nodes: Arc::clone(&cluster) as _,
-            colocation: Colocation {
-                pods,
-                binding: args.binding.settings(),
-            },
-            known,
-        },
-    };
-    let _threads = admission::serve(&args, files, store, options, ready.admission, &mut supervisor).await?;
+    let ready = ready.admission;
+    let _threads = admission::serve(&args, files, store, stores, features, ready, &mut supervisor).await?;
 
     let grace = Grace {
         linger: args.drain(),
         deadline: STOP_LIMIT,
     };
     Ok(supervisor.run(grace).await?)
+}
+
+/// What the stores of nodes are told by flags, and by the configuration file.
+fn settings(args: &Args, file: Amplification) -> Settings {
+    Settings {
+        file,
+        config_map: args.slo_config_name.clone(),
+        without_floor: args.without_floor(),
+        amplifies: endpoints::amplifies(&args.feature_gates),
+        heartbeat_interval: args.heartbeat_interval(),
+        denies_above_hint: args.deny_above_hint,
+    }
 }
 
 /// API access that the process needs besides what admission steps read, with the sources of nodes.
@@ -268,7 +245,13 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
 }
 
 /// Begins to look at what is around: nodes with conflicting entries, use, the floor and the webhook configurations.
-fn observe(client: &Client, cluster: &Arc<Cluster>, registration: Registration, supervisor: &mut Supervisor) {
+fn observe(
+    args: &Args,
+    client: &Client,
+    cluster: &Arc<Cluster>,
+    store: &Arc<CertStore>,
+    supervisor: &mut Supervisor,
+) {
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn(
         "conflicts",
@@ -278,6 +261,8 @@ fn observe(client: &Client, cluster: &Arc<Cluster>, registration: Registration, 
     supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
+    let served = endpoints::served(&args.serve);
+    let registration = Registration::new(&served, &args.feature_gates, &args.address(), Arc::clone(store));
     supervisor.spawn(
         "registration",
         registration::follow(client.clone(), registration, stop),

@@ -31,6 +31,7 @@ use headroom_webhook::{
     },
     args::LOG_SAMPLE,
     store::{
+        lookup::NodeLookup,
         node::{Labels, Node},
         policies::koordinator_entries::Strategies,
     },

@@ -36,6 +36,8 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 const LOST_WITHIN: Duration = Duration::from_secs(60 + 95);
 /// Pause between two heartbeats.
 const BEAT: Duration = Duration::from_millis(250);
+/// What the log says of a kind that the API server does not have.
+const ABSENT: &str = "does not have this kind";
 /// Lines in the log about the source, each minute.
 const LINES_A_MINUTE: u64 = 3;
 
@@ -93,8 +95,11 @@ async fn revoke(stand: &Stand) {
 
 async fn install(stand: &Stand) {
     let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-    let created = definitions.create(&PostParams::default(), &definition()).await;
-    created.expect("install the kind");
+    until("the kind is installed", async || {
+        let created = definitions.create(&PostParams::default(), &definition()).await;
+        created.is_ok()
+    })
+    .await;
 }
 
 async fn uninstall(stand: &Stand) {
@@ -161,10 +166,12 @@ async fn start(stand: &Stand, name: &str, families: &str) -> (Webhook, Duration)
     (webhook, began.elapsed())
 }
 
-/// Lines about the source in the log of a replica.
-fn lines(stand: &Stand, replica: &str) -> u64 {
+/// Lines about the source in the log of a replica that have this text.
+fn lines(stand: &Stand, replica: &str, text: &str) -> u64 {
     let log = fs::read_to_string(stand.cluster.dir().join(format!("{replica}.log"))).expect("a log");
-    let lines = log.lines().filter(|line| line.contains(PROFILES));
+    let lines = log
+        .lines()
+        .filter(|line| line.contains(PROFILES) && line.contains(text));
     u64::try_from(lines.count()).expect("a number")
 }
 
@@ -223,6 +230,10 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
             profiles(&webhook, "valid").await + profiles(&webhook, "invalid").await == 0
         })
         .await;
+        within(HAPPENS_WITHIN, "known to be absent again", async || {
+            lines(&stand, "webhook-0", ABSENT) == 2
+        })
+        .await;
         assert!(is_known(&webhook).await, "that there are none");
 
         install(&stand).await;
@@ -247,7 +258,7 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
     };
     let (beats, ()) = tokio::join!(beating, changing);
     let minutes = began.elapsed().as_secs().div_ceil(60);
-    let lines = lines(&stand, "webhook-0");
+    let lines = lines(&stand, "webhook-0", "");
     println!("{beats} heartbeats, {lines} lines in {minutes} minutes");
     assert!(
         lines <= minutes * LINES_A_MINUTE,
@@ -268,5 +279,5 @@ async fn a_replica_that_may_not_look_is_ready_and_does_not_take_it_for_none() {
     .await;
     let line = line(&webhook).await.expect("a line");
     assert!(line.starts_with("[-]"), "{line}");
-    assert!(lines(&stand, "webhook-0") <= LINES_A_MINUTE);
+    assert!(lines(&stand, "webhook-0", "") <= LINES_A_MINUTE);
 }

@@ -14,7 +14,8 @@ use tracing::info;
 use super::{StartError, threads::Threads};
 use crate::{
     admission::{
-        endpoint::{AnyEndpoint, Stores},
+        endpoint::Stores,
+        endpoints,
         features::Features,
         router::{self, Router},
         self_call,
@@ -25,19 +26,13 @@ use crate::{
 /// What part of the files that may be open the connections of the port may be, as a divisor.
 const FILES_OF_ADMISSION: u64 = 4;
 
-/// What the admission port answers with.
-pub(super) struct AdmissionOptions {
-    pub(super) endpoints: Vec<&'static dyn AnyEndpoint>,
-    pub(super) features: Arc<ArcSwap<Features>>,
-    pub(super) stores: Stores,
-}
-
 /// Opens the admission port and calls it again and again. It is served as long as what is returned is there.
 pub(super) async fn serve(
     args: &Args,
     files: u64,
     store: Arc<CertStore>,
-    options: AdmissionOptions,
+    stores: Stores,
+    features: Arc<ArcSwap<Features>>,
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) -> Result<Threads, StartError> {
@@ -48,13 +43,8 @@ pub(super) async fn serve(
         .run(Listener::bind("admission", args.admission_addr, limits))
         .await?;
     let (address, shutdown) = (listener.address(), supervisor.shutdown());
-    let AdmissionOptions {
-        endpoints,
-        features,
-        stores,
-    } = options;
     let router = Router::new(router::Options {
-        endpoints,
+        endpoints: endpoints::served(&args.serve),
         features,
         stores,
         limits: router::Limits::default(),

@@ -9,6 +9,7 @@ use headroom_kit::{
     admin::{PartReadiness, Readiness},
     supervise::{Supervisor, TaskError},
 };
+use headroom_rules::binding;
 use kube::Client;
 use tokio::{
     select,
@@ -17,17 +18,16 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use super::wanted::{self, wanted};
 use crate::{
     admission::{
-        endpoint::{AnyEndpoint, Family},
+        endpoint::{Colocation, Family, Stores},
         features::Features,
     },
     store::{
         cluster::Cluster,
-        colocation::pods::PodsByName,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
         sources::{Opened, Opening, Source, SourceStores},
@@ -46,19 +46,18 @@ pub(super) struct CacheOptions {
     /// The namespace of Koordinator's ConfigMap.
     pub(super) config_namespace: String,
     pub(super) families: Vec<Family>,
-    pub(super) endpoints: Vec<&'static dyn AnyEndpoint>,
     /// They may change, and want more, while the process runs.
     pub(super) features: Arc<ArcSwap<Features>>,
+    /// Who may bind pods.
+    pub(super) binding: binding::Settings,
     /// Has a line for each source.
     pub(super) readiness: Readiness,
 }
 
 /// Stores that are being filled.
 pub(super) struct Caches {
-    /// All pods by name; empty until a step that is on reads them.
-    pub(super) pods: Arc<PodsByName>,
-    /// Which sources are known.
-    pub(super) known: KnownSources,
+    /// What steps may read.
+    pub(super) stores: Stores,
     /// Whether all sources of nodes are known.
     pub(super) are_known: watch::Receiver<bool>,
 }
@@ -84,7 +83,10 @@ pub(super) async fn follow(
         Arc::clone(&cluster.policies),
         &known.signal(),
     );
-    let pods = Arc::clone(&stores.pods.by_name);
+    let colocation = Colocation {
+        pods: Arc::clone(&stores.pods.by_name) as _,
+        binding: options.binding.clone(),
+    };
     let stop = supervisor.shutdown().stopping().clone();
     let mut followers = Followers {
         opening: Opening {
@@ -109,8 +111,11 @@ pub(super) async fn follow(
         warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
     }
     Caches {
-        pods,
-        known,
+        stores: Stores {
+            nodes: Arc::clone(cluster) as _,
+            colocation,
+            known,
+        },
         are_known,
     }
 }
@@ -138,12 +143,9 @@ impl Followers {
     /// Begins to follow what is wanted now and not followed yet.
     fn open_wanted(&mut self) {
         let CacheOptions {
-            families,
-            endpoints,
-            features,
-            ..
+            families, features, ..
         } = &self.options;
-        for source in wanted(endpoints, families, &features.load().gates) {
+        for source in wanted(families, &features.load().gates) {
             if !self.known.is_followed(source) {
                 self.open(source);
             }
@@ -151,7 +153,7 @@ impl Followers {
     }
 
     fn open(&mut self, source: &'static Source) {
-        info!(source = source.name, "following");
+        debug!(source = source.name, "following");
         let Opened { is_known, task } = (source.open)(&self.opening);
         self.known.record(source, is_known.clone());
         if let Some(task) = task {
@@ -173,10 +175,8 @@ async fn show(line: PartReadiness, mut is_known: watch::Receiver<bool>, stop: Ca
         }
         select! {
             () = stop.cancelled() => return,
-            changed = is_known.changed() => if changed.is_err() {
-                // Whoever follows a source ends when told to stop.
-                stop.cancelled().await;
-            }
+            // Whoever follows a source ends when told to stop.
+            Ok(()) = is_known.changed() => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 use headroom_kit::gate::GateSet;
 
 use crate::{
-    admission::endpoint::{AnyEndpoint, Family},
+    admission::{endpoint::Family, endpoints},
     store::sources::{self, Source},
 };
 
@@ -24,12 +24,10 @@ pub fn of_family(family: Family) -> &'static [&'static Source] {
 }
 
 /// All that is wanted with these gates, each once, a source that shares a watch after the one whose watch it is.
-pub(super) fn wanted(
-    endpoints: &[&'static dyn AnyEndpoint],
-    families: &[Family],
-    gates: &GateSet,
-) -> Vec<&'static Source> {
-    let enabled = endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates));
+pub(super) fn wanted(families: &[Family], gates: &GateSet) -> Vec<&'static Source> {
+    let enabled = endpoints::served(families)
+        .into_iter()
+        .filter(|endpoint| endpoint.is_enabled(gates));
     let steps = enabled.flat_map(|endpoint| endpoint.steps());
     let read = steps
         .filter(|step| step.when.is_on(gates))
@@ -50,11 +48,10 @@ pub(super) fn wanted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::endpoints;
 
     fn names(families: &[Family], gates: &str) -> Vec<&'static str> {
         let gates = GateSet::parse(endpoints::gates(), gates).unwrap();
-        let wanted = wanted(&endpoints::served(families), families, &gates);
+        let wanted = wanted(families, &gates);
         wanted.iter().map(|source| source.name).collect()
     }
 
@@ -66,5 +63,20 @@ mod tests {
         let both = names(&[Family::Nodes, Family::Koordinator], "");
         assert_eq!(both.get(..3).unwrap(), of_nodes);
         assert!(both.contains(&"clustercolocationprofiles"), "{both:?}");
+    }
+
+    #[test]
+    fn a_gate_that_is_switched_on_wants_what_its_step_reads_and_the_watch_that_brings_it() {
+        let families = [Family::Koordinator];
+        let by_name = sources::PODS_BY_NAME.name;
+        assert!(!names(&families, "").contains(&by_name));
+        let with = names(&families, "BindingAdmissionWebhook=true");
+        let at = |name: &str| with.iter().position(|other| *other == name).unwrap();
+        assert!(at("pods") < at(by_name), "{with:?}");
+        let without = names(
+            &families,
+            "BindingAdmissionWebhook=true,PodValidatingWebhook=false",
+        );
+        assert!(!without.contains(&by_name), "its endpoint is off");
     }
 }

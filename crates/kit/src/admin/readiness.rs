@@ -110,13 +110,15 @@ impl PartReadiness {
         let mut checks = self.readiness.lock();
         let states = checks.states(self.counts);
         let is_same = states.get(self.name) == Some(&state);
-        if !is_same {
+        if !is_same && self.counts {
             info!(
                 part = self.name,
                 is_ready = state.is_ok(),
                 reason = state.as_ref().err(),
                 "readiness changed"
             );
+        }
+        if !is_same {
             states.insert(self.name, state);
         }
     }

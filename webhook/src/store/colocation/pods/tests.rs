@@ -106,7 +106,9 @@ fn pods_with_the_same_labels_share_them_as_long_as_one_has_them() {
     ));
     fan.apply(pod("p", None, "batch"));
     assert_eq!(shared(), 2);
-    names.map(|name| fan.delete(pod(name, None, "web")));
+    for name in names {
+        fan.delete(pod(name, None, "web"));
+    }
     assert_eq!(shared(), 0, "although somebody still reads one");
 }
 
