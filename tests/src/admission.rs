@@ -10,9 +10,11 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::review::ReviewBuilder;
 
 /// One keep-alive connection to an admission port.
 #[derive(Debug)]
@@ -55,16 +57,9 @@ pub async fn secure(webhook: &Webhook) -> TlsStream<TcpStream> {
 
 /// The review of a kubelet's write: the stored Node, and the one to be stored.
 pub fn review(old: &Value, new: &Value) -> String {
-    let name = &new["metadata"]["name"];
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "review-1", "operation": "UPDATE", "name": name, "subResource": "status",
-            "kind": {"group": "", "version": "v1", "kind": "Node"},
-            "resource": {"group": "", "version": "v1", "resource": "nodes"},
-            "userInfo": {"username": format!("system:node:{}", name.as_str().expect("a name")), "groups": ["system:nodes"]},
-            "object": new, "oldObject": old, "dryRun": false,
-        },
-    })
-    .to_string()
+    let name = new["metadata"]["name"].as_str().expect("a name");
+    ReviewBuilder::update("nodes/status", old, new)
+        .kind("Node")
+        .user(&format!("system:node:{name}"), &["system:nodes"])
+        .build()
 }

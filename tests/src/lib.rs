@@ -38,6 +38,7 @@ mod pool;
 pub mod process_resources;
 pub mod prometheus;
 pub mod prometheus_samples;
+pub mod review;
 pub mod scripted_agent;
 pub mod seccomp;
 pub mod slow_bodies;

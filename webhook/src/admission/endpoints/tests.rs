@@ -5,6 +5,7 @@
 //! `HEADROOM_BLESS=1` writes the outputs anew.
 
 mod audit_log;
+mod cases;
 mod hints_unchanged;
 mod node_labels;
 mod node_status;

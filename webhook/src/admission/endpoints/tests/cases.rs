@@ -1,0 +1,291 @@
+//! Tests of the endpoints of family `koordinator` by the tables in tests/fixtures/cases, which pod.yaml explains.
+
+mod table;
+
+#[path = "../../../../../tests/src/review.rs"]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "a file of the end-to-end tests, which depend on this crate"
+)]
+mod review;
+
+use headroom_rules::{
+    SWITCHES,
+    switch::{Compat, Switches},
+};
+use proptest::prelude::*;
+
+use self::{
+    review::ReviewBuilder,
+    table::{CaseRow, CaseSection, CaseTable, ExpectedAnswer, NotOffered, merge},
+};
+use super::*;
+
+/// What a case came to, told from the answer that it was to get.
+struct CaseAnswer {
+    answer: ExpectedAnswer,
+    warnings: Vec<String>,
+    patch: Patch,
+}
+
+/// A case that is run: the row, what it posts, and the switches that it posts it under.
+struct CaseRun<'t> {
+    section: &'t CaseSection,
+    row: &'t CaseRow,
+    stored: Value,
+    switches: Switches,
+}
+
+impl CaseRun<'_> {
+    fn review(&self, object: &Value) -> String {
+        let Self {
+            section, row, stored, ..
+        } = self;
+        let resource = row.resource(section);
+        let mut review = match row.operation.as_str() {
+            "CREATE" => ReviewBuilder::create(resource, object),
+            "UPDATE" => ReviewBuilder::update(resource, stored, object),
+            "DELETE" => ReviewBuilder::delete(resource, object),
+            other => panic!("{}: no operation {other}", row.id),
+        };
+        if row.has_no_object {
+            review = review.with("object", Value::Null).with("oldObject", Value::Null);
+        }
+        if let Some(namespace) = &row.namespace {
+            review = review.with("namespace", namespace.clone().into());
+        }
+        if row.is_dry_run {
+            review = review.dry_run();
+        }
+        review.user(&row.user, &[]).build()
+    }
+
+    /// The answer to an object, in the words of the table; a patch is the object that it makes.
+    fn answer(&self, object: &Value) -> CaseAnswer {
+        let Self {
+            section,
+            row,
+            switches,
+            ..
+        } = self;
+        let features = Features {
+            gates: GateSet::parse(gates(), &row.gates).unwrap(),
+            switches: switches.clone(),
+            ..Features::with_gates(GateSet::parse(gates(), "").unwrap())
+        };
+        let router = Router::new(Options {
+            features: features.shared(),
+            stores: Stores {
+                colocation: row.world.clone().colocation(),
+                ..Stores::default()
+            },
+            ..options(FixtureCluster::default())
+        });
+        let endpoint = router
+            .endpoint(&format!("/{}", section.endpoint))
+            .expect("an endpoint");
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = router.answer(endpoint, self.review(object).as_bytes(), deadline);
+        if answer.status != StatusCode::OK {
+            let message = String::from_utf8(answer.body.to_vec()).unwrap();
+            return CaseAnswer {
+                answer: ExpectedAnswer::Failed {
+                    status: answer.status.as_u16(),
+                    message: message.trim_end().to_owned(),
+                },
+                warnings: Vec::new(),
+                patch: Patch(Vec::new()),
+            };
+        }
+        let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
+        let response = &body["response"];
+        let patch = patch_of(response);
+        let status = &response["status"];
+        let warnings = response.get("warnings").cloned().unwrap_or_else(|| json!([]));
+        let answer = if response["allowed"] == false {
+            ExpectedAnswer::Denied {
+                code: serde_json::from_value(status["code"].clone()).unwrap(),
+                reason: serde_json::from_value(status["reason"].clone()).unwrap(),
+                message: serde_json::from_value(status["message"].clone()).unwrap(),
+            }
+        } else if patch.0.is_empty() {
+            ExpectedAnswer::Unchanged
+        } else {
+            ExpectedAnswer::Patched(patched(object, &patch))
+        };
+        CaseAnswer {
+            answer,
+            warnings: serde_json::from_value(warnings).unwrap(),
+            patch,
+        }
+    }
+
+    /// Runs the case twice: the answer is the expected one, and a second run on what it made changes nothing.
+    fn check(&self, sent: &Value, expected: &ExpectedAnswer) {
+        let case = format!("{} ({})", self.row.id, self.row.title);
+        let mut expected = expected.clone();
+        if let ExpectedAnswer::Patched(delta) = &mut expected {
+            let mut object = sent.clone();
+            merge(&mut object, delta);
+            *delta = object;
+        }
+        let first = self.answer(sent);
+        assert_eq!(first.answer, expected, "{case}");
+        assert_eq!(first.warnings, self.row.expect.warnings, "{case}");
+        assert_eq!(
+            touched(sent, &first.patch),
+            Vec::<String>::new(),
+            "{case}: members that nobody knows"
+        );
+        let again = self.answer(&patched(sent, &first.patch));
+        let second = match expected {
+            ExpectedAnswer::Patched(_) => ExpectedAnswer::Unchanged,
+            other => other,
+        };
+        assert_eq!(again.answer, second, "second run of {case}");
+    }
+}
+
+fn patched(object: &Value, patch: &Patch) -> Value {
+    let mut object = object.clone();
+    json_patch::patch(&mut object, patch).expect("a patch that applies");
+    object
+}
+
+/// The members that begin with `x-` and lie in what an operation writes, or around it: an operation that writes a
+/// container anew would spell what is in it anew.
+fn touched(object: &Value, patch: &Patch) -> Vec<String> {
+    let mut unknown = Vec::new();
+    unknown_members(object, "", &mut unknown);
+    let operations = serde_json::to_value(patch).unwrap();
+    let paths: Vec<&str> = operations
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|operation| [&operation["path"], &operation["from"]])
+        .filter_map(Value::as_str)
+        .collect();
+    let lies_in = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_touched = |member: &&String| {
+        let mut paths = paths.iter();
+        paths.any(|path| lies_in(member, path) || lies_in(path, member))
+    };
+    unknown.iter().filter(is_touched).cloned().collect()
+}
+
+/// Collects the paths of members that begin with `x-`.
+fn unknown_members(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+                if name.starts_with("x-") {
+                    found.push(path);
+                } else {
+                    unknown_members(value, &path, found);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (at, value) in elements.iter().enumerate() {
+                unknown_members(value, &format!("{path}/{at}"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn switches(compat: Compat, list: &str) -> Switches {
+    Switches::parse(SWITCHES, compat, list).unwrap()
+}
+
+/// Runs a row by default, with `--compat upstream`, and with the one switch that makes the difference.
+fn check_row(table: &CaseTable, section: &CaseSection, row: &CaseRow) {
+    let id = &row.id;
+    let (sent, stored) = row.objects(table, section);
+    if let Some(NotOffered { koordinator, why }) = &row.expect.not_offered {
+        assert!(!koordinator.is_empty() && !why.is_empty(), "{id} says no reason");
+    }
+    let Some(ours) = &row.expect.ours else {
+        assert!(
+            row.expect.not_offered.is_some(),
+            "{id} has neither an answer nor a reason"
+        );
+        return;
+    };
+    let upstream = row.expect.upstream.as_ref().unwrap_or(ours);
+    let run = |switches| CaseRun {
+        section,
+        row,
+        stored: stored.clone(),
+        switches,
+    };
+    run(switches(Compat::Headroom, &row.switches)).check(&sent, ours);
+    run(switches(Compat::Upstream, &row.switches)).check(&sent, upstream);
+    assert_eq!(
+        row.expect.by.is_some(),
+        upstream != ours,
+        "{id} names the switch if there is a difference"
+    );
+    if let Some(name) = &row.expect.by {
+        let off = [&format!("{name}=false"), row.switches.as_str()];
+        let list = off.into_iter().filter(|list| !list.is_empty());
+        let list = list.collect::<Vec<_>>().join(",");
+        run(switches(Compat::Headroom, &list)).check(&sent, upstream);
+    }
+}
+
+#[test]
+fn every_case_is_answered_as_its_table_says_twice_and_under_both_behaviours() {
+    let mut rows = 0;
+    for table in CaseTable::all().values() {
+        for section in &table.sections {
+            for row in &section.rows {
+                check_row(table, section, row);
+                rows += 1;
+            }
+        }
+    }
+    assert!(rows > 50, "the tables are read: {rows}");
+}
+
+#[test]
+fn every_step_of_koordinator_has_a_case_and_every_case_a_step() {
+    let declared: BTreeSet<String> = served(&[Family::Koordinator])
+        .iter()
+        .flat_map(|endpoint| {
+            let steps = endpoint.steps().into_iter();
+            steps.map(|step| format!("{}/{}", endpoint.label(), step.name))
+        })
+        .collect();
+    let tables = CaseTable::all();
+    let sections = tables.values().flat_map(|table| &table.sections);
+    let found: BTreeSet<String> = sections
+        .filter(|section| !section.rows.is_empty())
+        .filter_map(|section| Some(format!("{}/{}", section.endpoint, section.step.as_ref()?)))
+        .collect();
+    assert_eq!(declared, found);
+}
+
+#[test]
+fn a_patch_of_a_whole_container_touches_what_is_in_it() {
+    let object = json!({"x-a": 1, "spec": {"containers": [{"name": "c", "x-b": {"c": 1}}]}});
+    for (path, expected) in [
+        ("/spec/containers/0/name", &[][..]),
+        ("/spec/containers/0", &["/spec/containers/0/x-b"]),
+        ("/spec/containers/0/x-b/c", &["/spec/containers/0/x-b"]),
+        ("", &["/spec/containers/0/x-b", "/x-a"]),
+        ("/x-ab", &[]),
+    ] {
+        let patch = serde_json::from_value(json!([{"op": "replace", "path": path, "value": 1}])).unwrap();
+        let mut found = touched(&object, &patch);
+        found.sort();
+        assert_eq!(found, expected, "{path}");
+    }
+}
+
+mod pods;
