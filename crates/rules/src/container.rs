@@ -3,16 +3,40 @@
 use headroom_domain::amounts::Amounts;
 use serde::{Deserialize, Deserializer};
 
-/// The containers of a Pod's `spec`; other members are not read.
+/// Most containers in one list. Pods have a dozen at most; a client can send a thousand times as many, and each costs more
+/// than its text.
+const MOST_CONTAINERS: usize = 256;
+/// Most amounts in requests and limits of all containers together.
+const MOST_AMOUNTS: usize = 2_048;
+
+/// The containers of a Pod's `spec`; other members are not read. Reading fails beyond 256 containers in a list, or 2,048
+/// amounts in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(try_from = "WrittenContainers")]
 pub struct Containers {
     /// The containers that run beside each other.
-    #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
     /// The containers that run before those, sidecars among them.
-    #[serde(deserialize_with = "null_is_default")]
     pub init_containers: Vec<Container>,
+}
+
+/// The containers as they are written, however many.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenContainers {
+    #[serde(default, deserialize_with = "null_is_default")]
+    containers: Vec<Container>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    init_containers: Vec<Container>,
+}
+
+/// A Pod that is larger than anybody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum TooManyError {
+    #[error("more than {MOST_CONTAINERS} {0}")]
+    Containers(&'static str),
+    #[error("more than {MOST_AMOUNTS} requests and limits")]
+    Amounts,
 }
 
 /// A container of a Pod.
@@ -56,6 +80,34 @@ impl ContainerList {
             Self::Init => "initContainers",
             Self::Main => "containers",
         }
+    }
+}
+
+impl TryFrom<WrittenContainers> for Containers {
+    type Error = TooManyError;
+
+    fn try_from(written: WrittenContainers) -> Result<Self, TooManyError> {
+        let WrittenContainers {
+            containers,
+            init_containers,
+        } = written;
+        let read = Self {
+            containers,
+            init_containers,
+        };
+        let lists = ContainerList::ALL.map(|list| (list, read.list(list)));
+        if let Some((list, _)) = lists.iter().find(|(_, list)| list.len() > MOST_CONTAINERS) {
+            return Err(TooManyError::Containers(list.name()));
+        }
+        let containers = lists.iter().flat_map(|(_, list)| *list);
+        let amounts = containers.map(|container| {
+            let Resources { requests, limits } = &container.resources;
+            requests.iter().count() + limits.iter().count()
+        });
+        if amounts.sum::<usize>() > MOST_AMOUNTS {
+            return Err(TooManyError::Amounts);
+        }
+        Ok(read)
     }
 }
 
@@ -114,5 +166,22 @@ mod tests {
         let containers: Containers = serde_json::from_value(spec).unwrap();
         let names = ContainerList::ALL.map(|list| (list.name(), containers.list(list)[0].name.as_str()));
         assert_eq!(names, [("initContainers", "first"), ("containers", "main")]);
+    }
+
+    #[test]
+    fn a_pod_larger_than_anybodys_is_not_read() {
+        let container = json!({"resources": {"requests": {"a": 1, "b": 1, "c": 1, "d": 1}}});
+        let read = |containers: usize, init_containers: usize| {
+            let list = |count| vec![container.clone(); count];
+            let spec = json!({"containers": list(containers), "initContainers": list(init_containers)});
+            serde_json::from_value::<Containers>(spec).map_err(|error| error.to_string())
+        };
+        assert!(read(256, 256).is_ok());
+        assert_eq!(read(257, 0), Err("more than 256 containers".to_owned()));
+        assert_eq!(read(0, 257), Err("more than 256 initContainers".to_owned()));
+        let amounts: serde_json::Map<_, _> = (0..2_049).map(|at| (at.to_string(), 1.into())).collect();
+        let spec = json!({"containers": [{"resources": {"limits": amounts}}]});
+        let error = serde_json::from_value::<Containers>(spec).unwrap_err();
+        assert_eq!(error.to_string(), "more than 2048 requests and limits");
     }
 }

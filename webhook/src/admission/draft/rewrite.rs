@@ -16,6 +16,10 @@ const LONGEST_WAY: usize = 512;
 /// steps write a few dozen.
 const MOST_MEMBERS: usize = 1_024;
 
+/// Most values in what is rewritten, before and after. Both are in memory at a time, and each value takes an allocation or
+/// two.
+const MOST_VALUES: usize = MAX_OPENED / 2;
+
 /// A part of an object could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum RewriteError {
@@ -27,8 +31,8 @@ pub enum RewriteError {
         /// What the parser found.
         source: serde_json::Error,
     },
-    /// The new value could not be read again.
-    #[error("{path} would hold more than {MAX_OPENED} values")]
+    /// The value, or the new one, is wider than anything that people or controllers write.
+    #[error("{path} cannot be changed, with more than {MOST_VALUES} values")]
     TooWide {
         /// Where, from the outside in.
         path: String,
@@ -68,13 +72,14 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// What `change` returns; a [`RewriteError`] if the value cannot be read, or there is no place for the new one, or
-    /// the new one holds more than [`MAX_OPENED`] values or is deeper than [`MAX_DEPTH`] levels.
+    /// either holds more than 8,192 values or is deeper than [`MAX_DEPTH`] levels.
     pub fn rewrite<T, E: From<RewriteError>>(
         &mut self,
         path: &[&str],
         change: impl FnOnce(&mut Value) -> Result<T, E>,
     ) -> Result<T, E> {
         let before = self.value(path)?;
+        check_size(&before, path)?;
         let mut after = before.clone();
         let result = change(&mut after)?;
         check_size(&after, path)?;
@@ -191,10 +196,10 @@ fn field(path: &[&str]) -> String {
     }
 }
 
-/// What is rewritten at `path` must be as small as what is read.
+/// What is rewritten at `path` must be smaller than what is read.
 fn check_size(value: &Value, path: &[&str]) -> Result<(), RewriteError> {
     let around = u32::try_from(path.len()).unwrap_or(u32::MAX);
-    let (levels, mut room) = (MAX_DEPTH.saturating_sub(around), MAX_OPENED);
+    let (levels, mut room) = (MAX_DEPTH.saturating_sub(around), MOST_VALUES);
     measure(value, levels, &mut room).map_err(|excess| match excess {
         Excess::Values => RewriteError::TooWide { path: field(path) },
         Excess::Levels => RewriteError::TooDeep { path: field(path) },
@@ -394,8 +399,8 @@ mod tests {
     }
 
     #[rstest]
-    #[case::wide(json!(vec![0; MAX_OPENED]), json!(vec![0; MAX_OPENED + 1]), "s.x would hold more than 16384 values")]
-    #[case::empty(json!(vec![json!({}); MAX_OPENED / 2]), json!(vec![json!({}); MAX_OPENED / 2 + 1]), "s.x would hold more than 16384 values")]
+    #[case::wide(json!(vec![0; MOST_VALUES]), json!(vec![0; MOST_VALUES + 1]), "s.x cannot be changed, with more than 8192 values")]
+    #[case::empty(json!(vec![json!({}); MOST_VALUES / 2]), json!(vec![json!({}); MOST_VALUES / 2 + 1]), "s.x cannot be changed, with more than 8192 values")]
     #[case::deep(nested(MAX_DEPTH - 2), nested(MAX_DEPTH - 1), "s.x would be nested deeper than 127 levels")]
     fn what_is_rewritten_can_be_read_again_or_is_refused(
         #[case] most: Value,
@@ -441,7 +446,7 @@ mod tests {
             ("{", 2, r#""@":{"a":"v"}"#.to_owned(), "}"),
             ("{", 3, r#""@":{"a":{"b":"v"}}"#.to_owned(), "}"),
         ] {
-            let count = MAX_OPENED / values - 1;
+            let count = MOST_VALUES / values - 1;
             let inside = (0..count).map(|at| element.replace('@', &at.to_string()));
             let text = format!(
                 r#"{{"spec":{open}{}{close}}}"#,
