@@ -40,11 +40,12 @@ pub const MAP_OOM: &str = "OOM";
 /// Per-CPU array of one [`Changes`].
 pub const MAP_CHG: &str = "CHG";
 
-/// Cells of the stamp array; a task uses cell `pid % ENQ_CAPACITY`, and two tasks that meet there lose samples.
+/// Cells of the stamp array, half a MiB; a task uses cell `pid % ENQ_CAPACITY`, and two tasks that meet there lose samples.
 pub const ENQ_CAPACITY: u32 = 1 << 16;
 /// Histogram generations: the kernel fills one while the agent reads the other.
 pub const RQH_GENERATIONS: u32 = 2;
-/// Cells of the stamps of direct reclaims; a task uses cell `pid % DRS_CAPACITY`.
+/// Cells of the stamps of direct reclaims; a task uses cell `pid % DRS_CAPACITY`. Fewer than of waits: few tasks reclaim at
+/// the same time.
 pub const DRS_CAPACITY: u32 = 1 << 12;
 /// Bytes of the ring buffer of victims: a page, so some 170 of them.
 pub const OOM_BYTES: u32 = 1 << 12;

@@ -17,7 +17,8 @@
 pub const W_SHIFT: u32 = 23;
 /// Length of a window: 8.388608 ms.
 pub const WINDOW_NS: u64 = 1 << W_SHIFT;
-/// Windows the ring remembers: 537 ms.
+/// Windows the ring remembers: 537 ms, two polls of the agent, so that one poll may come late. A power of two: the index
+/// is a mask, which the verifier accepts as a bound.
 pub const SLOTS: usize = 64;
 
 /// [`CpuRing::state`] until the first switch after attach: what the CPU does is not known yet.
@@ -128,6 +129,9 @@ impl CpuRing {
     }
 
     /// Begins an update.
+    ///
+    /// The fence is for the compiler, which would move stores out of the pair. x86-64 shows stores of one CPU to others in
+    /// order; arm64 does not promise that.
     #[inline(always)]
     pub fn open(&mut self) {
         self.opened = self.opened.wrapping_add(1);

@@ -13,7 +13,7 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 
-/// Tasks that may wait at the same time.
+/// Tasks that may wait at the same time: the usual default of such tools, which are what this is compared with.
 const WAITING: u32 = 10_240;
 /// Powers of two of microseconds.
 const SLOTS: u32 = 32;

@@ -33,6 +33,7 @@ pub(super) fn reclaim_ends() {
     let pid = current();
     if let (Some(memory), Some(stamp)) = (maps::memory(), maps::reclaim_stamp(pid)) {
         memory.end_reclaim(stamp, pid, ticks(now_ns()));
+        // Left there, it would count once more at an end whose beginning was not seen.
         maps::set_reclaim_stamp(pid, 0);
     }
 }

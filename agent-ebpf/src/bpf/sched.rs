@@ -21,7 +21,8 @@ pub(super) fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
-/// `prev` leaves this CPU and `next` enters it; `is_preempted` says that `prev` did not go by its own will.
+/// `prev` leaves this CPU and `next` enters it; `is_preempted` says that `prev` did not go by its own will. It is a closure,
+/// so that the argument is loaded only for tasks that are sampled.
 #[inline(always)]
 pub(super) fn switch<T: Task>(
     ring: &mut CpuRing,
@@ -30,6 +31,7 @@ pub(super) fn switch<T: Task>(
     prev: T,
     next: T,
 ) {
+    // Outside `open` and `close`: one aligned word is never half-written, and of most switches it is the only store.
     ring.nsw = ring.nsw.wrapping_add(1);
     if passes_by(ring, config, prev, next) {
         return;
@@ -54,6 +56,7 @@ pub(super) fn switch<T: Task>(
 
     let now = now_ns();
     if requeued {
+        // After the stamp of `next` was taken: both tasks may use one cell.
         maps::set_stamp(prev_pid, pack(prev_pid, ticks(now)));
     }
     let wait = if stamped == 0 {
