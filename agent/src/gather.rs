@@ -194,13 +194,16 @@ impl Gatherer {
 
 impl Loop {
     fn turn(&mut self, at: Clocks) -> Result<Sample, Gone> {
+        // First: its counts end at `at`, which was read just before.
         let poll = self
             .read_errors
             .note(self.gatherer.sampler.poll(at), GatheredSignal::Cpu);
-        let probe_state = self.keep(poll.as_ref());
+        let probe_state = self.supervise(poll.as_ref());
+        // Before the counters of memory: see `KillCounts::victims`.
         let event_counters = self.event_counters();
         let frame = at.boottime_ns / self.frame_ns;
         let before = std::mem::replace(&mut self.frame, frame);
+        // It moves only when the kubelet is set up anew: once a frame is often enough.
         if frame != before || self.kubepods.is_none() {
             self.kubepods = Kubepods::find(&self.gatherer.cgroup_root);
         }
@@ -253,8 +256,8 @@ impl Loop {
         })
     }
 
-    /// Lets the keeper of the kernel programs judge a poll, and says how they stand.
-    fn keep(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
+    /// Lets the supervisor of the kernel programs judge a poll, and says how they stand.
+    fn supervise(&mut self, poll: Option<&Poll>) -> Option<ProbeState> {
         if let (Some(supervisor), Some(poll)) = (&mut self.supervisor, poll)
             && let Some(reason) = supervisor.judge(poll, &mut self.gatherer.sampler)
         {

@@ -43,7 +43,7 @@ use crate::{
     metrics::{ACKS, CONNECTS, DIRECTIVES, STREAMS},
 };
 
-/// How long open streams may take to send the last report when the agent ends.
+/// How long open streams may take to send the last report when the agent ends; less than the agent itself has.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Events that may wait to be taken.
 const EVENTS: usize = 64;
@@ -91,7 +91,7 @@ pub struct Publisher {
     events: mpsc::Receiver<(SocketAddr, Event)>,
     lines: BTreeMap<SocketAddr, CancellationToken>,
     tasks: JoinSet<()>,
-    board: StreamView,
+    view: StreamView,
 }
 
 /// What people are shown and told about the streams.
@@ -118,7 +118,7 @@ impl Publisher {
             events,
             lines: BTreeMap::new(),
             tasks: JoinSet::new(),
-            board: StreamView::default(),
+            view: StreamView::default(),
         }
     }
 
@@ -152,7 +152,7 @@ impl Publisher {
             if let Some(line) = self.lines.remove(&peer) {
                 line.cancel();
             }
-            self.board.streams.remove(&peer);
+            self.view.streams.remove(&peer);
             info!(%peer, "hint server is gone or no longer chosen");
         }
         for peer in opened {
@@ -168,28 +168,29 @@ impl Publisher {
             };
             self.tasks.spawn(line.keep());
             self.lines.insert(peer, dropped);
-            self.board.streams.insert(peer, StreamStatus::new(peer));
+            self.view.streams.insert(peer, StreamStatus::new(peer));
         }
         self.show();
     }
 
     async fn handle(&mut self, peer: SocketAddr, event: Event) {
+        // Events of a server that was given up may still wait in the channel.
         if !self.lines.contains_key(&peer) {
             return;
         }
         match event {
             Event::Opened(go) => {
                 self.peers.note(peer, true);
-                self.board.opened(peer);
+                self.view.opened(peer);
                 self.show();
                 // A stream that was lost meanwhile does not wait.
                 let _is_heard = go.send(()).is_ok();
             }
             Event::Lost(problem) => {
                 self.peers.note(peer, false);
-                self.board.lost(peer, problem);
+                self.view.lost(peer, problem);
             }
-            Event::Directive(directive) => match self.board.read(peer, directive) {
+            Event::Directive(directive) => match self.view.read(peer, directive) {
                 Ok(None) => {}
                 Ok(Some(directive)) => {
                     // Who decides ends before this task does.
@@ -197,7 +198,7 @@ impl Publisher {
                 }
                 Err(problem) => {
                     DIRECTIVES.with(["invalid"]).increment(1);
-                    self.board
+                    self.view
                         .warn_once(peer, &format!("unusable directive: {problem}"));
                 }
             },
@@ -209,7 +210,7 @@ impl Publisher {
         let primary = self.peers.primary();
         self.primary
             .send_if_modified(|known| std::mem::replace(known, primary) != primary);
-        let streams = self.board.streams.iter().map(|(peer, stream)| StreamStatus {
+        let streams = self.view.streams.iter().map(|(peer, stream)| StreamStatus {
             is_primary: Some(*peer) == primary,
             ..stream.clone()
         });

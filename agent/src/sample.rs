@@ -219,7 +219,9 @@ pub struct Sampler {
     files: Procfs,
     kept: Kept,
     stat_every: u32,
+    /// Polls that were made; one that failed is not among them, so `/proc/stat` stays due.
     polls: u32,
+    /// Of the last poll that read it.
     stat: Stat,
     stat_at_ns: u64,
 }
@@ -315,6 +317,7 @@ impl Sampler {
         };
         let counts = self.source.poll(&tick)?;
 
+        // Only now: after a failure, the next poll covers the time of this one in both sources.
         self.polls = self.polls.wrapping_add(1);
         let span = delta.map(|delta| StatSpan {
             elapsed_ns: now.monotonic_ns.saturating_sub(self.stat_at_ns),

@@ -64,7 +64,7 @@ use crate::{
     start::{source as sense, source::Opened},
 };
 
-/// Samples that may wait to be taken: two seconds.
+/// Samples that may wait to be taken: two seconds. Once more are lost, the frame under way does not count.
 const SAMPLES: usize = 8;
 /// Directives that may wait to be taken.
 const DIRECTIVES: usize = 16;
@@ -205,7 +205,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         directives_tx,
         pods_tx,
         reports,
-        board,
+        requests,
     } = measure(
         &mut supervisor,
         gatherer,
@@ -228,7 +228,7 @@ async fn serve(args: Args, parts: Parts) -> Result<(), StartError> {
         readiness,
         listener,
         socket,
-        board,
+        requests,
         pods_tx,
     };
     show(&mut supervisor, shown);
@@ -248,7 +248,7 @@ struct Measuring {
     directives_tx: mpsc::Sender<Directive>,
     pods_tx: mpsc::Sender<PodsAsked>,
     reports: watch::Receiver<Option<Arc<NodeHint>>>,
-    board: StatusRequests,
+    requests: StatusRequests,
 }
 
 /// Samples, and decides what the samples come to.
@@ -267,7 +267,7 @@ fn measure(
     let (changes_tx, changes) = watch::channel(());
     let decider = Arc::new(Mutex::new(decider));
     let shown = Arc::clone(&decider);
-    let board = StatusRequests::new(move || lock(&shown).status(), changes, streams);
+    let requests = StatusRequests::new(move || lock(&shown).status(), changes, streams);
     let (exclusive_tx, exclusive) = watch::channel(CpuSet::default());
     let records_tx = store.map(|store| {
         let (records_tx, records) = watch::channel(None);
@@ -292,7 +292,7 @@ fn measure(
         directives_tx,
         pods_tx,
         reports,
-        board,
+        requests,
     })
 }
 
@@ -349,7 +349,7 @@ struct StatusPages {
     readiness: Readiness,
     listener: Listener,
     socket: Option<Socket>,
-    board: StatusRequests,
+    requests: StatusRequests,
     pods_tx: mpsc::Sender<PodsAsked>,
 }
 
@@ -360,21 +360,21 @@ fn show(supervisor: &mut Supervisor, shown: StatusPages) {
         readiness,
         listener,
         socket,
-        board,
+        requests,
         pods_tx,
     } = shown;
     let shutdown = supervisor.shutdown();
     if let Some(socket) = socket {
         let debug = Debug {
-            board: board.clone(),
+            requests: requests.clone(),
             pods: pods_tx,
             stopping: shutdown.stopping().clone(),
         };
         supervisor.spawn("debug", debug.serve(socket));
     }
-    let counted = board.clone();
+    let counted = requests.clone();
     let admin = Admin::new("agent", exporter, readiness)
         .before_metrics(move || gauges::show(&counted.clone().now()))
-        .local_json(status::PATH, move || board.clone().now());
+        .local_json(status::PATH, move || requests.clone().now());
     supervisor.spawn("admin", admin.serve(listener, shutdown));
 }

@@ -8,7 +8,7 @@ use crate::{
     sample::cgroup::MAX_PODS,
 };
 
-/// What was strange at the last sample that told of it.
+/// The anomalies of the last sample that had a reading.
 #[derive(Debug, Default)]
 pub(super) struct CgroupWarnings {
     is_without_kubepods: bool,
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn what_is_strange_is_said_when_it_begins_and_when_it_comes_again() {
-        let mut strange = CgroupWarnings::default();
+        let mut warnings = CgroupWarnings::default();
         let pods = |untracked, unreadable| PodFrame {
             untracked,
             unreadable,
             ..PodFrame::default()
         };
         let mut said = |has_kubepods: bool, pods: Option<PodFrame>| -> Vec<String> {
-            let complaints = strange.complaints(has_kubepods, pods.as_ref()).into_iter();
+            let complaints = warnings.complaints(has_kubepods, pods.as_ref()).into_iter();
             let first_words = |text: String| text.split(' ').take(3).collect::<Vec<_>>().join(" ");
             complaints.map(first_words).collect()
         };

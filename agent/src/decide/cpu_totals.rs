@@ -1,4 +1,4 @@
-//! `Tally` adds up the CPU counts of consecutive polls. The sums become seconds of demand in frames, figures in
+//! `CpuTotals` adds up the CPU counts of consecutive polls. The sums become seconds of demand in frames, figures in
 //! `/status`, and values in reports.
 
 use crate::sample::{Poll, StatSpan};
@@ -127,8 +127,9 @@ impl CpuTotals {
         per(self.shared_busy_ns, 1000, self.length_ns()).max(by_stat)
     }
 
-    /// d_s, in milli-cores: demand on that many CPUs. What pods with CPUs of their own asked for counts as busy.
-    /// Waiting counts only when nearly all of the CPUs are: below, it is the wait of tasks at their quota.
+    /// d_s, in milli-cores: demand on that many CPUs, at most twice what they have. What pods with CPUs of their own asked for
+    /// counts as busy. Waiting counts only from 97 % on: below, it is the wait of tasks at their quota. See
+    /// docs/estimator.md#frames.
     pub(super) fn demand_milli(&self, cpus: u32) -> u64 {
         let capacity = u64::from(cpus) * 1000;
         let unused = per(self.unused_ns, 1000, self.length_ns());

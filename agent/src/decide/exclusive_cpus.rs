@@ -15,6 +15,7 @@ use crate::{
 pub(super) struct ExclusiveCpus {
     /// Milli-cores by UID.
     milli: BTreeMap<String, u64>,
+    /// Kept from what brakes go by: a pod that fills CPUs of its own is no crowd.
     cpus: CpuSet,
     /// Monotonic time of the last reading.
     read_ns: u64,

@@ -20,7 +20,7 @@ use crate::{
 
 /// A jump of suspended time larger than this voids a frame.
 const LONGEST_SUSPEND_NS: u64 = 1_000_000_000;
-/// A frame that lost more than one window in so many is void.
+/// A frame that lost more than one window in so many is void: as many seconds may go unsampled.
 const WINDOWS_TO_A_LOST_ONE: u64 = 5;
 /// A poll that covers more than this voids a frame: the machine, or the agent, stood still.
 pub(super) const LONGEST_POLL_NS: u64 = 2_000_000_000;
@@ -34,7 +34,8 @@ pub(super) struct Frames {
     least_second_ns: u64,
     second: CpuTotals,
     open: Option<Open>,
-    /// Pods that were there when they were last read.
+    /// Pods that were there when they were last read. A frame without a reading has these: were it empty, their use would
+    /// count as having left.
     there: BTreeSet<String>,
 }
 
@@ -55,7 +56,9 @@ struct Open {
     memory_samples: u32,
     /// `None` if they could not be read.
     pods: Option<PodFrame>,
+    /// At its beginning; a jump since then voids it.
     suspended_ns: u64,
+    /// At its beginning; another number voids it, as its seconds would be of different machines.
     cpus: u32,
     windows: u64,
     lost_windows: u64,

@@ -48,7 +48,8 @@ pub(super) struct EstimatorInputs {
     machine: Machine,
     exclusive: ExclusiveCpus,
     blind_reason: Option<BlindReason>,
-    /// Set when what the estimator's view is made of has changed.
+    /// Set when what the estimator's view is made of has changed. Whoever changes a part of it must set this: the view is not
+    /// compared, as that would take a copy of all its pods four times a second.
     is_view_stale: bool,
     began: HistoryStart,
     saved: Saved,
@@ -132,6 +133,7 @@ impl EstimatorInputs {
 
     /// Records a sample; the mean over the frame that ended with it.
     pub(super) fn observe(&mut self, sample: Sample) -> Option<CpuTotals> {
+        // Before the state of the programs changes: a period is judged by what its samples were taken with.
         let ended_period = self.period.observe(&sample, self.cpu_source.hearing());
         let ended_period = ended_period.map(|inputs| Self::with_pod_visibility(inputs, &sample));
         let Sample {
@@ -150,6 +152,7 @@ impl EstimatorInputs {
             failing: _,
             has_kubepods: _,
         } = sample;
+        // Before the time moves on, as it is measured from the last sample.
         self.observe_gap(at);
         self.at = at;
         if let Some(probe_state) = probe_state {
@@ -167,6 +170,7 @@ impl EstimatorInputs {
         if let Some(pods) = pods {
             self.frames.record_pods(pods);
         }
+        // Before the poll, which may end the second and the frame that these belong to.
         if let Some(pinned_use) = pinned_use {
             self.record_pinned_use(&pinned_use);
         }

@@ -106,8 +106,8 @@ impl CpuSource {
     }
 
     /// Records the state of the kernel programs.
-    pub(super) fn observe(&mut self, standing: &ProbeState) {
-        match standing {
+    pub(super) fn observe(&mut self, probe_state: &ProbeState) {
+        match probe_state {
             ProbeState::Counting {
                 shed,
                 is_calm,
@@ -267,8 +267,8 @@ mod tests {
             shed: Shed::Nothing,
             is_calm: false,
         };
-        let (sight, sentence) = cpu_source.mode(None);
-        assert_eq!(sight, AgentMode::Proc);
+        let (mode, sentence) = cpu_source.mode(None);
+        assert_eq!(mode, AgentMode::Proc);
         assert!(
             sentence.contains("no run-queue latency") && sentence.ends_with("the reason: --source procfs")
         );
@@ -308,8 +308,8 @@ mod tests {
                 "so waits that begin with a wake-up are not measured",
             ),
         ] {
-            let (sight, sentence) = shedding(shed);
-            assert_eq!(sight, AgentMode::FullShed);
+            let (mode, sentence) = shedding(shed);
+            assert_eq!(mode, AgentMode::FullShed);
             assert!(sentence.contains(words), "{sentence}");
         }
     }
@@ -359,8 +359,8 @@ mod tests {
             Hearing::Deaf,
             "the brake goes by something else then"
         );
-        let (sight, sentence) = cpu_source.mode(None);
-        assert_eq!(sight, AgentMode::Full);
+        let (mode, sentence) = cpu_source.mode(None);
+        assert_eq!(mode, AgentMode::Full);
         assert!(sentence.contains("sched_wakeup (waits of tasks"), "{sentence}");
 
         cpu_source.observe(&ProbeState::Lost("they fell silent".into()));
@@ -390,8 +390,8 @@ mod tests {
             shed: Shed::Nothing,
             is_calm: false,
         };
-        let (sight, sentence) = cpu_source.mode(None);
-        assert_eq!(sight, AgentMode::Full);
+        let (mode, sentence) = cpu_source.mode(None);
+        assert_eq!(mode, AgentMode::Full);
         assert!(
             sentence.contains("mark_victim (victims of the OOM killer by pid"),
             "{sentence}"

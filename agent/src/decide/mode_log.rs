@@ -6,7 +6,7 @@ use tracing::{info, warn};
 
 use super::{BlindReason, CpuSource};
 
-/// What was said last.
+/// What was logged last.
 #[derive(Debug, Default)]
 pub(super) struct ModeLog {
     /// Of what the CPUs are measured with.
@@ -24,7 +24,7 @@ struct News {
 }
 
 impl ModeLog {
-    /// Logs what is new. Of an agent that is blind, how it would see otherwise is said, too: why there are no kernel
+    /// Logs what is new. Of an agent that is blind, how it would see otherwise is logged, too: why there are no kernel
     /// programs does not wait for a hint server.
     pub(super) fn log_changes(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) {
         for News {
@@ -43,14 +43,14 @@ impl ModeLog {
     }
 
     fn news(&mut self, cpu_source: &CpuSource, blind_reason: Option<&BlindReason>) -> Vec<News> {
-        let (sight, sentence) = cpu_source.mode(None);
-        let mode = blind_reason.is_none().then_some(sight);
+        let (source_mode, sentence) = cpu_source.mode(None);
+        let mode = blind_reason.is_none().then_some(source_mode);
         let mut news = Vec::new();
         if sentence != self.source_sentence {
             self.source_sentence.clone_from(&sentence);
             news.push(News {
                 mode,
-                is_warning: sight != AgentMode::Full || cpu_source.is_missing_hooks(),
+                is_warning: source_mode != AgentMode::Full || cpu_source.is_missing_hooks(),
                 sentence,
             });
         }
@@ -92,14 +92,14 @@ mod tests {
         }
     }
 
-    /// Modes and whether a warning tells of them, with the first words of what is said.
+    /// Modes and whether a warning tells of them, with the first words of what is logged.
     fn logged(
-        said: &mut ModeLog,
+        log: &mut ModeLog,
         cpu_source: &CpuSource,
         blind_reason: Option<&BlindReason>,
     ) -> Vec<(Option<AgentMode>, bool, String)> {
         let first_words = |sentence: &str| sentence.split(' ').take(3).collect::<Vec<_>>().join(" ");
-        let news = said.news(cpu_source, blind_reason).into_iter();
+        let news = log.news(cpu_source, blind_reason).into_iter();
         news.map(|news| (news.mode, news.is_warning, first_words(&news.sentence)))
             .collect()
     }
@@ -110,45 +110,45 @@ mod tests {
 
     #[test]
     fn a_spell_of_blindness_is_said_and_what_was_said_before_is_not_said_again() {
-        let (mut said, procfs) = (ModeLog::default(), cpu_source(Origin::Procfs, Shed::Nothing));
+        let (mut log, procfs) = (ModeLog::default(), cpu_source(Origin::Procfs, Shed::Nothing));
         assert_eq!(
-            logged(&mut said, &procfs, Some(&BlindReason::NoDirective)),
+            logged(&mut log, &procfs, Some(&BlindReason::NoDirective)),
             [
                 line(None, true, "CPU use comes"),
                 line(Some(AgentMode::Blind), false, "no hint server")
             ]
         );
-        assert_eq!(logged(&mut said, &procfs, Some(&BlindReason::NoDirective)), []);
+        assert_eq!(logged(&mut log, &procfs, Some(&BlindReason::NoDirective)), []);
         let sees = [line(Some(AgentMode::Proc), false, "agent recovered; mode")];
-        assert_eq!(logged(&mut said, &procfs, None), sees);
-        assert_eq!(logged(&mut said, &procfs, None), []);
+        assert_eq!(logged(&mut log, &procfs, None), sees);
+        assert_eq!(logged(&mut log, &procfs, None), []);
         let other = BlindReason::Capacity {
             resource: Resource::Cpu,
             machine: 4000,
             node: 8000,
         };
         assert_eq!(
-            logged(&mut said, &procfs, Some(&other)),
+            logged(&mut log, &procfs, Some(&other)),
             [line(Some(AgentMode::Blind), true, "the machine has")]
         );
-        assert_eq!(logged(&mut said, &procfs, None), sees);
+        assert_eq!(logged(&mut log, &procfs, None), sees);
     }
 
     #[test]
     fn each_change_of_what_is_seen_is_said_once_with_its_sentence() {
-        let mut said = ModeLog::default();
+        let mut log = ModeLog::default();
         let full = cpu_source(Origin::Ebpf, Shed::Nothing);
         let sees = [line(Some(AgentMode::Full), false, "kernel programs count")];
-        assert_eq!(logged(&mut said, &full, None), sees);
+        assert_eq!(logged(&mut log, &full, None), sees);
         let shedding = [line(Some(AgentMode::FullShed), true, "a CPU switches")];
         for shed in [Shed::To64, Shed::To512] {
             let less = cpu_source(Origin::Ebpf, shed);
-            assert_eq!(logged(&mut said, &less, None), shedding);
-            assert_eq!(logged(&mut said, &less, None), []);
+            assert_eq!(logged(&mut log, &less, None), shedding);
+            assert_eq!(logged(&mut log, &less, None), []);
         }
-        assert_eq!(logged(&mut said, &full, None), sees);
+        assert_eq!(logged(&mut log, &full, None), sees);
         assert_eq!(
-            logged(&mut said, &cpu_source(Origin::Procfs, Shed::Nothing), None),
+            logged(&mut log, &cpu_source(Origin::Procfs, Shed::Nothing), None),
             [line(Some(AgentMode::Proc), true, "CPU use comes")]
         );
     }

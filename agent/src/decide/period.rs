@@ -30,13 +30,14 @@ pub(super) struct BrakeInputs {
 /// The period that is under way.
 #[derive(Debug)]
 pub(super) struct Period {
+    /// Half a poll less than a period, as samples come a little early.
     least_ns: u64,
     began: Option<PeriodStart>,
     /// Do the kernel programs count? As of the last poll.
     sees_windows: bool,
     wait_coverage: WaitCoverage,
     shared_cpus: u32,
-    tally: CpuTotals,
+    totals: CpuTotals,
     /// Each as many times as it stands for: sampling may have been shed within the period.
     waits: Waits,
     saturation: Saturation,
@@ -60,7 +61,7 @@ impl Period {
             sees_windows: false,
             wait_coverage: WaitCoverage::default(),
             shared_cpus: 0,
-            tally: CpuTotals::default(),
+            totals: CpuTotals::default(),
             waits: Waits::default(),
             saturation: Saturation::default(),
             least_available: None,
@@ -73,7 +74,7 @@ impl Period {
         if let Some(poll) = &sample.poll {
             self.sees_windows = poll.origin == Origin::Ebpf;
             self.shared_cpus = poll.shared_cpus;
-            self.tally.add(&CpuTotals::count(poll));
+            self.totals.add(&CpuTotals::count(poll));
             // On a calm node only waits of preempted tasks are measured, and they say nothing of the others.
             if hearing != Hearing::Calm {
                 self.waits.add(&poll.counts.waits, poll.counts.wait_factor);
@@ -132,7 +133,7 @@ impl Period {
             sigma8_ppm,
             peak_milli,
         } = self.saturation.end_period();
-        let tally = std::mem::take(&mut self.tally);
+        let totals = std::mem::take(&mut self.totals);
         let waits = std::mem::take(&mut self.waits);
         let visibility = Visibility {
             windows: self.sees_windows,
@@ -145,7 +146,7 @@ impl Period {
             sigma8_ppm,
             runq_p99_us: waits.percentile_us(990_000),
             some_ppm: cpu_pressure_ppm.unwrap_or(0),
-            busy_ppm: ppm(tally.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
+            busy_ppm: ppm(totals.shared_busiest_milli(), u64::from(self.shared_cpus) * 1000),
         };
         BrakeInputs {
             pressure: Pressure {
@@ -153,7 +154,7 @@ impl Period {
                 cpu,
                 memory,
             },
-            burst_ppm: ppm(peak_milli, tally.busy_milli()),
+            burst_ppm: ppm(peak_milli, totals.busy_milli()),
             peak_milli,
             runq_p50_us: waits.percentile_us(500_000),
             least_available: self.least_available.take(),

@@ -17,6 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ReportSchedule {
     timing: Timing,
+    /// Of the last report. It never falls within a boot: servers take a lower one for an old report and drop it.
     seq: u64,
     last_report: Option<LastReport>,
     has_frame_ended: bool,

@@ -41,10 +41,10 @@ impl SampleMetrics {
                 RUNQ_WAIT.add(metrics::seconds(upper_ns), count);
             }
         }
-        if let Some(rare) = sample.event_counters {
-            let more_ns = rare.reclaim_ns.saturating_sub(self.reclaim_ns);
+        if let Some(counters) = sample.event_counters {
+            let more_ns = counters.reclaim_ns.saturating_sub(self.reclaim_ns);
             DIRECT_RECLAIM.add(Duration::from_nanos(more_ns));
-            self.reclaim_ns = rare.reclaim_ns;
+            self.reclaim_ns = counters.reclaim_ns;
         }
         if let Some(counters) = sample.memory_pressure {
             self.note(Need::MemoryPressure, counters.node.is_some());

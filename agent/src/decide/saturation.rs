@@ -8,7 +8,8 @@ use crate::{
     sample::{FULL_WINDOW_PERCENT, Windows},
 };
 
-/// Windows in a block, as a power of two.
+/// Windows in a block, as a power of two: 134 ms, longer than the 100 ms after which quotas are handed out anew, so that no
+/// block lies within the busy part of one.
 const BLOCK_SHIFT: u32 = 4;
 const BLOCK: u64 = 1 << BLOCK_SHIFT;
 
@@ -28,6 +29,7 @@ pub(super) struct PeriodWindows {
 /// a few milliseconds in every hundred, and wait for the rest of them on idle CPUs. See docs/estimator.md#brakes.
 #[derive(Debug, Default)]
 pub(super) struct Saturation {
+    /// The block under way; it goes on over the end of a period, and counts in the one it ends in.
     block: Block,
     /// What the CPUs that pods share can do in a window.
     shared_ns: u64,

@@ -658,10 +658,10 @@ fn what_becomes_of_the_kernel_programs_changes_the_mode_and_says_what_is_lost() 
     let mut decider = decider(Origin::Ebpf);
     decider.direct(pods(1));
     let mut quarter = 4;
-    let mut run = |decider: &mut Decider, standing: ProbeState| {
+    let mut run = |decider: &mut Decider, probe_state: ProbeState| {
         for _ in 0..8 {
             decider.observe(Sample {
-                probe_state: Some(standing.clone()),
+                probe_state: Some(probe_state.clone()),
                 ..sample(quarter, 400)
             });
             quarter += 1;
@@ -696,12 +696,12 @@ fn a_frame_in_which_a_cpu_went_and_came_back_is_void() {
         let mut decider = decider(Origin::Ebpf);
         decider.direct(pods(1));
         for quarter in 4..40 {
-            let rare = EventCounters {
+            let counters = EventCounters {
                 cpu_changes: u64::from(quarter >= change_at),
                 ..EventCounters::default()
             };
             decider.observe(Sample {
-                event_counters: Some(rare),
+                event_counters: Some(counters),
                 ..sample(quarter, 400)
             });
         }
@@ -718,9 +718,9 @@ fn a_frame_in_which_the_programs_were_linked_anew_is_void_and_one_in_which_they_
         decider.direct(pods(1));
         let first = ProbeState::counting(Shed::Nothing);
         for quarter in 4..40 {
-            let standing = if quarter < 22 { &first } else { &later };
+            let probe_state = if quarter < 22 { &first } else { &later };
             decider.observe(Sample {
-                probe_state: Some(standing.clone()),
+                probe_state: Some(probe_state.clone()),
                 ..sample(quarter, 400)
             });
         }

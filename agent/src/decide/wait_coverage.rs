@@ -3,7 +3,7 @@
 
 use crate::sample::Counts;
 
-/// Waits are sampled if so many were; fewer say nothing of the others.
+/// Waits are sampled if so many were; fewer say nothing of a 99th percentile.
 const LEAST_SAMPLES: u64 = 100;
 
 /// What is seen of how waits begin.
@@ -109,11 +109,11 @@ mod tests {
 
     /// Whether a period of such polls says how long tasks waited; of each, how many windows were full.
     fn reports_waits(polls: &[(Counts, u64)]) -> bool {
-        let mut sight = WaitCoverage::default();
+        let mut coverage = WaitCoverage::default();
         for (counts, full) in polls {
-            sight.observe(counts, *full, Hearing::Every);
+            coverage.observe(counts, *full, Hearing::Every);
         }
-        sight.end_period()
+        coverage.end_period()
     }
 
     #[test]
@@ -156,11 +156,11 @@ mod tests {
     #[test]
     fn a_calm_node_is_no_blind_one_and_what_fills_it_is_seen_after_one_poll() {
         let says = |polls: &[(u64, Hearing)]| {
-            let mut sight = WaitCoverage::default();
+            let mut coverage = WaitCoverage::default();
             for &(full, hearing) in polls {
-                sight.observe(&counts(100, 100, 1), full, hearing);
+                coverage.observe(&counts(100, 100, 1), full, hearing);
             }
-            sight.end_period()
+            coverage.end_period()
         };
         assert!(says(&[(0, Hearing::Calm)]), "nothing is saturated");
         assert!(!says(&[(0, Hearing::Deaf)]));
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_period_begins_anew() {
-        let mut sight = WaitCoverage::default();
-        sight.observe(&counts(100, 0, 1), 30, Hearing::Every);
-        assert!(!sight.end_period());
-        sight.observe(&counts(100, 100, 1), 30, Hearing::Every);
-        assert!(sight.end_period());
+        let mut coverage = WaitCoverage::default();
+        coverage.observe(&counts(100, 0, 1), 30, Hearing::Every);
+        assert!(!coverage.end_period());
+        coverage.observe(&counts(100, 100, 1), 30, Hearing::Every);
+        assert!(coverage.end_period());
     }
 }

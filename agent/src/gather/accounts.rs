@@ -26,7 +26,7 @@ use crate::{
 
 /// An answer that takes longer is told of.
 const LATE: Duration = Duration::from_secs(5);
-/// What pods used in a frame is read this part of it before its end, so that it is there at the end.
+/// What pods used in a frame is read this part of it before its end, 5 s of 300, so that it is there at the end.
 const LEAD_PART: u32 = 60;
 /// It is read no later than this before the end.
 const LEAST_LEAD: Duration = POLL.saturating_mul(2);

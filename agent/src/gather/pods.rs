@@ -49,6 +49,7 @@ pub(super) struct PodReader {
     is_scanned: bool,
     /// Cgroups created or removed, of all kinds, when the hierarchy was last looked through.
     changes: Option<u64>,
+    /// Of the frame before. A pod that is not in it has no use yet: that takes two readings.
     before: BTreeMap<String, PodSample>,
     now: BTreeMap<String, PodSample>,
     result: PodFrame,

@@ -75,18 +75,18 @@ impl KernelEvents {
 }
 
 fn sum(memory: &[Memory], changes: &[Changes]) -> EventCounters {
-    let mut rare = EventCounters::default();
+    let mut sum = EventCounters::default();
     for cpu in memory {
-        rare.reclaims = rare.reclaims.wrapping_add(cpu.dr_cnt);
-        rare.reclaim_ns = rare.reclaim_ns.wrapping_add(cpu.dr_ns);
-        rare.victims = rare.victims.wrapping_add(cpu.oom_cnt);
+        sum.reclaims = sum.reclaims.wrapping_add(cpu.dr_cnt);
+        sum.reclaim_ns = sum.reclaim_ns.wrapping_add(cpu.dr_ns);
+        sum.victims = sum.victims.wrapping_add(cpu.oom_cnt);
     }
     for cpu in changes {
         let cgroups = cpu.cgroup_mkdir.wrapping_add(cpu.cgroup_rmdir);
-        rare.cgroup_changes = rare.cgroup_changes.wrapping_add(cgroups);
-        rare.cpu_changes = rare.cpu_changes.wrapping_add(cpu.cpuhp);
+        sum.cgroup_changes = sum.cgroup_changes.wrapping_add(cgroups);
+        sum.cpu_changes = sum.cpu_changes.wrapping_add(cpu.cpuhp);
     }
-    rare
+    sum
 }
 
 /// The pid of a victim in the ring buffer: after the eight bytes of its time.

@@ -55,7 +55,7 @@ pub(crate) struct ProbeSupervisor {
     log: Option<LogDrain>,
     shedder: Shedder,
     wake_ups: WakeUps,
-    /// Were they not listened to in the last poll?
+    /// Were they not listened to in the last poll? What its counts were made under is told with them, not what they lead to.
     was_calm: bool,
     watch: Watch,
     reattached: u32,
@@ -114,8 +114,8 @@ impl ProbeSupervisor {
         self.probe.runs().ok()
     }
 
-    /// Judges a poll, and does what it calls for; why the programs are given up, if they are. The keeper is to be dropped
-    /// then.
+    /// Judges a poll, and does what it calls for; why the programs are given up, if they are. The supervisor is to be
+    /// dropped then.
     pub(crate) fn judge(&mut self, poll: &Poll, sampler: &mut Sampler) -> Option<Arc<str>> {
         let counts = &poll.counts;
         let lost = self.probe.lost_link().map(|hook| {

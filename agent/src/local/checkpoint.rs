@@ -298,6 +298,7 @@ impl Store {
             file.sync_all()
         };
         write().map_err(|error| (unfinished.clone(), error))?;
+        // The file that is complete is moved first: at every moment one of the two names has a whole record.
         match fs::rename(&newest, &before) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((newest, error)),
             Ok(()) | Err(_) => {}

@@ -41,7 +41,7 @@ pub type PodsAsked = oneshot::Sender<Vec<PodStatus>>;
 #[derive(Clone, Debug)]
 pub struct Debug {
     /// Where the status is.
-    pub board: StatusRequests,
+    pub requests: StatusRequests,
     /// Where questions about pods go.
     pub pods: mpsc::Sender<PodsAsked>,
     /// Ends watches.
@@ -73,7 +73,7 @@ impl AgentDebug for Debug {
     type WatchStatusStream = BoxStream<'static, Result<AgentStatus, Refusal>>;
 
     async fn get_status(&self, _asked: Request<GetStatusRequest>) -> Result<Response<AgentStatus>, Refusal> {
-        Ok(Response::new(self.board.clone().now().into()))
+        Ok(Response::new(self.requests.clone().now().into()))
     }
 
     async fn watch_status(
@@ -81,7 +81,7 @@ impl AgentDebug for Debug {
         _asked: Request<GetStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Refusal> {
         let stop = self.stopping.clone().cancelled_owned();
-        let answers = statuses(self.board.clone()).map(Ok).take_until(stop);
+        let answers = statuses(self.requests.clone()).map(Ok).take_until(stop);
         Ok(Response::new(answers.boxed()))
     }
 
@@ -110,16 +110,16 @@ impl AgentDebug for Debug {
 }
 
 /// The status now, and again when it has changed, at most every [`WATCH_EVERY`].
-fn statuses(board: StatusRequests) -> impl Stream<Item = AgentStatus> + Send {
-    stream::unfold((board, None), |(mut board, next)| async move {
+fn statuses(requests: StatusRequests) -> impl Stream<Item = AgentStatus> + Send {
+    stream::unfold((requests, None), |(mut requests, next)| async move {
         if let Some(next) = next {
             sleep_until(next).await;
-            if !board.changed().await {
+            if !requests.changed().await {
                 return None;
             }
         }
-        let status = board.now().into();
-        Some((status, (board, Some(Instant::now() + WATCH_EVERY))))
+        let status = requests.now().into();
+        Some((status, (requests, Some(Instant::now() + WATCH_EVERY))))
     })
 }
 

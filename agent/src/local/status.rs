@@ -66,7 +66,7 @@ pub fn program(verdict: &HookVerdict) -> ProgramStatus {
 
 impl fmt::Debug for StatusRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Board").finish_non_exhaustive()
+        f.debug_struct("StatusRequests").finish_non_exhaustive()
     }
 }
 

@@ -26,8 +26,8 @@ struct ResolvedName {
     is_failing: bool,
 }
 
-/// Looks all names up every ten seconds, and when there are others, and sends what they resolve to, until `stop`. A name that does not resolve
-/// keeps the addresses it had: a DNS server in trouble must not take the streams down with it.
+/// Looks all names up every ten seconds, and at once when others are configured, until `stop`; sends the addresses when they
+/// change. A name that does not resolve keeps the addresses it had: a DNS server in trouble must not end streams.
 pub async fn resolve(
     mut servers: watch::Receiver<Vec<ServerAddress>>,
     found: watch::Sender<BTreeSet<SocketAddr>>,

@@ -99,8 +99,8 @@ pub enum StreamError {
 /// Why a stream that was open ended without an error.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// The agent has nothing more to say.
-    ModeLog,
+    /// The agent has no more reports.
+    NothingToSend,
     /// The token was replaced; the next stream shows the new one.
     NewToken,
 }
@@ -139,7 +139,7 @@ impl Line {
         while !self.stopping.is_cancelled() {
             let began = Instant::now();
             let problem = match self.attempt().await {
-                Ok(End::ModeLog) => return,
+                Ok(End::NothingToSend) => return,
                 Ok(End::NewToken) => continue,
                 Err(problem) => chain(&problem).to_string(),
             };
@@ -157,7 +157,7 @@ impl Line {
     async fn attempt(&self) -> Result<End, StreamError> {
         let connected = select! {
             connected = self.connect() => connected?,
-            () = self.stopping.cancelled() => return Ok(End::ModeLog),
+            () = self.stopping.cancelled() => return Ok(End::NothingToSend),
         };
         let (channel, token) = connected;
         let (go_tx, go) = oneshot::channel();
@@ -182,7 +182,7 @@ impl Line {
             select! {
                 directive = directives.message() => match directive.map_err(refused)? {
                     Some(directive) => self.notify(Event::Directive(directive)).await,
-                    None if self.reports.has_changed().is_err() => return Ok(End::ModeLog),
+                    None if self.reports.has_changed().is_err() => return Ok(End::NothingToSend),
                     None => return Err(StreamError::Closed),
                 },
                 _ = checks.tick() => if is_replaced(token.as_ref()).await { return Ok(End::NewToken) },

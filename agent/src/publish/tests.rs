@@ -9,7 +9,7 @@ fn peer(last: u8) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, last], 9))
 }
 
-fn board() -> StreamView {
+fn stream_view() -> StreamView {
     StreamView {
         streams: BTreeMap::from([(peer(1), StreamStatus::new(peer(1)))]),
         ..StreamView::default()
@@ -38,36 +38,36 @@ fn pods() -> wire::Pods {
 
 #[test]
 fn an_answer_is_shown_and_a_refusal_told_once() {
-    let mut board = board();
+    let mut streams = stream_view();
     for seq in 1..=3 {
         let ack = wire::Ack {
             seq,
             verdict: wire::Verdict::Rejected.into(),
             reason: "seq is 0".into(),
         };
-        assert_eq!(board.read(peer(1), directive(Kind::Ack(ack))), Ok(None));
+        assert_eq!(streams.read(peer(1), directive(Kind::Ack(ack))), Ok(None));
     }
-    let shown = board.streams[&peer(1)].last_ack.clone().unwrap();
+    let shown = streams.streams[&peer(1)].last_ack.clone().unwrap();
     assert_eq!(
         (shown.seq, shown.verdict.as_str(), shown.reason.as_str()),
         (3, "rejected", "seq is 0")
     );
-    assert_eq!(board.announced.len(), 1);
+    assert_eq!(streams.announced.len(), 1);
 }
 
 #[test]
 fn reasons_that_keep_changing_are_not_kept_for_ever() {
-    let mut board = board();
+    let mut streams = stream_view();
     for seq in 0..1000 {
-        board.warn_once(peer(1), &format!("{seq} is older than {}", seq + 1));
+        streams.warn_once(peer(1), &format!("{seq} is older than {}", seq + 1));
     }
-    assert_eq!(board.announced.len(), MOST_REASONS);
+    assert_eq!(streams.announced.len(), MOST_REASONS);
 }
 
 #[test]
 fn directives_are_checked_before_they_are_passed_on() {
-    let mut board = board();
-    let Ok(Some(Directive::Pods(view))) = board.read(peer(1), directive(Kind::Pods(pods()))) else {
+    let mut streams = stream_view();
+    let Ok(Some(Directive::Pods(view))) = streams.read(peer(1), directive(Kind::Pods(pods()))) else {
         panic!("a good directive was not passed on");
     };
     assert_eq!((view.node_uid.as_str(), view.view.generation), ("u1", 7));
@@ -75,9 +75,9 @@ fn directives_are_checked_before_they_are_passed_on() {
         raw_allocatable: None,
         ..pods()
     };
-    let problem = board.read(peer(1), directive(Kind::Pods(without))).unwrap_err();
+    let problem = streams.read(peer(1), directive(Kind::Pods(without))).unwrap_err();
     assert_eq!(problem.to_string(), "raw_allocatable: is missing");
-    assert_eq!(board.read(peer(1), wire::Directive { kind: None }), Ok(None));
+    assert_eq!(streams.read(peer(1), wire::Directive { kind: None }), Ok(None));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn nonsense_about_pods_is_refused_by_its_field() {
     for (spoil, field) in spoils {
         let mut message = pods();
         spoil(&mut message);
-        let answer = board().read(peer(1), directive(Kind::Pods(message)));
+        let answer = stream_view().read(peer(1), directive(Kind::Pods(message)));
         let told = answer.unwrap_err().to_string();
         assert!(told.starts_with(field), "{field}: {told}");
     }
@@ -148,7 +148,7 @@ fn nonsense_about_the_policy_is_refused_by_its_field() {
             timing_allowed: vec![99],
             quarantine: String::new(),
         };
-        let answer = board().read(peer(1), directive(Kind::Policy(policy)));
+        let answer = stream_view().read(peer(1), directive(Kind::Policy(policy)));
         let told = answer.unwrap_err().to_string();
         assert!(told.starts_with(field), "{field}: {told}");
     }
@@ -171,27 +171,27 @@ fn a_policy_yields_bounds_and_targets() {
         timing_allowed: vec![],
         quarantine: "use is far below what the kubelet says".into(),
     };
-    let mut board = board();
+    let mut streams = stream_view();
     let Ok(Some(Directive::Policy { bounds, target_ppm })) =
-        board.read(peer(1), directive(Kind::Policy(policy)))
+        streams.read(peer(1), directive(Kind::Policy(policy)))
     else {
         panic!("a good policy was not passed on");
     };
     assert_eq!((bounds.memory.max, target_ppm.cpu), (Cents(125), 900_000));
-    assert!(!board.quarantine.is_empty());
+    assert!(!streams.quarantine.is_empty());
 }
 
 #[test]
 fn a_lost_stream_keeps_its_reason_until_the_next_one_opens() {
-    let mut board = board();
-    board.lost(peer(1), "cannot connect".into());
-    let shown = &board.streams[&peer(1)];
+    let mut streams = stream_view();
+    streams.lost(peer(1), "cannot connect".into());
+    let shown = &streams.streams[&peer(1)];
     assert_eq!(
         (shown.state, shown.last_problem.as_deref()),
         (StreamState::Waiting, Some("cannot connect"))
     );
-    board.opened(peer(1));
-    let shown = &board.streams[&peer(1)];
+    streams.opened(peer(1));
+    let shown = &streams.streams[&peer(1)];
     assert_eq!(
         (shown.state, shown.last_problem.as_deref()),
         (StreamState::Open, None)

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::sample::field::{FieldError, number};
 
-/// Numbers of CPUs, ascending.
+/// Numbers of CPUs, ascending and each once: [`CpuSet::contains`], which is asked for each CPU at every poll, searches by halves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet(Vec<u32>);
 

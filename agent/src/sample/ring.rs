@@ -155,6 +155,8 @@ impl<R: Rings> RingSource<R> {
     fn turn_over(&mut self, tick: &Tick<'_>) -> Result<Waits, SampleError> {
         let left = self.sampling.config().hist_idx;
         let config = self.sampling.turn_over(tick.now_ns);
+        // Before the read: from here on no new switch counts in the histogram that is read. One under way on another CPU
+        // may still, and is found two polls later.
         self.rings.configure(config)?;
 
         let shared = &tick.cpus.shared;
@@ -187,6 +189,7 @@ impl<R: Rings> RingSource<R> {
     /// Adds up all CPUs and remembers their counters. Each sampled task stood for `factor` of them. Of a CPU that went
     /// offline since the last poll, what it did up to its last transition counts.
     fn sum_up(&mut self, rings: &[CpuRing], stretch: Stretch, factor: u64, tick: &Tick<'_>) -> Counts {
+        // `first` is never below `next`: see where the stretch is made.
         let lost = stretch.first - self.next;
         let mut counts = Counts {
             from_ns: self.next << W_SHIFT,
@@ -271,6 +274,7 @@ impl<R: Rings> CounterSource for RingSource<R> {
             .iter()
             .filter_map(|ring| newest_slot(ring, end))
             .fold(end, u64::max);
+        // A slot newer than the time of this poll has overwritten the window 64 before it.
         let first = self.next.max((newest + 1).saturating_sub(SLOTS as u64)).min(end);
         let counts = self.sum_up(&rings, Stretch { first, end, newest }, factor, tick);
         self.sampling

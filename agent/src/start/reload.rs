@@ -31,7 +31,7 @@ pub(super) async fn follow(
 ) {
     let began = Settings::resolve(&args, &file);
     let mut told = Vec::new();
-    let take = |file: &File| {
+    let apply = |file: &File| {
         let now = Settings::resolve(&args, file);
         let waiting = began.waiting(&now);
         if waiting != told && !waiting.is_empty() {
@@ -43,7 +43,7 @@ pub(super) async fn follow(
         told = waiting;
         parts.apply(&now);
     };
-    config::follow(path, file, CONFIG_POLL, stopping, take).await;
+    config::follow(path, file, CONFIG_POLL, stopping, apply).await;
 }
 
 impl Changeable {

@@ -109,6 +109,7 @@ pub(super) async fn decide(
             Some(asked) = pods.recv() => {
                 // Whoever asked may have gone.
                 let _is_heard = asked.send(lock(&decider).pods()).is_ok();
+                // Nothing has changed, so there is nothing to report, save or show.
                 continue;
             }
             Ok(()) = settings.changed() => lock(&decider).adopt(&settings.borrow_and_update()),

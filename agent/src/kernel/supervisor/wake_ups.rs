@@ -10,6 +10,7 @@ use crate::sample::{FULL_WINDOW_PERCENT, Poll, clock::nanoseconds};
 /// Share of the CPUs that pods share, in percent of a poll, from which on waits matter: what a CPU brake without the programs
 /// begins to go by. Demand counts waits from 97 % on.
 const BUSY_PERCENT: u64 = 85;
+
 /// Decides it poll by poll. At the start they are listened to: nobody knows yet what the node does.
 #[derive(Debug)]
 pub(crate) struct WakeUps {

@@ -73,6 +73,7 @@ impl Watch {
         let (busy, by_stat) = (u128::from(self.busy_ns), u128::from(self.stat_busy_ns));
         let all = u128::from(self.stat_elapsed_ns) * u128::from(poll.cpus);
         (self.busy_ns, self.stat_busy_ns, self.stat_elapsed_ns) = (0, 0, 0);
+        // A tenth less, and so much that it is no noise. More than `/proc/stat` has is never a reason: it counts ticks.
         let is_less = busy * 10 < by_stat * 9;
         let is_much = by_stat.saturating_sub(busy) * 100 >= all * u128::from(NOISE_PERCENT);
         (is_less && is_much).then(|| {

@@ -46,7 +46,8 @@ pub struct KillCounts {
     pub at_ns: u64,
     /// Counters of the machine.
     pub vm: Vmstat,
-    /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them. Read before the rest.
+    /// Tasks the OOM killer chose, as the kernel programs saw it; 0 without them. Read before `vm`: a task that is chosen
+    /// between the two readings shows as a kill first, and never as chosen and not killed.
     pub victims: u64,
     /// How often kubepods met its limit; `None` without kubepods.
     pub limit: Option<LimitEvents>,
