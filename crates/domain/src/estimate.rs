@@ -123,7 +123,8 @@ pub struct Estimator {
     timing: Timing,
     visibility: Visibility,
     view: Option<View>,
-    /// What demand may not exceed, as last told: C for CPU, A for memory.
+    /// What demand may not exceed, as last told: C for CPU, A for memory. Kept when the view is lost, as ratios of before are
+    /// still in use then and can do harm.
     limits: PerResource<Option<u64>>,
     pods: Pods,
     history: PerResource<History>,
@@ -230,6 +231,7 @@ impl Estimator {
             }
         }
         self.retarget(true);
+        // Last: the incident of this frame hits no decision that only begins with it.
         for resource in Resource::ALL {
             let raw = self.view.as_ref().map(|view| *view.raw.get(resource));
             let is_in_use = raw.is_some_and(|raw| self.pods.bound(resource) > raw);

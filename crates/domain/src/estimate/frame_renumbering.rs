@@ -1,6 +1,6 @@
 //! Renumbers the frames of an earlier boot when a snapshot is resumed on another boot.
 
-/// How frames are numbered anew: those up to one, as many later or earlier as another is.
+/// Moves frame numbers: `last` becomes `new_last`, and each frame before it stays at its distance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shift {
     pub(super) last: u64,

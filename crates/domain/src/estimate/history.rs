@@ -57,7 +57,7 @@ impl Peak {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     capacity: usize,
-    /// Rising by frame; a frame that is missing is not valid.
+    /// Rising by frame, as departures are found by halves; a frame that is missing is not valid.
     slots: VecDeque<Slot>,
 }
 

@@ -9,7 +9,8 @@ use crate::resource::Resource;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub(super) struct LowRing {
-    /// Cell of frame f: f modulo the number of cells.
+    /// Cell of frame f: f modulo the number of cells. Of 32 bits, which hold 4 TiB in KiB: 512 pods then take 1.2 MB, and
+    /// twice that with 64.
     cells: Box<[u32]>,
     /// The last frame that was written.
     last: Option<u64>,

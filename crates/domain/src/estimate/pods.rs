@@ -34,7 +34,7 @@ pub(super) struct Pod {
     birth: u64,
     /// Valid frames in which it was seen.
     seen: u32,
-    /// Those since its request last grew.
+    /// Those since its request last grew. Apart from `seen`: a request that grows costs the pod's trust and not its peak.
     age: PerResource<u32>,
     /// Low estimates by frame.
     low: PerResource<LowRing>,

@@ -69,6 +69,7 @@ impl Publication {
         match brake {
             Brake::Off | Brake::Hold => {}
             Brake::Shed => {
+                // The larger half goes: the smaller one of a single cent is nothing, and would never come down.
                 let free = self.published.saturating_sub(floor);
                 self.published -= free - free / 2;
             }

@@ -186,10 +186,12 @@ impl Reason {
             Self::Rising => "published is below the target: it rises by small steps, and under no brake",
             Self::CpuNoIdle => "in 2 % of all 8.39 ms windows or more no CPU was idle (L1)",
             Self::CpuContended => {
-                "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2); where waits                  are not measured, tasks waited 25 % of the time, or nobody knows (L1, L2 from the second period on)"
+                "in 10 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 10 ms or more (L2); where waits \
+                 are not measured, tasks waited 25 % of the time, or nobody knows (L1, L2 from the second period on)"
             }
             Self::CpuSaturated => {
-                "in 30 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 25 ms or more (L2, L3 from the                  third period on); where waits are not measured, tasks waited 50 % of the time, or nobody knows (L1, L2, L3)"
+                "in 30 % of all 8.39 ms windows or more no CPU was idle, and run-queue p99 was 25 ms or more (L2, L3 from the \
+                 third period on); where waits are not measured, tasks waited 50 % of the time, or nobody knows (L1, L2, L3)"
             }
             Self::CpuPsi => {
                 "tasks waited for a CPU 10, 25 or 50 % of the time while 85, 90 or 95 % were busy (L1, L2 or L3)"

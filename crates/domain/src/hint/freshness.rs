@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Contradiction, Note};
 use crate::{annotation::Annotation, estimate::STEP, ratio::Cents, resource::PerResource};
 
-/// Up to this age the report of a live stream is fresh.
+/// Up to this age the report of a live stream is fresh: an agent reports every 15 s, so three may be lost.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
 /// Up to this age it holds.
 const HOLD: Duration = Duration::from_secs(300);
@@ -14,7 +14,7 @@ const HOLD: Duration = Duration::from_secs(300);
 const HOLD_DRAINING: Duration = Duration::from_secs(600);
 /// Up to this age, and a spread by node, a hint without a live stream holds.
 const HOLD_NOTE: Duration = Duration::from_secs(600);
-/// The spread is below this.
+/// The spread is below this. Without it a fleet whose webhook was away would lose its ratios in one moment.
 const NOTE_SPREAD_SECONDS: u64 = 300;
 /// An age is over a limit this much after it.
 const A_MOMENT: Duration = Duration::from_millis(1);
@@ -134,10 +134,10 @@ impl HintQuery<'_> {
 
 impl EffectiveHint {
     /// A hint that counts for so much and may raise as far as it says.
-    pub fn new(note: Note, standing: Freshness) -> Self {
+    pub fn new(note: Note, freshness: Freshness) -> Self {
         Self {
             note,
-            freshness: standing,
+            freshness,
             origin: Origin::Stream,
             step: PerResource::from_fn(|_| Cents(u32::MAX)),
             caution: None,

@@ -17,7 +17,8 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The annotation is renewed when it has been the same for so long although its agent goes on reporting.
+/// The annotation is renewed when it has been the same for so long although its agent goes on reporting: 150 s before the first
+/// replica without the agent would cease to hold it.
 const RENEW: Duration = Duration::from_secs(450);
 
 /// What became of a hint that was offered to the table.
@@ -234,7 +235,7 @@ impl Table {
         {
             return Some(noted(asked.node, stored, seen, now));
         }
-        let (standing, left) = if entry.is_live {
+        let (freshness, left) = if entry.is_live {
             freshness::streamed(age, entry.hint.is_draining)
         } else {
             freshness::noted(asked.node, age)
@@ -247,13 +248,13 @@ impl Table {
         let renews_in = seen
             .filter(|_| stored.is_some_and(|stored| note.is_after(stored) != Some(false)))
             .map(|seen| RENEW.saturating_sub(now.saturating_sub(seen.since)));
-        let is_renewal_due = standing == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
+        let is_renewal_due = freshness == Freshness::Fresh && renews_in.is_some_and(|left| left.is_zero());
         let changes = left.into_iter().chain(rises_in).chain(renews_in);
         Some(EffectiveHint {
             step: PerResource::from_fn(|resource| freshness::step(moved(resource), frame)),
             changes_in: changes.filter(|left| !left.is_zero()).min(),
             is_renewal_due,
-            ..EffectiveHint::new(note, standing)
+            ..EffectiveHint::new(note, freshness)
         })
     }
 }
@@ -304,11 +305,11 @@ fn noted(node: &str, note: &Note, seen: Option<&LastSeen>, now: Duration) -> Eff
 
 /// What only the Node says, at that age.
 fn held_hint(node: &str, note: &Note, origin: Origin, age: Duration) -> EffectiveHint {
-    let (standing, left) = freshness::noted(node, age);
+    let (freshness, left) = freshness::noted(node, age);
     EffectiveHint {
         origin,
         changes_in: left,
-        ..EffectiveHint::new(note.clone(), standing)
+        ..EffectiveHint::new(note.clone(), freshness)
     }
 }
 
