@@ -26,7 +26,8 @@ use tracing::{debug, info, warn};
 
 /// How long a lease lasts that nobody renews.
 pub const LASTS: Duration = Duration::from_secs(8);
-/// How long a holder goes on acting without having renewed.
+/// How long a holder goes on acting without having renewed. Less than [`LASTS`] by more than [`REQUEST_LIMIT`]: a write that is
+/// sent at the last moment has ended before anybody else may take over.
 pub const GIVE_UP: Duration = Duration::from_secs(5);
 /// How often a holder renews, and others look.
 const EVERY: Duration = Duration::from_secs(2);
@@ -91,65 +92,66 @@ impl Contender {
 
     /// Contends for the lease while the cluster is known here, until told to stop; then gives it back.
     pub async fn contend(self, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
-        let mut course = LeaseView::default();
+        let mut view = LeaseView::default();
         loop {
             let looked = Instant::now();
             let may_lead = *is_known.borrow_and_update();
             if !may_lead {
-                self.leave(&mut course).await;
+                self.leave(&mut view).await;
             }
-            self.poll(&mut course, may_lead).await;
+            self.poll(&mut view, may_lead).await;
             let now = Instant::now();
-            if !course.may_act(now) {
-                course.renewed = None;
+            if !view.may_act(now) {
+                view.renewed = None;
             }
-            self.log_change(course.renewed.is_some());
+            self.log_change(view.renewed.is_some());
             self.is_elsewhere.send_if_modified(|told| {
-                let is_elsewhere = course.is_elsewhere(now);
+                let is_elsewhere = view.is_elsewhere(now);
                 std::mem::replace(told, is_elsewhere) != is_elsewhere
             });
             // A renewal that fails is tried again; meanwhile the right to act can run out.
             let next = looked + EVERY;
-            let until = course.acts_until().map_or(next, |until| until.min(next));
+            let until = view.acts_until().map_or(next, |until| until.min(next));
             select! {
                 () = stop.cancelled() => break,
                 () = sleep_until(until) => {}
                 Ok(()) = is_known.changed() => {}
             }
         }
-        self.leave(&mut course).await;
+        self.leave(&mut view).await;
     }
 
     /// Gives the lease back, if it is ours.
-    async fn leave(&self, course: &mut LeaseView) {
-        if course.may_act(Instant::now()) {
+    async fn leave(&self, view: &mut LeaseView) {
+        if view.may_act(Instant::now()) {
             self.log_change(false);
             self.release().await;
         }
-        course.renewed = None;
+        view.renewed = None;
     }
 
     /// Looks at the lease, and writes it if it is ours to write and we may lead.
-    async fn poll(&self, course: &mut LeaseView, may_lead: bool) {
+    async fn poll(&self, view: &mut LeaseView, may_lead: bool) {
         let outcome = async {
             let lease = self.leases.get_opt(&self.name).await?;
-            let step = course.step(lease.as_ref(), &self.identity, Instant::now());
+            let step = view.step(lease.as_ref(), &self.identity, Instant::now());
+            // Before the write: others count from when they see it, so ours ends first.
             let now = Instant::now();
-            course.seen_elsewhere = (step == LeaseStep::Leave).then_some(now);
+            view.seen_elsewhere = (step == LeaseStep::Leave).then_some(now);
             match (step, lease) {
-                (LeaseStep::Leave, _) => course.renewed = None,
+                (LeaseStep::Leave, _) => view.renewed = None,
                 _ if !may_lead => {}
                 (LeaseStep::Create, _) | (LeaseStep::Write, None) => {
                     let lease = self.ours(None);
                     self.leases.create(&PostParams::default(), &lease).await?;
-                    course.renewed = Some(now);
+                    view.renewed = Some(now);
                 }
                 (LeaseStep::Write, Some(lease)) => {
                     let lease = self.ours(Some(lease));
                     self.leases
                         .replace(&self.name, &PostParams::default(), &lease)
                         .await?;
-                    course.renewed = Some(now);
+                    view.renewed = Some(now);
                 }
             }
             Ok::<_, kube::Error>(())
@@ -304,58 +306,52 @@ mod tests {
 
     #[test]
     fn a_lease_that_changes_is_left_to_its_holder() {
-        let (mut course, start) = (LeaseView::default(), Instant::now());
+        let (mut view, start) = (LeaseView::default(), Instant::now());
         for look in 0..20 {
             let version = (look / 2).to_string();
             let now = start + seconds(look * 3);
-            assert_eq!(
-                course.step(Some(&lease("b", &version)), "a", now),
-                LeaseStep::Leave
-            );
+            assert_eq!(view.step(Some(&lease("b", &version)), "a", now), LeaseStep::Leave);
         }
     }
 
     #[test]
     fn a_lease_seen_unchanged_for_as_long_as_it_lasts_is_taken_whatever_its_times_say() {
-        let (mut course, start) = (LeaseView::default(), Instant::now());
+        let (mut view, start) = (LeaseView::default(), Instant::now());
         let stale = lease("b", "7");
-        assert_eq!(course.step(Some(&stale), "a", start), LeaseStep::Leave);
+        assert_eq!(view.step(Some(&stale), "a", start), LeaseStep::Leave);
         let almost = start + seconds(8) - Duration::from_millis(1);
-        assert_eq!(course.step(Some(&stale), "a", almost), LeaseStep::Leave);
-        assert_eq!(
-            course.step(Some(&stale), "a", start + seconds(8)),
-            LeaseStep::Write
-        );
+        assert_eq!(view.step(Some(&stale), "a", almost), LeaseStep::Leave);
+        assert_eq!(view.step(Some(&stale), "a", start + seconds(8)), LeaseStep::Write);
     }
 
     #[test]
     fn a_free_lease_is_taken_at_once_and_a_missing_one_made() {
-        let (mut course, now) = (LeaseView::default(), Instant::now());
-        assert_eq!(course.step(Some(&lease("", "1")), "a", now), LeaseStep::Write);
-        assert_eq!(course.step(Some(&lease("a", "1")), "a", now), LeaseStep::Write);
-        assert_eq!(course.step(None, "a", now), LeaseStep::Create);
+        let (mut view, now) = (LeaseView::default(), Instant::now());
+        assert_eq!(view.step(Some(&lease("", "1")), "a", now), LeaseStep::Write);
+        assert_eq!(view.step(Some(&lease("a", "1")), "a", now), LeaseStep::Write);
+        assert_eq!(view.step(None, "a", now), LeaseStep::Create);
     }
 
     #[test]
     fn a_holder_that_cannot_renew_stops_before_others_may_take_over() {
         let start = Instant::now();
-        let course = LeaseView {
+        let view = LeaseView {
             renewed: Some(start),
             ..LeaseView::default()
         };
-        assert!(course.may_act(start + GIVE_UP - Duration::from_millis(1)));
-        assert!(!course.may_act(start + GIVE_UP));
+        assert!(view.may_act(start + GIVE_UP - Duration::from_millis(1)));
+        assert!(!view.may_act(start + GIVE_UP));
         assert!(GIVE_UP + REQUEST_LIMIT < LASTS);
     }
 
     #[test]
     fn a_lease_is_elsewhere_only_while_it_can_be_seen_there() {
         let seen = Instant::now();
-        let course = LeaseView {
+        let view = LeaseView {
             seen_elsewhere: Some(seen),
             ..LeaseView::default()
         };
-        assert!(course.is_elsewhere(seen + LASTS - Duration::from_millis(1)));
-        assert!(!course.is_elsewhere(seen + LASTS) && !LeaseView::default().is_elsewhere(seen));
+        assert!(view.is_elsewhere(seen + LASTS - Duration::from_millis(1)));
+        assert!(!view.is_elsewhere(seen + LASTS) && !LeaseView::default().is_elsewhere(seen));
     }
 }

@@ -43,6 +43,7 @@ use crate::{
 
 /// How long to wait for our own write to come back on the watch before looking again.
 const ECHO_LIMIT: Duration = Duration::from_secs(2);
+
 /// Which way a nudge moves allocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -72,8 +73,10 @@ pub struct Nudge {
 pub struct Nudger {
     cluster: Arc<Cluster>,
     writer: Arc<dyn StatusWriter>,
+    /// Sizes the pace of rises and nothing else, so it needs no order among its changes.
     followed: AtomicUsize,
     rates: Rates,
+    // Two lines, so that what lowers never waits behind what raises.
     lowering: Queue,
     rising: Queue,
 }

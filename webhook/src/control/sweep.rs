@@ -48,7 +48,7 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often all Nodes are looked at: policies, hints and pods change without them.
 const LOOK_AT_ALL_EVERY: Duration = Duration::from_secs(2);
-/// Pause before a Node is touched again that a touch has not mended; it doubles up to [`LONGEST_PAUSE`].
+/// Pause before a Node is touched again that a touch has not mended: two looks at all Nodes. It doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -82,13 +82,13 @@ impl Sweeper {
     /// Touches and nudges through these, no faster than that.
     pub fn new(
         cluster: Arc<Cluster>,
-        toucher: Arc<dyn StatusPatcher>,
+        patcher: Arc<dyn StatusPatcher>,
         writer: Arc<dyn StatusWriter>,
         rates: Rates,
     ) -> Self {
         Self {
             cluster,
-            patcher: toucher,
+            patcher,
             writer,
             histories: HashMap::new(),
             overdue: Overdue::default(),
@@ -193,15 +193,15 @@ impl Sweeper {
 
     /// True if that fault was found before, and the last touch is long enough ago.
     fn is_due(&mut self, node: &str, fault: Fault, now: Instant) -> bool {
-        if let Some(course) = self.histories.get(node).filter(|course| course.fault == fault) {
-            return course.is_due(now);
+        if let Some(history) = self.histories.get(node).filter(|history| history.fault == fault) {
+            return history.is_due(now);
         }
-        let course = FaultHistory {
+        let history = FaultHistory {
             fault,
             tried: 0,
             last: None,
         };
-        self.histories.insert(node.to_owned(), course);
+        self.histories.insert(node.to_owned(), history);
         false
     }
 
@@ -260,9 +260,9 @@ impl Sweeper {
 
     /// Notes a write, for the pause before the next.
     fn tried(&mut self, node: &Node) {
-        if let Some(course) = self.histories.get_mut(&node.name) {
-            course.tried = course.tried.saturating_add(1);
-            course.last = Some(Instant::now());
+        if let Some(history) = self.histories.get_mut(&node.name) {
+            history.tried = history.tried.saturating_add(1);
+            history.last = Some(Instant::now());
         }
     }
 }

@@ -93,8 +93,10 @@ pub struct Authenticator {
     unknown_issuers: ReviewQueue,
     people: ReviewQueue,
     known: Cache<AgentIdentity>,
+    // Two: a token that is no agent's may still be a person's.
     refused_agents: Cache<TokenRefusal>,
     refused_people: Cache<TokenRefusal>,
+    /// Of tokens that the API server has vouched for, so that nobody else puts one in.
     issuers: Mutex<BTreeSet<String>>,
 }
 

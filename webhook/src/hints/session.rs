@@ -53,7 +53,8 @@ pub struct Session {
     pace: Pace,
     told_policy: Option<wire::Policy>,
     told_pods: Option<ToldPods>,
-    /// True once the agent's own pod was seen on the node.
+    /// True once the agent's own pod was seen on the node. Before that the watch may not have brought it yet, and its absence
+    /// says nothing.
     has_seen_pod: bool,
     nudging: Option<AbortOnDropHandle<()>>,
 }
@@ -105,6 +106,7 @@ impl Session {
         reports: impl Stream<Item = Result<wire::HintReport, Status>> + Send + Unpin,
     ) {
         let Err(end) = self.serve(caller, reports).await;
+        // The entry of a node whose newer stream has taken over is that one's.
         if !self.place.is_replaced() {
             self.shared.cluster.hints.leave(&self.agent.node);
         }

@@ -19,8 +19,10 @@ const RECENT: Duration = Duration::from_secs(60);
 /// The newest hint of each node and what speaks against it, shared by streams, admission and the debug service.
 #[derive(Debug, Default)]
 pub struct HintTable {
+    /// Read at every write of a Node that admission decides, written by reports: readers do not wait for each other.
     table: RwLock<Table>,
-    trials: Mutex<HashMap<String, ReportCheck>>,
+    /// Never locked while `table` is.
+    checks: Mutex<HashMap<String, ReportCheck>>,
 }
 
 /// What a node's reports were found to contradict, before a look and after it.
@@ -46,12 +48,12 @@ impl HintTable {
     pub fn observe_node(&self, asked: &HintQuery<'_>, now: Duration) {
         self.write().observe_node(asked, now);
         let contradiction = asked.note().and_then(Note::contradiction);
-        let mut trials = self.trials();
+        let mut checks = self.checks();
         if contradiction.is_some() {
-            let trial = trials.entry(asked.node.to_owned()).or_default();
-            trial.record(contradiction, now);
-        } else if let Some(trial) = trials.get_mut(asked.node) {
-            trial.record(None, now);
+            let check = checks.entry(asked.node.to_owned()).or_default();
+            check.record(contradiction, now);
+        } else if let Some(check) = checks.get_mut(asked.node) {
+            check.record(None, now);
         }
     }
 
@@ -63,7 +65,7 @@ impl HintTable {
     /// Forgets a node that is gone.
     pub fn forget(&self, node: &str) {
         self.write().remove(node);
-        self.trials().remove(node);
+        self.checks().remove(node);
     }
 
     /// Compares the newest report of a node with what the Node says.
@@ -71,14 +73,14 @@ impl HintTable {
         let Some((hint, _)) = self.get(node, now) else {
             return (None, None);
         };
-        self.update(node, now, |trial| trial.report(&hint, kubelet, now))
+        self.update(node, now, |check| check.report(&hint, kubelet, now))
     }
 
     /// Compares the newest report of a node, if it is recent, with what its kubelet says is used, in milli-cores and bytes.
     pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> ContradictionChange {
         match self.get(node, now) {
             Some((hint, age)) if age <= RECENT => {
-                self.update(node, now, |trial| trial.compare(&hint, used, now))
+                self.update(node, now, |check| check.compare(&hint, used, now))
             }
             Some(_) | None => (None, None),
         }
@@ -86,14 +88,14 @@ impl HintTable {
 
     /// What a node's reports contradict, if anything: nothing of it is amplified then.
     pub fn quarantine(&self, node: &str, now: Duration) -> Option<Contradiction> {
-        self.trials().get(node)?.verdict(now)
+        self.checks().get(node)?.verdict(now)
     }
 
     /// True if a contradiction counts that the Node has on record. See [`ReportCheck::upholds`].
     pub fn upholds(&self, node: &str, contradiction: Contradiction, now: Duration) -> bool {
-        let trials = self.trials();
-        let trial = trials.get(node);
-        trial.is_none_or(|trial| trial.upholds(contradiction, now))
+        let checks = self.checks();
+        let check = checks.get(node);
+        check.is_none_or(|check| check.upholds(contradiction, now))
     }
 
     /// Nodes with a hint.
@@ -112,15 +114,15 @@ impl HintTable {
         now: Duration,
         update: impl FnOnce(&mut ReportCheck),
     ) -> ContradictionChange {
-        let mut trials = self.trials();
-        let trial = trials.entry(node.to_owned()).or_default();
-        let before = trial.verdict(now);
-        update(trial);
-        (before, trial.verdict(now))
+        let mut checks = self.checks();
+        let check = checks.entry(node.to_owned()).or_default();
+        let before = check.verdict(now);
+        update(check);
+        (before, check.verdict(now))
     }
 
-    fn trials(&self) -> MutexGuard<'_, HashMap<String, ReportCheck>> {
-        self.trials.lock().unwrap_or_else(PoisonError::into_inner)
+    fn checks(&self) -> MutexGuard<'_, HashMap<String, ReportCheck>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {

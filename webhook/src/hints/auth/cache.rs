@@ -53,6 +53,7 @@ impl<T: Clone> Cache<T> {
     pub(super) fn insert(&self, key: TokenKey, value: T, lifetime: Duration) {
         let now = Instant::now();
         let mut entries = self.lock();
+        // Only after a review, and these are paced: a full cache is not searched more often.
         if entries.len() >= self.most {
             entries.retain(|_, entry| now < entry.until);
         }

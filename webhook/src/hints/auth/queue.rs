@@ -114,6 +114,7 @@ impl ReviewQueue {
             held.push(Arc::clone(&share.places).try_acquire_owned().ok()?);
         }
         let [connection, source] = &shares;
+        // Own limits first: a connection or source that waits for them holds nothing that others wait for.
         let permits = async {
             for semaphore in [&connection.permits, &source.permits, &self.permits] {
                 // None of them is ever closed.
@@ -192,6 +193,7 @@ impl Share {
 
     /// Whether it is beyond its rate of bad tokens.
     fn is_spent(&self, now: Duration) -> bool {
+        // A copy: asking costs nothing, a bad token does.
         let mut pace = *self.lock();
         pace.try_acquire(now).is_err()
     }
