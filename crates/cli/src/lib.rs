@@ -10,11 +10,11 @@
 
 pub mod advise;
 pub mod agent_client;
-pub mod amount;
 pub mod args;
 pub mod connect;
 pub mod derivation;
 pub mod error;
+pub mod human_numbers;
 pub mod output;
 pub mod screen;
 pub mod view;

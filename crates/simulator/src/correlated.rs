@@ -8,7 +8,7 @@ use super::{
     closed::Run,
     contention::{self, Period},
     node::Node,
-    policy::{Measured, Settings},
+    policy::{MeasuredSlack, Settings},
     random::Stream,
     source::{DAY, HOUR, Machine, Source, Workload},
 };
@@ -125,7 +125,7 @@ fn of_correlated_incidents_each_counts_once_and_the_bound_holds(#[case] seed: u6
         accumulated: MARGIN_PPM,
         ..IncidentCounts::default()
     };
-    run.play(0, &mut Measured::new(&run.settings), |node, _, policy| {
+    run.play(0, &mut MeasuredSlack::new(&run.settings), |node, _, policy| {
         let accumulated = policy.estimate().accumulator_ppm;
         seen.bad += u64::from(accumulated > seen.accumulated);
         seen.accumulated = accumulated;

@@ -7,7 +7,7 @@ use super::{
     convert::{long, real},
     figures::DISCARDED,
     node::{Identity, Node, Pod},
-    policy::{Measured, Policy as _, Settings},
+    policy::{MeasuredSlack, Policy as _, Settings},
     source::{DAY, HOUR, per_cpu},
 };
 
@@ -41,7 +41,7 @@ pub(super) struct Calibration {
 }
 
 impl Scene {
-    fn record(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut Measured, unit: f64) {
+    fn record(&mut self, time: f64, node: &Node, allocatable: u64, policy: &mut MeasuredSlack, unit: f64) {
         let push = |points: &mut Points, value: u64| points.push((time, real(value) / unit));
         push(&mut self.demand, node.peak(node.now));
         push(&mut self.predicted, policy.estimate().slack.predicted_peak);
@@ -58,7 +58,7 @@ pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
     let first = run.frames.saturating_sub(DAY);
     run.play(
         node,
-        &mut Measured::new(&run.settings),
+        &mut MeasuredSlack::new(&run.settings),
         |node, allocatable, policy| {
             if let Some(frame) = node.now.checked_sub(first) {
                 scene.record(real(long(frame)) / 12.0, node, allocatable, policy, unit);
@@ -72,7 +72,7 @@ pub(super) fn day(run: &Run<'_>, node: u32) -> Scene {
 pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
     let mut seen = Calibration::default();
     let mut was_latched = false;
-    run.play(node, &mut Measured::new(&run.settings), |node, _, policy| {
+    run.play(node, &mut MeasuredSlack::new(&run.settings), |node, _, policy| {
         let Estimate {
             accumulator_ppm,
             is_latched,
@@ -115,7 +115,7 @@ pub(super) fn step(settings: Settings) -> Scene {
             usage: (0..frames).map(usage).collect(),
         });
     }
-    let mut policy = Measured::new(&settings);
+    let mut policy = MeasuredSlack::new(&settings);
     let mut scene = Scene::default();
     for frame in 0..frames {
         node.begin(frame);

@@ -16,7 +16,7 @@ use super::{
     closed::Run,
     convert::{long, real},
     node::Node,
-    policy::{Measured, Policy as _, RAW_KIND},
+    policy::{MeasuredSlack, Policy as _, RAW_KIND},
     source::DAY,
     synthetic::mean_use,
 };
@@ -119,7 +119,7 @@ pub(super) fn rows(run: &Run<'_>) -> Vec<PoolRow> {
     for number in 0..run.nodes {
         let tally = pools.entry(pool(number)).or_default();
         tally.nodes += 1;
-        let mut ours = Measured::new(&run.settings);
+        let mut ours = MeasuredSlack::new(&run.settings);
         run.play(number, (RAW_KIND.build)(&run.settings).as_mut(), |node, _, _| {
             ours.allocatable(node);
             ours.end_frame(node);
@@ -201,7 +201,7 @@ impl<W: Write> Scrapes<'_, W> {
 
 impl Tally {
     /// Takes in the frame that has just run.
-    fn record(&mut self, node: &Node, ours: &Measured, frames: usize) {
+    fn record(&mut self, node: &Node, ours: &MeasuredSlack, frames: usize) {
         let estimate = ours.estimate();
         let Cents(cents) = estimate.published;
         let (raw, capacity) = (node.machine.raw, node.machine.capacity);

@@ -3,14 +3,14 @@
 mod fixed;
 mod katalyst;
 mod koordinator;
-mod measured;
+mod measured_slack;
 mod oracle;
-mod prediction;
+mod peak_predictors;
 mod variants;
 
 use headroom_domain::{policy::Bounds, resource::Resource};
 
-pub(super) use self::measured::Measured;
+pub(super) use self::measured_slack::MeasuredSlack;
 use super::{node::Node, source::Machine};
 
 /// A rule for how much of a node is handed out.
@@ -76,11 +76,11 @@ pub(super) static KINDS: &[&Kind] = &[
     &fixed::BORG_DEFAULT,
     &katalyst::KIND,
     &koordinator::KIND,
-    &prediction::N_SIGMA_10H,
-    &prediction::RC_LIKE,
-    &prediction::MAX_10H,
-    &prediction::N_SIGMA_24H,
-    &measured::KIND,
+    &peak_predictors::N_SIGMA_10H,
+    &peak_predictors::RC_LIKE,
+    &peak_predictors::MAX_10H,
+    &peak_predictors::N_SIGMA_24H,
+    &measured_slack::KIND,
     &oracle::KIND,
 ];
 

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::Session;
 use crate::{
-    amount::exact,
     args::Format,
     connect,
     derivation::{Derivation, SYMBOL},
     error::Error,
+    human_numbers::exact,
     output::{derivation_json, measured_json, page, policy_json, row_members, words},
     view::{NodeView, Rule},
 };

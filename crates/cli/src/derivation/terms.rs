@@ -12,7 +12,7 @@ use headroom_domain::{
 
 use super::Derivation;
 use crate::{
-    amount::{age, exact, exact_percent, percent},
+    human_numbers::{age, exact, exact_percent, percent},
     view::brake,
 };
 

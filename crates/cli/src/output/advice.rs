@@ -16,7 +16,7 @@ use crate::{
         Advice, CAVEATS,
         advice::{Figures, Group},
     },
-    amount::{percent, short},
+    human_numbers::{percent, short},
 };
 
 const COLUMNS: [Column; 11] = [

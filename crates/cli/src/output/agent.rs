@@ -19,7 +19,7 @@ use super::{
         table,
     },
 };
-use crate::amount::{age, duration, percent, short, with_unit};
+use crate::human_numbers::{age, duration, percent, short, with_unit};
 
 /// Width of the longest bar of a histogram.
 const BAR: u64 = 30;

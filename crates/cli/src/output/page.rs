@@ -10,8 +10,8 @@ use headroom_domain::{
 
 use super::{reasons, table::hint_age};
 use crate::{
-    amount::{age, percent, short, with_unit},
     derivation::{Derivation, SYMBOL},
+    human_numbers::{age, percent, short, with_unit},
     view::{Hint, NodeView, source},
 };
 

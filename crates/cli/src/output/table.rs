@@ -10,7 +10,7 @@ use headroom_domain::{
 use self::Column::{Number, Text};
 use super::reasons;
 use crate::{
-    amount::{age, percent, short},
+    human_numbers::{age, percent, short},
     view::{Hint, NodeView, brake, freshness, source},
 };
 

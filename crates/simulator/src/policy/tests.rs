@@ -222,7 +222,7 @@ fn ours_brakes_where_cpus_are_saturated_and_lets_go_half_an_hour_later() {
     usage.resize(900, 100);
     let brakes = |has_brakes| -> Vec<Brake> {
         let mut node = node(&[(20_000, 0, usage.clone())]);
-        let mut ours = Measured::new(&Settings {
+        let mut ours = MeasuredSlack::new(&Settings {
             has_brakes,
             ..settings()
         });

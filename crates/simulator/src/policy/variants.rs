@@ -7,7 +7,7 @@ use headroom_domain::{
     resource::Resource,
 };
 
-use super::{Kind, Measured, Policy};
+use super::{Kind, MeasuredSlack, Policy};
 use crate::{
     convert::{real, whole},
     node::{Node, Pod},
@@ -28,14 +28,14 @@ const EARLY: u32 = 48;
 pub(super) static PEAK_RULE: Kind = Kind {
     name: super::PEAK_RULE,
     about: "ours without margin, calibration, dead band and slow rise: how far the peak alone goes",
-    build: |settings| Box::new(PeakRule(Measured::new(settings))),
+    build: |settings| Box::new(PeakRule(MeasuredSlack::new(settings))),
 };
 pub(super) static WEEKLY: Kind = Kind {
     name: "headroom-week",
     about: "ours, with the highest peak of each hour of the last week beside the last day's",
     build: |settings| {
         Box::new(Weekly {
-            ours: Measured::new(settings),
+            ours: MeasuredSlack::new(settings),
             hours: VecDeque::new(),
             highest: 0,
         })
@@ -49,13 +49,13 @@ pub(super) static WEEK_OF_FRAMES: Kind = Kind {
             ring_frames: WEEK_FRAMES,
             ..Profile::Production.timing()
         };
-        Box::new(Measured::with(settings, timing))
+        Box::new(MeasuredSlack::with(settings, timing))
     },
 };
 pub(super) static MIN_OF_FIVE: Kind = Kind {
     name: "headroom-min-of-5",
     about: "ours, with the least of five minutes instead of the mean taken off for a pod that left",
-    build: |settings| Box::new(MinOfFive(Measured::new(settings))),
+    build: |settings| Box::new(MinOfFive(MeasuredSlack::new(settings))),
 };
 pub(super) static SIBLINGS: Kind = Kind {
     name: "headroom-4h-ramp",
@@ -65,13 +65,13 @@ pub(super) static SIBLINGS: Kind = Kind {
             trust_full: EARLY,
             ..Profile::Production.timing()
         };
-        Box::new(Measured::with(settings, timing))
+        Box::new(MeasuredSlack::with(settings, timing))
     },
 };
 
 /// S with T = theta × C, for memory theta × A, whatever theta is: ours ends at A.
 #[derive(Debug)]
-struct PeakRule(Measured);
+struct PeakRule(MeasuredSlack);
 
 impl Policy for PeakRule {
     fn allocatable(&mut self, node: &Node) -> u64 {
@@ -110,7 +110,7 @@ struct Hour {
 /// taken anew for the pods of now at the end of each hour.
 #[derive(Debug)]
 struct Weekly {
-    ours: Measured,
+    ours: MeasuredSlack,
     hours: VecDeque<Hour>,
     highest: u64,
 }
@@ -179,7 +179,7 @@ impl Policy for Weekly {
 
 /// Independent seconds with the run's spread: the mean of a minute has a spread of that by the root of 60.
 #[derive(Debug)]
-struct MinOfFive(Measured);
+struct MinOfFive(MeasuredSlack);
 
 impl Policy for MinOfFive {
     fn allocatable(&mut self, node: &Node) -> u64 {

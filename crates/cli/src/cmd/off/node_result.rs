@@ -117,7 +117,7 @@ impl fmt::Display for OffResult {
         let shown = |resource: Resource, amount: Option<u64>| {
             amount.map_or_else(
                 || "?".to_owned(),
-                |amount| crate::amount::short(resource, i128::from(amount)),
+                |amount| crate::human_numbers::short(resource, i128::from(amount)),
             )
         };
         let all = |amounts: &PerResource<Option<u64>>| {

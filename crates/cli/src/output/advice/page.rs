@@ -14,7 +14,7 @@ use crate::{
         record::RecordedFrame,
         trend::{Day, Trend},
     },
-    amount::{percent, short},
+    human_numbers::{percent, short},
 };
 
 /// Most pools in one plot, and most nodes among those that need less: further ones are in the table and in the JSON.

@@ -19,12 +19,12 @@ use crate::{
 pub(super) static KIND: Kind = Kind {
     name: super::OURS,
     about: "measured slack: the conditioned peak of a day, by the agent's own code",
-    build: |settings| Box::new(Measured::new(settings)),
+    build: |settings| Box::new(MeasuredSlack::new(settings)),
 };
 
 /// The estimator of one node.
 #[derive(Debug)]
-pub(in super::super) struct Measured {
+pub(in super::super) struct MeasuredSlack {
     settings: Settings,
     estimator: Estimator,
     /// The generation of pods that the estimator's view is of.
@@ -36,7 +36,7 @@ pub(in super::super) struct Measured {
 /// Length of a frame.
 const FRAME: Duration = Duration::from_secs(300);
 
-impl Measured {
+impl MeasuredSlack {
     /// An estimator that knows nothing yet.
     pub(in super::super) fn new(settings: &Settings) -> Self {
         Self::with(settings, Profile::Production.timing())
@@ -144,7 +144,7 @@ impl Measured {
     }
 }
 
-impl Policy for Measured {
+impl Policy for MeasuredSlack {
     fn allocatable(&mut self, node: &Node) -> u64 {
         if self.seen != Some(node.generation) {
             self.estimator.set_view(self.view(node));
