@@ -1,15 +1,14 @@
 //! Tests of the configuration file of a running agent: changes that apply at once, changes that wait for a restart, and
-//! refused files. Also tests of hint servers that are silent or send nonsense.
+//! refused files.
 #![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{fs, path::PathBuf};
 
 use e2e::{
     agent::{ANY_PORT, AgentNode, Running},
-    hint_server::{Heard, HintServer, this_machine},
+    hint_server::{Heard, HintServer},
 };
 use headroom_agent::local::status::{Status, StreamState};
-use headroom_proto::v1alpha1::{Amounts, Pods};
 
 async fn agent(node: &AgentNode, servers: &[&HintServer], flags: Vec<String>) -> Running {
     // Without a flag for the kernel's statistics, so that the file has a say.
@@ -161,72 +160,4 @@ async fn a_file_that_cannot_be_meant_ends_the_agent_with_its_path() {
         text.contains("--config") && text.contains("agent.yaml:2:1: sampling: unknown field"),
         "{text}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
-    let mut node = AgentNode::start().await;
-    let listener = std::net::TcpListener::bind(ANY_PORT).expect("bind");
-    node.server.address = listener.local_addr().expect("its address");
-    let mut agent = agent(&node, &[&node.server], vec!["--log-filter=debug".to_owned()]).await;
-    let seen = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
-    agent
-        .until("a measurement", async |_, status| seen(status) > 0)
-        .await;
-    let began = agent.status().await.expect("status");
-    // Three seconds of measurements while the first attempt is still waiting for an answer.
-    agent
-        .until("it measures on", async |_, status| {
-            seen(status) >= seen(&began) + 3_000_000_000
-        })
-        .await;
-    agent
-        .until("the attempt is given up", async |_, status| {
-            status.streams.iter().any(|stream| stream.last_problem.is_some())
-        })
-        .await;
-    let log = agent.log();
-    assert!(!log.contains("a sample was lost"), "{log}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_tells_nonsense_is_counted_said_once_and_measured_on() {
-    // As a negative number looks to who takes it for an unsigned one.
-    let amounts = Some(Amounts {
-        cpu_milli: u64::MAX - 999,
-        memory_bytes: 1 << 30,
-    });
-    let pods = Pods {
-        raw_allocatable: amounts,
-        ..this_machine()
-    };
-    let node = AgentNode::with_pods(pods).await;
-    let mut agent = agent(&node, &[&node.server], Vec::new()).await;
-    let invalid = r#"headroom_agent_directives_total{kind="invalid"}"#;
-    agent
-        .until("it is counted", async |agent, _| {
-            agent.counted(invalid).await == 1
-        })
-        .await;
-    // A new token is shown on a new stream, on which the server says the same again.
-    fs::write(node.folder.path().join("agent-n1.token"), "another\n").expect("rotate");
-    agent
-        .until("it is counted again", async |agent, _| {
-            agent.counted(invalid).await == 2
-        })
-        .await;
-    let text = agent.log();
-    let told = text.lines().filter(|line| line.contains("unusable directive"));
-    let told: Vec<_> = told.collect();
-    assert!(
-        told.len() == 1 && told[0].contains("raw_allocatable.cpu"),
-        "{told:?}"
-    );
-    let seen = |status: &Status| status.measured.map_or(0, |measured| measured.until_ns);
-    let before = seen(&agent.status().await.expect("status"));
-    agent
-        .until("it measures on", async |_, status| {
-            open(status) == 1 && status.mode == "BLIND" && seen(status) > before
-        })
-        .await;
 }

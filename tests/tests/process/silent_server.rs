@@ -1,19 +1,37 @@
-//! An agent has another primary within five seconds when its hint server is stopped. The machine goes on: connections
-//! stay open without answers.
+//! Tests of an agent whose hint server is silent or sends nonsense: it measures on, and it has another primary within
+//! five seconds when a server is stopped while its connections stay open.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use e2e::{
-    agent::{ANY_PORT, AgentNode},
+    agent::{ANY_PORT, AgentNode, Running},
+    hint_server::this_machine,
     pace::as_long,
 };
-use headroom_agent::local::status::Status;
+use headroom_agent::local::status::{Status, StreamState};
+use headroom_proto::v1alpha1::{Amounts, Pods};
 use tokio::time::Instant;
 
 /// How soon another server is the primary one.
 const FOUND_WITHIN: Duration = Duration::from_secs(5);
 /// What a busy machine may add to that: pings, answers and the status each wait for a turn.
 const SLACK: Duration = Duration::from_millis(1_500);
+
+/// An agent on procfs with these flags, whose only hint server is the node's.
+async fn agent(node: &AgentNode, flags: &[&str]) -> Running {
+    node.agent_with(|options| {
+        "procfs".clone_into(&mut options.source);
+        options.servers = vec![node.server.address];
+        options.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+    })
+    .await
+}
+
+/// The time up to which the agent has measured, in nanoseconds.
+fn measured_until(status: &Status) -> u64 {
+    status.measured.map_or(0, |measured| measured.until_ns)
+}
 
 /// The port of the server that the agent holds for the primary one, with streams to so many.
 fn primary(status: &Status, open: usize) -> Option<u16> {
@@ -52,6 +70,77 @@ async fn a_primary_that_is_stopped_is_found_within_five_seconds_and_another_is_t
     agent
         .status_until("it says so", |status| {
             primary(status, 1).is_some_and(|port| port != stopped)
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_connections_and_says_nothing_holds_up_no_sample() {
+    let mut node = AgentNode::start().await;
+    let listener = std::net::TcpListener::bind(ANY_PORT).expect("bind");
+    node.server.address = listener.local_addr().expect("its address");
+    let mut agent = agent(&node, &["--log-filter=debug"]).await;
+    agent
+        .until("a measurement", async |_, status| measured_until(status) > 0)
+        .await;
+    let began = agent.status().await.expect("status");
+    // Three seconds of measurements while the first attempt is still waiting for an answer.
+    agent
+        .until("it measures on", async |_, status| {
+            measured_until(status) >= measured_until(&began) + 3_000_000_000
+        })
+        .await;
+    agent
+        .until("the attempt is given up", async |_, status| {
+            status.streams.iter().any(|stream| stream.last_problem.is_some())
+        })
+        .await;
+    let log = agent.log();
+    assert!(!log.contains("a sample was lost"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_tells_nonsense_is_counted_said_once_and_measured_on() {
+    // As a negative number looks to who takes it for an unsigned one.
+    let amounts = Some(Amounts {
+        cpu_milli: u64::MAX - 999,
+        memory_bytes: 1 << 30,
+    });
+    let pods = Pods {
+        raw_allocatable: amounts,
+        ..this_machine()
+    };
+    let node = AgentNode::with_pods(pods).await;
+    let mut agent = agent(&node, &[]).await;
+    let invalid = r#"headroom_agent_directives_total{kind="invalid"}"#;
+    agent
+        .until("it is counted", async |agent, _| {
+            agent.counted(invalid).await == 1
+        })
+        .await;
+    // A new token is shown on a new stream, on which the server says the same again.
+    fs::write(node.folder.path().join("agent-n1.token"), "another\n").expect("rotate");
+    agent
+        .until("it is counted again", async |agent, _| {
+            agent.counted(invalid).await == 2
+        })
+        .await;
+    let text = agent.log();
+    let told = text.lines().filter(|line| line.contains("unusable directive"));
+    let told: Vec<_> = told.collect();
+    assert!(
+        told.len() == 1 && told[0].contains("raw_allocatable.cpu"),
+        "{told:?}"
+    );
+    let before = measured_until(&agent.status().await.expect("status"));
+    agent
+        .until("it measures on", async |_, status| {
+            status
+                .streams
+                .iter()
+                .all(|stream| stream.state == StreamState::Open)
+                && status.mode == "BLIND"
+                && measured_until(status) > before
         })
         .await;
 }
