@@ -38,7 +38,7 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// What the rules read of a Node object.
+/// The parts of a Node object that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeState {
     /// `status.allocatable`; `None` where the resource is missing or unreadable.
@@ -92,7 +92,7 @@ impl Write<'_> {
     }
 }
 
-/// What a decision rests on besides the write.
+/// The inputs of a decision besides the write.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis<'a> {
     /// The policy in force for the node.
@@ -108,7 +108,7 @@ pub struct Basis<'a> {
 pub struct ResourceDecision {
     /// The kubelet's own value, as far as it can be told.
     pub raw: Option<u64>,
-    /// What allocatable is to be.
+    /// The allocatable to store.
     pub result: Option<u64>,
     /// The ratio, rounded down to cents.
     pub ratio: Option<Cents>,
@@ -138,7 +138,7 @@ impl ResourceDecision {
     }
 }
 
-/// What to change in the object that is being written.
+/// The changes to make in the object that is being written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Decision {
     /// New values of `status.allocatable`; `None` where the value already has that amount.
@@ -165,8 +165,8 @@ fn quantity(resource: Resource, amount: u64, family: Format) -> Quantity {
     }
 }
 
-/// The raw values that the Node of that UID records, in milli-cores and bytes: those that decisions would take. For readers
-/// other than admission.
+/// The recorded raw values of the Node of that UID, in milli-cores and bytes: decisions use the same ones. For readers other
+/// than admission.
 pub fn recorded_raw(state: &NodeState, uid: &str) -> PerResource<Option<u64>> {
     let Annotations { raw, .. } = &state.annotations;
     let marker = state.annotations.marker_of(uid);
@@ -174,14 +174,14 @@ pub fn recorded_raw(state: &NodeState, uid: &str) -> PerResource<Option<u64>> {
     PerResource::from_fn(|resource| baseline::saved(resource, marker, &raw, state))
 }
 
-/// What we wrote last on the Node of that UID, in milli-cores and bytes; for readers other than admission.
+/// The values that we wrote last on the Node of that UID, in milli-cores and bytes; for readers other than admission.
 pub fn written_last(annotations: &Annotations, uid: &str) -> PerResource<Option<u64>> {
     let marker = annotations.marker_of(uid);
     PerResource::from_fn(|resource| marker?.value(resource))
 }
 
-/// The ratios of what we wrote last on the Node of that UID, in cents, where its hint cannot be read; `None` unless it
-/// amplified something.
+/// The ratios that we wrote last on the Node of that UID, in cents, if its hint cannot be read; `None` unless one of them is
+/// above 1.00.
 pub fn written_ratios(annotations: &Annotations, uid: &str) -> Option<PerResource<Cents>> {
     // Without any hint, as after a change of the mode, nothing was measured that could be held.
     if annotations.hint.as_ref()?.value().is_some() {
@@ -201,7 +201,7 @@ pub fn is_reinvoked(old: &NodeState, new: &NodeState) -> bool {
     old_marker != marker && says.is_some_and(|marker| marker.at == new.ready_heartbeat)
 }
 
-/// Decides what a write of `nodes/status` is to store.
+/// Decides the values that a write of `nodes/status` stores.
 pub fn decide(write: &Write<'_>, basis: &Basis<'_>) -> Decision {
     let given = Given::read(write, Some(basis.policy.mode));
     let outcomes = PerResource::from_fn(|resource| outcome(resource, write, basis, &given));

@@ -59,7 +59,7 @@ pub const MARGIN_PROC_PPM: u32 = 200_000;
 /// The highest ratio on the word of procfs alone. See docs/estimator.md#what-survives-a-restart.
 pub const HIGHEST_PROC: Cents = Cents(150);
 
-/// What one pod used in one frame. `low` is the only value ever subtracted, `high` the only one ever added.
+/// The use of one pod in one frame. `low` is the only value ever subtracted, `high` the only one ever added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodUse {
     /// Low estimate: mean CPU, and memory that goes away with the pod.
@@ -68,7 +68,7 @@ pub struct PodUse {
     pub high: PerResource<u64>,
 }
 
-/// What was measured in one frame.
+/// The measurements of one frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frame {
     /// Number of the frame: boot time divided by the frame's length.
@@ -98,7 +98,7 @@ pub struct PodRequest {
     pub has_own_cpus: bool,
 }
 
-/// What the server told about the node.
+/// The server's view of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Generation of the pod store behind it.
@@ -109,7 +109,7 @@ pub struct View {
     pub raw: PerResource<u64>,
     /// The pods bound to the node and not ended, by UID.
     pub pods: BTreeMap<String, PodRequest>,
-    /// What the kubelet has set aside for pods that it admitted: below that no brake sheds.
+    /// Resources that the kubelet has set aside for admitted pods: no brake sheds below that.
     pub admitted: PerResource<u64>,
     /// Bounds of the ratio.
     pub bounds: PerResource<Bounds>,
@@ -168,13 +168,13 @@ impl Estimator {
         self.view.as_ref()
     }
 
-    /// What is seen of the node from now on: margin, highest ratio and whether it may rise follow from it. Takes effect with
-    /// the next view, frame or brake period, each of which says so again.
+    /// Sets the visibility of the node from now on. Margin, highest ratio and the right to rise follow from it. It takes effect
+    /// with the next view, frame or brake period.
     pub fn set_visibility(&mut self, visibility: Visibility) {
         self.visibility = visibility;
     }
 
-    /// Switches the calibration of the margin on or off, and forgets what it came to.
+    /// Switches the calibration of the margin on or off, and resets the margin.
     pub fn reset_outcomes(&mut self, is_on: bool) {
         for resource in Resource::ALL {
             self.outcomes.get_mut(resource).reset(&self.timing, is_on);
@@ -257,7 +257,7 @@ impl Estimator {
         self.retarget(false);
     }
 
-    /// Lets brakes in force stay for as much longer as nobody saw what happened, up to `now` in monotonic time.
+    /// Prolongs the brakes in force by a time without measurements, up to `now` in monotonic time.
     pub fn prolong_brakes(&mut self, unseen: Duration, now: Duration) {
         self.brakes.prolong(unseen, now);
     }

@@ -157,14 +157,14 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// What the ratio annotation asks for; `None` where it says nothing of a resource.
+/// The ratios of the annotation; `None` for a resource that it leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ratios(pub PerResource<Option<Ratio>>);
 
 /// Reads the ratio annotation: a JSON object of resource → number.
 ///
-/// As Koordinator reads it: `null` for the whole or for a member means "not given", the last of two equal keys
-/// wins, other resources than CPU and memory are checked for being numbers and otherwise ignored.
+/// It follows Koordinator. `null` for the whole or for a member means "not given". The last of two equal keys wins. Other
+/// resources than CPU and memory must be numbers and are otherwise ignored.
 ///
 /// # Errors
 /// See [`RatioError`].

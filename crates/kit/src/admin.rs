@@ -35,8 +35,8 @@ pub const HEALTHZ: &str = "/healthz";
 /// Metrics in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
 
-/// What an admin port has to endure: probes, a scraper or two, a person. No address takes the places of others, and a
-/// newcomer, such as a probe, finds a place unless all that are open are younger than a probe takes.
+/// Limits of an admin port: for probes, a scraper or two, a person. No address takes the places of others. A newcomer, such
+/// as a probe, finds a place unless all open connections are younger than a probe takes.
 pub const LIMITS: Limits = Limits {
     connections: 64,
     per_source: Some(16),
@@ -53,7 +53,7 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How often recorded observations are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// What the admin port of a process answers.
+/// The admin port of a process: probes, metrics and pages.
 #[derive(Clone)]
 pub struct Admin {
     exporter: Exporter,

@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, fmt, iter::once};
 
-/// How settled a feature is.
+/// Maturity of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// May change or go away; off unless asked for.
@@ -27,9 +27,9 @@ pub enum Stage {
 pub struct Gate {
     /// The name used on the command line, in CamelCase.
     pub name: &'static str,
-    /// How settled the feature is.
+    /// Maturity of the feature.
     pub stage: Stage,
-    /// Whether the feature is on when nobody says anything.
+    /// True if the feature is on by default.
     pub default: bool,
     /// True if being on switches something off. Such a gate is named to be set: a group that switches on all of a stage
     /// would switch off what this one stands for.
@@ -193,7 +193,7 @@ impl GateSet {
         Ok(Self { gates })
     }
 
-    /// Whether a feature is on. A gate that was not among the known ones has its default.
+    /// True if a feature is on. A gate that was not among the known ones has its default.
     pub fn enabled(&self, gate: &Gate) -> bool {
         self.gates
             .get(gate.name)

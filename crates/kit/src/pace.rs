@@ -25,7 +25,7 @@ impl Pace {
         self.every = every;
     }
 
-    /// How long an event at `now` would have to wait; zero if not at all.
+    /// Time that an event at `now` would have to wait; zero if not at all.
     pub fn wait(&self, now: Duration) -> Duration {
         self.due.saturating_sub(now.saturating_add(self.burst))
     }
@@ -48,7 +48,7 @@ impl Pace {
         self.due = self.due.max(now).saturating_add(self.every);
     }
 
-    /// Whether all that was taken is made up for: a new rate limit would allow no more at `now`.
+    /// True if the limit is fully recovered: a new one would allow no more at `now`.
     pub fn is_rested(&self, now: Duration) -> bool {
         self.due <= now
     }

@@ -22,7 +22,7 @@ pub use self::{
     places::Hold,
 };
 
-/// What clients may take and how long.
+/// Limits of connections and times for the clients of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections open at once, handshakes included. For one more the longest idle is closed, if any is idle.

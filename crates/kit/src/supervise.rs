@@ -33,7 +33,7 @@ pub struct Shutdown {
 /// How much time the phases of the end may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Grace {
-    /// How long to keep serving, not ready, while clients are told to go elsewhere.
+    /// Time to keep serving, not ready, while clients move elsewhere.
     pub linger: Duration,
     /// How long tasks may take to end once they are told to stop: longer than the drain of any listener.
     pub deadline: Duration,
@@ -61,7 +61,7 @@ struct Tasks {
     names: HashMap<Id, &'static str>,
 }
 
-/// What a task may return: nothing, or a result.
+/// Result of a task: nothing, or a `Result`.
 pub trait TaskOutcome {
     /// The outcome as a result.
     ///

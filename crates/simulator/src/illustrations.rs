@@ -95,8 +95,8 @@ pub(super) fn calibration(run: &Run<'_>, node: u32) -> Calibration {
     seen
 }
 
-/// Twenty pods that ask for 1.5 CPUs each and use 0.3 of them, 0.6 from noon to midnight of the day after the third, and less
-/// again. Nobody else gets a place, so that all that moves is the ratio. By hour of that day and the two after it.
+/// Twenty pods that request 1.5 CPUs each. They use 0.3 of it, and 0.6 from noon to midnight of the day after the third. No
+/// other pod is placed, so that only the ratio moves. By hour of that day and the two after it.
 pub(super) fn step(settings: Settings) -> Scene {
     let noon = DISCARDED + DAY / 2;
     let frames = DISCARDED + 3 * DAY;

@@ -125,8 +125,8 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Writes what a Prometheus server would have scraped of the first seed's nodes under raw Kubernetes, and says what ours
-    /// makes of means of frames, and of use that varies within them.
+    /// Writes the first seed's nodes under raw Kubernetes as a Prometheus server would have scraped them. Returns the results
+    /// of our policy, for means of frames and for use that varies within them.
     ///
     /// # Errors
     /// If the load cannot be made or the file cannot be written.

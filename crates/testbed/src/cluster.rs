@@ -199,8 +199,8 @@ impl Cluster {
     /// Starts a node and waits until it is Ready.
     ///
     /// # Errors
-    /// If there is a node of that name, or the keeper asked for cannot be had, or it ends or is not Ready within
-    /// [`START_LIMIT`]; the message holds the end of its log.
+    /// There is a node of that name; the keeper cannot be had, or ends; or the node is not Ready within [`START_LIMIT`]. The
+    /// message has the end of its log.
     pub async fn start_node(&mut self, options: NodeOptions) -> Result<()> {
         let name = options.name.clone();
         if self.nodes.contains_key(&name) {

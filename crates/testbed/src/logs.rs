@@ -6,8 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Writes warnings to standard error; standard output belongs to results.
 ///
-/// The Kubernetes client reports every refused connection as an error, and a control plane that starts or stops refuses
-/// many, so nothing of its is written.
+/// The Kubernetes client's records are left out: it reports every refused connection as an error, and a control plane that
+/// starts or stops refuses many.
 pub fn to_standard_error() {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)

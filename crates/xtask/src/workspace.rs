@@ -24,8 +24,8 @@ pub fn target() -> PathBuf {
 
 /// Cargo, in the workspace, with an environment as in a shell.
 ///
-/// To a program that it runs, cargo says of which package that is. Cargo run by that program would take it for a change
-/// of what build scripts read, and would build their packages, and all that need them, again and again.
+/// Cargo tells a program that it runs the program's package, by variables. A cargo run by that program would see changed inputs
+/// of build scripts, and would build their packages, and all that need them, again and again.
 pub fn cargo() -> Command {
     cleaned(Command::new(
         env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")),

@@ -27,7 +27,7 @@ use crate::{
     store::changes::{Changes, Urgency},
 };
 
-/// What somebody said about running without the floor.
+/// The administrator's decision about running without the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Without {
     /// Nothing: hints hold and lower.
@@ -36,7 +36,7 @@ pub enum Without {
     IsAccepted,
 }
 
-/// What is known of a policy.
+/// State of a policy in the API server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PolicyState {
     /// The API server has not answered yet.
@@ -61,7 +61,7 @@ pub struct Floor {
 }
 
 impl PolicyState {
-    /// What is wrong with the policy of that name, for people; `None` if nothing is.
+    /// The fault of the policy of that name, for people; `None` if there is none.
     pub fn trouble(&self, policy: &str) -> Option<String> {
         match self {
             Self::InForce => None,
@@ -93,7 +93,7 @@ impl Floor {
         self.without == Without::IsAccepted || self.found.borrow().floor == PolicyState::InForce
     }
 
-    /// What is wrong with the floor and what follows, for people; `None` if nothing is.
+    /// The fault of the floor and its consequence, for people; `None` if there is none.
     pub fn trouble(&self) -> Option<String> {
         let trouble = self.found.borrow().floor.trouble(names::FLOOR_POLICY)?;
         let follows = match self.without {

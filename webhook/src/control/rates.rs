@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// How fast nodes are asked to be decided anew, all together.
+/// Rate limits of writes that have nodes decided anew, for all nodes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// Nudges that lower or record a brake, a second.

@@ -50,7 +50,7 @@ const LONGEST_TOKEN: usize = 16 << 10;
 /// Key in a TokenReview's `extra` with the UID of the pod that the token is bound to.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// What a client shows.
+/// Credential of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
     /// A bearer token.
@@ -68,8 +68,7 @@ pub struct Caller {
     pub address: SocketAddr,
 }
 
-/// How often the credential of whoever stays, an agent or somebody who watches, is reviewed again: a token that was revoked
-/// is good for no longer.
+/// Interval between two reviews of the credential of an open stream or watch: a revoked token is good for no longer.
 pub(super) const REVIEW_EVERY: Duration = Duration::from_secs(300);
 
 /// An agent and the node it speaks for.
@@ -119,7 +118,7 @@ impl From<TokenRefusal> for StreamError {
 }
 
 impl Caller {
-    /// What came with a request, and from where; a token comes before a certificate.
+    /// The credential and the address of a request. A token counts before a certificate.
     ///
     /// # Errors
     /// Neither came.
@@ -191,7 +190,7 @@ impl Authenticator {
         self.reviewed(token, caller.address).await
     }
 
-    /// Lets those pass who may look at everything.
+    /// Authorizes people for the debug service.
     ///
     /// # Errors
     /// No token, a bad one, one of somebody who may not look, or it cannot be checked.

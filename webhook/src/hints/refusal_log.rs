@@ -26,7 +26,7 @@ struct RefusalCounts {
 }
 
 impl RefusalLog {
-    /// Whether a call that is refused now has a line, and how many before it had none.
+    /// The number of refused calls without a line before this one; `None` if this one gets no line either.
     pub(super) fn line(&self) -> Option<u64> {
         self.line_at(self.started.elapsed())
     }

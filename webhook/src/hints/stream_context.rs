@@ -8,18 +8,18 @@ use headroom_kit::supervise::Shutdown;
 use super::{auth::Authenticator, streams::Streams};
 use crate::{control::nudge::Nudger, store::cluster::Cluster};
 
-/// What all streams share.
+/// State that all streams share.
 pub struct StreamContext {
-    /// What this replica knows.
+    /// The stores of this replica.
     pub cluster: Arc<Cluster>,
-    /// Who is let in.
+    /// Checks credentials.
     pub authenticator: Arc<Authenticator>,
-    /// Who is there.
+    /// Open streams.
     pub streams: Arc<Streams>,
-    /// Who asks the API server to decide a node anew.
+    /// Writes nudges.
     pub nudger: Arc<Nudger>,
     /// Timing profiles whose hints are taken.
     pub profiles: Vec<Profile>,
-    /// When it all ends.
+    /// The end of the process.
     pub shutdown: Shutdown,
 }

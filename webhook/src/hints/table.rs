@@ -25,7 +25,7 @@ pub struct HintTable {
     checks: Mutex<HashMap<String, ReportCheck>>,
 }
 
-/// What a node's reports were found to contradict, before a look and after it.
+/// The contradiction in a node's reports, before a check and after it.
 pub type ContradictionChange = (Option<Contradiction>, Option<Contradiction>);
 
 impl HintTable {
@@ -39,7 +39,7 @@ impl HintTable {
         self.read().get(node, now)
     }
 
-    /// What counts for a node. See [`Table::lookup`].
+    /// The hint in force for a node. See [`Table::lookup`].
     pub fn lookup(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         self.read().lookup(asked, now)
     }
@@ -76,7 +76,7 @@ impl HintTable {
         self.update(node, now, |check| check.report(&hint, kubelet, now))
     }
 
-    /// Compares the newest report of a node, if it is recent, with what its kubelet says is used, in milli-cores and bytes.
+    /// Compares the newest report of a node, if it is recent, with the use by its kubelet, in milli-cores and bytes.
     pub fn try_use(&self, node: &str, used: PerResource<u64>, now: Duration) -> ContradictionChange {
         match self.get(node, now) {
             Some((hint, age)) if age <= RECENT => {
@@ -86,7 +86,7 @@ impl HintTable {
         }
     }
 
-    /// What a node's reports contradict, if anything: nothing of it is amplified then.
+    /// The contradiction in a node's reports, if any: the node is not amplified then.
     pub fn quarantine(&self, node: &str, now: Duration) -> Option<Contradiction> {
         self.checks().get(node)?.verdict(now)
     }

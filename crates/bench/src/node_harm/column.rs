@@ -5,9 +5,9 @@ use crate::{criterion::Criterion, percentile};
 
 /// One column: a figure that each turn of a mode has, and what many turns come to.
 ///
-/// **The noise is how far the turns of `off` differ from each other in the same run**, the greatest less the least of
-/// them, and never less than what chance alone makes of one turn. A mode fails if its mean exceeds that of `off` by more
-/// than the noise. Where no turn of `off` saw an event that is to happen never, a single one is too many.
+/// **The noise is the spread of the turns of `off` in the same run**: the greatest less the least. It is never less than the
+/// effect of chance on one turn. A mode fails if its mean exceeds that of `off` by more than the noise. If no turn of `off`
+/// saw an event that must never happen, a single one is too many.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     /// Its key in the report.

@@ -18,7 +18,7 @@ use super::{
 const ALL: &str = "all";
 const NONE: &str = "none";
 
-/// What Headroom would have given.
+/// The result of a replay: what Headroom would have given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
     /// The stretch that was replayed.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use headroom_domain::resource::Resource;
 
-/// What a number is of.
+/// Subject of a query's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Of {
     /// Measured use of a node.

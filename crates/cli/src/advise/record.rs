@@ -29,7 +29,7 @@ pub struct RecordedFrame {
     pub bound: u64,
 }
 
-/// What is kept of a node while it is replayed.
+/// The record of a node while it is replayed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     pub(super) hours: BTreeMap<u64, Sum>,

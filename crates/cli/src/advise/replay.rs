@@ -60,7 +60,7 @@ struct Size {
     raw: u64,
 }
 
-/// What came of one resource, from the second day on.
+/// Totals of one resource, from the second day on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Ratio in cents, frame by frame.

@@ -64,8 +64,8 @@ struct Row {
 /// Reads the answer to the query `name`.
 ///
 /// # Errors
-/// [`AdviceError::Answer`] if it is not an answer of Prometheus' API, [`AdviceError::Refused`] if it is one that says why there is no
-/// result, [`AdviceError::NotARange`] if it is the answer to an instant query.
+/// [`AdviceError::Answer`] if it is not an answer of Prometheus' API; [`AdviceError::Refused`] if the answer is an error;
+/// [`AdviceError::NotARange`] if it answers an instant query.
 pub fn read(name: &str, resource: Resource, answer: &[u8]) -> Result<Vec<Series>, AdviceError> {
     let unreadable = |source| AdviceError::Answer {
         query: name.to_owned(),

@@ -38,7 +38,7 @@ struct PodPast {
     requests: PerResource<SlotValues>,
 }
 
-/// What is known of a node in one frame.
+/// Measurements of a node in one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFrame {
     /// Number of the frame: seconds since 1970 by the frame's length.
@@ -55,7 +55,7 @@ pub struct NodeFrame {
     pub pods: BTreeMap<String, PodMoment>,
 }
 
-/// What is known of a pod in one frame.
+/// Measurements of a pod in one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodMoment {
     /// Mean CPU over the frame, and memory at its end.

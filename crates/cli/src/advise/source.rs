@@ -21,7 +21,7 @@ use crate::connect::innermost;
 /// Most that is shown of an answer that cannot be used.
 const SHOWN: usize = 200;
 
-/// Where answers come from.
+/// Source of answers.
 pub enum Source {
     /// A server that is asked.
     Server(Server),

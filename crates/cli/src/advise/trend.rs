@@ -28,7 +28,7 @@ pub struct Day {
     pub frames: Vec<RecordedFrame>,
 }
 
-/// How the figures of one or more nodes go over time.
+/// Figures of one or more nodes over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trend {
     /// The ratio in cents in each frame of each node, ascending.

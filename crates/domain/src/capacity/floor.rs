@@ -13,10 +13,10 @@ use crate::{
 /// heartbeat that is written; the policy never does.
 pub const HOLDS_FOR: Duration = Duration::from_secs(3600);
 
-/// The values that stand in for what the node's own kubelet sends; `None` where its own value passes. Of marker and stored
-/// value the smaller one: whoever may patch nodes may write a marker, which gains nothing by it. Where somebody has lowered
-/// what is stored below both, the kubelet's value passes. `is_recent`
-/// says whether the heartbeat in the marker and that of the write are less than [`HOLDS_FOR`] apart.
+/// The values that replace those of the node's own kubelet; `None` where its own value passes. The replacement is the smaller
+/// one of marker and stored value: anybody who may patch nodes can write a marker, and gains nothing by it. If somebody has
+/// lowered the stored value below both, the kubelet's value passes. `is_recent` says whether the heartbeat in the marker and
+/// that of the write are less than [`HOLDS_FOR`] apart.
 pub fn floored(write: &Write<'_>, is_recent: impl FnOnce(&str) -> bool) -> PerResource<Option<Quantity>> {
     let marker = write.old.annotations.marker_of(write.uid);
     let marker = marker.filter(|marker| marker.at.as_deref().is_some_and(is_recent));

@@ -14,17 +14,17 @@ const MOST_OF_RAW: u64 = 10;
 /// The largest value of a quantity.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// What a node's pods hold of one resource, in milli-cores or bytes.
+/// The demand of a node's pods for one resource, in milli-cores or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodDemand {
-    /// What the kubelet has set aside for pods that it admitted: they run, and fail at its restart if it is undercut.
+    /// Set aside by the kubelet for admitted pods: they run, and fail at its restart if allocatable is below this.
     pub admitted: u64,
-    /// As above, and what bound pods will take that fit into the stored allocatable and wait for the kubelet.
+    /// As above, with the bound pods that wait for the kubelet and fit into the stored allocatable.
     pub fit: u64,
 }
 
-/// What no pod can hold a resource above: raw times the mode's maximum, which counts as 1.00 where it is less, or what we
-/// wrote last, on today's raw, if that is more; at most ten times raw.
+/// The cap of the floor: raw times the mode's maximum, which counts as at least 1.00, or our last value on today's raw if that
+/// is more; at most ten times raw.
 pub(super) fn cap(resource: Resource, raw: u64, basis: &Basis<'_>, given: &Given<'_>) -> u64 {
     let highest = match basis.policy.mode {
         Mode::Off => Ratio::ONE,

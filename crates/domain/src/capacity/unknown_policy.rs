@@ -8,8 +8,8 @@
 use super::{Decision, Given, ResourceDecision, Why, Write, baseline, cents_of, marker::Marker};
 use crate::resource::{PerResource, Resource};
 
-/// Decides what a write of `nodes/status` is to store while the policy of the node is not known. A node that does not
-/// carry our marker is left alone.
+/// Decides the values that a write of `nodes/status` stores while the node's policy is unknown. A node without our marker is
+/// left alone.
 pub fn keep(write: &Write<'_>) -> Decision {
     let given = Given::read(write, None);
     let Some(marker) = given.stored else {

@@ -60,8 +60,8 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The family in which `raw` and what comes of it print: the kubelet's own. An amplified value can print in
-    /// another one, so the value of the write counts only where it is raw or no raw value is recorded.
+    /// The format family in which `raw` and its products print: the kubelet's own. An amplified value can print in another
+    /// family. So the value of the write counts only if it is raw, or if no raw value is recorded.
     pub(super) fn family(&self, resource: Resource, raw: u64, write: &Write<'_>) -> Option<Format> {
         let written = *write.new.allocatable.get(resource);
         let of_marker = self.marker.and_then(|marker| marker.raw_quantity(resource));

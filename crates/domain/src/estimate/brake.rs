@@ -8,7 +8,7 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// How contended the CPUs that pods share were in one period. [`Visibility`] says which of the numbers were measured; the
+/// Contention of the CPUs that pods share, in one period. [`Visibility`] says which of the numbers were measured; the
 /// others are zero, and no rule looks at them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuPressure {
@@ -22,7 +22,7 @@ pub struct CpuPressure {
     pub busy_ppm: u32,
 }
 
-/// How scarce memory was in one period. A signal that this machine lacks stays at zero.
+/// Scarcity of memory in one period. A signal that this machine lacks stays at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPressure {
     /// Pressure, some: the larger of root and kubepods, in ppm.
@@ -57,7 +57,7 @@ pub fn spare_ppm(available: u64, threshold: u64, raw: u64) -> Option<u32> {
     Some(u32::try_from(ppm).unwrap_or(u32::MAX))
 }
 
-/// What one brake period showed.
+/// The measurements of one brake period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
     /// What was seen of it.
@@ -130,7 +130,7 @@ impl Brakes {
         self.state.memory.extend(memory, now, latest, &release);
     }
 
-    /// Lets what was in force `unseen` before `now` stay for as much longer: nobody saw whether that time was clean.
+    /// Prolongs the brakes that were in force `unseen` before `now` by that time, in which nothing was measured.
     pub fn prolong(&mut self, unseen: Duration, now: Duration) {
         let before = now.saturating_sub(unseen);
         let latest = now.saturating_add(self.release_oom);
@@ -143,8 +143,8 @@ impl Brakes {
         }
     }
 
-    /// What the CPU's call comes to: an L3 sheds until enough periods in a row have called for it, and an L2 that rests on
-    /// windows alone holds until then.
+    /// The brake that follows from the CPU's call. An L3 sheds until enough periods in a row have called for it. An L2 that
+    /// rests on windows alone holds until then.
     fn settled(&mut self, call: CpuCall, is_news: bool) -> Call {
         let CpuCall {
             call: (brake, reason),

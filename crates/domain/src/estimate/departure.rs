@@ -9,8 +9,8 @@ use crate::{
     resource::{PerResource, Resource},
 };
 
-/// The published ratios, or less where pods whose requests they count on are leaving or gone. `stays` says what a pod
-/// asks for that is bound to the node and not being deleted; `raw` is the node's own allocatable.
+/// The published ratios, or lower ones if pods behind them are leaving or gone. `stays` returns the requests of a pod that is
+/// bound to the node and not being deleted. `raw` is the node's own allocatable.
 pub fn after_departures(
     hint: &NodeHint,
     raw: &PerResource<u64>,

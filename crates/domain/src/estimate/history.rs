@@ -45,9 +45,9 @@ pub struct Peak {
 impl Peak {
     /// P0: the highest conditioned peak, for memory at least the last one plus the worst climb.
     ///
-    /// More use in a frame never lowers it, but for one thing that the formula has: a frame of memory with more use,
-    /// earlier than the last one, is a higher start of a climb, and may make the worst one smaller. Of 10, 50 and 100
-    /// it expects 190; had the first been 60, 150. More use in all frames alike, or in the last one, never lowers it.
+    /// More use in a frame never lowers it, with one exception. An earlier frame of memory with more use is a higher start of
+    /// a climb, so the worst climb may be smaller. Of 10, 50 and 100 it expects 190; had the first been 60, 150. More use in
+    /// all frames alike, or in the last one, never lowers it.
     pub fn expected(&self) -> u64 {
         self.highest.max(self.last.saturating_add(self.climb))
     }
@@ -76,8 +76,8 @@ impl History {
         self.append(index, is_valid.then_some(peak), None);
     }
 
-    /// Records a frame of which only a part was seen: its peak was at least that. It is not valid, and what is expected is
-    /// no less for it.
+    /// Records a frame of which only a part was seen: its peak was at least that. It is not valid, and the expected peak does
+    /// not fall for it.
     pub fn push_bound(&mut self, index: u64, least: u64) {
         self.append(index, None, Some(least));
     }
@@ -98,7 +98,7 @@ impl History {
         });
     }
 
-    /// Subtracts from each frame what a pod that has left used in it: `uses` are (frame, low estimate).
+    /// Subtracts the use of a pod that has left from each frame: `uses` are (frame, low estimate).
     pub fn depart(&mut self, uses: impl Iterator<Item = (u64, u64)>) {
         for (index, low) in uses {
             let found = self.slots.binary_search_by_key(&index, |slot| slot.index);

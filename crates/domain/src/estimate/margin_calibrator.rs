@@ -27,10 +27,10 @@ const GOOD_PPM: u32 = 1000;
 ///
 /// An hour (12 frames) in which pods hold more than raw allocatable is a decision: amplification is in use. A frame whose
 /// demand exceeds what there is, or an L3 brake, is an incident; those less than an hour apart are one. An incident is one
-/// bad outcome, at once, whatever number of decisions of the last day (one ring) it overlaps, as long as there is one that
-/// no earlier incident overlapped. A decision that becomes a day old without any is a good outcome; one that an incident
-/// overlapped is none of its own. No decision is opened while an incident lasts; one that outlasts all decisions that it
-/// overlapped, which takes a day, counts again while amplification is in use.
+/// bad outcome, at once, whatever number of decisions of the last day (one ring) it overlaps. At least one of them must be
+/// new: not overlapped by an earlier incident. A decision that becomes a day old without any incident is a good outcome.
+/// A decision that an incident overlapped is no outcome of its own. No decision is opened while an incident lasts. An
+/// incident that outlasts all decisions that it overlapped, which takes a day, counts again while amplification is in use.
 ///
 /// **Bound.** For any workload, of the first n outcomes at most 0.02 n + 20 are bad: each moves M by eta × (err - alpha),
 /// the lower bound only adds, and from M = 1 on no decision is open, so that M stays below 1.049; (1.049 - 0.05) / 0.05
@@ -154,9 +154,8 @@ impl MarginCalibrator {
         }
     }
 
-    /// Opens a decision in this frame if amplification is in use, pods hold more than raw allocatable, and the last
-    /// decision and the last incident are an hour old. Under a latch none is opened, and each hour counts as a good
-    /// outcome.
+    /// Opens a decision in this frame if amplification is in use: pods hold more than raw allocatable. The last decision and
+    /// the last incident must be an hour old. Under a latch none is opened, and each hour counts as a good outcome.
     pub fn decide(&mut self, frame: u64, is_in_use: bool) {
         let Some(every) = self.every else { return };
         let is_due = self

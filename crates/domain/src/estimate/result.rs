@@ -6,7 +6,7 @@ use crate::{
     ratio::Cents,
 };
 
-/// Everything about one resource that a report says and `explain` derives.
+/// The estimate of one resource: everything for reports and for `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Estimate {
     /// C.

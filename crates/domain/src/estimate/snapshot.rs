@@ -133,9 +133,9 @@ impl Estimator {
         }
     }
 
-    /// Goes on from a snapshot. Frames that were missed are not valid. On another boot frames are kept, pods must earn
-    /// their trust anew, and the gap is as long as the wall clock says, at most a day; one that went back costs frames
-    /// and pods. Pods that are gone are folded into the frames they were in once the server has told who is there.
+    /// Resumes from a snapshot. Frames that were missed are not valid. On another boot frames are kept, and pods must earn their
+    /// trust anew. The gap is as long as the wall clock says, at most a day; a clock that went back costs frames and pods. Pods
+    /// that are gone are folded into their frames once the server has named those that are there.
     ///
     /// # Errors
     /// The snapshot is of another timing, or of no estimator at all.

@@ -3,7 +3,7 @@
 use super::Reason;
 use crate::{policy::Bounds, ratio::Cents, resource::Resource};
 
-/// What slack is computed from.
+/// The inputs of slack.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs {
     /// The resource: CPU's target is a share of capacity, memory's of raw allocatable.

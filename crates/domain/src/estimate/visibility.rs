@@ -4,7 +4,7 @@
 use super::{HIGHEST_PROC, MARGIN_PROC_PPM};
 use crate::{ratio::Cents, resource::Resource};
 
-/// What can be seen of a node in one brake period. What is not seen counts as its worst, never as its best.
+/// The kinds of measurement that a brake period had. A kind that is missing counts as its worst, never as its best.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each thing is seen or not, apart from the others"

@@ -44,8 +44,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// True for what only the Node says. Whoever may patch nodes may write that: it keeps what is in force, and raises
-    /// nothing.
+    /// True for a hint that only the Node has. Anybody who may patch nodes can write it, so it keeps the ratio in force and
+    /// raises nothing.
     pub const fn is_node(self) -> bool {
         match self {
             Self::Annotation | Self::Marker => true,
@@ -67,7 +67,7 @@ pub enum NoRaiseReason {
     Quarantined(Contradiction),
 }
 
-/// What counts for a node.
+/// The hint in force for a node.
 #[derive(Debug, Clone)]
 pub struct EffectiveHint {
     /// The hint in short.
@@ -80,13 +80,13 @@ pub struct EffectiveHint {
     pub step: PerResource<Cents>,
     /// Why it may not raise although it is fresh.
     pub caution: Option<NoRaiseReason>,
-    /// When it counts for less, or may raise, without anybody saying anything new.
+    /// Time until it counts for less, or may raise, without any news.
     pub changes_in: Option<Duration>,
-    /// True if the Node's annotation is to be renewed, before replicas that have nothing else cease to believe it.
+    /// True if the Node's annotation must be renewed: replicas that have nothing else would soon stop holding it.
     pub is_renewal_due: bool,
 }
 
-/// What is asked about a node, for one write.
+/// A query for the hint of a node, for one write.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HintQuery<'a> {
     /// The node's name.

@@ -56,7 +56,7 @@ pub struct ByKubelet {
     pub has_memory_pressure: bool,
 }
 
-/// What was found of one agent's reports so far. `now` is monotonic time.
+/// The findings on one agent's reports so far. `now` is monotonic time.
 #[derive(Debug, Default)]
 pub struct ReportCheck {
     boots: VecDeque<String>,
@@ -150,13 +150,13 @@ impl ReportCheck {
             .update((said, used), &capacity, hint.timing.timing().frame(), now);
     }
 
-    /// Notes what contradiction the Node has on record as it is stored, if any.
+    /// Records the contradiction that the stored Node names, if any.
     pub fn record(&mut self, contradiction: Option<Contradiction>, now: Duration) {
         let before = self.recorded.filter(|(before, _)| Some(*before) == contradiction);
         self.recorded = before.or_else(|| Some((contradiction?, now)));
     }
 
-    /// What its reports contradict, if anything: it is in quarantine then.
+    /// The contradiction in its reports, if any: the node is in quarantine then.
     pub fn verdict(&self, now: Duration) -> Option<Contradiction> {
         let went_back = self
             .went_back
@@ -174,8 +174,8 @@ impl ReportCheck {
 }
 
 impl ReportCheck {
-    /// True if a contradiction counts that the Node has on record and these reports do not show, as after a restart of the
-    /// replica that judges them: until a report refutes it, and at most for as long as any quarantine that ends by time.
+    /// True if a recorded contradiction still counts although these reports do not show it, as after a restart of the replica.
+    /// It counts until a report refutes it, and for ten minutes at most.
     pub fn upholds(&self, contradiction: Contradiction, now: Duration) -> bool {
         let recorded = self.recorded.filter(|(recorded, _)| *recorded == contradiction);
         let since = recorded.map_or(now, |(_, since)| since);

@@ -21,7 +21,7 @@ use crate::{
 /// replica without the agent would cease to hold it.
 const RENEW: Duration = Duration::from_secs(450);
 
-/// What became of a hint that was offered to the table.
+/// The table's answer to a hint that was offered to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportVerdict {
     /// It is the newest of its node.
@@ -100,8 +100,8 @@ impl Table {
         }
     }
 
-    /// Notes what a Node says as it is stored, for the age of its annotation. Only for what the watch brings: a write that is
-    /// being decided may be refused, or never meant to be stored.
+    /// Records the annotation of a stored Node, for its age. Call it only for what the watch brings: a write under review may be
+    /// refused, or may be a dry run.
     pub fn observe_node(&mut self, asked: &HintQuery<'_>, now: Duration) {
         let before = self.last_seen.get(asked.node);
         if before.is_some_and(|before| before.uid == asked.uid && before.version > asked.version) {
@@ -133,12 +133,12 @@ impl Table {
         all
     }
 
-    /// What counts for a node: the later one of the report held and the Node's annotation; in a nudge of another
-    /// replica what that says, unless a later report came.
+    /// The hint in force for a node: the later one of the held report and the Node's annotation. In another replica's nudge it
+    /// is the nudge's, unless a later report came.
     ///
-    /// An annotation's age is the time since this table first met its boot id and sequence number, so a clock
-    /// that jumps and a replica that restarts both err towards keeping the last ratio, never towards raising it. A state of
-    /// the Node that the watch has not brought yet counts as seen now, for this answer only.
+    /// An annotation's age is the time since this table first met its boot id and sequence number. So a clock that jumps, or a
+    /// replica that restarts, may keep the last ratio for longer and never raises it. A state of the Node that the watch has
+    /// not brought yet counts as seen now, for this answer only.
     pub fn lookup(&self, asked: &HintQuery<'_>, now: Duration) -> Option<EffectiveHint> {
         let stored = asked.note();
         let found = self.own(asked, stored, self.seen_by(asked, now).as_deref(), now);

@@ -7,7 +7,7 @@ use std::{
 
 use tracing::info;
 
-/// What the parts of a process say. Clones share it.
+/// Readiness of the parts of a process. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     checks: Arc<Mutex<Checks>>,

@@ -13,7 +13,7 @@ use super::{Kind, Metric, Unit};
 /// Most buckets of such a histogram, the one without a bound not counted.
 pub const MOST_BUCKETS: usize = 16;
 
-/// Where the counts of one histogram are.
+/// Storage for the counts of one histogram.
 #[derive(Debug)]
 pub struct Cells {
     /// Observations by bucket; the last used one has no bound.
@@ -36,7 +36,7 @@ pub struct CountedTime {
     cells: &'static Cells,
 }
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     /// Upper bound, inclusive, and observations of each bucket; the last has no bound.
@@ -113,7 +113,7 @@ impl CountedHistogram {
         self.cells.add(value * count as f64);
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counted(&self) -> Counted {
         self.cells.counted(self.metric.buckets)
     }

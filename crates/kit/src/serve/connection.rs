@@ -29,7 +29,7 @@ pub struct Connection {
     place: Place,
 }
 
-/// Who is at the other end. An extension of every HTTP request, and what gRPC calls connect info.
+/// The other end of a connection. It is an extension of every HTTP request, and gRPC's connect info.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Where the connection comes from.

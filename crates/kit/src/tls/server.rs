@@ -22,7 +22,7 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// What clients have to show.
+/// The demand for client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuth {
     /// Nothing; a certificate is not asked for.

@@ -18,7 +18,7 @@ use super::{TlsError, client, provider, seconds};
 /// name or an IP address. As with the API server, a leaf that is itself in the bundle needs no issuer.
 ///
 /// # Errors
-/// The bundle holds no certificate, or does not vouch for the leaf, or the leaf is not for that name or not valid now.
+/// The bundle has no certificate or does not vouch for the leaf; or the leaf is not for that name, or not valid now.
 pub(super) fn verify(
     chain: &[CertificateDer<'_>],
     authorities: &[u8],

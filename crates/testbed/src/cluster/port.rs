@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context as _, Result};
 use tokio::net::TcpSocket;
 
-/// A reserved port. The socket is bound and never listens; with `SO_REUSEPORT` on both sides the API server listens
-/// beside it, also after a restart, and the kernel gives the number to no one else who asks for a free one.
+/// A reserved port. The socket is bound and never listens. With `SO_REUSEPORT` on both sides the API server listens beside
+/// it, also after a restart. The kernel gives the number to nobody else who asks for a free port.
 #[derive(Debug)]
 pub(super) struct Port {
     number: u16,

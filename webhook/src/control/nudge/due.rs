@@ -12,23 +12,23 @@ use headroom_domain::{
 use super::{Direction, Nudge};
 use crate::store::{cluster::Cluster, node::Node};
 
-/// What is due for a node.
+/// The nudge that is due for a node, if any.
 #[derive(Debug, Default)]
 pub struct DueNudge {
     /// The write.
     pub nudge: Option<Nudge>,
-    /// When something else may be, although nobody says anything new.
+    /// Time until another one may be due without any news.
     pub(super) changes_in: Option<Duration>,
 }
 
-/// What is due for a Node.
+/// The nudge that is due for a Node.
 pub fn due(cluster: &Cluster, node: &Node) -> DueNudge {
     let (decision, hint) = cluster.preview(node, cluster.now());
     due_of(cluster, node, &decision, hint.as_ref())
 }
 
-/// What is due for a Node of which that is decided: a write, if it would move allocatable, or if a brake or a quarantine is
-/// not on record yet, or what is on record grows old.
+/// The nudge that is due for a Node after this decision. A write is due if it would move allocatable, if a brake or a
+/// quarantine is not on record yet, or if the record grows old.
 pub(in crate::control) fn due_of(
     cluster: &Cluster,
     node: &Node,

@@ -52,13 +52,13 @@ impl From<kube::Error> for NudgeError {
     }
 }
 
-/// Whoever can have a Node decided anew by a write of `nodes/status` that carries nothing.
+/// Sends a write of `nodes/status` without content, by which admission decides a Node anew.
 pub trait StatusPatcher: Send + Sync {
     /// Writes it, unless the Node has changed since it was read.
     fn touch<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), NudgeError>>;
 }
 
-/// Whoever can write the hint annotation of a Node through `nodes/status`.
+/// Writes the hint annotation of a Node through `nodes/status`.
 pub trait StatusWriter: Send + Sync {
     /// Writes the hint annotation; returns the Node's resource version after the write.
     fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>>;

@@ -29,8 +29,8 @@ pub(super) struct Overdue {
 }
 
 impl Overdue {
-    /// Notes that a lowering is due; true if that has been so for long enough and nothing was lowered meanwhile. What is due
-    /// may change: a report that asks for still less does not begin the wait anew.
+    /// Records that a lowering is due; true if it has been due for long enough and nothing was lowered meanwhile. A report that
+    /// asks for still less does not restart the wait.
     pub(super) fn is_late(&mut self, node: &Node, now: Instant) -> bool {
         let stored = node.state.amounts();
         let has_fallen = |before: &PerResource<Option<u64>>| {

@@ -23,7 +23,7 @@ pub enum TouchDirection {
     Rise,
 }
 
-/// What is amiss with a Node.
+/// The fault of a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     pub(super) direction: TouchDirection,
@@ -31,7 +31,7 @@ pub struct Fault {
     pub(super) expected: PerResource<Option<u64>>,
 }
 
-/// What the leader does about a Node.
+/// The leader's remedy for a Node.
 #[derive(Debug)]
 pub enum Remedy {
     /// Has it decided anew.
@@ -65,7 +65,7 @@ impl Remedy {
     }
 }
 
-/// What a sweep does about a Node that nothing else mends; `None` where nothing is amiss.
+/// The sweep's remedy for a Node that nothing else mends; `None` if it has no fault.
 pub fn find(cluster: &Cluster, node: &Node) -> Option<Remedy> {
     let (decision, hint) = cluster.preview(node, cluster.now());
     let fault = fault_of(cluster, node, &decision, hint.as_ref())?;
@@ -83,8 +83,8 @@ pub(super) fn lowering_of(
     nudge.filter(|nudge| nudge.direction == nudge::Direction::Lower)
 }
 
-/// What to do about a fault. What the last report of an ended stream asked for stands in the tables of those who heard it: a
-/// touch is decided by whoever answers, so what lowers goes with its hint.
+/// The remedy for a fault. The last report of an ended stream is only in the tables of replicas that received it, and any
+/// replica may decide a touch. So a lowering by such a report is sent with its hint.
 pub(super) fn remedy_of(
     cluster: &Cluster,
     node: &Node,
@@ -106,7 +106,7 @@ pub(super) fn remedy_of(
     }
 }
 
-/// What is amiss with a Node of which that is decided, if anything is.
+/// The fault of a Node after this decision, if any.
 pub(super) fn fault_of(
     cluster: &Cluster,
     node: &Node,
