@@ -276,6 +276,7 @@ fn outcome(resource: Resource, write: &Write<'_>, basis: &Basis<'_>, given: &Giv
         None => now,
         Some(ratio) => result::amplified(raw, exclusive, ratio, &mut why),
     };
+    // Before the floor: the origin of a hint limits what it asks for, and not what pods hold.
     let stored = write.old.amount(resource);
     let origin = basis.hint.filter(|_| hinted.is_some()).map(|found| found.origin);
     let most = origin.and_then(|origin| result::most(resource, origin, (raw, stored), given));

@@ -28,6 +28,8 @@ pub(super) fn baseline(
     let saved = saved(resource, given.marker, &given.raw, write.new);
     let written = written_last(resource, saved, given);
     let stored = write.old.amount(resource);
+    // The order is behaviour. Our own value comes first, or a kubelet that sends it back would make it raw. Capacity comes before
+    // every rule that takes the value of the write.
     Ok(match (written, saved) {
         (Some(written), Some(saved)) if written == now => {
             let is_raw_now = write.is_sync() && capacity_says(resource, now, saved, write, given);

@@ -9,7 +9,7 @@ use crate::{
     resource::Resource,
 };
 
-/// Pods hold a node at no more than this many times its raw value.
+/// Pods hold a node at no more than this many times its raw value: the highest ratio that any policy may set.
 const MOST_OF_RAW: u64 = 10;
 /// The largest value of a quantity.
 const LARGEST: u64 = i64::MAX as u64;

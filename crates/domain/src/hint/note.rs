@@ -13,7 +13,7 @@ use crate::{
 
 /// The layout version that is written and read.
 const VERSION: u32 = 1;
-/// The annotation's size limit, in bytes.
+/// The annotation's size limit, in bytes: it is parsed at every change of a Node, and anybody who may patch nodes can write it.
 const LONGEST: usize = 1024;
 /// Most reason codes.
 const MOST_REASONS: usize = 8;

@@ -59,6 +59,7 @@ pub struct ByKubelet {
 /// The findings on one agent's reports so far. `now` is monotonic time.
 #[derive(Debug, Default)]
 pub struct ReportCheck {
+    /// The latest last. A boot id that comes again after another one is one that had ended.
     boots: VecDeque<String>,
     went_back: Option<Duration>,
     /// Since when each report has had it.

@@ -50,7 +50,7 @@ struct LastSeen {
     seq: u64,
     /// First seen with this boot id and sequence number.
     since: Duration,
-    /// The ratios applied, and when they were first seen.
+    /// The ratios applied, and when they were first seen: a ratio rises only when it has stood still for a frame.
     applied: PerResource<(u32, Duration)>,
 }
 
