@@ -28,6 +28,7 @@ mod off;
 mod outages;
 mod over_committed;
 mod policies;
+mod pods;
 mod policy_cost;
 mod quarantine;
 mod registration;

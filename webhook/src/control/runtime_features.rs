@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::metrics::FEATURE_VERSIONS;
 use crate::admission::{
-    endpoint::Family,
+    endpoint::{AnyEndpoint, Family},
     endpoints,
     features::{FeatureError, Features},
 };
@@ -56,7 +56,7 @@ fn apply(text: &str, flags: &Features, features: &ArcSwap<Features>) {
 /// The gates of node amplification decide which loops run, so they are for the flags alone.
 fn parse(text: &str, flags: &Features) -> Result<Features, FeatureError> {
     let nodes = endpoints::served(&[Family::Nodes]);
-    flags.with(text, nodes.into_iter().flat_map(|endpoint| endpoint.gates()))
+    flags.with(text, nodes.into_iter().flat_map(<dyn AnyEndpoint>::gates))
 }
 
 #[cfg(test)]

@@ -1,0 +1,194 @@
+//! Pods on a real API server, with the family koordinator served: what they ask for is completed, a dry run leaves no trace,
+//! and only listed users bind them.
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+
+use e2e::stand::{Stand, count, until};
+use headroom_domain::names;
+use headroom_testbed::webhook::{GATES, Webhook};
+use headroom_webhook::admission::endpoint::Family;
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+    core::Status,
+};
+use serde_json::{Value, json};
+
+/// The namespace of the pods. Its name says nothing that an entry selects by.
+const NAMESPACE: &str = "apps";
+/// Both families.
+const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
+
+/// A namespace in which pods can be created although no controllers run.
+async fn namespace(stand: &Stand) -> Api<Pod> {
+    let object: Namespace =
+        serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).expect("a namespace");
+    let namespaces: Api<Namespace> = Api::all(stand.client.clone());
+    let created = namespaces.create(&PostParams::default(), &object).await;
+    created.expect("create the namespace");
+    let account: ServiceAccount =
+        serde_json::from_value(json!({"metadata": {"name": "default"}})).expect("an account");
+    let accounts: Api<ServiceAccount> = Api::namespaced(stand.client.clone(), NAMESPACE);
+    let created = accounts.create(&PostParams::default(), &account).await;
+    created.expect("create the account");
+    Api::namespaced(stand.client.clone(), NAMESPACE)
+}
+
+fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
+    let mut object = json!({
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "i", "resources": resources}]},
+    });
+    for (member, value) in metadata.as_object().expect("metadata") {
+        object["metadata"][member] = value.clone();
+    }
+    serde_json::from_value(object).expect("a pod")
+}
+
+/// The amounts as the API server has them.
+fn resources(pod: &Pod) -> Value {
+    let spec = pod.spec.as_ref().expect("a spec");
+    serde_json::to_value(spec.containers[0].resources.as_ref()).expect("JSON")
+}
+
+fn annotation(pod: &Pod) -> Option<&str> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    annotations.get(names::EXTENDED_RESOURCE_SPEC).map(String::as_str)
+}
+
+/// Waits until the API server calls the pods' endpoints.
+async fn wait_until_called(pods: &Api<Pod>) {
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let batch = pod("probe", &json!({}), &batch("1"));
+    until("pods reach the webhook", async || {
+        let created = pods.create(&dry, &batch).await.expect("a dry run");
+        annotation(&created).is_some()
+    })
+    .await;
+}
+
+fn batch(cpu: &str) -> Value {
+    let amounts = json!({"kubernetes.io/batch-cpu": cpu, "kubernetes.io/batch-memory": "1Gi"});
+    json!({"requests": amounts, "limits": amounts})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
+    let stand = Stand::start().await;
+    let pods = namespace(&stand).await;
+    let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
+    wait_until_called(&pods).await;
+    assert_eq!(pods.list(&Default::default()).await.expect("pods").items.len(), 0);
+
+    // Whatever a client wrote into the annotation is replaced.
+    let metadata = json!({"annotations": {names::EXTENDED_RESOURCE_SPEC: "forged"}, "labels": {names::MUTATING_UPDATE: "true"}});
+    let created = pods
+        .create(&PostParams::default(), &pod("batch", &metadata, &batch("1000")))
+        .await
+        .expect("create the pod");
+    let wanted = r#"{"containers":{"main":{"limits":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"},"requests":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"}}}}"#;
+    assert_eq!(annotation(&created), Some(wanted));
+
+    // An update of a pod that asks for it by label puts it right again, and touches nothing else.
+    let forged = json!({"metadata": {"annotations": {names::EXTENDED_RESOURCE_SPEC: "{}", "own": "kept"}}});
+    let patched = pods
+        .patch("batch", &PatchParams::default(), &Patch::Merge(forged))
+        .await
+        .expect("patch the pod");
+    assert_eq!(annotation(&patched), Some(wanted));
+    assert_eq!(patched.metadata.annotations.expect("annotations")["own"], "kept");
+
+    let percent = json!({"requests": {"koordinator.sh/gpu": "200"}, "limits": {"koordinator.sh/gpu": "200"}});
+    let created = pods
+        .create(&PostParams::default(), &pod("gpu", &json!({}), &percent))
+        .await
+        .expect("create the pod");
+    let amounts = json!({
+        "koordinator.sh/gpu-core": "200",
+        "koordinator.sh/gpu-memory-ratio": "200",
+        "koordinator.sh/gpu.shared": "2",
+    });
+    assert_eq!(
+        resources(&created),
+        json!({"requests": amounts, "limits": amounts})
+    );
+
+    let plain = json!({"requests": {"cpu": "1"}});
+    let created = pods
+        .create(&PostParams::default(), &pod("plain", &json!({}), &plain))
+        .await
+        .expect("create the pod");
+    assert_eq!((annotation(&created), resources(&created)), (None, plain));
+}
+
+/// Asks to bind a pod, as a scheduler does.
+async fn bind(client: &Client, name: &str) -> Result<Status, kube::Error> {
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+    });
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding");
+    let request = http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(binding.to_string().into_bytes())
+        .expect("a request");
+    client.request(request).await
+}
+
+async fn bindings(webhook: &Webhook, decision: &str) -> u64 {
+    let series = format!("headroom_webhook_binding_decisions_total{{decision=\"{decision}\"");
+    count(webhook, &series).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_waited_for() {
+    let stand = Stand::start().await;
+    let pods = namespace(&stand).await;
+    let gates = format!("{GATES},BindingAdmissionWebhook=true");
+    let flags = ["--binding-admission-user-name=good-scheduler", "--binding-admission-namespaces=*"];
+    let webhook = stand
+        .serving_with("webhook-0", "{}", &FAMILIES, &gates, &flags)
+        .await;
+    wait_until_called(&pods).await;
+    let [good, evil] = ["good-scheduler", "evil-good-scheduler-2"].map(async |user| {
+        let client = stand.cluster.client_for(user, Some("system:masters")).await;
+        client.expect("a client")
+    });
+    let (good, evil) = (good.await, evil.await);
+    let mut passed = 0;
+    for number in 0..20 {
+        let name = format!("pod-{number}");
+        let created = pods.create(&PostParams::default(), &pod(&name, &json!({}), &json!({})));
+        created.await.expect("create the pod");
+        // At once: the replica may not have heard of it yet, and waits for it.
+        let refused = match bind(&evil, &name).await {
+            Err(kube::Error::Api(status)) => status,
+            Err(error) => panic!("{error}"),
+            Ok(_) => {
+                passed += 1;
+                continue;
+            }
+        };
+        assert_eq!(refused.code, 403);
+        let text = "binding denied: username is not in the allowed list";
+        assert!(refused.message.contains(text), "{}", refused.message);
+    }
+    // On a machine that is too busy to bring a pod within the time, it passes, and counts as that.
+    assert_eq!(bindings(&webhook, "unknown_pod").await, passed);
+    assert_eq!(bindings(&webhook, "denied").await, 20 - passed);
+    assert!(passed <= 5, "{passed}");
+    let created = pods.create(&PostParams::default(), &pod("last", &json!({}), &json!({})));
+    created.await.expect("create the pod");
+    bind(&good, "last").await.expect("a listed user may");
+
+    let bypass = json!({"labels": {names::BINDING_ADMISSION_BYPASS: ""}});
+    let created = pods.create(&PostParams::default(), &pod("free", &bypass, &json!({})));
+    created.await.expect("create the pod");
+    bind(&evil, "free").await.expect("its label lets anybody");
+    assert_eq!(bindings(&webhook, "bypass_label").await, 1);
+}
