@@ -2,7 +2,8 @@
 //!
 //! The object stays the bytes that came in. A step reads by path, which parses only the values on that path. A step
 //! writes by path, which is recorded beside the object; [`patch`](crate::admission::patch) turns the record into
-//! operations. Paths are member names from the outside in; arrays are values like any other and are written whole.
+//! operations. Paths are member names from the outside in. Elements of arrays have none: a step writes an array whole, or
+//! changes the parsed value around its elements with [`Draft::rewrite`].
 
 mod compare_stored;
 mod edits;
@@ -29,7 +30,7 @@ pub use self::{
 };
 pub(crate) use self::{
     edits::{Edit, Edits},
-    rewrite::is_deep,
+    rewrite::{differ_by_member, is_deep},
     written::{WriteKind, Written},
 };
 

@@ -1,5 +1,7 @@
 //! Turns a draft's recorded writes into a JSON Patch (RFC 6902): `add`, `remove` and `replace`, in the order of paths.
-//! A value written over another one becomes what differs inside; [`array`] says how for arrays, which may take `move`.
+//!
+//! A value written over another one becomes what differs inside, members that are there before those that are new. The
+//! child `array` says how arrays differ; their elements may also `move`.
 //!
 //! There are no `test` operations: the API server applies the patch to the very object it sent.
 
@@ -11,7 +13,9 @@ use json_patch::{
 };
 use serde_json::{Map, Value};
 
-use crate::admission::draft::{Draft, Edit, Edits, Notes, Tree, WriteKind, Written, is_deep};
+use crate::admission::draft::{
+    Draft, Edit, Edits, Notes, Tree, WriteKind, Written, differ_by_member, is_deep,
+};
 
 /// The operations so far, and the place that the next one is about.
 #[derive(Debug, Default)]
@@ -79,7 +83,7 @@ impl Operations {
     /// Appends what differs between two values.
     fn append_difference(&mut self, before: &Value, after: Value, kind: WriteKind) {
         match (before, after) {
-            (Value::Object(before), Value::Object(after)) if !is_deep(&self.path) => {
+            (Value::Object(before), Value::Object(after)) if differ_by_member(before, &after, &self.path) => {
                 self.append_members(before, after, kind);
             }
             (Value::Array(before), Value::Array(after)) if !is_deep(&self.path) => {

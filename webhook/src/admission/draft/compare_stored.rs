@@ -197,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn a_written_object_is_compared_as_it_is_after_each_write() {
+        let mut draft = draft(r#"{"metadata":{"annotations":{"b":"2"}}}"#);
+        let is_same = |draft: &Draft<'_>| draft.is_as_stored_but(&["metadata", "labels"], &[]).unwrap();
+        draft
+            .set(&["metadata", "labels"], json!({"a": "1", "b": "2"}))
+            .unwrap();
+        assert!(!is_same(&draft));
+        draft.remove(&["metadata", "labels", "b"]);
+        assert!(is_same(&draft));
+        draft.set(&["metadata", "labels", "a"], "2").unwrap();
+        assert!(!is_same(&draft));
+    }
+
+    #[test]
     fn without_a_stored_object_nothing_is_as_stored() {
         let draft = Draft::new(Tree::parse("{}", 2).unwrap(), None);
         assert!(!draft.is_as_stored(&["a"]) && !draft.is_as_stored_but(&[], &[]).unwrap());

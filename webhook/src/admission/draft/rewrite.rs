@@ -43,6 +43,9 @@ pub enum RewriteError {
         /// Where, from the outside in.
         path: String,
     },
+    /// The whole object would be something else than an object.
+    #[error("the object would be no object")]
+    NoObject,
     /// The object has no place for the new value.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -54,8 +57,8 @@ enum Excess {
     Levels,
 }
 
-/// How a rewrite is recorded. The patch is the same.
-#[derive(Debug, Clone, Copy)]
+/// How a rewrite is recorded. The patch does the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// By the members that differ.
     Members,
@@ -83,10 +86,13 @@ impl Draft<'_> {
         let mut after = before.clone();
         let result = change(&mut after)?;
         check_size(&after, path)?;
-        let (mut way, detail) = (path.to_vec(), Detail::new(&before, &after));
-        if after.is_null() && !before.is_null() && !path.is_empty() {
+        if path.is_empty() && !after.is_object() {
+            return Err(RewriteError::NoObject.into());
+        }
+        if after.is_null() && !before.is_null() {
             self.remove(path);
         } else {
+            let (mut way, detail) = (path.to_vec(), Detail::new(&before, &after));
             self.record(&mut way, &before, &mut after, detail)
                 .map_err(RewriteError::from)?;
         }
@@ -116,12 +122,14 @@ impl Draft<'_> {
         after: &'v mut Value,
         detail: Detail,
     ) -> Result<(), WriteError> {
-        let is_whole = match detail {
-            Detail::Whole => !path.is_empty(),
-            Detail::Members => is_deep(path),
+        let is_by_member = match (before, &*after) {
+            (Value::Object(before), Value::Object(after)) => {
+                path.is_empty() || detail == Detail::Members && differ_by_member(before, after, path)
+            }
+            (_, _) => false,
         };
         match (before, after) {
-            (Value::Object(before), after @ Value::Object(_)) if !is_whole => {
+            (Value::Object(before), after) if is_by_member => {
                 self.record_members(path, before, after, detail)
             }
             (before, after) if *before == *after => Ok(()),
@@ -180,6 +188,17 @@ fn differences(before: &Value, after: &Value) -> usize {
         }
         (before, after) => usize::from(before != after),
     }
+}
+
+/// True if it takes operations on members to make one object of another. Where no name stays, it takes one on the whole
+/// object: so where all resources of a container are renamed.
+pub(crate) fn differ_by_member(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    way: &[impl AsRef<str>],
+) -> bool {
+    let has_common = || before.keys().any(|name| after.contains_key(name));
+    !is_deep(way) && (before.len() + after.len() < 2 || has_common())
 }
 
 /// True if a way is too long for operations on what is below.
@@ -360,17 +379,17 @@ mod tests {
             (&["metadata", "name", "x"][..], json!(1)),
             (&["spec", "containers", "0"], json!({})),
             (&[], json!([])),
+            (&[], Value::Null),
         ] {
-            let error = draft
-                .rewrite(path, |there| {
-                    *there = value;
-                    DONE
-                })
-                .unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                format!("{} lies inside a value that is not an object", path.join("."))
-            );
+            let error = draft.rewrite(path, |there| {
+                *there = value;
+                DONE
+            });
+            let expected = match path {
+                [] => "the object would be no object".to_owned(),
+                path => format!("{} lies inside a value that is not an object", path.join(".")),
+            };
+            assert_eq!(error.unwrap_err().to_string(), expected);
         }
         assert_eq!((whole(&draft), draft.changes()), (before, changes));
     }

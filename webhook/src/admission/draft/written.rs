@@ -53,7 +53,7 @@ impl Written {
     /// `part`, which is the value or something inside of it, as JSON. Only the text of the value is kept: arrays are
     /// written as values of their own, unless something around them was absent.
     pub(super) fn text(&self, part: &Value) -> Cow<'_, str> {
-        if ptr::eq(part, &self.value) {
+        if ptr::eq(part, &raw const self.value) {
             Cow::Borrowed(self.text.get_or_init(|| self.value.to_string()))
         } else {
             Cow::Owned(part.to_string())

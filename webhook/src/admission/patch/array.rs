@@ -148,10 +148,10 @@ impl Alignment {
             }
         }
         let kept = came_from.iter().enumerate();
-        let kept = kept.filter_map(|(at, from)| Some(((*from)?, at))).collect();
+        let kept: Vec<_> = kept.filter_map(|(at, from)| Some(((*from)?, at))).collect();
         Some(Self {
             length: before.len(),
-            fixed: longest_rising(kept),
+            fixed: longest_rising(&kept),
             came_from,
         })
     }
@@ -228,7 +228,7 @@ fn places(elements: &[Value]) -> Option<HashMap<&str, usize>> {
 }
 
 /// As many of the pairs, which rise in the second place, as also rise in the first.
-fn longest_rising(pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For each length, the pair with the lowest end of a run of that length; and for each pair the one before it.
     let mut ends: Vec<(usize, usize)> = Vec::new();
     let mut previous = Vec::with_capacity(pairs.len());

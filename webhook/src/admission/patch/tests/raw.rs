@@ -93,7 +93,7 @@ impl RawJson {
                 for (own, value) in members {
                     match value {
                         Self::Text(text) if own == name => found.push(text.clone()),
-                        _ => value.texts(name, found),
+                        Self::Text(_) | Self::Object(_) | Self::Array(_) => value.texts(name, found),
                     }
                 }
             }

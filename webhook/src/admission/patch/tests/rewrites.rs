@@ -51,7 +51,7 @@ impl Change {
                     known.map(|(_, value)| value).collect::<Vec<_>>()
                 }
                 Value::Array(elements) => elements.iter_mut().collect(),
-                _ => return,
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
             };
             let length = inside.len().max(1);
             let Some(next) = inside.into_iter().nth(step % length) else {
@@ -105,7 +105,9 @@ impl Call {
             .try_fold(&mut *object, |value, name| value.get_mut(name));
         let before = there.map(|value| value.clone()).unwrap_or_default();
         let mut after = before.clone();
-        changes.iter().for_each(|change| change.apply(&mut after));
+        for change in changes {
+            change.apply(&mut after);
+        }
         if after == before {
             return;
         }
@@ -121,7 +123,9 @@ impl Call {
 
 fn rewrite(draft: &mut Draft<'_>, path: &[String], changes: &[Change]) -> Result<(), RewriteError> {
     draft.rewrite(&names(path), |value| {
-        changes.iter().for_each(|change| change.apply(value));
+        for change in changes {
+            change.apply(value);
+        }
         Ok(())
     })
 }
@@ -380,7 +384,7 @@ fn prepare(value: &mut Value, count: &mut usize) {
             members.insert(UNKNOWN.to_owned(), format!("!{count}").into());
             *count += 1;
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -397,7 +401,7 @@ fn is_named(value: &Value) -> bool {
     match value {
         Value::Array(elements) => array::are_named(elements) && elements.iter().all(is_named),
         Value::Object(members) => members.values().all(is_named),
-        _ => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -456,7 +460,11 @@ proptest! {
         let (before, changes, patch) = (draft.checkpoint(), draft.changes(), operations(&draft));
         let assign = |draft: &mut Draft<'_>| {
             let path = names(&path);
-            draft.rewrite(&path, |there| Ok::<_, RewriteError>(*there = value.clone())).is_ok()
+            let result: Result<(), RewriteError> = draft.rewrite(&path, |there| {
+                *there = value.clone();
+                Ok(())
+            });
+            result.is_ok()
         };
         if assign(&mut draft) {
             let changes = draft.changes();
