@@ -25,7 +25,7 @@ pub struct Trust {
 
 /// What is known of one pod whose use was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pod {
+pub(super) struct TrackedPod {
     /// As last told.
     request: PodRequest,
     /// Is it on the server's list?
@@ -42,7 +42,7 @@ pub(super) struct Pod {
     peak: PerResource<u64>,
 }
 
-impl Pod {
+impl TrackedPod {
     fn born(request: PodRequest, frame: u64, timing: &Timing) -> Self {
         Self {
             request,
@@ -117,7 +117,7 @@ impl Pod {
 /// All pods of a node, by UID. At most [`MOST_TRACKED`] are tracked, and those who came first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pods {
-    tracked: BTreeMap<String, Pod>,
+    tracked: BTreeMap<String, TrackedPod>,
     /// R.
     bound: PerResource<u64>,
 }
@@ -143,18 +143,18 @@ impl Pods {
         frame: &Frame,
         listed: &BTreeMap<String, PodRequest>,
         timing: &Timing,
-    ) -> Vec<Pod> {
-        let is_gone = |uid: &String, pod: &mut Pod| {
+    ) -> Vec<TrackedPod> {
+        let is_gone = |uid: &String, pod: &mut TrackedPod| {
             !pod.is_listed && !frame.pods.contains_key(uid) && !frame.unmeasured.contains(uid)
         };
-        let departed: Vec<Pod> = self.tracked.extract_if(.., is_gone).map(|(_, pod)| pod).collect();
+        let departed: Vec<TrackedPod> = self.tracked.extract_if(.., is_gone).map(|(_, pod)| pod).collect();
         for (uid, used) in &frame.pods {
             if let Some(pod) = self.tracked.get_mut(uid) {
                 pod.observe(index, frame.is_valid, used, timing);
             } else if let Some(request) = listed.get(uid)
                 && self.tracked.len() < MOST_TRACKED
             {
-                let mut pod = Pod::born(*request, index, timing);
+                let mut pod = TrackedPod::born(*request, index, timing);
                 pod.observe(index, frame.is_valid, used, timing);
                 self.tracked.insert(uid.clone(), pod);
             }
@@ -231,7 +231,7 @@ impl Pods {
 impl Pods {
     /// Bytes of each pod's rings.
     pub(super) fn ring_bytes(&self) -> BTreeMap<String, usize> {
-        let bytes = |pod: &Pod| pod.low.cpu.bytes() + pod.low.memory.bytes();
+        let bytes = |pod: &TrackedPod| pod.low.cpu.bytes() + pod.low.memory.bytes();
         self.tracked
             .iter()
             .map(|(uid, pod)| (uid.clone(), bytes(pod)))
@@ -243,7 +243,7 @@ impl Pods {
         let sizes = self
             .tracked
             .keys()
-            .map(|uid| size_of::<(String, Pod)>() + uid.len());
+            .map(|uid| size_of::<(String, TrackedPod)>() + uid.len());
         sizes.sum()
     }
 }
@@ -300,7 +300,7 @@ mod tests {
             self.pods.follow(&self.listed);
         }
 
-        fn end(&mut self, frame: &Frame) -> Vec<Pod> {
+        fn end(&mut self, frame: &Frame) -> Vec<TrackedPod> {
             self.pods.end_frame(frame.index, frame, &self.listed, &TIMING)
         }
 
