@@ -20,6 +20,7 @@ pub mod field;
 pub mod hint;
 pub mod names;
 mod nullable;
+pub mod pod;
 pub mod policy;
 pub mod qos;
 pub mod quantity;
