@@ -1,10 +1,8 @@
 //! Store of the pods bound to each node, with their requests and the amounts that their kubelet has set aside: a slim
 //! copy that follows the API server.
 
-pub mod allocated;
 pub mod bound;
 pub mod object;
-pub mod request;
 
 use std::{
     collections::HashMap,

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use headroom_domain::{
     capacity::PodDemand,
+    pod::{KubernetesQos, RequestBasis, SpecSource, allocated, requests},
     resource::{PerResource, Resource},
 };
 use headroom_proto::v1alpha1::Qos;
 
-use super::{
-    allocated::{self, SpecSource},
-    object::WatchedPod,
-    request,
-};
+use super::object::WatchedPod;
 use crate::store::{changes::Urgency, informer::version};
 
 /// On a mirror pod: the UID that its static pod, and so its cgroup, has on the node. Whoever may create pods may write it.
@@ -51,25 +48,29 @@ pub struct NodePods {
 impl BoundPod {
     /// What a pod counts for; `None` if it has ended.
     pub(super) fn from_object(object: &WatchedPod) -> Option<Self> {
-        let status = &object.status;
+        let WatchedPod {
+            metadata,
+            spec,
+            status,
+        } = object;
         let phase = status.phase.as_deref();
         if matches!(phase, Some("Succeeded" | "Failed")) {
             return None;
         }
         let has_state = !status.container_statuses.is_empty() || !status.init_container_statuses.is_empty();
-        let created = object.metadata.creation_timestamp.as_ref();
+        let created = metadata.creation_timestamp.as_ref();
         Some(Self {
-            requests: request::requests(object),
-            allocated: allocated::allocated(object, SpecSource::Ignored),
-            expected: allocated::allocated(object, SpecSource::Counts),
+            requests: requests(spec, status, RequestBasis::Actual).amounts(),
+            allocated: allocated(spec, status, SpecSource::Ignored).amounts(),
+            expected: allocated(spec, status, SpecSource::Counts).amounts(),
             created: created.map_or(i64::MAX, |time| time.0.as_second()),
-            qos: match status.qos_class.as_deref() {
-                Some("Guaranteed") => Qos::Guaranteed,
-                Some("Burstable") => Qos::Burstable,
-                Some("BestEffort") => Qos::BestEffort,
-                Some(_) | None => Qos::Unspecified,
+            qos: match status.qos_class.as_deref().and_then(KubernetesQos::from_name) {
+                Some(KubernetesQos::Guaranteed) => Qos::Guaranteed,
+                Some(KubernetesQos::Burstable) => Qos::Burstable,
+                Some(KubernetesQos::BestEffort) => Qos::BestEffort,
+                None => Qos::Unspecified,
             },
-            is_deleting: object.metadata.deletion_timestamp.is_some(),
+            is_deleting: metadata.deletion_timestamp.is_some(),
             is_admitted: has_state || phase.is_some_and(|phase| phase != "Pending"),
         })
     }

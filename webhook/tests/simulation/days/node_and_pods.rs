@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use headroom_domain::{
     capacity::{Annotations, Decision, NodeState, amount},
+    pod::{
+        ActualResources, Container, ContainerStatus, CpuAndMemory, PodCondition, PodSpec, PodStatus,
+        ResourceRequirements,
+    },
     quantity::{Format, Quantity},
     resource::{PerResource, Resource},
 };
@@ -100,38 +104,39 @@ impl SimulatedPod {
             deletion_timestamp: self.gone_at.map(|_| Time(Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         };
-        let allocated = pods::object::List(self.allocated.map(|_, amount| Some(*amount)));
+        let allocated = CpuAndMemory(self.allocated.map(|_, amount| Some(*amount)));
         let is_deferred = Resource::ALL
             .into_iter()
             .any(|resource| self.requests.get(resource) > self.allocated.get(resource));
-        let pending = is_deferred.then(|| pods::object::PodCondition {
+        let pending = is_deferred.then(|| PodCondition {
             r#type: "PodResizePending".to_owned(),
             reason: Some("Deferred".to_owned()),
         });
-        let container = pods::object::Container {
+        let container = Container {
             name: "a".to_owned(),
-            resources: pods::object::Resources {
-                requests: pods::object::List(self.requests.map(|_, request| Some(*request))),
+            resources: ResourceRequirements {
+                requests: CpuAndMemory(self.requests.map(|_, request| Some(*request))),
+                ..ResourceRequirements::default()
             },
             restart_policy: None,
         };
         pods::object::WatchedPod {
             metadata,
-            spec: pods::object::PodSpec {
+            spec: PodSpec {
                 node_name: Some(NAME.to_owned()),
                 containers: vec![container],
-                ..pods::object::PodSpec::default()
+                ..PodSpec::default()
             },
-            status: pods::object::PodStatus {
+            status: PodStatus {
                 phase: Some("Running".to_owned()),
                 qos_class: Some("Burstable".to_owned()),
                 conditions: pending.into_iter().collect(),
-                container_statuses: vec![pods::object::ContainerStatus {
+                container_statuses: vec![ContainerStatus {
                     name: "a".to_owned(),
-                    resources: Some(pods::object::Resources { requests: allocated }),
+                    resources: Some(ActualResources { requests: allocated }),
                     allocated_resources: allocated,
                 }],
-                ..pods::object::PodStatus::default()
+                ..PodStatus::default()
             },
         }
     }
