@@ -41,6 +41,8 @@ enum Command {
     /// Writes the files that follow from declarations: manifests and reference pages. `--check` only compares.
     #[command(disable_help_flag = true)]
     Generate(Rest),
+    /// Counts the cases of endpoints that have a row in tests/fixtures/cases, and names those that lack one.
+    Cases,
     /// Measures one thing beside another in one run; `cargo xtask bench --help` lists the benches.
     #[command(disable_help_flag = true)]
     Bench(Rest),
@@ -97,6 +99,10 @@ impl Command {
             Self::Generate(Rest { arguments }) => {
                 launch::build(&["headroom-generate"], false)?;
                 launch::become_program("headroom-generate", false, &arguments)?;
+            }
+            Self::Cases => {
+                launch::build(&["headroom-cases"], false)?;
+                launch::become_program("headroom-cases", false, &[])?;
             }
             Self::Bench(Rest { arguments }) => {
                 let is_measuring = is_measuring(&arguments);

@@ -14,7 +14,7 @@ fn its_help_lists_the_commands() {
     let output = xtask(&["help"]);
     let text = String::from_utf8(output.stdout).expect("text");
     for command in [
-        "setup", "cluster", "demo", "test", "fuzz", "mutants", "deny", "generate", "bench",
+        "setup", "cluster", "demo", "test", "fuzz", "mutants", "deny", "generate", "cases", "bench",
     ] {
         let row = format!("  {command} ");
         assert!(
