@@ -42,6 +42,10 @@ const RESOURCES: [&str; 2] = [names::BATCH_CPU, names::BATCH_MEMORY];
 /// many times the memory of its text.
 const LONGEST: usize = 256 << 10;
 
+/// The longest name of a container, in bytes: Kubernetes refuses pods with longer ones once we have seen them. In an
+/// annotation in a patch, a name can take many times the memory of its text.
+const LONGEST_NAME: usize = 63;
+
 /// The annotation's content. The order of the members is that of its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Spec {
@@ -86,6 +90,7 @@ impl Spec {
         });
         let specs = lists
             .flat_map(|list| containers.list(list))
+            .filter(|container| container.name.len() <= LONGEST_NAME)
             .filter_map(|container| Some((container.name.clone(), ContainerSpec::of_container(container)?)));
         Self {
             containers: specs.collect(),

@@ -11,8 +11,21 @@ pub struct BodyShape {
     parts: Vec<String>,
 }
 
-/// A review of `nodes`, up to its objects.
-const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"UPDATE","resource":{"group":"","version":"v1","resource":"nodes"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
+/// What the reviews are about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'s> {
+    /// As in `CREATE`.
+    pub operation: &'s str,
+    /// In plural.
+    pub resource: &'s str,
+    /// Empty for the resource itself.
+    pub sub_resource: &'s str,
+    /// Who asks.
+    pub user: &'s str,
+}
+
+/// A review, up to its objects.
+const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"OPERATION","resource":{"group":"","version":"v1","resource":"RESOURCE"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
 /// The stored Node: an amplified one, so that all that is compared is compared.
 const OLD: &str = r#""oldObject":{META,"status":{AMOUNTS,"conditions":[READY]}},"#;
 const META: &str = r#""metadata":{"name":"n1","uid":"u1","annotations":{MARKER}}"#;
@@ -271,8 +284,158 @@ const ROWS: &[Row] = &[
     ("a long version", &[r#"{"apiVersion":""#, "v", r#""}"#]),
 ];
 
+/// What only reviews of pods can have.
+const POD_ROWS: &[Row] = &[
+    (
+        "empty containers",
+        &[r#"HEAD"object":{"spec":{"containers":["#, "{},", "{}]}}}}"],
+    ),
+    (
+        "containers with names",
+        &[
+            r#"HEAD"object":{"spec":{"containers":["#,
+            r#"{"name":"%"},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "containers with a card each",
+        &[
+            r#"HEAD"object":{"spec":{"containers":["#,
+            r#"{"resources":{"requests":{"koordinator.sh/gpu":1}}},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "init containers with a card each",
+        &[
+            r#"HEAD"object":{"spec":{"initContainers":["#,
+            r#"{"resources":{"limits":{"koordinator.sh/gpu":"1"}}},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "containers with batch resources",
+        &[
+            r#"HEAD"object":{"spec":{"containers":["#,
+            r#"{"name":"%","resources":{"requests":{"kubernetes.io/batch-cpu":1},"limits":{"kubernetes.io/batch-cpu":1}}},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "requests of many resources",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,"#,
+            r#""%":1,"#,
+            r#""x":1}}}]}}}}"#,
+        ],
+    ),
+    (
+        "requests of one resource many times",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,"#,
+            r#""a":1,"#,
+            r#""x":1}}}]}}}}"#,
+        ],
+    ),
+    (
+        "a long quantity",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":""#,
+            "1",
+            r#""}}}]}}}}"#,
+        ],
+    ),
+    (
+        "a long name of a resource",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,""#,
+            "x",
+            r#"":1}}}]}}}}"#,
+        ],
+    ),
+    (
+        "a long name of a container",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"name":""#,
+            r"\u0001",
+            r#"","resources":{"requests":{"koordinator.sh/gpu":1,"kubernetes.io/batch-cpu":1}}}]}}}}"#,
+        ],
+    ),
+    (
+        "small objects beside a card",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":["#,
+            r#"{"name":"a"},"#,
+            "{}]}]}}}}",
+        ],
+    ),
+    (
+        "many environments beside many cards",
+        &[
+            r#"HEAD"object":{"spec":{"containers":["#,
+            r#"{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":[{"name":"a","value":"b"},{"name":"c","value":"d"}]},"#,
+            "{}]}}}}",
+        ],
+    ),
+    (
+        "long texts beside cards",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"args":[""#,
+            r"\u0001",
+            r#""]},{"resources":{"requests":{"koordinator.sh/gpu":1}}}]}}}}"#,
+        ],
+    ),
+    (
+        "an annotation of small objects",
+        &[
+            r#"HEAD"object":{"metadata":{"annotations":{"node.koordinator.sh/extended-resource-spec":"{\"x\":["#,
+            r#"{\"\":0},"#,
+            r#"0]}"}}}}}"#,
+        ],
+    ),
+    (
+        "an annotation of many containers",
+        &[
+            r#"HEAD"object":{"metadata":{"annotations":{"node.koordinator.sh/extended-resource-spec":"{\"containers\":{"#,
+            r#"\"%\":{\"limits\":{\"a\":1}},"#,
+            r#"\"\":{}}}"}}}}}"#,
+        ],
+    ),
+    (
+        "many volumes",
+        &[
+            r#"HEAD"object":{"spec":{"containers":[{}],"volumes":["#,
+            r#"{"name":"%"},"#,
+            "{}]}}}}",
+        ],
+    ),
+];
+
 /// All shapes, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.
 pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
+    let nodes = Subject {
+        operation: "UPDATE",
+        resource: "nodes",
+        sub_resource,
+        user,
+    };
+    shapes_of(&nodes, ROWS)
+}
+
+/// Those that only pods can have, as reviews of this subject.
+pub fn own_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
+    shapes_of(subject, POD_ROWS)
+}
+
+/// Those that only pods can have and those of Nodes, as reviews of this subject.
+pub fn pod_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
+    let mut shapes = own_shapes(subject);
+    shapes.append(&mut shapes_of(subject, ROWS));
+    shapes
+}
+
+fn shapes_of(subject: &Subject<'_>, rows: &[Row]) -> Vec<BodyShape> {
     let whole = |part: &&str| {
         [
             ("HEAD", HEAD),
@@ -281,15 +444,17 @@ pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
             ("MARKER", MARKER),
             ("AMOUNTS", AMOUNTS),
             ("READY", READY),
-            ("SUB", sub_resource),
-            ("USER", user),
+            ("OPERATION", subject.operation),
+            ("RESOURCE", subject.resource),
+            ("SUB", subject.sub_resource),
+            ("USER", subject.user),
         ]
         .into_iter()
         .fold((*part).to_owned(), |text, (name, value)| {
             text.replace(name, value)
         })
     };
-    ROWS.iter()
+    rows.iter()
         .map(|(name, parts)| BodyShape {
             name,
             parts: parts.iter().map(whole).collect(),

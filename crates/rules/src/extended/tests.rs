@@ -185,3 +185,13 @@ fn a_long_annotation_is_replaced_unread() {
         AnnotationChange::Remove
     );
 }
+
+#[test]
+fn a_container_that_kubernetes_will_refuse_for_its_name_is_left_out() {
+    for (length, is_in) in [(63, true), (64, false)] {
+        let mut spec = one(&batch("1k", "4Gi"), &json!({}));
+        spec["containers"][0]["name"] = "c".repeat(length).into();
+        let change = decide(&spec, None, Compat::Headroom);
+        assert_eq!(change != AnnotationChange::Keep, is_in, "{length}");
+    }
+}
