@@ -8,7 +8,7 @@ use clap::{
     error::ErrorKind,
     parser::ValueSource,
 };
-use headroom_domain::{estimate::Profile, names};
+use headroom_domain::{estimate::Profile, installation::Installation, names};
 use headroom_kit::{
     args::{AdminArgs, LogArgs},
     tls::Files,
@@ -247,9 +247,8 @@ impl Args {
 impl ServerAddress {
     /// The headless Service, with an address for each replica.
     fn service() -> Self {
-        let host = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
         Self {
-            host,
+            host: Installation::default().hints_host(),
             port: names::HINTS_PORT,
         }
     }

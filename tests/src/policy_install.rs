@@ -1,7 +1,7 @@
 //! The generated policies on a [`Stand`]: functions that put them in force or out of it, and a marked Node that they
 //! hold.
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_testbed::policies;
 use headroom_webhook::install::manifest::policies as generated;
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, core::v1::Node};
@@ -46,7 +46,7 @@ pub async fn install(stand: &Stand) {
 /// Takes the policies out of force and waits until both are. The webhook must not answer.
 pub async fn remove(stand: &Stand) {
     let bindings: Api<MutatingAdmissionPolicyBinding> = Api::all(stand.client.clone());
-    for bound in generated::all() {
+    for bound in generated::all(&Installation::default()) {
         let name = bound.binding.name_any();
         let deleted = bindings.delete(&name, &DeleteParams::default()).await;
         deleted.expect("delete the binding");

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 use headroom_domain::{
     estimate::Profile,
     hint::{AgentMode, Brake, NodeHint, ResourceHint},
-    names,
+    installation::Installation,
     ratio::Cents,
     resource::PerResource,
 };
@@ -67,7 +67,7 @@ pub async fn channel(
     identity: Option<&Files>,
 ) -> Result<Channel, transport::Error> {
     let tls = client::client_config(ca, identity, &["h2"]).expect("client settings");
-    let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+    let name = Installation::default().hints_host();
     let server = client::server_name(&name).expect("server name");
     let connector = client::Connector::new(tls, server, ANSWER_WITHIN);
     let endpoint = Channel::from_shared(format!("http://{hints}")).expect("address");

@@ -11,8 +11,9 @@ use headroom_testbed::{
     Testbed, accounts,
     cluster::{ClusterOptions, Keeper, NodeOptions},
     programs::get,
-    webhook::{self, Webhook},
+    webhook::{self, Served, Webhook},
 };
+use headroom_webhook::admission::endpoint::Family;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt as _,
@@ -72,6 +73,24 @@ impl Stand {
         Webhook::start(&options).await.expect("start the webhook")
     }
 
+    /// Starts a replica that serves these families, with these gates as in [`webhook::GATES`], gives it the rights for them
+    /// and registers it.
+    pub async fn serving(&self, name: &str, config: &str, families: &[Family], gates: &str) -> Webhook {
+        let served = Served {
+            families: families.to_vec(),
+            gates: gates.to_owned(),
+            ..Served::default()
+        };
+        accounts::grant(&self.client, &served.installation, families)
+            .await
+            .expect("grant rights");
+        let options = self.options_serving(name, served).expect("kubeconfig");
+        let options = options.config(config).flags([webhook::DEMO_TIMING]);
+        let webhook = Webhook::start(&options).await.expect("start the webhook");
+        self.register(&webhook).await;
+        webhook
+    }
+
     /// What a replica is started with; it takes hints of compressed durations.
     pub fn webhook_options(&self, name: &str, config: &str) -> webhook::WebhookOptions {
         let options = Testbed::webhook_options(self, name).expect("kubeconfig");
@@ -87,7 +106,7 @@ impl Stand {
 
     /// As [`Self::register`], with the option `steady-state-skip`.
     pub async fn register_skipping(&self, webhook: &Webhook) {
-        webhook::register_skipping(&self.client, &webhook.url(), &webhook.ca)
+        webhook::register_skipping(&self.client, &webhook.url(), &webhook.ca, &webhook.served)
             .await
             .expect("register the webhook");
     }

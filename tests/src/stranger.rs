@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use headroom_domain::names;
+use headroom_domain::installation::Installation;
 use headroom_kit::tls::client;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpSocket, TcpStream};
@@ -33,7 +33,7 @@ pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
 /// The server does not take the connection.
 pub async fn channel(hints: SocketAddr, ca: &Path) -> Result<Channel, transport::Error> {
     let tls = client::client_config(ca, None, &["h2"]).expect("client settings");
-    let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+    let name = Installation::default().hints_host();
     let (tls, name) = (
         TlsConnector::from(tls),
         client::server_name(&name).expect("server name"),

@@ -1,6 +1,7 @@
 //! [`Args`]: command-line flags of `headroom-webhook`. Each flag has an environment variable.
 
 mod binding;
+mod installation;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,7 +16,7 @@ use headroom_rules::{
     switch::{Compat, SwitchError, Switches},
 };
 
-pub use self::binding::BindingArgs;
+pub use self::{binding::BindingArgs, installation::InstallationArgs};
 use crate::{
     admission::{
         endpoint::Family,
@@ -50,7 +51,7 @@ pub struct Args {
     /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_ADMISSION_ADDR", value_name = "IP:PORT", default_value_t = any(names::ADMISSION_PORT))]
     pub admission_addr: SocketAddr,
-    /// URL at which the API server calls the admission endpoints, if not through the Service headroom-webhook; webhook
+    /// URL at which the API server calls the admission endpoints, if not through our Service; webhook
     /// configurations that lead elsewhere are reported
     #[arg(long, env = "HEADROOM_ADMISSION_URL", value_name = "URL", value_parser = base_url)]
     pub admission_url: Option<String>,
@@ -126,6 +127,9 @@ pub struct Args {
     /// changes something, and what is not allowed, has a line each
     #[arg(long, env = "HEADROOM_LOG_SAMPLE", value_name = "N", default_value_t = LOG_SAMPLE)]
     pub log_sample: u32,
+    /// Where it lives.
+    #[command(flatten)]
+    pub installation: InstallationArgs,
     /// Where the webhook shows its state.
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -259,6 +263,11 @@ mod tests {
 
     #[rstest]
     #[case("", Address::Service, "headroom-webhook.headroom-system.svc")]
+    #[case(
+        "--namespace b --name-suffix=-c",
+        Address::Service,
+        "headroom-webhook-c.b.svc"
+    )]
     #[case("--admission-url https://h:1/", Address::Url("https://h:1".to_owned()), "h")]
     #[case("--admission-url https://[::1]:1/a", Address::Url("https://[::1]:1/a".to_owned()), "::1")]
     fn the_api_server_calls_the_service_unless_a_url_is_given(
@@ -267,7 +276,8 @@ mod tests {
         #[case] host: &str,
     ) {
         let given = read(flags).unwrap().address();
-        assert_eq!((&given, given.host().as_str()), (&address, host));
+        let installation = read(flags).unwrap().installation.get();
+        assert_eq!((&given, given.host(&installation).as_str()), (&address, host));
     }
 
     #[rstest]
@@ -281,6 +291,8 @@ mod tests {
     #[case("--admission-addr localhost:1", "invalid value 'localhost:1'")]
     #[case("--admission-url http://h:1", "is not of the form https://HOST[:PORT][/PATH]")]
     #[case("--admission-url h:1", "is not of the form https://HOST[:PORT][/PATH]")]
+    #[case("--namespace a.b", "\"a.b\" is not made of")]
+    #[case("--name-suffix B", "\"B\" is not made of")]
     #[case("extra", "unexpected argument 'extra'")]
     fn what_cannot_be_meant_is_refused(#[case] flags: &str, #[case] reason: &str) {
         let error = read(flags).unwrap_err().to_string();

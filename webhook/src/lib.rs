@@ -17,4 +17,4 @@ pub mod install;
 pub mod start;
 pub mod store;
 
-pub use start::access;
+pub use start::rights::rights;

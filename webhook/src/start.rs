@@ -7,6 +7,7 @@
 mod admission;
 mod caches;
 mod client;
+pub mod rights;
 pub mod threads;
 pub mod wanted;
 
@@ -50,7 +51,6 @@ use crate::{
         streams::Streams, token_review,
     },
     store::{
-        access::Access,
         clock::Clock,
         cluster::{Cluster, Settings},
         configuration::{self, Amplification},
@@ -174,20 +174,8 @@ fn settings(args: &Args, file: Amplification) -> Settings {
         amplifies: endpoints::amplifies(&args.feature_gates),
         heartbeat_interval: args.heartbeat_interval(),
         denies_above_hint: args.deny_above_hint,
+        installation: args.installation.get(),
     }
-}
-
-/// API access that the process needs besides what admission steps read, with the sources of nodes.
-pub fn access() -> Vec<Access> {
-    let sources = wanted::OF_NODES.map(|source| source.access);
-    [
-        &sources,
-        token_review::ACCESS,
-        nudge::ACCESS,
-        floor::ACCESS,
-        registration::ACCESS,
-    ]
-    .concat()
 }
 
 /// All metrics of the webhook.
@@ -232,8 +220,8 @@ async fn open_admin(
 
 /// Loads the key pair, or makes it, and keeps it current.
 fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStore>, StartError> {
-    let services = [names::WEBHOOK_SERVICE, names::HINTS_SERVICE];
-    let names = services.map(|service| format!("{service}.{}.svc", names::NAMESPACE));
+    let installation = args.installation.get();
+    let names = [installation.service_host(), installation.hints_host()];
     let files = args.tls.files(&names, SystemTime::now())?;
     let store = CertStore::load("serving", files, SystemTime::now())?;
     let stop = supervisor.shutdown().stopping().clone();
@@ -261,8 +249,13 @@ fn observe(
     supervisor.spawn("use", asked);
     let floor = Arc::clone(&cluster.floor);
     supervisor.spawn("floor", floor::follow(client.clone(), floor, stop.clone()));
-    let served = endpoints::served(&args.serve);
-    let registration = Registration::new(&served, &args.feature_gates, &args.address(), Arc::clone(store));
+    let registration = Registration::new(
+        &args.installation.get(),
+        &endpoints::served(&args.serve),
+        &args.feature_gates,
+        &args.address(),
+        Arc::clone(store),
+    );
     supervisor.spawn(
         "registration",
         registration::follow(client.clone(), registration, stop),
@@ -280,7 +273,14 @@ fn lead(
     supervisor: &mut Supervisor,
 ) {
     let stop = supervisor.shutdown().stopping().clone();
-    let contender = Contender::new(client.clone(), names::NAMESPACE, names::LEASE, &args.replica_name);
+    let installation = args.installation.get();
+    let namespace = installation.namespace.as_str();
+    let contender = Contender::new(
+        client.clone(),
+        namespace,
+        &installation.lease(),
+        &args.replica_name,
+    );
     let api_server = nudge::StatusWriteClient::new(client.clone());
     let writer = Arc::new(api_server.clone());
     let toucher: Arc<dyn StatusPatcher> = if cluster.amplifies() {
@@ -329,9 +329,10 @@ async fn serve_hints(
     let writer = Arc::new(nudge::StatusWriteClient::new(client.clone()));
     let shared = Arc::new(StreamContext {
         cluster: Arc::clone(cluster),
-        authenticator: Arc::new(Authenticator::new(Arc::new(
-            token_review::TokenReviewClient::new(client.clone()),
-        ))),
+        authenticator: Arc::new(Authenticator::new(
+            Arc::new(token_review::TokenReviewClient::new(client.clone())),
+            &args.installation.get(),
+        )),
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, args.rates())),
         profiles,

@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, Freshness, HintQuery, Note},
+    names,
     policy::{Mode, Policy},
     resource::PerResource,
 };
@@ -189,6 +190,10 @@ impl NodeLookup for OneNode {
 
     fn denies_above_hint(&self) -> bool {
         false
+    }
+
+    fn webhook_user(&self) -> &'static str {
+        names::WEBHOOK_USER
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_proto::{
     WireError,
     v1alpha1::{ListNodesRequest, ListNodesResponse, debug_client::DebugClient},
@@ -71,7 +71,10 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
         token_file,
         kubeconfig,
         context,
+        namespace: _,
+        name_suffix: _,
     } = args;
+    let installation = args.installation();
     let config = if ca_file.is_some() && token_file.is_some() {
         None
     } else {
@@ -79,18 +82,23 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
     };
     let ca = match (ca_file, &config) {
         (Some(path), _) => read(path)?,
-        (None, Some(config)) => ca_bundle(client(config.clone())).await?,
-        (None, None) => return Err(Error::NoCaBundle),
+        (None, Some(config)) => ca_bundle(client(config.clone()), &installation).await?,
+        (None, None) => return Err(no_ca_bundle(&installation)),
     };
     let bearer = match (token_file, &config) {
         (Some(path), _) => token(path)?,
         (None, Some(config)) => credential(config).await?,
         (None, None) => return Err(Error::NoToken),
     };
-    let channel = channel(addr, tls_server_name, &ca)
+    let server_name = tls_server_name
+        .clone()
+        .unwrap_or_else(|| installation.hints_host());
+    let channel = channel(addr, &server_name, &ca)
         .await
         .map_err(|error| Error::Connect {
             addr: addr.clone(),
+            namespace: installation.namespace.clone(),
+            service: installation.named(names::HINTS_SERVICE),
             reason: innermost(&error).to_string(),
         })?;
     Ok(Connection {
@@ -285,7 +293,7 @@ async fn cluster(path: Option<&Path>, context: Option<String>) -> Result<Config,
 }
 
 /// The CA that the API server trusts for the webhook: one CA signs for all of the webhook's ports.
-async fn ca_bundle(client: kube::Result<Client>) -> Result<Vec<u8>, Error> {
+async fn ca_bundle(client: kube::Result<Client>, installation: &Installation) -> Result<Vec<u8>, Error> {
     let attempt = |source| Error::Cluster {
         attempt: "read the webhook's CA from the cluster",
         reason: Box::new(source),
@@ -295,7 +303,7 @@ async fn ca_bundle(client: kube::Result<Client>) -> Result<Vec<u8>, Error> {
         metadata: _,
         webhooks,
     } = configurations
-        .get(names::WEBHOOK_CONFIGURATION)
+        .get(&installation.named(names::WEBHOOK_CONFIGURATION))
         .await
         .map_err(attempt)?;
     webhooks
@@ -303,7 +311,13 @@ async fn ca_bundle(client: kube::Result<Client>) -> Result<Vec<u8>, Error> {
         .flatten()
         .find_map(|webhook| webhook.client_config.ca_bundle)
         .map(|bundle| bundle.0)
-        .ok_or(Error::NoCaBundle)
+        .ok_or_else(|| no_ca_bundle(installation))
+}
+
+fn no_ca_bundle(installation: &Installation) -> Error {
+    Error::NoCaBundle {
+        configuration: installation.named(names::WEBHOOK_CONFIGURATION),
+    }
 }
 
 /// The bearer token of the kubeconfig's user, credential plugins included.
@@ -397,13 +411,13 @@ mod tests {
             let answer = http::Response::new(Body::from(object.clone().into_bytes()));
             async { Ok::<_, BoxError>(answer) }
         });
-        ca_bundle(Ok(Client::new(api, "default"))).await
+        ca_bundle(Ok(Client::new(api, "default")), &Installation::default()).await
     }
 
     #[tokio::test]
     async fn the_ca_is_the_one_that_the_cluster_trusts() {
         assert_eq!(from_cluster(r#"{"caBundle":"cGVt"}"#).await.unwrap(), b"pem");
-        assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle)));
+        assert!(matches!(from_cluster("{}").await, Err(Error::NoCaBundle { .. })));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use headroom_domain::names;
+use headroom_domain::{installation::Namespace, names};
 use headroom_proto::WireError;
 use tonic::Code;
 
@@ -41,21 +41,23 @@ pub enum Error {
         path: PathBuf,
     },
     /// The cluster's webhook configuration has no CA.
-    #[error(
-        "MutatingWebhookConfiguration {} has no caBundle; give the CA with --ca-file",
-        names::WEBHOOK_CONFIGURATION
-    )]
-    NoCaBundle,
+    #[error("MutatingWebhookConfiguration {configuration} has no caBundle; give the CA with --ca-file")]
+    NoCaBundle {
+        /// Its name.
+        configuration: String,
+    },
     /// The webhook cannot be reached, or is not who it should be.
     #[error(
-        "cannot connect to {addr}: {reason} (it takes `kubectl -n {} port-forward service/{} {}` or --addr)",
-        names::NAMESPACE,
-        names::HINTS_SERVICE,
+        "cannot connect to {addr}: {reason} (it takes `kubectl -n {namespace} port-forward service/{service} {}` or --addr)",
         names::HINTS_PORT
     )]
     Connect {
         /// Where.
         addr: Address,
+        /// The namespace of the installation that is asked.
+        namespace: Namespace,
+        /// Its hint service.
+        service: String,
         /// The innermost reason; what the transport wraps around it says nothing more.
         reason: String,
     },

@@ -18,6 +18,7 @@ pub mod capacity;
 pub mod estimate;
 pub mod field;
 pub mod hint;
+pub mod installation;
 pub mod names;
 mod nullable;
 pub mod pod;

@@ -61,7 +61,7 @@ pub const AGENT_SERVICE_ACCOUNT: &str = "headroom-agent";
 /// Service account of the webhook, in [`NAMESPACE`].
 pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
 
-/// The user name of that service account.
+/// The user name of that service account, unless an [`Installation`](crate::installation::Installation) has other names.
 pub const WEBHOOK_USER: &str = "system:serviceaccount:headroom-system:headroom-webhook";
 
 /// Service in front of the webhook's admission port.
@@ -100,8 +100,20 @@ pub const DEBUG_URL: &str = "/headroom/debug";
 /// Lease in [`NAMESPACE`] whose holder sweeps.
 pub const LEASE: &str = "headroom-webhook";
 
-/// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
+/// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration of nodes.
 pub const WEBHOOK_CONFIGURATION: &str = "headroom-webhook";
+
+/// Name of both webhook configurations of pods and reservations.
+pub const PODS_CONFIGURATION: &str = "headroom-pods";
+
+/// Name of both webhook configurations of quotas.
+pub const QUOTAS_CONFIGURATION: &str = "headroom-quotas";
+
+/// Name of both webhook configurations of Koordinator's ConfigMap.
+pub const SLO_CONFIGURATION: &str = "headroom-configuration";
+
+/// Name of both webhook configurations of other projects' objects.
+pub const INTEGRATIONS_CONFIGURATION: &str = "headroom-integrations";
 
 /// Name of the policy that keeps amplified values while no webhook answers, and of its binding.
 pub const FLOOR_POLICY: &str = "headroom-floor";
@@ -127,11 +139,6 @@ pub const STEERING: [&str; 2] = [RATIO, MODE];
 /// True for an annotation that looks like one of Headroom's and is none, such as a misspelt one.
 pub fn is_unknown(key: &str) -> bool {
     key.starts_with(DOMAIN) && !OWNED.contains(&key) && !STEERING.contains(&key)
-}
-
-/// True for the service account that the webhook writes with.
-pub fn is_webhook(username: &str) -> bool {
-    username == WEBHOOK_USER
 }
 
 /// The node whose kubelet this user is, if the user is a kubelet.

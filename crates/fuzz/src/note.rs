@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_domain::{hint::Note, names, quantity::Quantity};
+use headroom_domain::{hint::Note, installation::Installation, names, quantity::Quantity};
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
@@ -161,6 +161,7 @@ fn router(node: &Value) -> Router {
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
+        installation: Installation::default(),
     };
     let cluster = Cluster::new(settings, Arc::new(Clock::new()));
     cluster.policies.replace(None);

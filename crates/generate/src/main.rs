@@ -67,6 +67,14 @@ static FILES: &[File] = &[
         text: manifests::rbac,
     },
     File {
+        path: "deploy/kustomize/components/koordinator/webhooks.yaml",
+        text: manifests::koordinator_webhooks,
+    },
+    File {
+        path: "deploy/kustomize/components/koordinator/rbac.yaml",
+        text: manifests::koordinator_rbac,
+    },
+    File {
         path: "deploy/kustomize/components/steady-state-skip/webhooks.yaml",
         text: manifests::steady_state_skip,
     },

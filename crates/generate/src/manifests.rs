@@ -1,25 +1,21 @@
 //! Generates the manifests from the webhook's declarations: webhook configurations, policies and RBAC.
 
 use anyhow::Result;
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
-    admission::{
-        endpoint::{AnyEndpoint, Family},
-        endpoints,
-    },
+    admission::{endpoint::Family, endpoints},
     install::manifest::{
-        self, Address, Client,
+        self, Address, Client, NamespaceRights, Rights,
         policies::{
             self, PolicyAndBinding,
             checks::{self, Checks},
         },
         steady_state,
     },
-    start,
 };
 use k8s_openapi::{
-    api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject},
+    api::rbac::v1::{ClusterRole, PolicyRule},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use serde::Serialize;
@@ -27,29 +23,15 @@ use serde::Serialize;
 /// Role of people who may look at everything; bound to nobody.
 const VIEWER: &str = "headroom-viewer";
 
-/// The endpoints of node amplification, which the base installs.
-fn nodes() -> Vec<&'static dyn AnyEndpoint> {
-    endpoints::served(&[Family::Nodes])
-}
-
-/// Both webhook configurations, with all gates at their defaults.
+/// The webhook configurations of the base, with all gates at their defaults.
 pub(super) fn webhooks() -> Result<String> {
-    let gates = GateSet::parse(endpoints::gates(), "")?;
-    // Whoever installs the certificates fills in the bundle.
-    let client = Client {
-        address: Address::Service,
-        ca_bundle: None,
-    };
-    Ok(documents(&[
-        yaml(&manifest::mutating(&nodes(), &gates, &client))?,
-        yaml(&manifest::validating(&nodes(), &gates, &client))?,
-    ]))
+    Ok(documents(&configurations(Family::Nodes)?))
 }
 
 /// The policies that the API server evaluates, with their bindings.
 pub(super) fn policies() -> Result<String> {
     let mut texts = Vec::new();
-    for PolicyAndBinding { policy, binding } in policies::all() {
+    for PolicyAndBinding { policy, binding } in policies::all(&Installation::default()) {
         texts.extend([yaml(&policy)?, yaml(&binding)?]);
     }
     Ok(documents(&texts))
@@ -57,7 +39,7 @@ pub(super) fn policies() -> Result<String> {
 
 /// The policy that refuses bad annotations, with its binding.
 pub(super) fn checks() -> Result<String> {
-    let Checks { policy, binding } = checks::checks();
+    let Checks { policy, binding } = checks::checks(&Installation::default());
     Ok(documents(&[yaml(&policy)?, yaml(&binding)?]))
 }
 
@@ -66,32 +48,54 @@ pub(super) fn steady_state_skip() -> Result<String> {
     yaml(&steady_state::kustomize_patch())
 }
 
-/// The webhook's role and its binding, and the role of people who look on.
+/// The webhook's roles in the base and their bindings, and the role of people who look on.
 pub(super) fn rbac() -> Result<String> {
-    Ok(documents(&[
-        yaml(&manifest::cluster_role(&nodes(), &start::access()))?,
-        yaml(&binding())?,
-        yaml(&manifest::lease_role::role())?,
-        yaml(&manifest::lease_role::binding())?,
-        yaml(&viewer())?,
-    ]))
+    let mut texts = roles(Family::Nodes)?;
+    texts.push(yaml(&viewer())?);
+    Ok(documents(&texts))
 }
 
-fn binding() -> ClusterRoleBinding {
-    ClusterRoleBinding {
-        metadata: named(names::WEBHOOK_SERVICE_ACCOUNT),
-        role_ref: RoleRef {
-            api_group: Some("rbac.authorization.k8s.io".to_owned()),
-            kind: "ClusterRole".to_owned(),
-            name: names::WEBHOOK_SERVICE_ACCOUNT.to_owned(),
-        },
-        subjects: Some(vec![Subject {
-            kind: "ServiceAccount".to_owned(),
-            name: names::WEBHOOK_SERVICE_ACCOUNT.to_owned(),
-            namespace: Some(names::NAMESPACE.to_owned()),
-            ..Subject::default()
-        }]),
+/// What the webhook configurations of the component `koordinator` add.
+pub(super) fn koordinator_webhooks() -> Result<String> {
+    Ok(documents(&configurations(Family::Koordinator)?))
+}
+
+/// What the webhook may do for the component `koordinator`.
+pub(super) fn koordinator_rbac() -> Result<String> {
+    Ok(documents(&roles(Family::Koordinator)?))
+}
+
+/// The webhook configurations of a family, with all gates at their defaults; none if it has no entries.
+fn configurations(family: Family) -> Result<Vec<String>> {
+    let gates = GateSet::parse(endpoints::gates(), "")?;
+    // Whoever installs the certificates fills in the bundle.
+    let client = Client {
+        address: Address::Service,
+        ca_bundle: None,
+    };
+    let (installation, served) = (Installation::default(), endpoints::served(&[family]));
+    let mutating = manifest::mutating(&installation, &served, &gates, &client);
+    let validating = manifest::validating(&installation, &served, &gates, &client);
+    let mutating = mutating.iter().map(yaml);
+    mutating.chain(validating.iter().map(yaml)).collect()
+}
+
+/// The roles of a family with their bindings: one for each configuration object that has endpoints.
+fn roles(family: Family) -> Result<Vec<String>> {
+    let (installation, served) = (Installation::default(), endpoints::served(&[family]));
+    let mut texts = Vec::new();
+    for Rights {
+        role,
+        binding,
+        namespaces,
+    } in headroom_webhook::rights(&installation, &served)
+    {
+        texts.extend([yaml(&role)?, yaml(&binding)?]);
+        for NamespaceRights { role, binding } in &namespaces {
+            texts.extend([yaml(role)?, yaml(binding)?]);
+        }
     }
+    Ok(texts)
 }
 
 fn viewer() -> ClusterRole {

@@ -9,6 +9,7 @@ use headroom_agent::local::signals::{SIGNALS, Signal};
 use headroom_domain::{
     capacity::{self, Why},
     estimate::{Reason, Stage},
+    installation::Installation,
     names,
 };
 use headroom_kit::{gate, metric::Catalogue};
@@ -156,14 +157,16 @@ fn sources_table(page: &mut String) -> Result<()> {
                 Access {
                     group,
                     resource,
-                    names,
+                    objects,
                     verbs: _,
+                    namespace: _,
                 },
             presence,
             shares,
             open: _,
         } = source;
         let dot = if group.is_empty() { "" } else { "." };
+        let names = objects.in_installation(&Installation::default());
         let only: Vec<_> = names.iter().map(|name| format!(" `{name}`")).collect();
         let shared = shares.map_or_else(String::new, |other| format!(", by the watch of {}", other.name));
         let absent = match presence {

@@ -1,10 +1,10 @@
 //! Creates the namespaces, service accounts, roles and tokens of Headroom's programs on the API server.
 
 use anyhow::{Context as _, Result};
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_webhook::{
     admission::{endpoint::Family, endpoints},
-    install::manifest,
+    install::manifest::NamespaceRights,
 };
 use k8s_openapi::{
     api::{
@@ -22,34 +22,55 @@ use kube::{
 /// How long tokens live, in seconds.
 const TOKEN_SECONDS: i64 = 6 * 3600;
 
-/// Creates the namespaces, the service accounts and the webhook's role, or leaves them as they are.
+/// Creates the namespaces, the service accounts and the webhook's roles for nodes, or leaves them as they are.
 ///
 /// # Errors
 /// If the API server refuses one.
 pub async fn create(client: &Client) -> Result<()> {
-    for namespace in [names::NAMESPACE, names::AGENT_NAMESPACE] {
-        create_namespace(client, namespace).await?;
-    }
+    create_installation(client, &Installation::default()).await
+}
+
+/// As [`create`], for another installation.
+///
+/// # Errors
+/// If the API server refuses one.
+pub async fn create_installation(client: &Client, installation: &Installation) -> Result<()> {
     for (namespace, account) in [
-        (names::NAMESPACE, names::WEBHOOK_SERVICE_ACCOUNT),
-        (names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT),
+        (&installation.namespace, installation.service_account()),
+        (
+            &installation.agent_namespace,
+            installation.agent_service_account(),
+        ),
     ] {
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        create_namespace(client, namespace.as_str()).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace.as_str());
         let object = ServiceAccount {
-            metadata: named(account),
+            metadata: named(&account),
             ..ServiceAccount::default()
         };
-        apply(&accounts, account, &object).await?;
+        apply(&accounts, &account, &object).await?;
     }
-    let role = manifest::cluster_role(&endpoints::served(&[Family::Nodes]), &headroom_webhook::access());
-    let name = role.name_any();
-    let roles: Api<ClusterRole> = Api::all(client.clone());
-    apply(&roles, &name, &role).await?;
-    bind(client, &name, names::WEBHOOK_SERVICE_ACCOUNT).await?;
-    let roles: Api<Role> = Api::namespaced(client.clone(), names::NAMESPACE);
-    apply(&roles, names::LEASE, &manifest::lease_role::role()).await?;
-    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), names::NAMESPACE);
-    apply(&bindings, names::LEASE, &manifest::lease_role::binding()).await
+    grant(client, installation, &[Family::Nodes]).await
+}
+
+/// Gives the webhook what it may do to serve these families.
+///
+/// # Errors
+/// If the API server refuses a role.
+pub async fn grant(client: &Client, installation: &Installation, families: &[Family]) -> Result<()> {
+    for rights in headroom_webhook::rights(installation, &endpoints::served(families)) {
+        let name = rights.role.name_any();
+        apply(&Api::all(client.clone()), &name, &rights.role).await?;
+        apply(&Api::all(client.clone()), &name, &rights.binding).await?;
+        for NamespaceRights { role, binding } in &rights.namespaces {
+            let namespace = role.namespace().unwrap_or_default();
+            let roles: Api<Role> = Api::namespaced(client.clone(), &namespace);
+            apply(&roles, &name, role).await?;
+            let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), &namespace);
+            apply(&bindings, &name, binding).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates a namespace, or leaves it as it is.
@@ -71,11 +92,7 @@ pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
 
 /// The user that the webhook is to the API server.
 pub fn webhook() -> String {
-    format!(
-        "system:serviceaccount:{}:{}",
-        names::NAMESPACE,
-        names::WEBHOOK_SERVICE_ACCOUNT
-    )
+    Installation::default().webhook_user()
 }
 
 fn named(name: &str) -> ObjectMeta {

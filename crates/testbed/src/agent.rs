@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_agent::local::status::{self, Status};
-use headroom_domain::{estimate::Profile, names};
+use headroom_domain::{estimate::Profile, installation::Installation};
 use hyper::StatusCode;
 use xtask::process::Process;
 
@@ -118,10 +118,7 @@ impl Agent {
                 "--source",
                 source,
             ])
-            .args([
-                "--webhook-server-name",
-                &format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE),
-            ])
+            .args(["--webhook-server-name", &Installation::default().hints_host()])
             .args(["--timing", timing.name(), "--admin-addr", &admin.to_string()])
             .arg("--ca-file")
             .arg(ca)

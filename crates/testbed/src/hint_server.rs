@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use headroom_agent::sample::procfs::Procfs;
-use headroom_domain::names;
+use headroom_domain::installation::Installation;
 use headroom_kit::{
     serve::{Limits, Listener},
     supervise::Shutdown,
@@ -62,7 +62,7 @@ impl HintServer {
     /// # Errors
     /// If it cannot have a certificate or the address.
     pub async fn start(address: SocketAddr, folder: &Path, pods: Pods) -> Result<Self> {
-        let name = format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE);
+        let name = Installation::default().hints_host();
         let now = SystemTime::now();
         let files = self_signed::ensure(folder, &[name], now)?;
         let certificate = CertStore::load("hints", files, now)?;

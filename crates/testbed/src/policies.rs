@@ -1,6 +1,7 @@
 //! Installs the generated admission policies that the API server evaluates by itself: the floor and the checks.
 
 use anyhow::Result;
+use headroom_domain::installation::Installation;
 use headroom_webhook::install::manifest::policies::{
     self, PolicyAndBinding,
     checks::{self, Checks},
@@ -32,7 +33,7 @@ pub async fn are_served(client: &Client) -> Result<bool> {
 /// # Errors
 /// If the API server refuses one.
 pub async fn install(client: &Client) -> Result<()> {
-    for bound in policies::all() {
+    for bound in policies::all(&Installation::default()) {
         put(client, &bound).await?;
     }
     Ok(())
@@ -55,7 +56,7 @@ pub async fn put(client: &Client, bound: &PolicyAndBinding) -> Result<()> {
 /// # Errors
 /// If the API server refuses them.
 pub async fn put_checks(client: &Client) -> Result<()> {
-    let Checks { policy, binding } = checks::checks();
+    let Checks { policy, binding } = checks::checks(&Installation::default());
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     accounts::apply(&policies, &policy.name_any(), &policy).await?;
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
@@ -67,7 +68,7 @@ pub async fn put_checks(client: &Client) -> Result<()> {
 /// # Errors
 /// If the API server does not answer, or they are not there.
 pub async fn remove_checks(client: &Client) -> Result<()> {
-    let Checks { binding, policy: _ } = checks::checks();
+    let Checks { binding, policy: _ } = checks::checks(&Installation::default());
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     bindings
         .delete(&binding.name_any(), &DeleteParams::default())

@@ -39,7 +39,7 @@ use crate::{
     cluster::Cluster,
     policies,
     programs::Programs,
-    webhook::{self, Webhook},
+    webhook::{self, Served, Webhook},
 };
 
 /// A running control plane with the namespaces, accounts and roles of our programs.
@@ -76,13 +76,23 @@ impl Testbed {
     /// # Errors
     /// If the kubeconfig of its account cannot be written.
     pub fn webhook_options(&self, name: &str) -> Result<webhook::WebhookOptions> {
+        self.options_serving(name, Served::default())
+    }
+
+    /// As [`Self::webhook_options`], of a replica that serves something else.
+    ///
+    /// # Errors
+    /// As for [`Self::webhook_options`].
+    pub fn options_serving(&self, name: &str, served: Served) -> Result<webhook::WebhookOptions> {
         Ok(webhook::WebhookOptions {
             program: self.programs.webhook.clone(),
             name: name.to_owned(),
             folder: self.cluster.dir().to_owned(),
-            kubeconfig: self.cluster.kubeconfig_for(&accounts::webhook(), None)?,
+            kubeconfig: self
+                .cluster
+                .kubeconfig_for(&served.installation.webhook_user(), None)?,
             config: "{}".to_owned(),
-            gates: webhook::GATES.to_owned(),
+            served,
             accepts_no_floor: !self.has_floor,
             flags: Vec::new(),
         })
@@ -103,7 +113,7 @@ impl Testbed {
     /// # Errors
     /// If its CA cannot be read or the API server refuses the configuration.
     pub async fn register(&self, replica: &Webhook) -> Result<()> {
-        webhook::register(&self.client, &replica.url(), &replica.ca).await
+        webhook::register(&self.client, &replica.url(), &replica.ca, &replica.served).await
     }
 
     /// The options of the agent of a node, which reports to these replicas: a token bound to the Node, compressed

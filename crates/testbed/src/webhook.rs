@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use headroom_domain::installation::Installation;
 use headroom_kit::{gate::GateSet, tls::self_signed};
 use headroom_webhook::{
     admission::{endpoint::Family, endpoints},
@@ -27,10 +28,21 @@ use crate::{
 
 /// How long it may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// The gates of the node endpoints, which are off by default as in Koordinator.
+/// The gates of the node endpoints, which are on by default.
 pub const GATES: &str = "NodeMutatingWebhook=true,NodeValidatingWebhook=true";
 /// The flag by which it takes hints of compressed durations.
 pub const DEMO_TIMING: &str = "--allow-demo-timing";
+
+/// What a replica serves, and what is registered with the API server for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    /// The installation that it belongs to.
+    pub installation: Installation,
+    /// Families of endpoints.
+    pub families: Vec<Family>,
+    /// Feature gates that decide which of their endpoints, as in [`GATES`].
+    pub gates: String,
+}
 
 /// What to start it with.
 #[derive(Debug, Clone)]
@@ -45,8 +57,8 @@ pub struct WebhookOptions {
     pub kubeconfig: PathBuf,
     /// Its configuration file's text.
     pub config: String,
-    /// Its feature gates, as in [`GATES`].
-    pub gates: String,
+    /// What it serves.
+    pub served: Served,
     /// True if hints may raise nodes although the policies are not installed.
     pub accepts_no_floor: bool,
     /// More flags, such as [`DEMO_TIMING`].
@@ -66,6 +78,19 @@ pub struct Webhook {
     pub admin: SocketAddr,
     /// The CA of its certificate, PEM.
     pub ca: PathBuf,
+    /// What it serves.
+    pub served: Served,
+}
+
+impl Default for Served {
+    /// The node endpoints of the first installation.
+    fn default() -> Self {
+        Self {
+            installation: Installation::default(),
+            families: vec![Family::Nodes],
+            gates: GATES.to_owned(),
+        }
+    }
 }
 
 impl WebhookOptions {
@@ -83,7 +108,7 @@ impl WebhookOptions {
 
     /// With these feature gates, as in [`GATES`].
     pub fn gates(mut self, gates: &str) -> Self {
-        gates.clone_into(&mut self.gates);
+        gates.clone_into(&mut self.served.gates);
         self
     }
 
@@ -122,10 +147,16 @@ impl Webhook {
             folder,
             kubeconfig,
             config,
-            gates,
+            served,
             accepts_no_floor,
             flags,
         } = options;
+        let Served {
+            installation,
+            families,
+            gates,
+        } = served;
+        let families: Vec<_> = families.iter().map(|family| family.name()).collect();
         let (admission, hints, admin) = (free_address()?, free_address()?, free_address()?);
         let certificates = folder.join("webhook-tls");
         let config_file = folder.join(format!("{name}.yaml"));
@@ -151,9 +182,13 @@ impl Webhook {
             .arg("--tls-self-signed-dir")
             .arg(&certificates)
             .args(accepts_no_floor.then_some("--accept-no-floor"))
+            .args(["--namespace", installation.namespace.as_str()])
+            .args(["--agent-namespace", installation.agent_namespace.as_str()])
+            .args(["--name-suffix", installation.suffix.as_str()])
             .args(flags)
-            // Not by its flag, so that `flags` may say otherwise.
-            .env("HEADROOM_DRAIN_SECONDS", "1");
+            // Not by their flags, so that `flags` may say otherwise.
+            .env("HEADROOM_DRAIN_SECONDS", "1")
+            .env("HEADROOM_SERVE", families.join(","));
         let process = Process::spawn(name, &command, &folder.join(format!("{name}.log")), GRACE)?;
         Ok(Self {
             process,
@@ -161,6 +196,7 @@ impl Webhook {
             hints,
             admin,
             ca: certificates.join(self_signed::CA_CERT),
+            served: served.clone(),
         })
     }
 
@@ -173,36 +209,46 @@ impl Webhook {
 /// Registers the webhook at `url` with the API server, as generated from its declarations.
 ///
 /// # Errors
-/// If the CA cannot be read or the API server refuses the configuration.
-pub async fn register(client: &Client, url: &str, ca: &Path) -> Result<()> {
-    register_changed(client, url, ca, |_| ()).await
+/// If the CA cannot be read or the API server refuses a configuration.
+pub async fn register(client: &Client, url: &str, ca: &Path, served: &Served) -> Result<()> {
+    register_changed(client, url, ca, served, |_| ()).await
 }
 
 /// As [`register`], with the option `steady-state-skip`.
 ///
 /// # Errors
 /// As for [`register`].
-pub async fn register_skipping(client: &Client, url: &str, ca: &Path) -> Result<()> {
-    register_changed(client, url, ca, steady_state::skip).await
+pub async fn register_skipping(client: &Client, url: &str, ca: &Path, served: &Served) -> Result<()> {
+    register_changed(client, url, ca, served, steady_state::skip).await
 }
 
 async fn register_changed(
     client: &Client,
     url: &str,
     ca: &Path,
-    change: impl FnOnce(&mut MutatingWebhookConfiguration),
+    served: &Served,
+    change: impl Fn(&mut MutatingWebhookConfiguration),
 ) -> Result<()> {
+    let Served {
+        installation,
+        families,
+        gates,
+    } = served;
     let bundle = fs::read(ca).with_context(|| format!("read {}", ca.display()))?;
     let at = manifest::Client {
         address: Address::Url(url.to_owned()),
         ca_bundle: Some(bundle),
     };
-    let gates = GateSet::parse(endpoints::gates(), GATES)?;
-    let mut mutating = manifest::mutating(&endpoints::served(&[Family::Nodes]), &gates, &at);
-    change(&mut mutating);
+    let gates = GateSet::parse(endpoints::gates(), gates)?;
+    let endpoints = endpoints::served(families);
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
-    let validating = manifest::validating(&endpoints::served(&[Family::Nodes]), &gates, &at);
+    for mut mutating in manifest::mutating(installation, &endpoints, &gates, &at) {
+        change(&mut mutating);
+        accounts::apply(&configurations, &mutating.name_any(), &mutating).await?;
+    }
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    accounts::apply(&configurations, &validating.name_any(), &validating).await
+    for validating in manifest::validating(installation, &endpoints, &gates, &at) {
+        accounts::apply(&configurations, &validating.name_any(), &validating).await?;
+    }
+    Ok(())
 }

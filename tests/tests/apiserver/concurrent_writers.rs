@@ -115,7 +115,7 @@ async fn a_nudging_replica_the_leader_and_the_kubelet_at_once_amplify_once() {
     let nudger = stand.webhook("webhook-1", AUTO).await;
     let service = Balancer::start().await;
     service.replace([leader.admission, nudger.admission]);
-    headroom_testbed::webhook::register(&stand.client, &service.url(), &leader.ca)
+    headroom_testbed::webhook::register(&stand.client, &service.url(), &leader.ca, &leader.served)
         .await
         .expect("register");
     let node = stand.create_node("n1", "4", "8Gi").await;
@@ -256,9 +256,14 @@ async fn two_leaders_at_once_move_each_node_once() {
     ];
     let service = Balancer::start().await;
     service.replace(replicas.iter().map(|replica| replica.admission));
-    headroom_testbed::webhook::register(&stand.client, &service.url(), &replicas[0].ca)
-        .await
-        .expect("register");
+    headroom_testbed::webhook::register(
+        &stand.client,
+        &service.url(),
+        &replicas[0].ca,
+        &replicas[0].served,
+    )
+    .await
+    .expect("register");
     for node in ["n1", "n2", "n3"] {
         stand.create_node(node, "4", "8Gi").await;
         stand.ask(node, 110).await;

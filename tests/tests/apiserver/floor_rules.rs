@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use e2e::stand::{Stand, until};
 use headroom_domain::{
     capacity::{Annotations, NodeState, Write, Writer, floor},
+    installation::Installation,
     names,
     quantity::Quantity,
     resource::{PerResource, Resource},
@@ -325,7 +326,7 @@ impl Result {
 
 /// Installs the floor alone and waits until it is in force.
 async fn install(stand: &Stand, probe: &str) {
-    for bound in policies::all() {
+    for bound in policies::all(&Installation::default()) {
         if bound.policy.metadata.name.as_deref() == Some(names::FLOOR_POLICY) {
             headroom_testbed::policies::put(&stand.client, &bound)
                 .await

@@ -15,7 +15,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use headroom_domain::names;
+use headroom_domain::{installation, names};
 use headroom_kit::{
     gate::GateSet,
     tls::{CertStore, Files, self_signed},
@@ -37,11 +37,13 @@ use k8s_openapi::{
         admissionregistration::v1::{
             MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
             ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+            WebhookClientConfig,
         },
         apps::v1::{DaemonSet, Deployment},
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
         core::v1::{ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret, Service},
         networking::v1::{NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
     apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
@@ -138,7 +140,9 @@ impl Installation {
 
     /// Replicas find what was applied to be what they generate, and their certificate trusted.
     async fn is_as_generated(&self, client: &Client) {
-        let found = floor::fetch(client).await.expect("policies");
+        let found = floor::fetch(client, &installation::Installation::default())
+            .await
+            .expect("policies");
         assert_eq!(
             (found.floor, found.annotations),
             (PolicyState::InForce, PolicyState::InForce)
@@ -150,7 +154,13 @@ impl Installation {
         };
         let store = CertStore::load("test", files, SystemTime::now()).expect("certificates");
         let gates = GateSet::parse(endpoints::gates(), headroom_testbed::webhook::GATES).expect("gates");
-        let registration = Registration::new(&gates, &Address::Service, store);
+        let registration = Registration::new(
+            &installation::Installation::default(),
+            &endpoints::served(&self.webhook_args().serve),
+            &gates,
+            &Address::Service,
+            store,
+        );
         let faults = registration.check(client).await.expect("webhook configurations");
         assert!(!faults.is_empty());
         for (endpoint, fault) in faults {
@@ -161,6 +171,44 @@ impl Installation {
     fn webhook(&self) -> PodTemplateSpec {
         let deployment: Deployment = self.get(names::NAMESPACE, names::WEBHOOK_SERVICE);
         deployment.spec.expect("a specification").template
+    }
+
+    /// The command line of the webhook.
+    fn webhook_args(&self) -> headroom_webhook::args::Args {
+        let line = command_line("headroom-webhook", container(&self.webhook()));
+        headroom_webhook::args::Args::try_parse_from(line).expect("flags of the webhook")
+    }
+
+    /// Where the API server calls the webhook, one for each entry.
+    fn clients(&self) -> Vec<WebhookClientConfig> {
+        let mutating = self.all::<MutatingWebhookConfiguration>().into_iter();
+        let mutating = mutating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
+        let validating = self.all::<ValidatingWebhookConfiguration>().into_iter();
+        let validating = validating.flat_map(|configuration| configuration.webhooks.expect("webhooks"));
+        let mutating = mutating.map(|webhook| webhook.client_config);
+        mutating
+            .chain(validating.map(|webhook| webhook.client_config))
+            .collect()
+    }
+
+    /// Every entry of these families that gates at their defaults switch on leads to the webhook, and there is no other.
+    fn entries_lead_to_the_webhook(&self, families: &[Family]) {
+        let gates = GateSet::parse(endpoints::gates(), "").expect("gates");
+        let entries = endpoints::served(families)
+            .into_iter()
+            .filter(|endpoint| endpoint.is_enabled(&gates))
+            .flat_map(|endpoint| endpoint.declaration().entries);
+        let clients = self.clients();
+        assert_eq!(clients.len(), entries.count());
+        let ca = self.folder.path().join(OVERLAY).join(self_signed::CA_CERT);
+        let ca = fs::read(ca).expect("the CA");
+        for client in clients {
+            let reference = client.service.expect("a Service");
+            let service: Service = self.get(&reference.namespace, &reference.name);
+            let ports = service.spec.and_then(|spec| spec.ports).expect("ports");
+            assert!(ports.iter().any(|port| Some(port.port) == reference.port));
+            assert_eq!(client.ca_bundle.expect("a CA").0, ca);
+        }
     }
 
     fn agent(&self) -> PodTemplateSpec {
@@ -259,9 +307,10 @@ fn the_programs_take_their_flags_and_listen_where_the_manifests_say() {
     let installation = Installation::render();
     let template = installation.webhook();
     let webhook = container(&template);
-    let args = headroom_webhook::args::Args::try_parse_from(command_line("headroom-webhook", webhook))
-        .expect("flags of the webhook");
+    let args = installation.webhook_args();
     assert_eq!(args.replica_name, "webhook-0");
+    assert_eq!(args.serve, [Family::Nodes]);
+    assert_eq!(args.installation.get(), installation::Installation::default());
     let listening = [
         ("admission", args.admission_addr.port()),
         ("hints", args.hints_addr.port()),
@@ -364,44 +413,65 @@ fn services_and_webhook_configurations_lead_to_the_webhook() {
         }
     }
 
-    let mutating = installation.all::<MutatingWebhookConfiguration>();
-    let validating = installation.all::<ValidatingWebhookConfiguration>();
-    let clients: Vec<_> = (mutating
-        .into_iter()
-        .flat_map(|configuration| configuration.webhooks.expect("webhooks"))
-        .map(|webhook| webhook.client_config))
-    .chain(
-        validating
-            .into_iter()
-            .flat_map(|configuration| configuration.webhooks.expect("webhooks"))
-            .map(|webhook| webhook.client_config),
-    )
-    .collect();
-    let entries = endpoints::served(&[Family::Nodes])
-        .into_iter()
-        .flat_map(|endpoint| endpoint.declaration().entries);
-    assert_eq!(clients.len(), entries.count());
-    let ca = fs::read(
-        installation
-            .folder
-            .path()
-            .join(OVERLAY)
-            .join(self_signed::CA_CERT),
+    installation.entries_lead_to_the_webhook(&[Family::Nodes]);
+}
+
+/// The roles in the whole cluster by name, each of which the webhook's account has.
+fn bound_roles(installation: &Installation) -> BTreeMap<String, ClusterRole> {
+    let bindings = installation.all::<ClusterRoleBinding>().into_iter();
+    let is_webhooks = |binding: &ClusterRoleBinding| {
+        binding.subjects.iter().flatten().any(|subject| {
+            (subject.namespace.as_deref(), subject.name.as_str())
+                == (Some(names::NAMESPACE), names::WEBHOOK_SERVICE_ACCOUNT)
+        })
+    };
+    let bound: BTreeSet<_> = bindings
+        .filter(is_webhooks)
+        .map(|binding| binding.role_ref.name)
+        .collect();
+    let roles = installation.all::<ClusterRole>().into_iter();
+    roles
+        .map(|role| (role.name_any(), role))
+        .filter(|(name, _)| bound.contains(name))
+        .collect()
+}
+
+#[test]
+fn the_component_koordinator_brings_its_entries_its_roles_and_the_flag() {
+    let mut installation = Installation::render();
+    let before = bound_roles(&installation);
+    assert_eq!(
+        before.keys().collect::<Vec<_>>(),
+        [names::WEBHOOK_SERVICE_ACCOUNT]
     );
-    let ca = ca.expect("the CA");
-    for client in clients {
-        let reference = client.service.expect("a Service");
-        let service: Service = installation.get(&reference.namespace, &reference.name);
-        let ports = service.spec.and_then(|spec| spec.ports).expect("ports");
-        assert!(ports.iter().any(|port| Some(port.port) == reference.port));
-        assert_eq!(client.ca_bundle.expect("a CA").0, ca);
+    installation.add_component("koordinator");
+    let families = installation.webhook_args().serve;
+    assert_eq!(families, [Family::Nodes, Family::Koordinator]);
+    installation.entries_lead_to_the_webhook(&families);
+
+    // What nodes need is as before, and what pods need is in roles of their own.
+    let mut after = bound_roles(&installation);
+    for (name, role) in before {
+        assert_eq!(after.remove(&name), Some(role));
+    }
+    let added = headroom_webhook::rights(
+        &installation::Installation::default(),
+        &endpoints::served(&[Family::Koordinator]),
+    );
+    assert_eq!(after.len(), added.len());
+    for rights in added {
+        let role = after
+            .remove(&rights.role.name_any())
+            .expect("a role that is bound");
+        assert_eq!(role.rules, rights.role.rules);
     }
 }
 
 #[test]
 fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is() {
     let mut installation = Installation::render();
-    let generated = headroom_webhook::install::manifest::policies::all();
+    let generated =
+        headroom_webhook::install::manifest::policies::all(&installation::Installation::default());
     let mut policies = installation.all::<MutatingAdmissionPolicy>();
     let mut bindings = installation.all::<MutatingAdmissionPolicyBinding>();
     // Kustomize adds its labels.
@@ -438,7 +508,7 @@ fn the_policies_are_part_of_it_unless_the_component_for_earlier_api_servers_is()
 #[test]
 fn the_checks_are_in_the_base_and_go_with_their_component() {
     let mut installation = Installation::render();
-    let Checks { policy, binding } = checks();
+    let Checks { policy, binding } = checks(&installation::Installation::default());
     let mut policies = installation.all::<ValidatingAdmissionPolicy>();
     let mut bindings = installation.all::<ValidatingAdmissionPolicyBinding>();
     // Kustomize adds its labels.

@@ -150,7 +150,10 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     let stand = Stand::start().await;
     let pods = namespace(&stand).await;
     let gates = format!("{GATES},BindingAdmissionWebhook=true");
-    let flags = ["--binding-admission-user-name=good-scheduler", "--binding-admission-namespaces=*"];
+    let flags = [
+        "--binding-admission-user-name=good-scheduler",
+        "--binding-admission-namespaces=*",
+    ];
     let webhook = stand
         .serving_with("webhook-0", "{}", &FAMILIES, &gates, &flags)
         .await;

@@ -4,10 +4,20 @@
 use std::{fs, time::SystemTime};
 
 use e2e::stand::{Stand, count, until};
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_kit::tls::self_signed;
-use headroom_testbed::webhook::Webhook;
-use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
+use headroom_testbed::{
+    accounts, policies,
+    webhook::{Served, Webhook},
+};
+use headroom_webhook::{
+    control::floor::{self, PolicyState},
+    install::manifest,
+};
+use k8s_openapi::{
+    ByteString,
+    api::{admissionregistration::v1::MutatingWebhookConfiguration, coordination::v1::Lease},
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -86,4 +96,76 @@ async fn a_replica_says_by_which_field_it_is_no_longer_called_as_generated() {
     }
     delete().await;
     wait_until_status(&webhook, "the configuration is deleted", 0).await;
+}
+
+/// A second installation, apart from the first in each of its names.
+fn second() -> Installation {
+    Installation {
+        namespace: "second".parse().expect("a name"),
+        agent_namespace: "second-agent".parse().expect("a name"),
+        suffix: "-b".parse().expect("a suffix"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_installations_are_registered_side_by_side_and_each_sees_to_its_own() {
+    let stand = Stand::start().await;
+    let ours = stand.webhook("webhook-0", "{}").await;
+    stand.register(&ours).await;
+
+    let second = second();
+    let created = accounts::create_installation(&stand.client, &second).await;
+    created.expect("create the accounts");
+    let served = Served {
+        installation: second.clone(),
+        ..Served::default()
+    };
+    let mut options = stand.options_serving("webhook-1", served).expect("kubeconfig");
+    // Its certificate is for other names.
+    options.folder = stand.cluster.dir().join("second");
+    fs::create_dir_all(&options.folder).expect("a folder");
+    let theirs = Webhook::start(&options).await.expect("start the webhook");
+    wait_until_status(&ours, "the first is registered", 1).await;
+    let unregistered = "there is no entry mnode-status.koordinator.sh in configuration headroom-webhook-b";
+    let log = options.folder.join("webhook-1.log");
+    until("the second misses its own entries", async || {
+        fs::read_to_string(&log).expect("the log").contains(unregistered)
+    })
+    .await;
+    stand.register(&theirs).await;
+    wait_until_status(&theirs, "both are registered", 1).await;
+    wait_until_status(&ours, "both are registered", 1).await;
+
+    for (namespace, lease) in [
+        (names::NAMESPACE, names::LEASE.to_owned()),
+        (second.namespace.as_str(), second.lease()),
+    ] {
+        let leases: Api<Lease> = Api::namespaced(stand.client.clone(), namespace);
+        until("each has a leader", async || {
+            let found = leases.get_opt(&lease).await.expect("read the lease");
+            found.and_then(|lease| lease.spec?.holder_identity).is_some()
+        })
+        .await;
+    }
+
+    for bound in manifest::policies::all(&second) {
+        policies::put(&stand.client, &bound)
+            .await
+            .expect("install a policy");
+    }
+    for (installation, state) in [
+        (&second, PolicyState::InForce),
+        (&Installation::default(), PolicyState::Missing),
+    ] {
+        let found = floor::fetch(&stand.client, installation).await;
+        assert_eq!(found.expect("policies").floor, state);
+    }
+
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(stand.client.clone());
+    let deleted = configurations
+        .delete(names::WEBHOOK_CONFIGURATION, &DeleteParams::default())
+        .await;
+    deleted.expect("delete the configuration");
+    wait_until_status(&ours, "the first is no longer called", 0).await;
+    wait_until_status(&theirs, "the second is", 1).await;
 }

@@ -99,7 +99,7 @@ impl Kubelet<'_> {
 }
 
 async fn register(stand: &Stand, way: &Balancer, replica: &Webhook) {
-    webhook::register(&stand.client, &way.url(), &replica.ca)
+    webhook::register(&stand.client, &way.url(), &replica.ca, &replica.served)
         .await
         .expect("register both");
 }

@@ -174,7 +174,7 @@ impl Replicas {
             stand.webhook("webhook-1", "{}").await,
         ];
         let service = Balancer::start().await;
-        webhook::register(&stand.client, &service.url(), &running[0].ca)
+        webhook::register(&stand.client, &service.url(), &running[0].ca, &running[0].served)
             .await
             .expect("register");
         let (lives, _) = watch::channel((running[1].hints, running[1].ca.clone()));

@@ -331,7 +331,7 @@ async fn heartbeats_make_no_calls_and_a_webhook_that_hangs_takes_none_of_their_t
     // As hopeless: a port that takes connections and never answers.
     let (port, silent) = silent().await;
     let url = format!("https://127.0.0.1:{port}");
-    webhook::register(&stand.client, &url, &webhook.ca)
+    webhook::register(&stand.client, &url, &webhook.ca, &webhook.served)
         .await
         .expect("register it");
     until("it is called", async || {

@@ -12,7 +12,7 @@ use e2e::{
 };
 use headroom_testbed::{
     programs::get,
-    webhook::{GATES, Webhook, WebhookOptions},
+    webhook::{Served, Webhook, WebhookOptions},
 };
 use http::StatusCode;
 use rustix::process::Signal;
@@ -45,7 +45,7 @@ pub(crate) async fn spawn(folder: &TempDir, way: &str, flags: &[&str]) -> Webhoo
         kubeconfig,
         config: String::new(),
         accepts_no_floor: false,
-        gates: GATES.to_owned(),
+        served: Served::default(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
     })
     .expect("start the webhook");

@@ -4,9 +4,9 @@
 
 use headroom_domain::names;
 
-/// Who may write what only we write, for messages.
-pub fn by_us() -> String {
-    format!("only {} writes it", names::WEBHOOK_USER)
+/// Who may write what only the webhook writes, for messages; `webhook` is the user that it is.
+pub fn by_us(webhook: &str) -> String {
+    format!("only {webhook} writes it")
 }
 
 /// Who may write what people write, for messages.
@@ -36,15 +36,19 @@ pub enum AnnotationChange {
     Removed,
 }
 
-/// Why `user` may not change the annotation of that key; `None` if it may.
-pub fn refusal(user: &str, key: &str, change: AnnotationChange) -> Option<String> {
+/// Why `user` may not change the annotation of that key; `None` if it may. `webhook` is the user that the webhook is.
+pub fn refusal(user: &str, webhook: &str, key: &str, change: AnnotationChange) -> Option<String> {
     let is_owned = names::OWNED.contains(&key);
-    if names::is_webhook(user) {
+    if user == webhook {
         return None;
     }
     if names::node_of_user(user).is_some() {
         let is_peoples = names::STEERING.contains(&key);
-        let who = if is_peoples { BY_PEOPLE.to_owned() } else { by_us() };
+        let who = if is_peoples {
+            BY_PEOPLE.to_owned()
+        } else {
+            by_us(webhook)
+        };
         let is_protected = is_owned || is_peoples || names::is_unknown(key);
         return is_protected.then(|| format!("{NOT_BY_KUBELETS}; {who}"));
     }
@@ -54,7 +58,7 @@ pub fn refusal(user: &str, key: &str, change: AnnotationChange) -> Option<String
         AnnotationChange::Removed if !is_owned => None,
         AnnotationChange::Written if names::is_unknown(key) => Some(not_known()),
         AnnotationChange::Written | AnnotationChange::Removed => {
-            is_owned.then(|| format!("{NOT_BY_OTHERS}; {}", by_us()))
+            is_owned.then(|| format!("{NOT_BY_OTHERS}; {}", by_us(webhook)))
         }
     }
 }
@@ -87,7 +91,7 @@ mod tests {
     #[case::ours(names::WEBHOOK_USER, names::MARKER, [false, false])]
     #[case::of_a_newer_version(names::WEBHOOK_USER, "headroom.sh/newer", [false, false])]
     fn who_may_write_and_remove(#[case] user: &str, #[case] key: &str, #[case] refused: [bool; 2]) {
-        let is_refused = |change| refusal(user, key, change).is_some();
+        let is_refused = |change| refusal(user, names::WEBHOOK_USER, key, change).is_some();
         assert_eq!(
             [AnnotationChange::Written, AnnotationChange::Removed].map(is_refused),
             refused
@@ -96,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_who_may() {
-        let why = |user, key| refusal(user, key, AnnotationChange::Written).unwrap();
+        let why = |user, key| refusal(user, names::WEBHOOK_USER, key, AnnotationChange::Written).unwrap();
         assert!(why(KUBELET, names::RATIO).ends_with("; people write it"));
         assert!(why(KUBELET, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));
         assert!(why(PERSON, names::HINT).ends_with("headroom-system:headroom-webhook writes it"));

@@ -10,7 +10,7 @@ mod fetch;
 
 use std::sync::Arc;
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use kube::Client;
 use tokio::{
     select,
@@ -55,6 +55,7 @@ pub enum PolicyState {
 /// The floor as this replica knows it.
 #[derive(Debug)]
 pub struct Floor {
+    installation: Installation,
     without: Without,
     changes: Arc<Changes>,
     found: watch::Sender<PolicyStates>,
@@ -80,8 +81,9 @@ impl PolicyState {
 
 impl Floor {
     /// Nothing is known yet. Changes are told to those who follow nodes.
-    pub fn new(without: Without, changes: Arc<Changes>) -> Self {
+    pub fn new(installation: Installation, without: Without, changes: Arc<Changes>) -> Self {
         Self {
+            installation,
             without,
             changes,
             found: watch::Sender::default(),
@@ -95,7 +97,8 @@ impl Floor {
 
     /// The fault of the floor and its consequence, for people; `None` if there is none.
     pub fn trouble(&self) -> Option<String> {
-        let trouble = self.found.borrow().floor.trouble(names::FLOOR_POLICY)?;
+        let policy = self.installation.named(names::FLOOR_POLICY);
+        let trouble = self.found.borrow().floor.trouble(&policy)?;
         let follows = match self.without {
             Without::IsRefused => {
                 "guard and auto raise nothing until it is in force or --accept-no-floor is given"
@@ -107,6 +110,7 @@ impl Floor {
 
     /// Records what the API server has now.
     pub fn record(&self, found: PolicyStates) {
+        // The metric names what a policy is for; the suffix of an installation is in the labels of its targets.
         for (policy, state) in [
             (names::FLOOR_POLICY, &found.floor),
             (names::ANNOTATIONS_POLICY, &found.annotations),
@@ -123,7 +127,7 @@ impl Floor {
         );
         drop(self.found.send_replace(found));
         if is_other_revert {
-            report_annotations(&self.found.borrow().annotations);
+            self.report_annotations();
         }
         if is_other_floor {
             self.report_floor();
@@ -133,21 +137,26 @@ impl Floor {
 
     fn report_floor(&self) {
         match (self.trouble(), self.without) {
-            (None, _) => info!(policy = names::FLOOR_POLICY, "the floor is in force"),
+            (None, _) => {
+                let policy = self.installation.named(names::FLOOR_POLICY);
+                info!(policy, "the floor is in force");
+            }
             (Some(trouble), Without::IsRefused) => error!(
                 "{trouble}; while no webhook answers, nodes fall to raw, and kubelets that restart fail running pods"
             ),
             (Some(trouble), Without::IsAccepted) => warn!("{trouble}"),
         }
     }
-}
 
-fn report_annotations(state: &PolicyState) {
-    let policy = names::ANNOTATIONS_POLICY;
-    match state.trouble(policy) {
-        None => info!(policy, "kubelets' writes to protected annotations are reverted"),
-        Some(trouble) => {
-            error!("{trouble}; while no webhook answers, kubelets can write annotations that are not theirs");
+    fn report_annotations(&self) {
+        let policy = self.installation.named(names::ANNOTATIONS_POLICY);
+        match self.found.borrow().annotations.trouble(&policy) {
+            None => info!(policy, "kubelets' writes to protected annotations are reverted"),
+            Some(trouble) => {
+                error!(
+                    "{trouble}; while no webhook answers, kubelets can write annotations that are not theirs"
+                );
+            }
         }
     }
 }
@@ -157,7 +166,7 @@ pub async fn follow(client: Client, floor: Arc<Floor>, stop: CancellationToken) 
     loop {
         let looked = select! {
             () = stop.cancelled() => return,
-            looked = timeout(INSTALL_CHECK_LIMIT, fetch(&client)) => looked,
+            looked = timeout(INSTALL_CHECK_LIMIT, fetch(&client, &floor.installation)) => looked,
         };
         match looked {
             Ok(Ok(found)) => floor.record(found),
@@ -180,7 +189,7 @@ mod tests {
     fn floor(without: Without) -> (Floor, watch::Receiver<crate::store::changes::Ticks>) {
         let changes = Arc::new(Changes::default());
         let followed = changes.follow("n1");
-        (Floor::new(without, changes), followed)
+        (Floor::new(Installation::default(), without, changes), followed)
     }
 
     fn found(floor: PolicyState) -> PolicyStates {

@@ -10,6 +10,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use headroom_domain::names;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -23,6 +24,24 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
+
+use crate::store::access::{Access, AccessNamespace, ObjectNames};
+
+const GROUP: &str = "coordination.k8s.io";
+const LEASES: &str = "leases";
+
+/// API access that contending needs, in our own namespace and nowhere else: a lease elsewhere is a node's heartbeat.
+pub static ACCESS: &[Access] = &[
+    // What is being created has no name yet that a rule could speak of.
+    Access::to(GROUP, LEASES, ObjectNames::All, &["create"]).in_namespace(AccessNamespace::Own),
+    Access::to(
+        GROUP,
+        LEASES,
+        ObjectNames::Ours(&[names::LEASE]),
+        &["get", "update"],
+    )
+    .in_namespace(AccessNamespace::Own),
+];
 
 /// How long a lease lasts that nobody renews.
 pub const LASTS: Duration = Duration::from_secs(8);

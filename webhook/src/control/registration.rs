@@ -1,12 +1,13 @@
 //! Checks every five seconds whether the API server's webhook configurations still have this webhook's endpoints as
 //! generated. Any user with the rights can change or delete them, writes then pass without the webhook, and no other
-//! check would notice.
+//! check would notice. Each configuration object is checked by itself: what is wrong with one, and be it the right to
+//! read it, leaves what is known of the others.
 
 mod entry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use headroom_domain::names;
+use headroom_domain::installation::Installation;
 use headroom_kit::{gate::GateSet, tls::CertStore};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -26,16 +27,10 @@ use tracing::{info, warn};
 use self::entry::ExpectedEntry;
 use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT, metrics::REGISTERED};
 use crate::{
-    admission::endpoint::{AnyEndpoint, Kind},
+    admission::endpoint::{AnyEndpoint, ConfigurationObject, Kind},
     install::manifest::Address,
-    store::access::Access,
+    store::access::{Access, ObjectNames},
 };
-
-/// API access that looking takes.
-pub static ACCESS: &[Access] = &[
-    get("mutatingwebhookconfigurations"),
-    get("validatingwebhookconfigurations"),
-];
 
 /// Per endpoint what is wrong with its entry; `None` if nothing is.
 pub type Faults = BTreeMap<&'static str, Option<String>>;
@@ -43,44 +38,69 @@ pub type Faults = BTreeMap<&'static str, Option<String>>;
 /// The entries that the API server is to have, for the endpoints that are switched on.
 #[derive(Debug)]
 pub struct Registration {
-    entries: Vec<ExpectedEntry>,
+    objects: BTreeMap<ConfigurationObject, ExpectedObject>,
     certificates: Arc<CertStore>,
 }
 
-const fn get(resource: &'static str) -> Access {
-    Access {
-        group: "admissionregistration.k8s.io",
-        resource,
-        names: &[names::WEBHOOK_CONFIGURATION],
-        verbs: &["get"],
-    }
+/// What the API server is to have as configuration object, of both kinds.
+#[derive(Debug)]
+struct ExpectedObject {
+    name: String,
+    entries: Vec<ExpectedEntry>,
+}
+
+/// API access that checking a configuration object takes.
+pub fn access(object: ConfigurationObject) -> [Access; 2] {
+    ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].map(|resource| {
+        let names = ObjectNames::Ours(object.names());
+        Access::to("admissionregistration.k8s.io", resource, names, &["get"])
+    })
 }
 
 impl Registration {
-    /// Entries that lead to `address`, with authorities that vouch for the certificate in use.
+    /// Entries of an installation that lead to `address`, with authorities that vouch for the certificate in use.
     pub fn new(
+        installation: &Installation,
         endpoints: &[&'static dyn AnyEndpoint],
         gates: &GateSet,
         address: &Address,
         certificates: Arc<CertStore>,
     ) -> Self {
-        let enabled = endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates));
-        let entries = enabled.flat_map(|&endpoint| ExpectedEntry::of_endpoint(endpoint, address));
+        let mut objects: BTreeMap<_, ExpectedObject> = BTreeMap::new();
+        for &endpoint in endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates)) {
+            let object = endpoint.declaration().configuration;
+            let expected = objects.entry(object).or_insert_with(|| ExpectedObject {
+                name: installation.named(object.name()),
+                entries: Vec::new(),
+            });
+            let entries = ExpectedEntry::of_endpoint(installation, endpoint, address);
+            expected.entries.extend(entries);
+        }
         Self {
-            entries: entries.collect(),
+            objects,
             certificates,
         }
     }
 
-    /// Asks the API server for its entries and compares them with those that are generated.
+    /// Asks the API server for all entries and compares them with those that are generated.
     ///
     /// # Errors
     /// It does not answer, or refuses to.
     pub async fn check(&self, client: &Client) -> kube::Result<Faults> {
-        let mutating = entries::<MutatingWebhookConfiguration>(client).await?;
-        let validating = entries::<ValidatingWebhookConfiguration>(client).await?;
         let mut faults = Faults::new();
-        for entry in &self.entries {
+        for expected in self.objects.values() {
+            faults.extend(self.check_object(client, expected).await?);
+        }
+        Ok(faults)
+    }
+
+    /// Does so for one configuration object.
+    async fn check_object(&self, client: &Client, expected: &ExpectedObject) -> kube::Result<Faults> {
+        let ExpectedObject { name, entries } = expected;
+        let mutating = stored_entries::<MutatingWebhookConfiguration>(client, name).await?;
+        let validating = stored_entries::<ValidatingWebhookConfiguration>(client, name).await?;
+        let mut faults = Faults::new();
+        for entry in entries {
             let stored = match entry.kind {
                 Kind::Mutating(_) => &mutating,
                 Kind::Validating => &validating,
@@ -95,22 +115,27 @@ impl Registration {
     }
 }
 
-/// Looks until told to stop. What was known stays while the API server does not answer.
+/// Checks until told to stop. What was known of an object stays while the API server does not answer.
 pub async fn follow(client: Client, registration: Registration, stop: CancellationToken) {
     let mut known = Faults::new();
     loop {
-        let looked = select! {
-            () = stop.cancelled() => return,
-            looked = timeout(INSTALL_CHECK_LIMIT, registration.check(&client)) => looked,
-        };
-        match looked {
-            Ok(Ok(faults)) => {
-                report(&faults, &known);
-                known = faults;
-            }
-            Ok(Err(error)) => warn!(%error, "cannot tell whether we are called; asking again"),
-            Err(_elapsed) => {
-                warn!(limit = ?INSTALL_CHECK_LIMIT, "the API server takes too long to tell whether we are called");
+        for expected in registration.objects.values() {
+            let checked = select! {
+                () = stop.cancelled() => return,
+                checked = timeout(INSTALL_CHECK_LIMIT, registration.check_object(&client, expected)) => checked,
+            };
+            let configuration = expected.name.as_str();
+            match checked {
+                Ok(Ok(faults)) => {
+                    report(&faults, &known);
+                    known.extend(faults);
+                }
+                Ok(Err(error)) => {
+                    warn!(%error, configuration, "cannot tell whether we are called; asking again");
+                }
+                Err(_elapsed) => {
+                    warn!(limit = ?INSTALL_CHECK_LIMIT, configuration, "the API server takes too long to tell whether we are called");
+                }
             }
         }
         select! {
@@ -120,10 +145,13 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
     }
 }
 
-/// The entries of our configuration of one kind with all their fields, those included that this version does not know.
-async fn entries<K: Resource<DynamicType = ()>>(client: &Client) -> kube::Result<Vec<Value>> {
+/// The entries of a configuration of one kind with all their fields, those included that this version does not know.
+async fn stored_entries<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    name: &str,
+) -> kube::Result<Vec<Value>> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
-    let configuration = api.get_opt(names::WEBHOOK_CONFIGURATION).await?;
+    let configuration = api.get_opt(name).await?;
     let entries =
         configuration.and_then(|configuration| configuration.data.get("webhooks")?.as_array().cloned());
     Ok(entries.unwrap_or_default())

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_kit::serve::Peer;
 use rustls::pki_types::CertificateDer;
 use tonic::metadata::MetadataMap;
@@ -88,6 +88,8 @@ pub struct AgentIdentity {
 /// in queues of their own, in which nobody takes the share of others.
 pub struct Authenticator {
     reviewer: Arc<dyn Reviewer>,
+    /// The user that agents are, without its prefix for service accounts.
+    agent_account: String,
     agents: ReviewQueue,
     unknown_issuers: ReviewQueue,
     people: ReviewQueue,
@@ -148,10 +150,12 @@ impl Credential {
 }
 
 impl Authenticator {
-    /// Checks with this reviewer.
-    pub fn new(reviewer: Arc<dyn Reviewer>) -> Self {
+    /// Checks with this reviewer, for the agents of an installation.
+    pub fn new(reviewer: Arc<dyn Reviewer>, installation: &Installation) -> Self {
+        let namespace = &installation.agent_namespace;
         Self {
             reviewer,
+            agent_account: format!("{namespace}:{}", installation.agent_service_account()),
             agents: ReviewQueue::new(AGENT_REVIEWS),
             unknown_issuers: ReviewQueue::new(UNKNOWN_ISSUER_REVIEWS),
             people: ReviewQueue::new(PEOPLE_REVIEWS),
@@ -241,7 +245,7 @@ impl Authenticator {
         }
         let found = match self.user(token, Some(names::TOKEN_AUDIENCE)).await? {
             None => Err(TokenRefusal::Bad),
-            Some(user) => agent(user, claims.end()),
+            Some(user) => agent(user, &self.agent_account, claims.end()),
         };
         match found {
             Ok(agent) => {
@@ -317,18 +321,19 @@ fn too_many() -> StreamError {
     StreamError::TooMany
 }
 
-/// The agent that a user is.
-fn agent(user: TokenUser, expires: Option<SystemTime>) -> Result<AgentIdentity, TokenRefusal> {
+/// The agent that a user is; agents have that account.
+fn agent(
+    user: TokenUser,
+    agent_account: &str,
+    expires: Option<SystemTime>,
+) -> Result<AgentIdentity, TokenRefusal> {
     let TokenUser {
         name,
         uid: _,
         groups: _,
         mut extra,
     } = user;
-    let account = name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|account| account.split_once(':'));
-    if account != Some((names::AGENT_NAMESPACE, names::AGENT_SERVICE_ACCOUNT)) {
+    if name.strip_prefix("system:serviceaccount:") != Some(agent_account) {
         return Err(TokenRefusal::NotAnAgent { user: name });
     }
     let mut only = |key| {

@@ -11,22 +11,22 @@ use kube::{Api, Client, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
-use crate::store::access::Access;
+use crate::store::access::{Access, ObjectNames};
 
 /// API access that reviews need.
 pub static ACCESS: &[Access] = &[
-    Access {
-        group: "authentication.k8s.io",
-        resource: "tokenreviews",
-        names: &[],
-        verbs: &["create"],
-    },
-    Access {
-        group: "authorization.k8s.io",
-        resource: "subjectaccessreviews",
-        names: &[],
-        verbs: &["create"],
-    },
+    Access::to(
+        "authentication.k8s.io",
+        "tokenreviews",
+        ObjectNames::All,
+        &["create"],
+    ),
+    Access::to(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        ObjectNames::All,
+        &["create"],
+    ),
 ];
 
 /// How long a review may take.

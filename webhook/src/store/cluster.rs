@@ -14,6 +14,7 @@ use std::{
 use headroom_domain::{
     capacity::{self, Basis, Decision, PodDemand, Write, Writer},
     hint::{EffectiveHint, HintQuery, NoRaiseReason},
+    installation::Installation,
     policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
 };
@@ -51,6 +52,7 @@ pub struct Cluster {
     amplifies: bool,
     heartbeat_interval: Duration,
     denies_above_hint: bool,
+    webhook_user: String,
     clock: Arc<Clock>,
     previews: AtomicU64,
 }
@@ -70,6 +72,8 @@ pub struct Settings {
     pub heartbeat_interval: Duration,
     /// True if a ratio above the current hint is refused where it is written, and not only warned of.
     pub denies_above_hint: bool,
+    /// Where the replica lives.
+    pub installation: Installation,
 }
 
 impl Cluster {
@@ -82,6 +86,7 @@ impl Cluster {
             amplifies,
             heartbeat_interval,
             denies_above_hint,
+            installation,
         } = settings;
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
         Self {
@@ -91,7 +96,8 @@ impl Cluster {
                 Arc::clone(&clock),
             )),
             pods: Arc::new(Pods::new(Arc::clone(&changes))),
-            floor: Arc::new(Floor::new(without, Arc::clone(&changes))),
+            webhook_user: installation.webhook_user(),
+            floor: Arc::new(Floor::new(installation, without, Arc::clone(&changes))),
             policies: Arc::new(Policies::new(file, config_map, Arc::clone(&changes))),
             hints,
             changes,
@@ -212,6 +218,10 @@ impl NodeLookup for Cluster {
 
     fn denies_above_hint(&self) -> bool {
         self.denies_above_hint
+    }
+
+    fn webhook_user(&self) -> &str {
+        &self.webhook_user
     }
 }
 

@@ -64,4 +64,7 @@ pub trait NodeLookup: Send + Sync {
 
     /// True if a ratio above the current hint is refused where it is written, and not only warned of.
     fn denies_above_hint(&self) -> bool;
+
+    /// The user that the webhook is to the API server.
+    fn webhook_user(&self) -> &str;
 }

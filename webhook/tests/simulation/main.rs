@@ -12,7 +12,7 @@
 mod days;
 mod interleavings;
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use headroom_webhook::{
     args::HEARTBEAT_INTERVAL,
     control::floor::Without,
@@ -31,6 +31,7 @@ fn settings(file: Amplification) -> Settings {
         amplifies: true,
         heartbeat_interval: HEARTBEAT_INTERVAL,
         denies_above_hint: false,
+        installation: Installation::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use headroom_domain::{estimate::Profile, names};
+use headroom_domain::{estimate::Profile, installation::Installation, names};
 use headroom_kit::{
     files,
     gate::GateSet,
@@ -212,6 +212,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         amplifies: true,
         heartbeat_interval: args::HEARTBEAT_INTERVAL,
         denies_above_hint: false,
+        installation: Installation::default(),
     };
     let cluster = Arc::new(Cluster::new(settings, Arc::clone(&clock)));
     let stop_clock = stop();
@@ -228,9 +229,10 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     });
     let shared = Arc::new(StreamContext {
         cluster: Arc::clone(&cluster),
-        authenticator: Arc::new(Authenticator::new(Arc::new(
-            token_review::TokenReviewClient::new(client),
-        ))),
+        authenticator: Arc::new(Authenticator::new(
+            Arc::new(token_review::TokenReviewClient::new(client)),
+            &Installation::default(),
+        )),
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(writer), *rates)),
         profiles: Profile::ALL.to_vec(),

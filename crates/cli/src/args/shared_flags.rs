@@ -3,7 +3,10 @@
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use clap::ValueEnum;
-use headroom_domain::names;
+use headroom_domain::{
+    installation::{Installation, NameSuffix, Namespace},
+    names,
+};
 use http::uri::Authority;
 
 /// How to reach the webhook, whom to trust and who asks.
@@ -16,9 +19,9 @@ pub struct ConnectArgs {
     /// PEM file with the CA of the webhook's certificate [default: the caBundle in the cluster's webhook configuration].
     #[arg(long, global = true, env = "HEADROOM_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Name that the webhook's certificate must be for.
-    #[arg(long, global = true, env = "HEADROOM_TLS_SERVER_NAME", value_name = "NAME", default_value_t = server_name())]
-    pub tls_server_name: String,
+    /// Name that the webhook's certificate must be for [default: that of the hint service in the two flags' installation].
+    #[arg(long, global = true, env = "HEADROOM_TLS_SERVER_NAME", value_name = "NAME")]
+    pub tls_server_name: Option<String>,
     /// File with a bearer token [default: the token of the kubeconfig's user].
     #[arg(long, global = true, env = "HEADROOM_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -28,6 +31,31 @@ pub struct ConnectArgs {
     /// Context of the kubeconfig [default: its current context].
     #[arg(long, global = true, env = "HEADROOM_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
+    /// Namespace of the webhook.
+    #[arg(long, global = true, env = "HEADROOM_NAMESPACE", value_name = "NAME", default_value_t = Installation::default().namespace)]
+    pub namespace: Namespace,
+    /// What the names of the installation's objects end in, as in -b for headroom-webhook-b.
+    #[arg(
+        long,
+        global = true,
+        env = "HEADROOM_NAME_SUFFIX",
+        value_name = "SUFFIX",
+        default_value_t,
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    pub name_suffix: NameSuffix,
+}
+
+impl ConnectArgs {
+    /// The installation that is asked.
+    pub fn installation(&self) -> Installation {
+        Installation {
+            namespace: self.namespace.clone(),
+            suffix: self.name_suffix.clone(),
+            ..Installation::default()
+        }
+    }
 }
 
 /// How an answer is printed.
@@ -82,11 +110,6 @@ impl fmt::Display for Address {
         let Self { host, port } = self;
         write!(f, "{host}:{port}")
     }
-}
-
-/// The name of the hint service inside a cluster.
-fn server_name() -> String {
-    format!("{}.{}.svc", names::HINTS_SERVICE, names::NAMESPACE)
 }
 
 #[cfg(test)]

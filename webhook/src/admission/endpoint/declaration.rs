@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use headroom_domain::names;
 use headroom_kit::gate::{Gate, GateSet};
 
 use crate::admission::{
@@ -267,6 +268,23 @@ impl ConfigurationObject {
         Self::SloConfiguration,
         Self::Integrations,
     ];
+
+    /// Its name in an installation without a suffix.
+    pub const fn name(self) -> &'static str {
+        let [name] = self.names();
+        name
+    }
+
+    /// A list of that name alone.
+    pub const fn names(self) -> &'static [&'static str; 1] {
+        match self {
+            Self::Nodes => &[names::WEBHOOK_CONFIGURATION],
+            Self::Pods => &[names::PODS_CONFIGURATION],
+            Self::Quotas => &[names::QUOTAS_CONFIGURATION],
+            Self::SloConfiguration => &[names::SLO_CONFIGURATION],
+            Self::Integrations => &[names::INTEGRATIONS_CONFIGURATION],
+        }
+    }
 
     /// The family whose endpoints it has.
     pub const fn family(self) -> Family {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, HintQuery},
+    names,
     policy::Policy,
     resource::PerResource,
 };
@@ -125,5 +126,9 @@ impl NodeLookup for NoStore {
 
     fn denies_above_hint(&self) -> bool {
         false
+    }
+
+    fn webhook_user(&self) -> &'static str {
+        names::WEBHOOK_USER
     }
 }

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, Freshness, HintQuery},
+    names,
     policy::{Bounds, Mode, Policy},
     ratio::Cents,
     resource::PerResource,
@@ -238,6 +239,10 @@ impl NodeLookup for FixtureCluster {
 
     fn denies_above_hint(&self) -> bool {
         self.denies_above_hint
+    }
+
+    fn webhook_user(&self) -> &'static str {
+        names::WEBHOOK_USER
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fetches the admission policies and their bindings from the API server and compares them whole with the generated
 //! ones.
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
 use kube::{
     Api, Client, Resource,
@@ -16,7 +16,7 @@ use crate::{
         difference::{differences, summary},
         policies::{self, PolicyAndBinding},
     },
-    store::access::Access,
+    store::access::{Access, ObjectNames},
 };
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -27,12 +27,8 @@ const BINDINGS: &str = "mutatingadmissionpolicybindings";
 pub static ACCESS: &[Access] = &[get(POLICIES), get(BINDINGS)];
 
 const fn get(resource: &'static str) -> Access {
-    Access {
-        group: GROUP,
-        resource,
-        names: &[names::FLOOR_POLICY, names::ANNOTATIONS_POLICY],
-        verbs: &["get"],
-    }
+    let ours = ObjectNames::Ours(&[names::FLOOR_POLICY, names::ANNOTATIONS_POLICY]);
+    Access::to(GROUP, resource, ours, &["get"])
 }
 
 /// The state of each policy.
@@ -44,20 +40,15 @@ pub struct PolicyStates {
     pub annotations: PolicyState,
 }
 
-/// Asks the API server.
+/// Asks the API server for the policies of an installation.
 ///
 /// # Errors
 /// It does not answer, or refuses to.
-pub async fn fetch(client: &Client) -> kube::Result<PolicyStates> {
+pub async fn fetch(client: &Client, installation: &Installation) -> kube::Result<PolicyStates> {
     let mut found = PolicyStates::default();
-    for bound in policies::all() {
-        let state = match bound.policy.metadata.name.as_deref() {
-            Some(names::FLOOR_POLICY) => &mut found.floor,
-            Some(names::ANNOTATIONS_POLICY) => &mut found.annotations,
-            Some(_) | None => continue,
-        };
-        *state = state_of(client, &bound).await?;
-    }
+    let [annotations, floor] = policies::all(installation);
+    found.annotations = state_of(client, &annotations).await?;
+    found.floor = state_of(client, &floor).await?;
     let states = [&mut found.floor, &mut found.annotations];
     if states.iter().any(|state| **state == PolicyState::Missing) && !is_served(client).await? {
         for state in states {
@@ -131,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_installed_as_generated_is_in_force_and_without_either_half_it_is_missing() {
-        for bound in policies::all() {
+        for bound in policies::all(&Installation::default()) {
             let (policy, binding) = installed(&bound);
             assert_eq!(
                 compare(&bound, Some(&policy), Some(&binding)),
@@ -190,7 +181,7 @@ mod tests {
         #[case] change: impl Fn(&mut Value, &mut Value),
         #[case] told: &str,
     ) {
-        for bound in policies::all() {
+        for bound in policies::all(&Installation::default()) {
             let (mut policy, mut binding) = installed(&bound);
             change(&mut policy, &mut binding);
             let state = compare(&bound, Some(&policy), Some(&binding));

@@ -13,17 +13,12 @@ use tokio::time::timeout;
 
 use super::Nudge;
 use crate::store::{
-    access::Access,
+    access::{Access, ObjectNames},
     node::{Node, object::WatchedNode},
 };
 
 /// API access that nudging needs.
-pub static ACCESS: &[Access] = &[Access {
-    group: "",
-    resource: "nodes/status",
-    names: &[],
-    verbs: &["patch"],
-}];
+pub static ACCESS: &[Access] = &[Access::to("", "nodes/status", ObjectNames::All, &["patch"])];
 
 /// How long the API server may take.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use headroom_domain::names;
+use headroom_domain::installation::Installation;
 use headroom_kit::{log::chain, tls::CertStore};
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub(super) struct ExpectedEntry {
     pub(super) endpoint: &'static str,
     /// Decides which kind of configuration has it.
     pub(super) kind: Kind,
+    /// The name of the configuration object that is to have it.
+    configuration: String,
     name: String,
     generated: Value,
     /// With the option `steady-state-skip`, where there is that option.
@@ -33,7 +35,11 @@ pub(super) struct ExpectedEntry {
 
 impl ExpectedEntry {
     /// All entries of an endpoint.
-    pub(super) fn of_endpoint(endpoint: &dyn AnyEndpoint, address: &Address) -> Vec<Self> {
+    pub(super) fn of_endpoint(
+        installation: &Installation,
+        endpoint: &dyn AnyEndpoint,
+        address: &Address,
+    ) -> Vec<Self> {
         let client = manifest::Client {
             address: address.clone(),
             ca_bundle: None,
@@ -41,15 +47,16 @@ impl ExpectedEntry {
         let entries = endpoint.declaration().entries.iter();
         entries
             .map(|entry| {
-                let generated = manifest::entry(endpoint, entry, &client);
+                let generated = manifest::entry(installation, endpoint, entry, &client);
                 let skipping = steady_state::with_condition(entry, &generated);
                 Self {
                     endpoint: endpoint.label(),
                     kind: endpoint.declaration().kind,
+                    configuration: installation.named(endpoint.declaration().configuration.name()),
                     name: entry.name.to_owned(),
                     generated,
                     skipping,
-                    host: address.host(),
+                    host: address.host(installation),
                 }
             })
             .collect()
@@ -60,7 +67,7 @@ impl ExpectedEntry {
         let name = self.name.as_str();
         let is_it = |entry: &&Value| entry.get("name").is_some_and(|stored| stored == name);
         let Some(entry) = stored.iter().find(is_it) else {
-            let configuration = names::WEBHOOK_CONFIGURATION;
+            let Self { configuration, .. } = self;
             return Some(format!(
                 "there is no entry {name} in configuration {configuration}"
             ));
@@ -119,7 +126,12 @@ mod tests {
     fn certificates() -> (TempDir, Arc<CertStore>, String) {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
-        let files = self_signed::ensure(folder.path(), &[Address::Service.host()], now).unwrap();
+        let files = self_signed::ensure(
+            folder.path(),
+            &[Address::Service.host(&Installation::default())],
+            now,
+        )
+        .unwrap();
         let bundle = fs::read(folder.path().join(self_signed::CA_CERT)).unwrap();
         let store = CertStore::load("test", files, now).unwrap();
         (folder, store, STANDARD.encode(bundle))
@@ -128,12 +140,14 @@ mod tests {
     fn entries(address: &Address) -> Vec<ExpectedEntry> {
         let endpoints = ENDPOINTS.iter();
         endpoints
-            .flat_map(|endpoint| ExpectedEntry::of_endpoint(*endpoint, address))
+            .flat_map(|endpoint| ExpectedEntry::of_endpoint(&Installation::default(), *endpoint, address))
             .collect()
     }
 
     fn of_node_status(address: &Address) -> ExpectedEntry {
-        ExpectedEntry::of_endpoint(NODE_STATUS, address).pop().unwrap()
+        ExpectedEntry::of_endpoint(&Installation::default(), NODE_STATUS, address)
+            .pop()
+            .unwrap()
     }
 
     /// What the API server stores when it is installed as generated.
@@ -229,7 +243,8 @@ mod tests {
     ) {
         let (_folder, store, bundle) = certificates();
         for endpoint in served(&[Family::Nodes]) {
-            for entry in ExpectedEntry::of_endpoint(endpoint, &Address::Service) {
+            let first = Installation::default();
+            for entry in ExpectedEntry::of_endpoint(&first, endpoint, &Address::Service) {
                 let mut stored = installed(&entry, &bundle);
                 change(&mut stored);
                 let fault = entry.fault(&[stored], &store).unwrap();
@@ -239,9 +254,32 @@ mod tests {
     }
 
     #[test]
+    fn another_installation_is_told_by_its_own_names() {
+        let second = Installation {
+            namespace: "b".parse().unwrap(),
+            suffix: "-b".parse().unwrap(),
+            ..Installation::default()
+        };
+        let (_folder, store, bundle) = certificates();
+        let address = Address::Service;
+        let ours = ExpectedEntry::of_endpoint(&second, NODE_STATUS, &address)
+            .pop()
+            .unwrap();
+        assert_eq!(ours.host, "headroom-webhook-b.b.svc");
+        let fault = ours.fault(&[], &store).unwrap();
+        assert!(fault.ends_with(" in configuration headroom-webhook-b"), "{fault}");
+        let theirs = installed(&of_node_status(&address), &bundle);
+        let fault = ours.fault(&[theirs], &store).unwrap();
+        assert!(
+            fault.contains(".clientConfig.service.namespace is \"headroom-system\", must be \"b\""),
+            "{fault}"
+        );
+    }
+
+    #[test]
     fn a_url_is_what_was_asked_for_and_nothing_else() {
         let (_folder, store, bundle) = certificates();
-        let host = Address::Service.host();
+        let host = Address::Service.host(&Installation::default());
         let address = Address::Url(format!("https://{host}:8443"));
         let entry = of_node_status(&address);
         let mut stored = entry.generated.clone();

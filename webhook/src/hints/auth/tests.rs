@@ -87,7 +87,7 @@ fn slow_authenticator(delay: Duration) -> (Arc<Authenticator>, Arc<FakeReviewer>
         delay,
         ..FakeReviewer::default()
     });
-    let authenticator = Authenticator::new(Arc::clone(&reviewer) as _);
+    let authenticator = Authenticator::new(Arc::clone(&reviewer) as _, &Installation::default());
     (Arc::new(authenticator), reviewer)
 }
 

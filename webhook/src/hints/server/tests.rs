@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 
 use futures::future::BoxFuture;
-use headroom_domain::{estimate::Profile, hint::NodeHint};
+use headroom_domain::{estimate::Profile, hint::NodeHint, installation::Installation};
 use headroom_kit::tls::{self, CertStore, ClientAuth, Files, client, self_signed};
 use headroom_proto::v1alpha1::{
     Ack, Directive, HintReport, Pods, Policy, Verdict, debug_client::DebugClient, directive::Kind,
@@ -96,7 +96,10 @@ impl Site {
         let shutdown = Shutdown::new();
         let shared = Arc::new(StreamContext {
             cluster: Arc::clone(&cluster),
-            authenticator: Arc::new(Authenticator::new(Arc::new(FakeReviewer::default()))),
+            authenticator: Arc::new(Authenticator::new(
+                Arc::new(FakeReviewer::default()),
+                &Installation::default(),
+            )),
             streams: Arc::new(Streams::default()),
             nudger: Arc::new(Nudger::new(
                 Arc::clone(&cluster),

@@ -8,7 +8,7 @@
 pub mod checks;
 pub mod floor;
 
-use headroom_domain::names;
+use headroom_domain::{installation::Installation, names};
 use k8s_openapi::api::admissionregistration::v1::{
     JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, NamedRuleWithOperations,
@@ -37,13 +37,13 @@ struct PolicyParts {
     patch: String,
 }
 
-/// All policies, in the order in which they are installed.
-pub fn all() -> [PolicyAndBinding; 2] {
-    [revert(), floor::parts()].map(PolicyParts::bound)
+/// All policies, in the order in which they are installed: the revert, and the floor.
+pub fn all(installation: &Installation) -> [PolicyAndBinding; 2] {
+    [revert(), floor::parts()].map(|parts| parts.bound(installation))
 }
 
 impl PolicyParts {
-    fn bound(self) -> PolicyAndBinding {
+    fn bound(self, installation: &Installation) -> PolicyAndBinding {
         let Self {
             name,
             operations,
@@ -52,6 +52,7 @@ impl PolicyParts {
             variables,
             patch,
         } = self;
+        let name = installation.named(name);
         let conditions = conditions.into_iter().map(|(name, expression)| MatchCondition {
             name: name.to_owned(),
             expression,
@@ -80,13 +81,13 @@ impl PolicyParts {
         };
         PolicyAndBinding {
             policy: MutatingAdmissionPolicy {
-                metadata: named(name),
+                metadata: named(name.clone()),
                 spec: Some(spec),
             },
             binding: MutatingAdmissionPolicyBinding {
-                metadata: named(name),
+                metadata: named(name.clone()),
                 spec: Some(MutatingAdmissionPolicyBindingSpec {
-                    policy_name: Some(name.to_owned()),
+                    policy_name: Some(name),
                     ..MutatingAdmissionPolicyBindingSpec::default()
                 }),
             },

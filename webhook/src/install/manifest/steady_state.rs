@@ -101,6 +101,7 @@ fn condition() -> MatchCondition {
 
 #[cfg(test)]
 mod tests {
+    use headroom_domain::installation::Installation;
     use headroom_kit::gate::GateSet;
 
     use super::*;
@@ -121,11 +122,9 @@ mod tests {
             address: Address::Service,
             ca_bundle: None,
         };
-        let mut configuration = mutating(
-            &served(&[Family::Nodes]),
-            &GateSet::parse(gates(), "").unwrap(),
-            &client,
-        );
+        let gates = GateSet::parse(gates(), "").unwrap();
+        let first = Installation::default();
+        let mut configuration = mutating(&first, &served(&[Family::Nodes]), &gates, &client).remove(0);
         let before = configuration.clone();
         skip(&mut configuration);
         let [entry] = configuration.webhooks.as_deref().unwrap() else {

@@ -2,12 +2,25 @@
 
 use std::fmt::Debug;
 
+use headroom_kit::gate::GateSet;
+use k8s_openapi::{
+    ByteString,
+    api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use super::*;
-use crate::admission::{
-    endpoint::Family,
-    endpoints::{gates, served},
+use super::{
+    configurations::{except_ours, except_system},
+    *,
+};
+use crate::{
+    admission::{
+        endpoint::{AnyEndpoint, ConfigurationObject},
+        endpoints::{ENDPOINTS, gates},
+    },
+    store::access::{Access, AccessNamespace, ObjectNames},
 };
 
 fn service() -> Client {
@@ -19,6 +32,26 @@ fn service() -> Client {
 
 fn on() -> GateSet {
     GateSet::parse(gates(), "").unwrap()
+}
+
+fn first() -> Installation {
+    Installation::default()
+}
+
+fn second() -> Installation {
+    Installation {
+        namespace: "b".parse().unwrap(),
+        agent_namespace: "c".parse().unwrap(),
+        suffix: "-b".parse().unwrap(),
+    }
+}
+
+/// The endpoints of nodes, which goldens are of.
+fn of_nodes() -> Vec<&'static dyn AnyEndpoint> {
+    let endpoints = ENDPOINTS.iter().copied();
+    endpoints
+        .filter(|endpoint| endpoint.declaration().configuration == ConfigurationObject::Nodes)
+        .collect()
 }
 
 /// The YAML, after checking that it reads back as the same object with no field lost or left over.
@@ -33,32 +66,107 @@ pub(super) fn checked<T: Serialize + DeserializeOwned + PartialEq + Debug>(objec
 
 #[test]
 fn the_mutating_configuration_is_the_golden_one() {
-    insta::assert_snapshot!(checked(&mutating(&served(&[Family::Nodes]), &on(), &service())));
+    let [configuration] =
+        <[MutatingWebhookConfiguration; 1]>::try_from(mutating(&first(), &of_nodes(), &on(), &service()))
+            .unwrap();
+    insta::assert_snapshot!(checked(&configuration));
 }
 
 #[test]
 fn the_validating_configuration_is_the_golden_one() {
-    insta::assert_snapshot!(checked(&validating(&served(&[Family::Nodes]), &on(), &service())));
+    let [configuration] =
+        <[ValidatingWebhookConfiguration; 1]>::try_from(validating(&first(), &of_nodes(), &on(), &service()))
+            .unwrap();
+    insta::assert_snapshot!(checked(&configuration));
 }
 
 #[test]
 fn the_cluster_role_is_the_golden_one() {
     let besides = [
-        Access {
-            group: "",
-            resource: "nodes/status",
-            names: &[],
-            verbs: &["patch"],
-        },
-        Access {
-            group: "",
-            resource: "nodes",
-            names: &[],
-            verbs: &["patch"],
-        },
+        Access::to("", "nodes/status", ObjectNames::All, &["patch"]),
+        Access::to("", "nodes", ObjectNames::All, &["patch"]),
         Access::watch_named("", "configmaps", &["one"]),
     ];
-    insta::assert_snapshot!(checked(&cluster_role(&served(&[Family::Nodes]), &besides)));
+    let rights = rights(&first(), ConfigurationObject::Nodes, ENDPOINTS, &besides);
+    assert_eq!(rights.namespaces, []);
+    insta::assert_snapshot!(checked(&rights.role));
+}
+
+#[test]
+fn entries_are_in_the_configuration_of_their_own_object_and_rights_in_its_own_role() {
+    let configurations = mutating(&first(), ENDPOINTS, &on(), &service());
+    for (endpoint, entry) in ENDPOINTS.iter().flat_map(|endpoint| {
+        let entries = endpoint.declaration().entries.iter();
+        entries.map(move |entry| (endpoint, entry))
+    }) {
+        let name = endpoint.declaration().configuration.name();
+        for configuration in &configurations {
+            let has_it = configuration
+                .webhooks
+                .iter()
+                .flatten()
+                .any(|own| own.name == entry.name);
+            assert!(
+                !has_it || configuration.metadata.name.as_deref() == Some(name),
+                "{}",
+                entry.name
+            );
+        }
+    }
+    // No steps, and so nothing of what others read.
+    for object in ConfigurationObject::ALL {
+        let rights = rights(&first(), object, &[], &[]);
+        assert_eq!(rights.role.metadata.name.as_deref(), Some(object.name()));
+        assert_eq!((rights.role.rules, rights.namespaces), (Some(vec![]), vec![]));
+        assert_eq!(rights.binding.role_ref.name, object.name());
+    }
+}
+
+#[test]
+fn access_in_one_namespace_is_a_role_there_and_nothing_in_the_cluster() {
+    let leases = Access::to(
+        "coordination.k8s.io",
+        "leases",
+        ObjectNames::Ours(&["l"]),
+        &["get"],
+    );
+    let besides = [
+        leases.in_namespace(AccessNamespace::Own),
+        Access::watch("", "configmaps").in_namespace(AccessNamespace::Named("elsewhere")),
+    ];
+    let rights = rights(&second(), ConfigurationObject::Pods, &[], &besides);
+    assert_eq!(rights.role.rules, Some(vec![]));
+    let namespaces = rights.namespaces.iter().map(|own| {
+        let rule = &own.role.rules.as_ref().unwrap()[0];
+        let metadata = &own.role.metadata;
+        assert_eq!(&own.binding.metadata, metadata);
+        assert_eq!(own.binding.role_ref.name, "headroom-pods-b");
+        assert_eq!(metadata.name.as_deref(), Some("headroom-pods-b"));
+        (
+            metadata.namespace.as_deref().unwrap(),
+            rule.resource_names.clone().unwrap_or_default(),
+        )
+    });
+    assert_eq!(
+        namespaces.collect::<Vec<_>>(),
+        [("b", vec!["l-b".to_owned()]), ("elsewhere", vec![])]
+    );
+    let subject = &rights.binding.subjects.as_ref().unwrap()[0];
+    assert_eq!(
+        (subject.name.as_str(), subject.namespace.as_deref()),
+        ("headroom-webhook-b", Some("b"))
+    );
+}
+
+#[test]
+fn a_second_installation_shares_no_name_with_the_first() {
+    let configuration = mutating(&second(), &of_nodes(), &on(), &service()).remove(0);
+    assert_eq!(configuration.metadata.name.as_deref(), Some("headroom-webhook-b"));
+    let service = json!(configuration.webhooks.unwrap()[0].client_config.service);
+    assert_eq!(
+        (&service["name"], &service["namespace"]),
+        (&json!("headroom-webhook-b"), &json!("b"))
+    );
 }
 
 #[test]
@@ -67,7 +175,7 @@ fn a_url_takes_the_path_and_the_authority() {
         address: Address::Url("https://127.0.0.1:9443".to_owned()),
         ca_bundle: Some(b"PEM".to_vec()),
     };
-    let configuration = mutating(&served(&[Family::Nodes]), &on(), &client);
+    let configuration = mutating(&first(), &of_nodes(), &on(), &client).remove(0);
     let entry = &configuration.webhooks.as_ref().unwrap()[0];
     assert_eq!(
         entry.client_config.url.as_deref(),
@@ -83,27 +191,20 @@ fn a_url_takes_the_path_and_the_authority() {
 #[test]
 fn an_endpoint_with_all_steps_switched_off_is_not_registered() {
     let gates = GateSet::parse(gates(), "NodeMutatingWebhook=false").unwrap();
-    assert_eq!(
-        mutating(&served(&[Family::Nodes]), &gates, &service()).webhooks,
-        Some(vec![])
-    );
-    assert_eq!(
-        validating(&served(&[Family::Nodes]), &gates, &service())
-            .webhooks
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(mutating(&first(), &of_nodes(), &gates, &service()), []);
+    let validating = validating(&first(), &of_nodes(), &gates, &service()).remove(0);
+    assert_eq!(validating.webhooks.unwrap().len(), 1);
 }
 
 #[test]
 fn an_entry_that_fails_closed_selects_other_namespaces_than_ours() {
     let values = |selector: &LabelSelector| selector.match_expressions.clone().unwrap()[0].values.clone();
     assert_eq!(
-        values(&except_ours()).unwrap(),
+        values(&except_ours(&first())).unwrap(),
         ["headroom-system", "headroom-agent"]
     );
-    let system = except_system();
+    assert_eq!(values(&except_ours(&second())).unwrap(), ["b", "c"]);
+    let system = except_system(&first());
     assert_eq!(
         values(&system).unwrap(),
         ["headroom-system", "headroom-agent", "kube-system"]

@@ -4,6 +4,7 @@
 use headroom_domain::{
     capacity::Why,
     hint::{NodeHint, Note, PodTrust},
+    installation::Installation,
     names,
     policy::{Mode, Source},
     ratio::Cents,
@@ -107,6 +108,7 @@ pub(crate) fn settings(file: Amplification) -> Settings {
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),
         denies_above_hint: false,
+        installation: Installation::default(),
     }
 }
 
@@ -215,7 +217,11 @@ fn with_the_gate_off_every_node_is() {
 #[case::may_lower(110, 110)]
 fn a_hint_without_the_floor(#[case] cents: u32, #[case] expected: u32) {
     let cluster = cluster([amplified(3, "4800m", 120)], []);
-    let floor = Floor::new(Without::IsRefused, Arc::clone(&cluster.changes));
+    let floor = Floor::new(
+        Installation::default(),
+        Without::IsRefused,
+        Arc::clone(&cluster.changes),
+    );
     let cluster = Cluster {
         floor: Arc::new(floor),
         ..cluster

@@ -61,7 +61,7 @@ fn amplify(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         version,
         stored: old.annotations.hint.as_ref(),
         written: capacity::written_ratios(&old.annotations, &uid),
-        nudged: nudged.filter(|_| names::is_webhook(&ctx.request.user.name)),
+        nudged: nudged.filter(|_| ctx.request.user.name == ctx.store.webhook_user()),
         machine: node_fields::machine(draft, &new),
     });
     let basis = Basis {

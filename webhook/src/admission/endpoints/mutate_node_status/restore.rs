@@ -38,7 +38,7 @@ fn is_reinvoked(old: &Tree<'_>, draft: &Draft<'_>) -> bool {
 fn restore(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let user = ctx.request.user.name.as_str();
     let is_update = ctx.request.operation == Operation::Update;
-    if names::is_webhook(user) || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
+    if user == ctx.store.webhook_user() || !is_update || draft.is_as_stored(&["metadata", "annotations"]) {
         return Ok(());
     }
     let is_kubelet = names::node_of_user(user).is_some();

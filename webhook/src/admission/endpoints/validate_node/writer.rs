@@ -38,7 +38,8 @@ fn check(ctx: &NodeCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
             Some(_) => AnnotationChange::Written,
             None => AnnotationChange::Removed,
         };
-        if let Some(reason) = annotation_permissions::refusal(&ctx.request.user.name, key, change) {
+        let (user, ours) = (&ctx.request.user.name, ctx.store.webhook_user());
+        if let Some(reason) = annotation_permissions::refusal(user, ours, key, change) {
             return Err(Stop::Denied(Denial::Value {
                 field: node_fields::annotation_field(key),
                 value: shortened(&value.unwrap_or_default()),

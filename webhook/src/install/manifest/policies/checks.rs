@@ -9,6 +9,7 @@
 //! and the current hint is not considered.
 
 use headroom_domain::{
+    installation::Installation,
     names,
     policy::{Mode, Policy},
     ratio::Cents,
@@ -42,12 +43,15 @@ pub struct Checks {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// The checks.
-pub fn checks() -> Checks {
-    let name = names::CHECKS_POLICY;
+/// The checks of an installation.
+pub fn checks(installation: &Installation) -> Checks {
+    let (name, webhook) = (
+        installation.named(names::CHECKS_POLICY),
+        installation.webhook_user(),
+    );
     let operations = &[Operation::Create, Operation::Update];
     let variables = variables().map(|(name, expression)| Variable { expression, name });
-    let validations = [of_kubelets(), of_others(), of_syntax()]
+    let validations = [of_kubelets(&webhook), of_others(&webhook), of_syntax()]
         .into_iter()
         .chain(Resource::ALL.map(of_bounds))
         .chain([of_mode()]);
@@ -65,7 +69,7 @@ pub fn checks() -> Checks {
             },
             MatchCondition {
                 name: "not-the-webhook".to_owned(),
-                expression: format!("request.userInfo.username != {}", text(names::WEBHOOK_USER)),
+                expression: format!("request.userInfo.username != {}", text(&webhook)),
             },
         ]),
         match_constraints: Some(MatchResources {
@@ -78,14 +82,14 @@ pub fn checks() -> Checks {
     };
     Checks {
         policy: ValidatingAdmissionPolicy {
-            metadata: named(name),
+            metadata: named(name.clone()),
             spec: Some(spec),
             status: None,
         },
         binding: ValidatingAdmissionPolicyBinding {
-            metadata: named(name),
+            metadata: named(name.clone()),
             spec: ValidatingAdmissionPolicyBindingSpec {
-                policy_name: name.to_owned(),
+                policy_name: name,
                 validation_actions: vec!["Deny".to_owned()],
                 ..ValidatingAdmissionPolicyBindingSpec::default()
             },
@@ -157,11 +161,11 @@ fn listed(keys: &[&str]) -> String {
 }
 
 /// What kubelets may not write: anything of ours, and what people write.
-fn of_kubelets() -> Validation {
+fn of_kubelets(webhook: &str) -> Validation {
     let steering = listed(&names::STEERING);
     let who = format!(
         r#"(variables.foreign[0] in {steering} ? "{BY_PEOPLE}" : "{}")"#,
-        by_us()
+        by_us(webhook)
     );
     Validation {
         message_expression: Some(format!(r#"{} + ": {NOT_BY_KUBELETS}; " + {who}"#, named_value())),
@@ -173,8 +177,8 @@ fn of_kubelets() -> Validation {
 }
 
 /// What nobody but us may write: what we record. Removing the marker is the way out for people.
-fn of_others() -> Validation {
-    let (owned, ours) = (listed(&names::OWNED), by_us());
+fn of_others(webhook: &str) -> Validation {
+    let (owned, ours) = (listed(&names::OWNED), by_us(webhook));
     let why = format!(
         r#"(variables.foreign[0] in {owned} ? "{NOT_BY_OTHERS}; {ours}" : "{}")"#,
         not_known()

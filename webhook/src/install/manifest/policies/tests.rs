@@ -9,14 +9,14 @@ fn golden(bound: &PolicyAndBinding) -> String {
 
 #[test]
 fn the_policies_are_the_golden_ones() {
-    for bound in all() {
+    for bound in all(&Installation::default()) {
         insta::assert_snapshot!(bound.policy.metadata.name.clone().unwrap(), golden(&bound));
     }
 }
 
 #[test]
 fn the_checks_are_the_golden_ones_and_never_about_status() {
-    let checks::Checks { policy, binding } = checks::checks();
+    let checks::Checks { policy, binding } = checks::checks(&Installation::default());
     insta::assert_snapshot!("headroom-checks", checked(&policy) + "---\n" + &checked(&binding));
     let rules = policy
         .spec
@@ -34,12 +34,31 @@ fn the_checks_are_the_golden_ones_and_never_about_status() {
 
 #[test]
 fn a_binding_names_its_policy_and_nothing_is_refused() {
-    for PolicyAndBinding { policy, binding } in all() {
+    for PolicyAndBinding { policy, binding } in all(&Installation::default()) {
         let spec = policy.spec.unwrap();
         assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
         assert_eq!(spec.reinvocation_policy.as_deref(), Some("Never"));
         assert_eq!(binding.spec.unwrap().policy_name, policy.metadata.name);
     }
+}
+
+#[test]
+fn a_second_installation_has_its_own_names_and_writes_with_its_own_user() {
+    let second = Installation {
+        namespace: "b".parse().unwrap(),
+        suffix: "-b".parse().unwrap(),
+        ..Installation::default()
+    };
+    let [revert, floor] = all(&second);
+    for (bound, name) in [(revert, "headroom-annotations-b"), (floor, "headroom-floor-b")] {
+        assert_eq!(bound.policy.metadata.name.as_deref(), Some(name));
+        assert_eq!(bound.binding.spec.unwrap().policy_name.as_deref(), Some(name));
+    }
+    let checks::Checks { policy, binding } = checks::checks(&second);
+    assert_eq!(binding.spec.policy_name, "headroom-checks-b");
+    let text = checked(&policy);
+    let (theirs, ours) = (names::WEBHOOK_USER, second.webhook_user());
+    assert!(text.contains(&ours) && !text.contains(theirs), "{text}");
 }
 
 #[test]

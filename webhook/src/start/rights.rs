@@ -1,0 +1,47 @@
+//! What the webhook may do in a cluster, apart for each configuration object: what steps read and what the process does
+//! besides.
+
+use std::collections::BTreeSet;
+
+use headroom_domain::installation::Installation;
+
+use super::wanted;
+use crate::{
+    admission::endpoint::{AnyEndpoint, ConfigurationObject, Family},
+    control::{floor, lease, nudge, registration},
+    hints::token_review,
+    install::manifest::{self, Rights},
+    store::access::Access,
+};
+
+/// The rights of a webhook that serves these endpoints, apart for each configuration object that has some. With those of
+/// nodes comes what the process does in any case.
+pub fn rights(installation: &Installation, endpoints: &[&dyn AnyEndpoint]) -> Vec<Rights> {
+    let objects: BTreeSet<_> = endpoints
+        .iter()
+        .map(|endpoint| endpoint.declaration().configuration)
+        .collect();
+    let rights = objects
+        .into_iter()
+        .map(|object| manifest::rights(installation, object, endpoints, &besides(object)));
+    rights.collect()
+}
+
+/// API access that the process needs besides what steps read.
+fn besides(object: ConfigurationObject) -> Vec<Access> {
+    let (followed, of_process) = match object {
+        ConfigurationObject::Nodes => (
+            wanted::of_family(Family::Nodes),
+            [token_review::ACCESS, nudge::ACCESS, floor::ACCESS, lease::ACCESS].concat(),
+        ),
+        // What the family's process follows, pods are changed by.
+        ConfigurationObject::Pods => (wanted::of_family(Family::Koordinator), Vec::new()),
+        ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
+        ConfigurationObject::Quotas | ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),
+    };
+    let followed = followed.iter().map(|source| source.access);
+    followed
+        .chain(of_process)
+        .chain(registration::access(object))
+        .collect()
+}
