@@ -38,11 +38,10 @@ struct ByNameState {
     is_wanted: bool,
     /// True once a list began of which this store gets nothing.
     has_missed: bool,
-    /// True once a whole list was received.
-    is_listed: bool,
     /// True while the watch counts.
     is_followed: bool,
-    pods: ByNameListing,
+    /// `None` until a whole list was received.
+    pods: Option<ByNameListing>,
 }
 
 impl PodsByName {
@@ -68,12 +67,15 @@ impl PodsByName {
 
     /// Number of pods.
     pub fn len(&self) -> usize {
-        self.read().pods.namespaces.values().map(HashMap::len).sum()
+        let state = self.read();
+        let namespaces = state.pods.iter().flat_map(|pods| pods.namespaces.values());
+        namespaces.map(HashMap::len).sum()
     }
 
     /// True if there are none, or none are known.
     pub fn is_empty(&self) -> bool {
-        self.read().pods.namespaces.is_empty()
+        let state = self.read();
+        state.pods.as_ref().is_none_or(|pods| pods.namespaces.is_empty())
     }
 
     /// Notified when all pods have to be listed anew, because this store has none of them.
@@ -91,10 +93,7 @@ impl PodsByName {
     /// Replaces everything by a complete list. One that began before the store was wanted says nothing.
     pub(super) fn replace(&self, listing: Option<ByNameListing>) {
         let Some(listing) = listing else { return };
-        {
-            let mut state = self.write();
-            (state.pods, state.is_listed) = (listing, true);
-        }
+        self.write().pods = Some(listing);
         self.publish();
         self.arrivals.notify();
     }
@@ -103,7 +102,9 @@ impl PodsByName {
     pub(super) fn apply(&self, object: &WatchedPod) {
         let is_new = {
             let mut state = self.write();
-            state.is_wanted && state.pods.insert(object)
+            let is_wanted = state.is_wanted;
+            let pods = state.pods.as_mut().filter(|_| is_wanted);
+            pods.is_some_and(|pods| pods.insert(object))
         };
         if is_new {
             self.arrivals.notify();
@@ -112,7 +113,9 @@ impl PodsByName {
 
     /// Drops a pod.
     pub(super) fn delete(&self, object: &WatchedPod) {
-        self.write().pods.remove(object);
+        if let Some(pods) = &mut self.write().pods {
+            pods.remove(object);
+        }
     }
 
     /// Records whether the watch of pods counts.
@@ -123,7 +126,7 @@ impl PodsByName {
 
     fn publish(&self) {
         let state = self.read();
-        let is_known = state.is_followed && state.is_listed;
+        let is_known = state.is_followed && state.pods.is_some();
         self.is_known
             .send_if_modified(|before| std::mem::replace(before, is_known) != is_known);
     }
@@ -140,7 +143,13 @@ impl PodsByName {
 impl PodLookup for PodsByName {
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>> {
         let state = self.read();
-        state.pods.namespaces.get(namespace)?.get(name).map(Arc::clone)
+        state
+            .pods
+            .as_ref()?
+            .namespaces
+            .get(namespace)?
+            .get(name)
+            .map(Arc::clone)
     }
 }
 
