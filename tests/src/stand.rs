@@ -76,6 +76,18 @@ impl Stand {
     /// Starts a replica that serves these families, with these gates as in [`webhook::GATES`], gives it the rights for them
     /// and registers it.
     pub async fn serving(&self, name: &str, config: &str, families: &[Family], gates: &str) -> Webhook {
+        self.serving_with(name, config, families, gates, &[]).await
+    }
+
+    /// As [`Self::serving`], with these flags besides.
+    pub async fn serving_with(
+        &self,
+        name: &str,
+        config: &str,
+        families: &[Family],
+        gates: &str,
+        flags: &[&str],
+    ) -> Webhook {
         let served = Served {
             families: families.to_vec(),
             gates: gates.to_owned(),
@@ -85,7 +97,8 @@ impl Stand {
             .await
             .expect("grant rights");
         let options = self.options_serving(name, served).expect("kubeconfig");
-        let options = options.config(config).flags([webhook::DEMO_TIMING]);
+        let flags = flags.iter().copied().chain([webhook::DEMO_TIMING]);
+        let options = options.config(config).flags(flags);
         let webhook = Webhook::start(&options).await.expect("start the webhook");
         self.register(&webhook).await;
         webhook

@@ -1,5 +1,8 @@
 //! Fuzz target: compares reviews with serde_json, and the writes of steps with serde_json and json-patch.
 
+mod rewrite;
+mod write;
+
 use std::collections::BTreeSet;
 
 use headroom_webhook::admission::{
@@ -7,33 +10,15 @@ use headroom_webhook::admission::{
     patch,
     review::{self, Review},
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use json_patch::{Patch, PatchOperation};
+use serde_json::{Map, Value, value::RawValue};
 
-/// Names that paths of writes are made of; some need escaping in pointers or in JSON.
-const NAMES: [&str; 12] = [
-    "metadata",
-    "annotations",
-    "labels",
-    "status",
-    "allocatable",
-    "conditions",
-    "cpu",
-    "a",
-    "a/b",
-    "~1",
-    "",
-    "é\"\\",
-];
-/// Writes that are made of one input.
-const WRITES: usize = 16;
-/// Members and names of a path.
-const DEPTH: usize = 4;
+use self::write::{Write, writes};
 
-/// A write, as a step makes it and as anybody would make it in a parsed value.
-enum Write {
-    Set(Vec<&'static str>, Value),
-    Remove(Vec<&'static str>),
-}
+/// Below a longer path, in bytes, a value may be replaced whole.
+const LONGEST_PATH: usize = 512;
+/// A longer array may be replaced whole if its order changed.
+const MOST_MOVES: usize = 256;
 
 /// A body and, after the first zero byte, what steps write.
 pub fn check(data: &[u8]) {
@@ -140,6 +125,9 @@ fn does_what_the_writes_would_do(text: &str, object: &Value, writes: &[Write]) {
     json_patch::patch(&mut patched, &operations).expect("a patch that applies");
     assert_eq!(patched, expected);
     assert!(patched != *object || operations.0.is_empty(), "{operations:?}");
+    if !writes.iter().any(|write| matches!(write, Write::Set(..))) {
+        is_minimal(object, &operations);
+    }
 
     let written = expected.as_object().into_iter().flat_map(Map::keys);
     let stored = object.as_object().into_iter().flat_map(Map::keys);
@@ -150,77 +138,39 @@ fn does_what_the_writes_would_do(text: &str, object: &Value, writes: &[Write]) {
     assert_eq!(patch::operations(&draft).0, []);
 }
 
-/// Writes as the bytes say.
-fn writes(script: &[u8]) -> Vec<Write> {
-    let mut bytes = script.iter().copied().map(usize::from);
-    let mut writes = Vec::new();
-    while let Some(kind) = bytes.next().filter(|_| writes.len() < WRITES) {
-        let length = 1 + kind / 2 % DEPTH;
-        let path: Vec<_> = bytes
-            .by_ref()
-            .take(length)
-            .filter_map(|byte| NAMES.get(byte % NAMES.len()).copied())
-            .collect();
-        if path.is_empty() {
-            break;
+/// No operation replaces what is the same before and after, but below the longest paths and where much is moved.
+fn is_minimal(object: &Value, operations: &Patch) {
+    let mut value = object.clone();
+    let is_exempt = |before: &Value, path: &str| {
+        path.len() > LONGEST_PATH
+            || before
+                .as_array()
+                .is_some_and(|elements| elements.len() > MOST_MOVES)
+    };
+    for operation in &operations.0 {
+        if let PatchOperation::Replace(replace) = operation {
+            let before = value
+                .pointer(replace.path.as_str())
+                .expect("something to replace");
+            assert!(
+                is_exempt(before, replace.path.as_str()) || !have_common(before, &replace.value),
+                "{before} becomes {operation:?}"
+            );
         }
-        writes.push(if kind % 2 == 0 {
-            Write::Remove(path)
-        } else {
-            Write::Set(path, value(bytes.next().unwrap_or_default()))
-        });
-    }
-    writes
-}
-
-fn value(byte: usize) -> Value {
-    match byte % 10 {
-        0 => Value::Null,
-        1 => json!(true),
-        2 => json!(0),
-        3 => json!(1.5),
-        4 => json!("x"),
-        5 => json!([]),
-        6 => json!([1, {"a": null}]),
-        7 => json!({}),
-        8 => json!({"a": {"cpu": "4"}, "": null}),
-        _ => json!({"annotations": {"a/b": "~"}}),
+        json_patch::patch(&mut value, std::slice::from_ref(operation)).expect("an operation that applies");
     }
 }
 
-impl Write {
-    /// False if the draft refuses it.
-    fn record(&self, draft: &mut Draft<'_>) -> bool {
-        match self {
-            Self::Set(path, value) => draft.set(path, value.clone()).is_ok(),
-            Self::Remove(path) => {
-                draft.remove(path);
-                true
+/// True if something is the same at the same pointer in both.
+fn have_common(one: &Value, other: &Value) -> bool {
+    one == other
+        || match (one, other) {
+            (Value::Object(one), Value::Object(other)) => one
+                .iter()
+                .any(|(name, one)| other.get(name).is_some_and(|other| have_common(one, other))),
+            (Value::Array(one), Value::Array(other)) => {
+                one.iter().zip(other).any(|(one, other)| have_common(one, other))
             }
+            _ => false,
         }
-    }
-
-    fn apply(&self, value: &mut Value) {
-        match self {
-            Self::Set(path, new) => {
-                let target = path.iter().fold(value, |value, name| {
-                    if value.is_null() {
-                        *value = json!({});
-                    }
-                    let members = value.as_object_mut().expect("the draft took it for an object");
-                    members.entry(*name).or_insert(Value::Null)
-                });
-                *target = new.clone();
-            }
-            Self::Remove(path) => {
-                let Some((last, parents)) = path.split_last() else {
-                    return;
-                };
-                let parent = parents.iter().try_fold(value, |value, name| value.get_mut(*name));
-                if let Some(members) = parent.and_then(Value::as_object_mut) {
-                    members.remove(*last);
-                }
-            }
-        }
-    }
 }

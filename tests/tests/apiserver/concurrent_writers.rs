@@ -256,14 +256,10 @@ async fn two_leaders_at_once_move_each_node_once() {
     ];
     let service = Balancer::start().await;
     service.replace(replicas.iter().map(|replica| replica.admission));
-    headroom_testbed::webhook::register(
-        &stand.client,
-        &service.url(),
-        &replicas[0].ca,
-        &replicas[0].served,
-    )
-    .await
-    .expect("register");
+    let Webhook { ca, served, .. } = &replicas[0];
+    let url = service.url();
+    let registered = headroom_testbed::webhook::register(&stand.client, &url, ca, served);
+    registered.await.expect("register");
     for node in ["n1", "n2", "n3"] {
         stand.create_node(node, "4", "8Gi").await;
         stand.ask(node, 110).await;

@@ -1,6 +1,10 @@
 //! Pods on a real API server, with the family koordinator served: what they ask for is completed, a dry run leaves no trace,
 //! and only listed users bind them.
-#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use e2e::stand::{Stand, count, until};
 use headroom_domain::names;
@@ -9,7 +13,7 @@ use headroom_webhook::admission::endpoint::Family;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     core::Status,
 };
 use serde_json::{Value, json};
@@ -43,6 +47,11 @@ fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
         object["metadata"][member] = value.clone();
     }
     serde_json::from_value(object).expect("a pod")
+}
+
+async fn create(pods: &Api<Pod>, pod: &Pod) -> Pod {
+    let created = pods.create(&PostParams::default(), pod).await;
+    created.expect("create the pod")
 }
 
 /// The amounts as the API server has them.
@@ -81,14 +90,14 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     let pods = namespace(&stand).await;
     let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
     wait_until_called(&pods).await;
-    assert_eq!(pods.list(&Default::default()).await.expect("pods").items.len(), 0);
+    assert_eq!(
+        pods.list(&ListParams::default()).await.expect("pods").items.len(),
+        0
+    );
 
     // Whatever a client wrote into the annotation is replaced.
     let metadata = json!({"annotations": {names::EXTENDED_RESOURCE_SPEC: "forged"}, "labels": {names::MUTATING_UPDATE: "true"}});
-    let created = pods
-        .create(&PostParams::default(), &pod("batch", &metadata, &batch("1000")))
-        .await
-        .expect("create the pod");
+    let created = create(&pods, &pod("batch", &metadata, &batch("1000"))).await;
     let wanted = r#"{"containers":{"main":{"limits":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"},"requests":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"}}}}"#;
     assert_eq!(annotation(&created), Some(wanted));
 
@@ -102,10 +111,7 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     assert_eq!(patched.metadata.annotations.expect("annotations")["own"], "kept");
 
     let percent = json!({"requests": {"koordinator.sh/gpu": "200"}, "limits": {"koordinator.sh/gpu": "200"}});
-    let created = pods
-        .create(&PostParams::default(), &pod("gpu", &json!({}), &percent))
-        .await
-        .expect("create the pod");
+    let created = create(&pods, &pod("gpu", &json!({}), &percent)).await;
     let amounts = json!({
         "koordinator.sh/gpu-core": "200",
         "koordinator.sh/gpu-memory-ratio": "200",
@@ -117,10 +123,7 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     );
 
     let plain = json!({"requests": {"cpu": "1"}});
-    let created = pods
-        .create(&PostParams::default(), &pod("plain", &json!({}), &plain))
-        .await
-        .expect("create the pod");
+    let created = create(&pods, &pod("plain", &json!({}), &plain)).await;
     assert_eq!((annotation(&created), resources(&created)), (None, plain));
 }
 
@@ -166,8 +169,7 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     let mut passed = 0;
     for number in 0..20 {
         let name = format!("pod-{number}");
-        let created = pods.create(&PostParams::default(), &pod(&name, &json!({}), &json!({})));
-        created.await.expect("create the pod");
+        create(&pods, &pod(&name, &json!({}), &json!({}))).await;
         // At once: the replica may not have heard of it yet, and waits for it.
         let refused = match bind(&evil, &name).await {
             Err(kube::Error::Api(status)) => status,
@@ -185,13 +187,11 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     assert_eq!(bindings(&webhook, "unknown_pod").await, passed);
     assert_eq!(bindings(&webhook, "denied").await, 20 - passed);
     assert!(passed <= 5, "{passed}");
-    let created = pods.create(&PostParams::default(), &pod("last", &json!({}), &json!({})));
-    created.await.expect("create the pod");
+    create(&pods, &pod("last", &json!({}), &json!({}))).await;
     bind(&good, "last").await.expect("a listed user may");
 
     let bypass = json!({"labels": {names::BINDING_ADMISSION_BYPASS: ""}});
-    let created = pods.create(&PostParams::default(), &pod("free", &bypass, &json!({})));
-    created.await.expect("create the pod");
+    create(&pods, &pod("free", &bypass, &json!({}))).await;
     bind(&evil, "free").await.expect("its label lets anybody");
     assert_eq!(bindings(&webhook, "bypass_label").await, 1);
 }

@@ -110,6 +110,8 @@ impl<'a> Draft<'a> {
 
     /// Writes `value` at `path` and creates the objects on the way. Writing what is already there records nothing.
     ///
+    /// An array is one value to the patch, unless all its elements have a `name`: [`Self::rewrite`] changes elements.
+    ///
     /// # Errors
     /// If something on the way is neither an object nor absent nor `null`.
     pub fn set(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), WriteError> {

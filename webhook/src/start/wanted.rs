@@ -3,7 +3,10 @@
 use headroom_kit::gate::GateSet;
 
 use crate::{
-    admission::{endpoint::Family, endpoints},
+    admission::{
+        endpoint::{AnyEndpoint, Family},
+        endpoints,
+    },
     store::sources::{self, Source},
 };
 
@@ -28,7 +31,7 @@ pub(super) fn wanted(families: &[Family], gates: &GateSet) -> Vec<&'static Sourc
     let enabled = endpoints::served(families)
         .into_iter()
         .filter(|endpoint| endpoint.is_enabled(gates));
-    let steps = enabled.flat_map(|endpoint| endpoint.steps());
+    let steps = enabled.flat_map(AnyEndpoint::steps);
     let read = steps
         .filter(|step| step.when.is_on(gates))
         .flat_map(|step| step.reads)

@@ -217,7 +217,8 @@ fn common<'v>(pairs: impl Iterator<Item = (&'v Value, &'v Value)>) -> usize {
 
 /// Where each name is; `None` if an element has none of its own.
 fn places(elements: &[Value]) -> Option<HashMap<&str, usize>> {
-    let mut places = HashMap::with_capacity(elements.len());
+    // Not with room for all: most arrays end at the first element.
+    let mut places = HashMap::new();
     for (at, element) in elements.iter().enumerate() {
         let name = element.as_object()?.get(NAME)?.as_str()?;
         if places.insert(name, at).is_some() {

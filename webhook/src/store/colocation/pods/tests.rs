@@ -97,7 +97,7 @@ fn pods_with_the_same_labels_share_them_as_long_as_one_has_them() {
     fan.by_name.want();
     let names = ["p", "q", "r"];
     list(&fan, names.map(|name| pod(name, None, "web")));
-    let shared = || fan.by_name.read().pods.shared.len();
+    let shared = || fan.by_name.read().pods.as_ref().unwrap().shared.len();
     assert_eq!(shared(), 1);
     let read = fan.by_name.pod("a", "p");
     assert!(Arc::ptr_eq(

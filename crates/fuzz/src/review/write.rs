@@ -1,0 +1,136 @@
+//! Writes, as a step makes them in a draft and as anybody would make them in a parsed object.
+
+use headroom_webhook::admission::draft::Draft;
+use serde_json::{Value, json};
+
+use super::rewrite::Rewrite;
+
+/// Names that paths of writes are made of; some need escaping in pointers or in JSON.
+pub(super) const NAMES: [&str; 12] = [
+    "metadata",
+    "annotations",
+    "labels",
+    "status",
+    "allocatable",
+    "conditions",
+    "cpu",
+    "a",
+    "a/b",
+    "~1",
+    "",
+    "é\"\\",
+];
+/// Writes that are made of one input.
+const WRITES: usize = 16;
+/// Members and names of a path.
+const DEPTH: usize = 4;
+/// The first byte of a rewrite is at least this.
+const REWRITE: usize = 128;
+
+/// A write to a path.
+pub(super) enum Write {
+    Set(Vec<&'static str>, Value),
+    Remove(Vec<&'static str>),
+    Rewrite(Vec<&'static str>, Rewrite),
+}
+
+/// Writes as the bytes say.
+pub(super) fn writes(script: &[u8]) -> Vec<Write> {
+    let mut bytes = script.iter().copied().map(usize::from);
+    let mut writes = Vec::new();
+    while let Some(kind) = bytes.next().filter(|_| writes.len() < WRITES) {
+        let is_rewrite = kind >= REWRITE;
+        // Only the whole object can be rewritten.
+        let length = kind / 2 % DEPTH + usize::from(!is_rewrite);
+        let path: Vec<_> = bytes
+            .by_ref()
+            .take(length)
+            .filter_map(|byte| NAMES.get(byte % NAMES.len()).copied())
+            .collect();
+        if path.is_empty() && !is_rewrite {
+            break;
+        }
+        writes.push(if is_rewrite {
+            Write::Rewrite(path, Rewrite::read(kind % 2 == 0, &mut bytes))
+        } else if kind % 2 == 0 {
+            Write::Remove(path)
+        } else {
+            Write::Set(path, value(bytes.next().unwrap_or_default()))
+        });
+    }
+    writes
+}
+
+/// A value to be written.
+pub(super) fn value(byte: usize) -> Value {
+    match byte % 10 {
+        0 => Value::Null,
+        1 => json!(true),
+        2 => json!(0),
+        3 => json!(1.5),
+        4 => json!("x"),
+        5 => json!([]),
+        6 => json!([1, {"a": null}]),
+        7 => json!({}),
+        8 => json!({"a": {"cpu": "4"}, "": null}),
+        _ => json!({"annotations": {"a/b": "~"}}),
+    }
+}
+
+impl Write {
+    /// False if the draft refuses it.
+    pub(super) fn record(&self, draft: &mut Draft<'_>) -> bool {
+        match self {
+            Self::Set(path, value) => draft.set(path, value.clone()).is_ok(),
+            Self::Remove(path) => {
+                draft.remove(path);
+                true
+            }
+            Self::Rewrite(path, rewrite) => rewrite.record(draft, path),
+        }
+    }
+
+    /// Does what the draft did.
+    pub(super) fn apply(&self, object: &mut Value) {
+        match self {
+            Self::Set(path, value) => set(object, path, value.clone()),
+            Self::Remove(path) => remove(object, path),
+            Self::Rewrite(path, rewrite) => {
+                let before = path.iter().try_fold(&*object, |value, name| value.get(*name));
+                let before = before.cloned().unwrap_or_default();
+                let after = rewrite.applied(before.clone());
+                if after == before {
+                    return;
+                }
+                if after.is_null() {
+                    remove(object, path);
+                } else {
+                    set(object, path, after);
+                }
+            }
+        }
+    }
+}
+
+fn set(object: &mut Value, path: &[&str], value: Value) {
+    let target = path.iter().fold(object, |value, name| {
+        if value.is_null() {
+            *value = json!({});
+        }
+        let members = value.as_object_mut().expect("the draft took it for an object");
+        members.entry(*name).or_insert(Value::Null)
+    });
+    *target = value;
+}
+
+fn remove(object: &mut Value, path: &[&str]) {
+    let Some((last, parents)) = path.split_last() else {
+        return;
+    };
+    let parent = parents
+        .iter()
+        .try_fold(object, |value, name| value.get_mut(*name));
+    if let Some(members) = parent.and_then(Value::as_object_mut) {
+        members.remove(*last);
+    }
+}
