@@ -15,7 +15,10 @@ use e2e::stand::{HAPPENS_WITHIN, Stand, allocatable, count, until};
 use headroom_domain::names;
 use headroom_testbed::{accounts, programs::get, webhook::Webhook};
 use k8s_openapi::{
-    api::rbac::v1::{ClusterRole, ClusterRoleBinding},
+    api::{
+        core::v1::Node,
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -252,6 +255,9 @@ async fn a_kind_that_a_cluster_lacks_comes_and_goes_while_nodes_notice_nothing()
     stand.register(&webhook).await;
     stand.create_node("n1", "4", "8Gi").await;
     stand.ask("n1", 150).await;
+    // The API server takes a moment to call the replica.
+    let is_amplified = |node: &Node| allocatable(node, "cpu") == "6";
+    stand.node_until("n1", "it is amplified", is_amplified).await;
 
     let is_over = Arc::new(AtomicBool::new(false));
     let beating = beat(&stand, "n1", &is_over);
