@@ -1,5 +1,6 @@
 //! Fuzz target: compares reviews with serde_json, and the writes of steps with serde_json and json-patch.
 
+mod alphabet;
 mod rewrite;
 mod write;
 

@@ -1,6 +1,11 @@
 //! Admission reviews that cost as much memory and time as a body of their length can. Tests and a bench send them to
 //! the webhook.
 
+#[path = "pathological/pod_rows.rs"]
+mod pod_rows;
+
+use self::pod_rows::POD_ROWS;
+
 /// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
 /// number.
 #[derive(Debug)]
@@ -282,134 +287,6 @@ const ROWS: &[Row] = &[
     ),
     ("space", &["HEAD OLD", " ", r#""object":{META}}}"#]),
     ("a long version", &[r#"{"apiVersion":""#, "v", r#""}"#]),
-];
-
-/// What only reviews of pods can have.
-const POD_ROWS: &[Row] = &[
-    (
-        "empty containers",
-        &[r#"HEAD"object":{"spec":{"containers":["#, "{},", "{}]}}}}"],
-    ),
-    (
-        "containers with names",
-        &[
-            r#"HEAD"object":{"spec":{"containers":["#,
-            r#"{"name":"%"},"#,
-            "{}]}}}}",
-        ],
-    ),
-    (
-        "containers with a card each",
-        &[
-            r#"HEAD"object":{"spec":{"containers":["#,
-            r#"{"resources":{"requests":{"koordinator.sh/gpu":1}}},"#,
-            "{}]}}}}",
-        ],
-    ),
-    (
-        "init containers with a card each",
-        &[
-            r#"HEAD"object":{"spec":{"initContainers":["#,
-            r#"{"resources":{"limits":{"koordinator.sh/gpu":"1"}}},"#,
-            "{}]}}}}",
-        ],
-    ),
-    (
-        "containers with batch resources",
-        &[
-            r#"HEAD"object":{"spec":{"containers":["#,
-            r#"{"name":"%","resources":{"requests":{"kubernetes.io/batch-cpu":1},"limits":{"kubernetes.io/batch-cpu":1}}},"#,
-            "{}]}}}}",
-        ],
-    ),
-    (
-        "requests of many resources",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,"#,
-            r#""%":1,"#,
-            r#""x":1}}}]}}}}"#,
-        ],
-    ),
-    (
-        "requests of one resource many times",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,"#,
-            r#""a":1,"#,
-            r#""x":1}}}]}}}}"#,
-        ],
-    ),
-    (
-        "a long quantity",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":""#,
-            "1",
-            r#""}}}]}}}}"#,
-        ],
-    ),
-    (
-        "a long name of a resource",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1,""#,
-            "x",
-            r#"":1}}}]}}}}"#,
-        ],
-    ),
-    (
-        "a long name of a container",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"name":""#,
-            r"\u0001",
-            r#"","resources":{"requests":{"koordinator.sh/gpu":1,"kubernetes.io/batch-cpu":1}}}]}}}}"#,
-        ],
-    ),
-    (
-        "small objects beside a card",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":["#,
-            r#"{"name":"a"},"#,
-            "{}]}]}}}}",
-        ],
-    ),
-    (
-        "many environments beside many cards",
-        &[
-            r#"HEAD"object":{"spec":{"containers":["#,
-            r#"{"resources":{"requests":{"koordinator.sh/gpu":1}},"env":[{"name":"a","value":"b"},{"name":"c","value":"d"}]},"#,
-            "{}]}}}}",
-        ],
-    ),
-    (
-        "long texts beside cards",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{"resources":{"requests":{"koordinator.sh/gpu":1}},"args":[""#,
-            r"\u0001",
-            r#""]},{"resources":{"requests":{"koordinator.sh/gpu":1}}}]}}}}"#,
-        ],
-    ),
-    (
-        "an annotation of small objects",
-        &[
-            r#"HEAD"object":{"metadata":{"annotations":{"node.koordinator.sh/extended-resource-spec":"{\"x\":["#,
-            r#"{\"\":0},"#,
-            r#"0]}"}}}}}"#,
-        ],
-    ),
-    (
-        "an annotation of many containers",
-        &[
-            r#"HEAD"object":{"metadata":{"annotations":{"node.koordinator.sh/extended-resource-spec":"{\"containers\":{"#,
-            r#"\"%\":{\"limits\":{\"a\":1}},"#,
-            r#"\"\":{}}}"}}}}}"#,
-        ],
-    ),
-    (
-        "many volumes",
-        &[
-            r#"HEAD"object":{"spec":{"containers":[{}],"volumes":["#,
-            r#"{"name":"%"},"#,
-            "{}]}}}}",
-        ],
-    ),
 ];
 
 /// All shapes, as reviews of this subresource of `nodes`, or of Nodes themselves, by this user.

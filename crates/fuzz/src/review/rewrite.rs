@@ -3,7 +3,7 @@
 use headroom_webhook::admission::draft::{Draft, RewriteError};
 use serde_json::{Value, json};
 
-use super::write::{NAMES, value};
+use super::alphabet::{NAMES, value};
 
 /// Changes of one rewrite.
 const CHANGES: usize = 6;

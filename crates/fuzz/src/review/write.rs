@@ -3,23 +3,11 @@
 use headroom_webhook::admission::draft::Draft;
 use serde_json::{Value, json};
 
-use super::rewrite::Rewrite;
+use super::{
+    alphabet::{NAMES, value},
+    rewrite::Rewrite,
+};
 
-/// Names that paths of writes are made of; some need escaping in pointers or in JSON.
-pub(super) const NAMES: [&str; 12] = [
-    "metadata",
-    "annotations",
-    "labels",
-    "status",
-    "allocatable",
-    "conditions",
-    "cpu",
-    "a",
-    "a/b",
-    "~1",
-    "",
-    "é\"\\",
-];
 /// Writes that are made of one input.
 const WRITES: usize = 16;
 /// Members and names of a path.
@@ -59,22 +47,6 @@ pub(super) fn writes(script: &[u8]) -> Vec<Write> {
         });
     }
     writes
-}
-
-/// A value to be written.
-pub(super) fn value(byte: usize) -> Value {
-    match byte % 10 {
-        0 => Value::Null,
-        1 => json!(true),
-        2 => json!(0),
-        3 => json!(1.5),
-        4 => json!("x"),
-        5 => json!([]),
-        6 => json!([1, {"a": null}]),
-        7 => json!({}),
-        8 => json!({"a": {"cpu": "4"}, "": null}),
-        _ => json!({"annotations": {"a/b": "~"}}),
-    }
 }
 
 impl Write {

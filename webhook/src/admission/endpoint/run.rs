@@ -40,7 +40,7 @@ pub struct Admitted {
 }
 
 /// What one step came to.
-enum StepResult {
+enum StepVerdict {
     Passed,
     Denied(Denial),
     /// It could not do its work.
@@ -71,36 +71,36 @@ impl<S: ?Sized> Endpoint<S> {
             let (before, started) = (draft.changes(), Instant::now());
             let result = step.attempt(context, ctx, draft);
             let label = match &result {
-                StepResult::Passed if draft.changes() == before => "unchanged",
-                StepResult::Passed => "acted",
-                StepResult::Denied(_) if is_shadowed => "shadowed",
-                StepResult::Denied(_) => "denied",
-                StepResult::Broken(_) => "failed",
+                StepVerdict::Passed if draft.changes() == before => "unchanged",
+                StepVerdict::Passed => "acted",
+                StepVerdict::Denied(_) if is_shadowed => "shadowed",
+                StepVerdict::Denied(_) => "denied",
+                StepVerdict::Broken(_) => "failed",
             };
             metrics::STEP_SECONDS
                 .with([self.declaration.label(), step.name, label])
                 .record(started.elapsed());
             match (result, checkpoint) {
-                (StepResult::Passed, _) if draft.changes() == before => {}
-                (StepResult::Passed, _) => admitted.acted.push(step.name),
-                (StepResult::Denied(denial), Some(checkpoint)) if is_shadowed => {
+                (StepVerdict::Passed, _) if draft.changes() == before => {}
+                (StepVerdict::Passed, _) => admitted.acted.push(step.name),
+                (StepVerdict::Denied(denial), Some(checkpoint)) if is_shadowed => {
                     draft.roll_back(checkpoint);
                     draft.warn(format!("step {} would refuse this: {denial}", step.name));
                     admitted.acted.push(step.name);
                 }
-                (StepResult::Denied(denial), _) => {
+                (StepVerdict::Denied(denial), _) => {
                     refusal.push(denial);
                     if self.declaration.denials == Denials::First {
                         break;
                     }
                 }
-                (StepResult::Broken(error), Some(checkpoint))
+                (StepVerdict::Broken(error), Some(checkpoint))
                     if self.declaration.broken_step == BrokenStep::IsSkipped =>
                 {
                     draft.roll_back(checkpoint);
                     admitted.skipped.push(error);
                 }
-                (StepResult::Broken(error), _) => return Err(error),
+                (StepVerdict::Broken(error), _) => return Err(error),
             }
         }
         deadline.check()?;
@@ -114,13 +114,13 @@ impl<S: ?Sized> Endpoint<S> {
 
 impl<S: ?Sized> Step<S> {
     /// Runs the step; a defect in it ends this request only.
-    fn attempt(&self, context: &StepContext<'_>, ctx: &Ctx<'_, S>, draft: &mut Draft<'_>) -> StepResult {
+    fn attempt(&self, context: &StepContext<'_>, ctx: &Ctx<'_, S>, draft: &mut Draft<'_>) -> StepVerdict {
         let step = self.name;
         if self.unknown == UnknownSource::FailsTheCall {
             let known = &context.stores.known;
             if let Some(source) = self.reads.iter().find(|source| !known.is_known(source)) {
                 let resource = source.name;
-                return StepResult::Broken(AdmissionError::UnknownSource { step, resource });
+                return StepVerdict::Broken(AdmissionError::UnknownSource { step, resource });
             }
         }
         // The draft of a step that panicked is rolled back or dropped, so nobody sees it half written.
@@ -128,13 +128,13 @@ impl<S: ?Sized> Step<S> {
         // Neither a yes nor a no counts that was made of what seemed to be absent.
         if let (Ok(_), Some(field)) = (&result, draft.too_wide()) {
             let source = StepError::TooWide { field };
-            return StepResult::Broken(AdmissionError::Step { step, source });
+            return StepVerdict::Broken(AdmissionError::Step { step, source });
         }
         match result {
-            Ok(Ok(())) => StepResult::Passed,
-            Ok(Err(Stop::Denied(denial))) => StepResult::Denied(denial),
-            Ok(Err(Stop::Failed(source))) => StepResult::Broken(AdmissionError::Step { step, source }),
-            Err(_payload) => StepResult::Broken(AdmissionError::Panicked { step }),
+            Ok(Ok(())) => StepVerdict::Passed,
+            Ok(Err(Stop::Denied(denial))) => StepVerdict::Denied(denial),
+            Ok(Err(Stop::Failed(source))) => StepVerdict::Broken(AdmissionError::Step { step, source }),
+            Err(_payload) => StepVerdict::Broken(AdmissionError::Panicked { step }),
         }
     }
 }

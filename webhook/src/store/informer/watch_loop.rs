@@ -65,7 +65,7 @@ enum WatchError {
 
 /// What is known of whether the API server has the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KindState {
     /// Nothing yet.
     Unknown,
     /// It has: it listed the objects.
@@ -84,7 +84,7 @@ pub(super) struct WatchLoop<'a, S: Store> {
     version: Option<String>,
     /// How long the next watch is to last, in seconds.
     lasts: u32,
-    kind: Kind,
+    kind: KindState,
     errors: ErrorLog,
 }
 
@@ -98,7 +98,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
             life,
             version: None,
             lasts: WATCH_SECONDS,
-            kind: Kind::Unknown,
+            kind: KindState::Unknown,
             errors: ErrorLog::default(),
         }
     }
@@ -155,8 +155,8 @@ impl<'a, S: Store> WatchLoop<'a, S> {
     async fn is_absent(&self) -> Result<bool, WatchError> {
         match (self.subject.presence, self.kind) {
             (Presence::Always, _) => Ok(false),
-            (Presence::Custom { .. }, Kind::Unknown | Kind::Absent) => Ok(true),
-            (Presence::Custom { group, version }, Kind::Present) => {
+            (Presence::Custom { .. }, KindState::Unknown | KindState::Absent) => Ok(true),
+            (Presence::Custom { group, version }, KindState::Present) => {
                 let client = self.api.clone().into_client();
                 let plural = S::Object::plural(&());
                 let is_served = is_served(&client, group, version, &plural).await?;
@@ -167,13 +167,13 @@ impl<'a, S: Store> WatchLoop<'a, S> {
 
     /// Records that there are no objects, because their kind is not there.
     fn clear(&mut self) {
-        if self.kind != Kind::Absent {
+        if self.kind != KindState::Absent {
             info!(
                 resource = self.subject.name,
                 again = ?ABSENT_PAUSE,
                 "the API server does not have this kind: there are none until it does"
             );
-            self.kind = Kind::Absent;
+            self.kind = KindState::Absent;
             self.version = None;
             self.store.replace(self.store.listing());
         }
@@ -203,10 +203,10 @@ impl<'a, S: Store> WatchLoop<'a, S> {
         self.version = Some(version.ok_or(WatchError::Unversioned)?);
         self.store.replace(listing);
         debug!(resource = self.subject.name, version = self.version, "listed");
-        if self.kind == Kind::Absent {
+        if self.kind == KindState::Absent {
             info!(resource = self.subject.name, "the API server has this kind now");
         }
-        self.kind = Kind::Present;
+        self.kind = KindState::Present;
         self.life.sign();
         Ok(())
     }
