@@ -18,24 +18,24 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// The namespace of the pods. Its name says nothing that an entry selects by.
-const NAMESPACE: &str = "apps";
+/// The namespace of the pods that are bound.
+const BOUND: &str = "bound";
 /// Both families.
 const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
 
-/// A namespace in which pods can be created although no controllers run.
-async fn namespace(stand: &Stand) -> Api<Pod> {
-    let object: Namespace =
-        serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).expect("a namespace");
+/// A namespace in which pods can be created although no controllers run. Tests share a control plane, so each has a namespace of
+/// its own; what it is called says nothing that an entry selects by.
+async fn namespace(stand: &Stand, name: &str) -> Api<Pod> {
+    let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
     let namespaces: Api<Namespace> = Api::all(stand.client.clone());
     let created = namespaces.create(&PostParams::default(), &object).await;
     created.expect("create the namespace");
     let account: ServiceAccount =
         serde_json::from_value(json!({"metadata": {"name": "default"}})).expect("an account");
-    let accounts: Api<ServiceAccount> = Api::namespaced(stand.client.clone(), NAMESPACE);
+    let accounts: Api<ServiceAccount> = Api::namespaced(stand.client.clone(), name);
     let created = accounts.create(&PostParams::default(), &account).await;
     created.expect("create the account");
-    Api::namespaced(stand.client.clone(), NAMESPACE)
+    Api::namespaced(stand.client.clone(), name)
 }
 
 fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
@@ -87,7 +87,7 @@ fn batch(cpu: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     let stand = Stand::start().await;
-    let pods = namespace(&stand).await;
+    let pods = namespace(&stand, "completed").await;
     let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
     wait_until_called(&pods).await;
     assert_eq!(
@@ -128,14 +128,14 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
 }
 
 /// Asks to bind a pod, as a scheduler does.
-async fn bind(client: &Client, name: &str) -> Result<Status, kube::Error> {
+async fn bind(client: &Client, namespace: &str, name: &str) -> Result<Status, kube::Error> {
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": namespace},
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
     });
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
     let request = http::Request::post(path)
         .header("content-type", "application/json")
         .body(binding.to_string().into_bytes())
@@ -151,7 +151,7 @@ async fn bindings(webhook: &Webhook, decision: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_waited_for() {
     let stand = Stand::start().await;
-    let pods = namespace(&stand).await;
+    let pods = namespace(&stand, BOUND).await;
     let gates = format!("{GATES},BindingAdmissionWebhook=true");
     let flags = [
         "--binding-admission-user-name=good-scheduler",
@@ -171,7 +171,7 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
         let name = format!("pod-{number}");
         create(&pods, &pod(&name, &json!({}), &json!({}))).await;
         // At once: the replica may not have heard of it yet, and waits for it.
-        let refused = match bind(&evil, &name).await {
+        let refused = match bind(&evil, BOUND, &name).await {
             Err(kube::Error::Api(status)) => status,
             Err(error) => panic!("{error}"),
             Ok(_) => {
@@ -188,10 +188,10 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     assert_eq!(bindings(&webhook, "denied").await, 20 - passed);
     assert!(passed <= 5, "{passed}");
     create(&pods, &pod("last", &json!({}), &json!({}))).await;
-    bind(&good, "last").await.expect("a listed user may");
+    bind(&good, BOUND, "last").await.expect("a listed user may");
 
     let bypass = json!({"labels": {names::BINDING_ADMISSION_BYPASS: ""}});
     create(&pods, &pod("free", &bypass, &json!({}))).await;
-    bind(&evil, "free").await.expect("its label lets anybody");
+    bind(&evil, BOUND, "free").await.expect("its label lets anybody");
     assert_eq!(bindings(&webhook, "bypass_label").await, 1);
 }
