@@ -10,10 +10,12 @@ pub mod declaration;
 mod estimator;
 pub mod fleet;
 mod frame;
+mod mixed;
 pub mod node_harm;
 pub mod node_status;
 pub mod node_storm;
 mod revisions;
+pub mod served;
 pub mod table;
 mod target;
 mod vitals;
@@ -29,6 +31,7 @@ pub static BENCHES: &[&Row] = &[
     &node_harm::ROW,
     &brake_reaction::ROW,
     &fleet::ROW,
+    &mixed::ROW,
     &frame::ROW,
 ];
 

@@ -12,7 +12,7 @@ use headroom_bench::{
     BENCHES, criterion,
     declaration::{BenchResult, Row},
     node_harm::probe::Probe,
-    node_status::process::{SERVE, Serve},
+    served::{SERVE, Serve},
     table::table,
 };
 use headroom_testbed::logs;

@@ -1,9 +1,7 @@
 //! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and at the TLS socket.
 
 mod load;
-pub mod process;
 pub(crate) mod review;
-mod server;
 mod withheld;
 
 use std::{
@@ -40,11 +38,12 @@ use headroom_webhook::{
 use serde::{Serialize, de::IgnoredAny};
 use tokio::runtime::Runtime;
 
-use self::{process::Process, review::Kind, withheld::CROWD};
+use self::{review::Kind, withheld::CROWD};
 use super::{
     criterion::Criterion,
     declaration::{BenchResult, Row, no_flags},
     percentile,
+    served::{Process, Served},
 };
 
 /// The bench.
@@ -58,8 +57,21 @@ pub static ROW: Row = Row {
     },
 };
 
+pub(crate) static PLAIN: Served = Served {
+    name: "nodes-plain",
+    router: || router(Kind::Plain),
+};
+pub(crate) static AMPLIFIED: Served = Served {
+    name: "nodes-amplified",
+    router: || router(Kind::Amplified),
+};
+pub(crate) static QUIETED: Served = Served {
+    name: "nodes-quieted",
+    router: || router(Kind::Quieted),
+};
+
 /// Path of the endpoint under test.
-const PATH: &str = "/mutate-node-status";
+pub(crate) const PATH: &str = "/mutate-node-status";
 /// Reviews timed one by one in memory.
 const SAMPLES: usize = 5_000;
 /// Reviews before them, to fill caches.
@@ -245,7 +257,7 @@ fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
     let reviews = review::kubelet_syncs(kind, 8);
     let in_memory = in_memory(kind, &reviews)?;
     let first = reviews.first().context("there are reviews")?;
-    let server = Process::start(kind)?;
+    let server = Process::start(kind.served())?;
     let load = runtime.block_on(load::run(&server, PATH, &first.body.clone().into()))?;
     let review_us_p50 = percentile(&in_memory.review, 50);
     let parse_us_p50 = percentile(&in_memory.parse, 50);
@@ -300,20 +312,36 @@ fn dearest_ms(router: &Router) -> Result<f64> {
     Ok(dearest)
 }
 
-/// The endpoints of the webhook, for a node of that kind.
+impl Kind {
+    /// The server that is asked such reviews.
+    fn served(self) -> &'static Served {
+        match self {
+            Self::Plain => &PLAIN,
+            Self::Amplified => &AMPLIFIED,
+            Self::Quieted => &QUIETED,
+        }
+    }
+}
+
+/// The endpoints of nodes, for a node of that kind.
 fn router(kind: Kind) -> Result<Router> {
-    let note: Note = review::HINT.parse()?;
-    let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
     Ok(Router::new(Options {
         endpoints: endpoints::served(&[Family::Nodes]),
         features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
-        stores: Stores::of_nodes(Arc::new(OneNode {
-            hint,
-            stored: Arc::new(review::stored(kind)),
-        })),
+        stores: stores(kind)?,
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
     }))
+}
+
+/// What is known of a node of that kind.
+pub(crate) fn stores(kind: Kind) -> Result<Stores> {
+    let note: Note = review::HINT.parse()?;
+    let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
+    Ok(Stores::of_nodes(Arc::new(OneNode {
+        hint,
+        stored: Arc::new(review::stored(kind)),
+    })))
 }
 
 /// CPU time of each review and of passing over its bytes, in microseconds, ascending.

@@ -1,7 +1,6 @@
 //! Clients that load the webhook's own server stack with keep-alive requests over TLS, on loopback.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,19 +9,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use headroom_kit::tls::client::server_name;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
-use hyper::{
-    body::Bytes,
-    client::conn::http1::{SendRequest, handshake},
-};
-use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use tokio::{net::TcpStream, task::JoinSet, time::sleep_until};
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use hyper::{body::Bytes, client::conn::http1::SendRequest};
+use tokio::{task::JoinSet, time::sleep_until};
 
-use super::process::Process;
+use crate::served::{Process, client::connect};
 
 /// Connections, each with one request in flight.
 pub(super) const CONNECTIONS: usize = 8;
@@ -49,7 +41,7 @@ pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> R
         let sender = connect(server.address, &server.client).await?;
         clients.spawn(ask(sender, path, body.clone(), begin, Arc::clone(&answered)));
     }
-    let so_far = || anyhow::Ok((server.cpu_time()?, answered.load(Ordering::Relaxed)));
+    let so_far = || anyhow::Ok((server.vitals()?.cpu, answered.load(Ordering::Relaxed)));
     sleep_until(begin.into()).await;
     let (cpu_before, answered_before) = so_far()?;
     sleep_until((begin + MEASURED).into()).await;
@@ -71,24 +63,6 @@ pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> R
         per_second: timed / MEASURED.as_secs_f64(),
         cpu_us: cpu.saturating_sub(cpu_before).as_secs_f64() * 1e6 / answered,
     })
-}
-
-/// A connection with its handshake done.
-pub(super) async fn secure(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<TlsStream<TcpStream>> {
-    let tcp = TcpStream::connect(address).await?;
-    tcp.set_nodelay(true)?;
-    let connector = TlsConnector::from(Arc::clone(tls));
-    Ok(connector.connect(server_name("localhost")?, tcp).await?)
-}
-
-/// A connection that sends requests.
-pub(super) async fn connect(
-    address: SocketAddr,
-    tls: &Arc<ClientConfig>,
-) -> Result<SendRequest<Full<Bytes>>> {
-    let (sender, connection) = handshake(TokioIo::new(secure(address, tls).await?)).await?;
-    tokio::spawn(connection);
-    Ok(sender)
 }
 
 /// Asks until the time is over; the latencies of what was answered within it, in milliseconds.

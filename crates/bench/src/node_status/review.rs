@@ -20,8 +20,8 @@ const NAME: &str = "ip-10-20-30-40.eu-central-1.compute.internal";
 const IMAGES: usize = 50;
 
 /// What comes of a kubelet's status sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
     /// Nothing: the node is not amplified and is not to be.
     Plain,
     /// It is amplified, and what is stored is as old as it may be.
@@ -36,7 +36,7 @@ impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Amplified, Self::Quieted];
 
     /// Names of the steps that act on it.
-    pub(super) const fn acts(self) -> &'static [&'static str] {
+    pub(crate) const fn acts(self) -> &'static [&'static str] {
         match self {
             Self::Plain => &[],
             Self::Amplified => &["amplify"],
@@ -46,18 +46,18 @@ impl Kind {
 }
 
 /// One status sync of a kubelet: it sends raw allocatable and moves the heartbeats.
-pub(super) struct Sync {
+pub(crate) struct Sync {
     /// The AdmissionReview.
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     /// Length of the object in it.
-    pub(super) object_bytes: usize,
+    pub(crate) object_bytes: usize,
 }
 
 /// Ten seconds each between syncs of an amplified kubelet in which its heartbeat becomes due.
 const DUE: usize = 30;
 
 /// That many syncs of one node, ten seconds apart.
-pub(super) fn kubelet_syncs(kind: Kind, count: usize) -> Vec<Sync> {
+pub(crate) fn kubelet_syncs(kind: Kind, count: usize) -> Vec<Sync> {
     let since = if kind == Kind::Amplified { DUE } else { 1 };
     (0..count)
         .map(|turn| sync(kind, &heartbeat(turn), &heartbeat(turn + since)))

@@ -6,12 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use headroom_webhook::admission::router::Router;
-use http::{Request, StatusCode, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Bytes, client::conn::http1::SendRequest};
+use hyper::body::Bytes;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use rustls::ClientConfig;
 use tokio::{
@@ -22,8 +20,10 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use super::load::{connect, secure};
-use crate::node_status::server::{Server, client_of};
+use crate::served::{
+    client::{ask, connect, secure},
+    server::{Server, client_of},
+};
 
 /// Who is there besides good clients.
 #[derive(Debug, Clone, Copy)]
@@ -141,19 +141,6 @@ async fn steady(
         all.extend(times??);
     }
     Ok(all)
-}
-
-/// True if there was a verdict.
-async fn ask(sender: &mut SendRequest<Full<Bytes>>, path: &'static str, body: Bytes) -> Result<bool> {
-    let request = Request::post(path)
-        .header(http::header::HOST, "localhost")
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(body))?;
-    sender.ready().await?;
-    let response = sender.send_request(request).await.context("no answer")?;
-    let is_answered = response.status() == StatusCode::OK;
-    response.into_body().collect().await?;
-    Ok(is_answered)
 }
 
 /// Connections that were answered once, so that they may be idle.

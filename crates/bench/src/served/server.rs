@@ -1,4 +1,4 @@
-//! Starts and stops the webhook's own server stack on loopback, for `process` and `withheld`.
+//! Starts and stops the webhook's own server stack on loopback.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -18,16 +18,16 @@ use rustls::ClientConfig;
 use tokio::task::JoinHandle;
 
 /// The webhook's server stack around a router, on loopback.
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Where it listens.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
 }
 
 impl Server {
     /// Begins to serve, with certificates of its own in `directory`.
-    pub(super) async fn start(router: Router, directory: &Path) -> Result<Self> {
+    pub(crate) async fn start(router: Router, directory: &Path) -> Result<Self> {
         tls::install_provider();
         let names = ["localhost".to_owned()];
         let files = self_signed::ensure(directory, &names, SystemTime::now())?;
@@ -51,7 +51,7 @@ impl Server {
     }
 
     /// Ends it.
-    pub(super) async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.shutdown.stop();
         self.serving.await?;
         Ok(())
@@ -59,7 +59,7 @@ impl Server {
 }
 
 /// How clients verify the server whose certificates are in `directory`.
-pub(super) fn client_of(directory: &Path) -> Result<Arc<ClientConfig>> {
+pub(crate) fn client_of(directory: &Path) -> Result<Arc<ClientConfig>> {
     tls::install_provider();
     Ok(client_config(
         &directory.join(self_signed::CA_CERT),

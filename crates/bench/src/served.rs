@@ -1,4 +1,7 @@
-//! Runs the server under load as a process of its own, so that its CPU time is separate from that of its clients.
+//! Runs a server under load as a process of its own, so that its CPU time and memory are separate from those of its clients.
+
+pub(crate) mod client;
+pub(crate) mod server;
 
 use std::{
     env,
@@ -11,9 +14,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use headroom_kit::log::{self, Format};
-use headroom_webhook::start::catalogue;
+use headroom_webhook::{admission::router::Router, start::catalogue};
 use rustls::ClientConfig;
 use tempfile::TempDir;
 use tokio::{
@@ -22,35 +25,49 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{review::Kind, router};
-use crate::{
-    node_status::server::{Server, client_of},
-    vitals::Vitals,
-};
+use self::server::{Server, client_of};
+use crate::{mixed, node_status, vitals::Vitals};
 
-/// The server, which `bench node-status` starts this program again for.
-pub const SERVE: &str = "serve-node-status";
+/// The command by which a bench starts this program again as a server.
+pub const SERVE: &str = "serve";
+
+/// A server that benches load.
+#[derive(Debug)]
+pub(crate) struct Served {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// What it serves.
+    pub(crate) router: fn() -> Result<Router>,
+}
+
+/// All of them.
+static SERVED: &[&Served] = &[
+    &node_status::PLAIN,
+    &node_status::AMPLIFIED,
+    &node_status::QUIETED,
+    &mixed::SERVED,
+];
 
 /// How often recorded observations are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Answers reviews of one kind until standard input ends, with the logs and the metrics of a webhook in a cluster.
+/// Answers reviews until standard input ends, with the logs and the metrics of a webhook in a cluster.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
-    /// Kind of the reviews.
-    #[arg(long, value_enum)]
-    kind: Kind,
+    /// What is served.
+    #[arg(long)]
+    name: String,
     /// Where its certificates are put.
     #[arg(long)]
     directory: PathBuf,
 }
 
 /// Such a process; killed on drop.
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Where it listens.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// How clients verify it.
-    pub(super) client: Arc<ClientConfig>,
+    pub(crate) client: Arc<ClientConfig>,
     child: Child,
     _directory: TempDir,
 }
@@ -67,7 +84,9 @@ impl Serve {
     async fn serve(&self) -> Result<()> {
         log::init(Format::Json, &"info".parse()?)?;
         let exporter = catalogue()?.install()?;
-        let server = Server::start(router(self.kind)?, &self.directory).await?;
+        let served = SERVED.iter().find(|served| served.name == self.name);
+        let router = (served.context("there is no such server")?.router)()?;
+        let server = Server::start(router, &self.directory).await?;
         writeln!(io::stdout(), "{}", server.address).context("tell the address")?;
         let mut end = spawn_blocking(|| io::stdin().read_to_end(&mut Vec::new()));
         let mut ticks = interval(UPKEEP);
@@ -84,11 +103,10 @@ impl Serve {
 
 impl Process {
     /// Starts one.
-    pub(super) fn start(kind: Kind) -> Result<Self> {
+    pub(crate) fn start(served: &Served) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let kind = kind.to_possible_value().context("a kind has a name")?;
         let mut child = Command::new(env::current_exe()?)
-            .args([SERVE, "--kind", kind.get_name(), "--directory"])
+            .args([SERVE, "--name", served.name, "--directory"])
             .arg(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -107,9 +125,9 @@ impl Process {
         })
     }
 
-    /// CPU time that it has used.
-    pub(super) fn cpu_time(&self) -> Result<Duration> {
-        Ok(Vitals::read(self.child.id())?.cpu)
+    /// CPU time that it has used, and memory that it has.
+    pub(crate) fn vitals(&self) -> Result<Vitals> {
+        Vitals::read(self.child.id())
     }
 }
 
