@@ -21,6 +21,7 @@ pub mod change;
 pub mod container;
 pub mod device;
 pub mod extended;
+pub mod merge;
 pub mod switch;
 
 use crate::switch::Switch;

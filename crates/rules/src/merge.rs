@@ -1,0 +1,290 @@
+//! Strategic merge of a patch into a Pod, or into an object with a pod template, as Kubernetes does it.
+//!
+//! ```text
+//! text --> Patch: checked once --.
+//!                                v
+//! object as JSON ------------> merged --> object: members that no table knows are merged as well, and stay
+//! ```
+//!
+//! Objects merge member by member, `null` removes a member, and lists that have a key in [`Schema`] merge element by element;
+//! all other lists are replaced. Where Kubernetes leaves directives and `null` members of a patch in what it adds, for its
+//! readers to pass over, nothing of them stays here.
+
+mod directive;
+mod list;
+mod schema;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+pub use self::schema::{POD, RESERVATION, Schema};
+use self::{directive::Marker, list::ListRule, schema::Field};
+
+/// Deepest nesting of a patch, in levels.
+pub const MOST_LEVELS: usize = 64;
+
+/// Most values in a patch, those inside others counted as well. A profile is at most 64 KiB long.
+pub const MOST_VALUES: usize = 16_384;
+
+/// Longest name of a member that an error shows, in characters.
+const LONGEST_NAME: usize = 63;
+
+/// A patch whose size is bounded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch(Map<String, Value>);
+
+/// Why a patch is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// It is a text, a list or the like.
+    #[error("invalid JSON document")]
+    NoObject,
+    /// It is nested too deep.
+    #[error("the patch is nested deeper than {MOST_LEVELS} levels")]
+    TooDeep,
+    /// It is too wide.
+    #[error("the patch holds more than {MOST_VALUES} values")]
+    TooWide,
+}
+
+/// A patch does not fit an object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct MergeError {
+    /// Where, as in `spec.containers.env`; `patch` for the whole.
+    path: String,
+    problem: MergeProblem,
+}
+
+/// What is wrong where a patch does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum MergeProblem {
+    #[error("is not an object")]
+    NoObject,
+    #[error("$patch can only be replace or delete")]
+    Marker,
+    #[error("{0} needs the name of a list after a slash")]
+    NoListName(&'static str),
+    #[error("{0} needs lists")]
+    NoList(&'static str),
+    #[error("$retainKeys does not name {0:?}, which the patch has")]
+    NotRetained(String),
+    #[error("elements are not of one type")]
+    MixedElements,
+    #[error("there are no elements to order")]
+    NoElements,
+    #[error("elements have no key by which they could be merged")]
+    NoMergeKey,
+    #[error("an element has no {0}")]
+    NoKey(&'static str),
+    #[error("the order of elements is not that of $setElementOrder")]
+    OtherOrder,
+}
+
+impl Patch {
+    /// A patch of this content.
+    ///
+    /// # Errors
+    /// It is no object, or deeper or wider than anything that people write.
+    pub fn new(content: Value) -> Result<Self, PatchError> {
+        let Value::Object(members) = content else {
+            return Err(PatchError::NoObject);
+        };
+        let mut values = 0;
+        for value in members.values() {
+            measure(value, 1, &mut values)?;
+        }
+        Ok(Self(members))
+    }
+}
+
+/// Counts the values in a value, up to what is allowed.
+fn measure(value: &Value, level: usize, values: &mut usize) -> Result<(), PatchError> {
+    *values += 1;
+    if *values > MOST_VALUES {
+        return Err(PatchError::TooWide);
+    }
+    if level > MOST_LEVELS {
+        return Err(PatchError::TooDeep);
+    }
+    match value {
+        Value::Array(elements) => {
+            let mut elements = elements.iter();
+            elements.try_for_each(|element| measure(element, level + 1, values))
+        }
+        Value::Object(members) => {
+            let mut members = members.values();
+            members.try_for_each(|member| measure(member, level + 1, values))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+impl MergeError {
+    /// The same error, seen from outside of a member.
+    fn inside(self, name: &str) -> Self {
+        let Self { path, problem } = self;
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let path = if path == WHOLE {
+            name
+        } else {
+            format!("{name}.{path}")
+        };
+        Self { path, problem }
+    }
+}
+
+/// The path of an error before anybody said where it is.
+const WHOLE: &str = "patch";
+
+impl From<MergeProblem> for MergeError {
+    fn from(problem: MergeProblem) -> Self {
+        Self {
+            path: WHOLE.to_owned(),
+            problem,
+        }
+    }
+}
+
+/// The object with the patch merged into it.
+///
+/// Where both delete an element of a list of texts and add it, it stays. Time and memory grow with the sum of both sizes, but
+/// for the logarithm of the lists' lengths.
+///
+/// # Errors
+/// The object is none; elements of a merged list lack their key or are of several types; a directive is malformed.
+pub fn merged(object: Value, patch: &Patch, schema: &Schema) -> Result<Value, MergeError> {
+    let Value::Object(members) = object else {
+        return Err(MergeProblem::NoObject.into());
+    };
+    merged_members(members, &patch.0, schema).map(Value::Object)
+}
+
+fn merged_members(
+    before: Map<String, Value>,
+    patch: &Map<String, Value>,
+    schema: &Schema,
+) -> Result<Map<String, Value>, MergeError> {
+    match directive::marker(patch)? {
+        Some(Marker::Replace) => return Ok(directive::cleaned_members(patch)),
+        Some(Marker::Delete) => return Ok(Map::new()),
+        None => {}
+    }
+    let mut members = before;
+    directive::retain(&mut members, patch)?;
+    let ordered = order_lists(&mut members, patch, schema)?;
+    for (name, deleted) in patch {
+        if let Some(list) = directive::list_name(name, directive::DELETE)? {
+            delete_elements(&mut members, list, deleted).map_err(|error| error.inside(list))?;
+        }
+    }
+    let plain = patch.iter().filter(|(name, _)| !directive::is_directive(name));
+    for (name, patch) in plain.filter(|(name, _)| !ordered.contains(name.as_str())) {
+        let before = members.remove(name);
+        let after = merged_member(before, patch, schema.field(name)).map_err(|error| error.inside(name))?;
+        if let Some(after) = after {
+            members.insert(name.clone(), after);
+        }
+    }
+    Ok(members)
+}
+
+/// What becomes of a member; `None` if it goes.
+fn merged_member(
+    before: Option<Value>,
+    patch: &Value,
+    field: Option<&Field>,
+) -> Result<Option<Value>, MergeError> {
+    match (before, patch) {
+        (_, Value::Null) => Ok(None),
+        (Some(Value::Object(before)), Value::Object(patch)) => {
+            let schema = field.and_then(Field::schema).unwrap_or(&Schema::OPEN);
+            merged_members(before, patch, schema).map(|members| Some(Value::Object(members)))
+        }
+        (Some(Value::Array(before)), Value::Array(patch)) => {
+            let after = match field.and_then(Field::list) {
+                Some(rule) => list::merged(before, patch, rule)?,
+                None => directive::cleaned_elements(patch),
+            };
+            Ok(Some(Value::Array(after)))
+        }
+        (_, patch) => Ok(directive::cleaned(patch)),
+    }
+}
+
+/// Merges the lists whose order the patch gives; their names.
+fn order_lists<'p>(
+    members: &mut Map<String, Value>,
+    patch: &'p Map<String, Value>,
+    schema: &Schema,
+) -> Result<BTreeSet<&'p str>, MergeError> {
+    let mut ordered = BTreeSet::new();
+    for (name, order) in patch {
+        let Some(list) = directive::list_name(name, directive::ORDER)? else {
+            continue;
+        };
+        let rule = schema.field(list).and_then(Field::list);
+        let after = ordered_list(members.get(list), patch.get(list), order, rule)
+            .map_err(|error| error.inside(list))?;
+        if let Some(after) = after {
+            members.insert(list.to_owned(), Value::Array(after));
+            ordered.insert(list);
+        }
+    }
+    Ok(ordered)
+}
+
+/// A list in the order that a patch gives; `None` if there is none.
+fn ordered_list(
+    before: Option<&Value>,
+    patch: Option<&Value>,
+    order: &Value,
+    rule: Option<&ListRule>,
+) -> Result<Option<Vec<Value>>, MergeError> {
+    let elements = |list: Option<&Value>| match list {
+        None => Ok(None),
+        Some(Value::Array(elements)) => Ok(Some(elements.clone())),
+        Some(_) => Err(MergeProblem::NoList(directive::ORDER)),
+    };
+    let Value::Array(order) = order else {
+        return Err(MergeProblem::NoList(directive::ORDER).into());
+    };
+    let (before, patch) = (elements(before)?, elements(patch)?);
+    let key = rule.and_then(|rule| rule.key);
+    list::check_order(patch.as_deref().unwrap_or_default(), order, key)?;
+    let merged = match (&before, &patch) {
+        (None, None) => return Ok(None),
+        (Some(before), None) => before.clone(),
+        (None, Some(patch)) => directive::cleaned_elements(patch),
+        (Some(before), Some(patch)) => match rule {
+            Some(rule) => list::merged(before.clone(), patch, rule)?,
+            None => directive::cleaned_elements(patch),
+        },
+    };
+    let (before, patch) = (before.unwrap_or_default(), patch.unwrap_or_default());
+    list::common_type(&before, &patch)?.ok_or(MergeProblem::NoElements)?;
+    let stored = list::ranks(&before, key)?;
+    list::arranged(merged, &list::ranks(order, key)?, &stored, key).map(Some)
+}
+
+/// Takes elements out of a list of texts or numbers.
+fn delete_elements(members: &mut Map<String, Value>, list: &str, deleted: &Value) -> Result<(), MergeError> {
+    match (members.get_mut(list), deleted) {
+        (_, Value::Null) => {
+            members.remove(list);
+        }
+        (Some(Value::Array(elements)), Value::Array(deleted)) => {
+            if list::common_type(elements, deleted)? == Some(list::ElementType::Object) {
+                return Err(MergeProblem::NoList(directive::DELETE).into());
+            }
+            let deleted = list::ranks(deleted, None)?;
+            elements.retain(|element| !deleted.contains_key(&element.to_string()));
+        }
+        (_, _) => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Merges lists element by element, and puts them in order.
+//!
+//! Elements are told apart by one key, or by themselves where they are texts or numbers. Among those with the same key the
+//! first is merged.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    MergeError, MergeProblem, Schema,
+    directive::{self, Marker},
+    merged_members,
+};
+
+/// How a list is merged.
+#[derive(Debug)]
+pub(super) struct ListRule {
+    /// The member by which elements are told apart; none for texts and numbers.
+    pub(super) key: Option<&'static str>,
+    /// What is known about elements.
+    pub(super) elements: Schema,
+}
+
+/// The JSON type of all elements of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ElementType {
+    /// Objects.
+    Object,
+    /// Texts.
+    Text,
+    /// Whole numbers.
+    Integer,
+    /// Other numbers.
+    Float,
+    /// True and false.
+    Bool,
+}
+
+/// Places of elements in a list, by what tells them apart.
+pub(super) type Ranks = BTreeMap<String, usize>;
+
+/// The type of the elements of two lists; `None` if they have none.
+pub(super) fn common_type(one: &[Value], other: &[Value]) -> Result<Option<ElementType>, MergeProblem> {
+    let mut common = None;
+    for element in one.iter().chain(other) {
+        let found = match element {
+            Value::Object(_) => ElementType::Object,
+            Value::String(_) => ElementType::Text,
+            Value::Number(number) if number.is_f64() => ElementType::Float,
+            Value::Number(_) => ElementType::Integer,
+            Value::Bool(_) => ElementType::Bool,
+            Value::Null | Value::Array(_) => return Err(MergeProblem::MixedElements),
+        };
+        if *common.get_or_insert(found) != found {
+            return Err(MergeProblem::MixedElements);
+        }
+    }
+    Ok(common)
+}
+
+/// What tells an element apart, as JSON.
+fn identity(element: &Value, key: Option<&'static str>) -> Result<String, MergeProblem> {
+    match (element, key) {
+        (Value::Object(members), Some(key)) => {
+            let value = members.get(key).ok_or(MergeProblem::NoKey(key))?;
+            Ok(value.to_string())
+        }
+        (Value::Object(_), None) => Err(MergeProblem::NoMergeKey),
+        (_, Some(key)) => Err(MergeProblem::NoKey(key)),
+        (element, None) => Ok(element.to_string()),
+    }
+}
+
+/// The first place of each element.
+pub(super) fn ranks(list: &[Value], key: Option<&'static str>) -> Result<Ranks, MergeProblem> {
+    let mut ranks = Ranks::new();
+    for (at, element) in list.iter().enumerate() {
+        ranks.entry(identity(element, key)?).or_insert(at);
+    }
+    Ok(ranks)
+}
+
+/// The list with the patch merged into it, in the order that Kubernetes gives it.
+pub(super) fn merged(before: Vec<Value>, patch: &[Value], rule: &ListRule) -> Result<Vec<Value>, MergeError> {
+    match common_type(&before, patch)? {
+        None => Ok(before),
+        Some(ElementType::Object) => merged_objects(before, patch, rule),
+        Some(ElementType::Text | ElementType::Integer | ElementType::Float | ElementType::Bool) => {
+            let (stored, added) = (ranks(&before, rule.key)?, ranks(patch, rule.key)?);
+            let new = patch.iter().enumerate().filter(|(at, element)| {
+                let text = element.to_string();
+                added.get(&text) == Some(at) && !stored.contains_key(&text)
+            });
+            let new: Vec<Value> = new.map(|(_, element)| element.clone()).collect();
+            let kept = before.into_iter().enumerate();
+            let kept = kept.filter(|(at, element)| stored.get(&element.to_string()) == Some(at));
+            let all = kept.map(|(_, element)| element).chain(new).collect();
+            arranged(all, &added, &stored, rule.key)
+        }
+    }
+}
+
+fn merged_objects(
+    mut before: Vec<Value>,
+    patch: &[Value],
+    rule: &ListRule,
+) -> Result<Vec<Value>, MergeError> {
+    let key = rule.key.ok_or(MergeProblem::NoMergeKey)?;
+    let mut written = Vec::new();
+    let mut deleted = Ranks::new();
+    let mut is_replaced = false;
+    for element in patch {
+        let Value::Object(members) = element else {
+            return Err(MergeProblem::MixedElements.into());
+        };
+        match directive::marker(members)? {
+            None => written.push((element, members)),
+            Some(Marker::Replace) => is_replaced = true,
+            Some(Marker::Delete) => {
+                deleted.insert(identity(element, rule.key)?, 0);
+            }
+        }
+    }
+    if is_replaced {
+        let elements = written.into_iter();
+        let elements: Vec<Value> = elements
+            .map(|(_, members)| Value::Object(directive::cleaned_members(members)))
+            .collect();
+        ranks(&elements, rule.key)?;
+        return Ok(elements);
+    }
+    let is_deleted = |element: &Value| {
+        let value = element.get(key).map(Value::to_string);
+        value.is_some_and(|value| deleted.contains_key(&value))
+    };
+    before.retain(|element| !is_deleted(element));
+    let stored = ranks(&before, rule.key)?;
+    let (mut places, mut order) = (stored.clone(), Ranks::new());
+    let mut all = before;
+    for (at, (element, members)) in written.into_iter().enumerate() {
+        let identity = identity(element, rule.key)?;
+        order.entry(identity.clone()).or_insert(at);
+        let stored = places.get(&identity).and_then(|at| all.get_mut(*at));
+        if let Some(Value::Object(stored)) = stored {
+            *stored = merged_members(std::mem::take(stored), members, &rule.elements)?;
+        } else {
+            places.insert(identity, all.len());
+            all.push(Value::Object(directive::cleaned_members(members)));
+        }
+    }
+    arranged(all, &order, &stored, rule.key)
+}
+
+/// The list in order: elements that `order` has as they stand there, the others as they are stored. Where both orders have
+/// something to come next, that of `order` does, unless the other was stored before it.
+pub(super) fn arranged(
+    list: Vec<Value>,
+    order: &Ranks,
+    stored: &Ranks,
+    key: Option<&'static str>,
+) -> Result<Vec<Value>, MergeError> {
+    let (mut named, mut others) = (Vec::new(), Vec::new());
+    for element in list {
+        let identity = identity(&element, key)?;
+        let place = stored.get(&identity).copied();
+        match order.get(&identity) {
+            Some(rank) => named.push((*rank, place, element)),
+            None => others.push((place, element)),
+        }
+    }
+    named.sort_by_key(|(rank, _, _)| *rank);
+    others.sort_by_key(|(place, _)| *place);
+    let mut arranged = Vec::with_capacity(named.len().saturating_add(others.len()));
+    let mut others = others.into_iter().peekable();
+    for (_, place, element) in named {
+        let is_before = |other: &(Option<usize>, Value)| {
+            let both = other.0.zip(place);
+            both.is_some_and(|(other, place)| other < place)
+        };
+        while let Some((_, other)) = others.next_if(is_before) {
+            arranged.push(other);
+        }
+        arranged.push(element);
+    }
+    arranged.extend(others.map(|(_, element)| element));
+    Ok(arranged)
+}
+
+/// Checks that the elements of a patch stand in the order that it gives.
+pub(super) fn check_order(
+    patch: &[Value],
+    order: &[Value],
+    key: Option<&'static str>,
+) -> Result<(), MergeProblem> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut order = order.iter();
+    for element in patch {
+        let marker = element.as_object().map(directive::marker).transpose()?;
+        if marker.flatten().is_some() {
+            continue;
+        }
+        let identity_of = |element| identity(element, key);
+        let wanted = identity_of(element)?;
+        loop {
+            let next = order.next().ok_or(MergeProblem::OtherOrder)?;
+            if identity_of(next)? == wanted {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
