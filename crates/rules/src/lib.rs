@@ -23,6 +23,7 @@ pub mod device;
 pub mod extended;
 pub mod merge;
 pub mod switch;
+pub mod translate;
 
 use crate::switch::Switch;
 

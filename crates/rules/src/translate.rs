@@ -1,0 +1,216 @@
+//! Translates cpu and memory of a batch or mid Pod into the resources of its band, which the scheduler gives out of what
+//! nobody uses.
+//!
+//! Amounts of cpu become whole milli-cores, of memory they stay. A limit in resources of the band is a request as well where
+//! there is none. Resources of the Pod as a whole, and its ephemeral containers, stay as they are.
+
+use headroom_domain::{
+    amounts::Amounts,
+    names,
+    pod::Pod,
+    qos::{Band, Class},
+    quantity::Quantity,
+};
+
+use crate::{
+    change::{AmountsChange, Changes, ContainerChange},
+    container::{ContainerList, Containers, Resources},
+};
+
+/// What changes in a Pod that is translated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Translation {
+    /// What changes in its containers.
+    pub containers: Changes,
+    /// What changes in its overhead.
+    pub overhead: AmountsChange,
+}
+
+/// The resources of a band, in place of cpu and memory.
+struct BandResources {
+    cpu: &'static str,
+    memory: &'static str,
+}
+
+/// The band by which a Pod is translated: the one that label or priority name, or else the one of its QoS class.
+pub fn band(pod: &Pod) -> Option<Band> {
+    let label = |name: &str| pod.metadata.labels.get(name).map(String::as_str);
+    let class = Class::with_default(Class::raw(label(names::QOS_CLASS)), pod.kubernetes_qos_name());
+    let raw = Band::raw(label(names::PRIORITY_CLASS), pod.spec.priority);
+    Band::with_default(raw, class)
+}
+
+/// What changes in a Pod of this band with these containers and this overhead; nothing in bands other than batch and mid.
+pub fn translation(band: Option<Band>, containers: &Containers, overhead: &Amounts) -> Translation {
+    let Some(resources) = band.and_then(BandResources::of_band) else {
+        return Translation::default();
+    };
+    let lists = ContainerList::ALL.into_iter();
+    let changes = lists.flat_map(|list| {
+        let containers = containers.list(list).iter().enumerate();
+        containers.map(move |(index, container)| (list, index, container))
+    });
+    let changes = changes.filter_map(|(list, index, container)| {
+        let translated = resources.translated(&container.resources);
+        ContainerChange::between(list, index, &container.resources, &translated)
+    });
+    Translation {
+        containers: changes.collect(),
+        overhead: AmountsChange::between(overhead, &resources.renamed(overhead)),
+    }
+}
+
+impl BandResources {
+    const fn of_band(band: Band) -> Option<Self> {
+        match band {
+            Band::Batch => Some(Self {
+                cpu: names::BATCH_CPU,
+                memory: names::BATCH_MEMORY,
+            }),
+            Band::Mid => Some(Self {
+                cpu: names::MID_CPU,
+                memory: names::MID_MEMORY,
+            }),
+            Band::Prod | Band::Free => None,
+        }
+    }
+
+    fn renamed(&self, amounts: &Amounts) -> Amounts {
+        let mut renamed = amounts.clone();
+        if let Some(cpu) = renamed.remove(names::CPU) {
+            renamed.set(self.cpu, Quantity::from_whole(cpu.whole_milli()));
+        }
+        if let Some(memory) = renamed.remove(names::MEMORY) {
+            renamed.set(self.memory, memory);
+        }
+        renamed
+    }
+
+    fn translated(&self, resources: &Resources) -> Resources {
+        let limits = self.renamed(&resources.limits);
+        let mut requests = self.renamed(&resources.requests);
+        for name in [self.cpu, self.memory] {
+            if let Some(limit) = limits.get(name).filter(|_| !requests.contains(name)) {
+                requests.set(name, *limit);
+            }
+        }
+        Resources { requests, limits }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The requests and limits of the first container after its translation, and the overhead.
+    fn translated(band: Band, spec: &Value) -> (Value, Value) {
+        let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
+        let overhead: Amounts = serde_json::from_value(spec["overhead"].clone()).unwrap_or_default();
+        let Translation { containers, overhead } = translation(Some(band), &containers, &overhead);
+        let mut list = spec["containers"].clone();
+        containers.apply(ContainerList::Main, &mut list).unwrap();
+        let set = overhead
+            .set
+            .iter()
+            .map(|(name, amount)| (name.to_owned(), amount.to_string().into()));
+        (list[0]["resources"].clone(), Value::Object(set.collect()))
+    }
+
+    #[rstest]
+    #[case("500m", "500")]
+    #[case("1", "1k")]
+    #[case("1500m", "1500")]
+    #[case("2", "2k")]
+    #[case("10", "10k")]
+    #[case("0", "0")]
+    #[case("100u", "1")]
+    fn cpu_becomes_whole_milli_cores(#[case] cpu: &str, #[case] milli: &str) {
+        let amounts = json!({"cpu": cpu, "memory": "1Gi"});
+        let spec = json!({"containers": [{"resources": {"requests": amounts, "limits": amounts}}]});
+        let after = json!({names::BATCH_CPU: milli, names::BATCH_MEMORY: "1Gi"});
+        let (resources, _) = translated(Band::Batch, &spec);
+        assert_eq!(resources, json!({"requests": after, "limits": after}));
+        let after = json!({names::MID_CPU: milli, names::MID_MEMORY: "1Gi"});
+        let (resources, _) = translated(Band::Mid, &spec);
+        assert_eq!(resources, json!({"requests": after, "limits": after}));
+    }
+
+    #[rstest]
+    #[case::limits_are_requests(
+        json!({"limits": {"cpu": 1, "memory": "4Gi"}}),
+        json!({"limits": {"kubernetes.io/batch-cpu": "1k", "kubernetes.io/batch-memory": "4Gi"}, "requests": {"kubernetes.io/batch-cpu": "1k", "kubernetes.io/batch-memory": "4Gi"}})
+    )]
+    #[case::requests_are_no_limits(json!({"requests": {"cpu": 1}}), json!({"requests": {"kubernetes.io/batch-cpu": "1k"}}))]
+    #[case::overwritten(
+        json!({"requests": {"cpu": 1, "kubernetes.io/batch-cpu": 300}}),
+        json!({"requests": {"kubernetes.io/batch-cpu": "1k"}})
+    )]
+    #[case::limit_of_the_band(
+        json!({"limits": {"kubernetes.io/batch-cpu": 1000}}),
+        json!({"limits": {"kubernetes.io/batch-cpu": 1000}, "requests": {"kubernetes.io/batch-cpu": "1k"}})
+    )]
+    #[case::others_stay(json!({"requests": {"foo/bar": 1}}), json!({"requests": {"foo/bar": 1}}))]
+    fn requests_and_limits_are_translated(#[case] before: Value, #[case] after: Value) {
+        let (resources, _) = translated(Band::Batch, &json!({"containers": [{"resources": before}]}));
+        assert_eq!(resources, after);
+    }
+
+    #[test]
+    fn init_containers_and_overhead_are_translated_as_well() {
+        let spec = json!({
+            "initContainers": [{"resources": {"requests": {"cpu": "200m"}}}],
+            "containers": [{}],
+            "overhead": {"cpu": "250m", "memory": "64Mi"},
+        });
+        let (_, overhead) = translated(Band::Batch, &spec);
+        assert_eq!(
+            overhead,
+            json!({names::BATCH_CPU: "250", names::BATCH_MEMORY: "64Mi"})
+        );
+        let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
+        let translation = translation(Some(Band::Batch), &containers, &Amounts::default());
+        let mut list = spec["initContainers"].clone();
+        translation
+            .containers
+            .apply(ContainerList::Init, &mut list)
+            .unwrap();
+        assert_eq!(
+            list,
+            json!([{"resources": {"requests": {names::BATCH_CPU: "200"}}}])
+        );
+    }
+
+    #[test]
+    fn a_translated_pod_is_translated_no_further_and_other_bands_are_not() {
+        let spec = json!({"containers": [{"resources": {"limits": {"cpu": 1}}}]});
+        for band in [None, Some(Band::Prod), Some(Band::Free)] {
+            let containers: Containers = serde_json::from_value(spec.clone()).unwrap();
+            assert_eq!(
+                translation(band, &containers, &Amounts::default()),
+                Translation::default()
+            );
+        }
+        let (resources, _) = translated(Band::Batch, &spec);
+        let again = json!({"containers": [{"resources": resources}]});
+        assert_eq!(translated(Band::Batch, &again).0, resources);
+    }
+
+    #[rstest]
+    #[case::label_beats_priority(json!({"koordinator.sh/priority-class": "koord-batch"}), json!({"priority": 9500}), Some(Band::Batch))]
+    #[case::unknown_label_falls_to_qos(json!({"koordinator.sh/priority-class": "weird", "koordinator.sh/qosClass": "BE"}), json!({"priority": 9500}), Some(Band::Batch))]
+    #[case::burstable(json!({}), json!({"priority": 0, "containers": [{"resources": {"requests": {"cpu": 1}}}]}), Some(Band::Prod))]
+    #[case::best_effort(json!({}), json!({"priority": 0, "containers": [{"resources": {"requests": {"cpu": 0}}}]}), Some(Band::Batch))]
+    #[case::priority(json!({}), json!({"priority": 7500}), Some(Band::Mid))]
+    #[case::between_the_bands(json!({"koordinator.sh/qosClass": "BE"}), json!({"priority": 6500}), Some(Band::Batch))]
+    fn the_band_comes_from_label_priority_or_class(
+        #[case] labels: Value,
+        #[case] spec: Value,
+        #[case] expected: Option<Band>,
+    ) {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"labels": labels}, "spec": spec})).unwrap();
+        assert_eq!(band(&pod), expected);
+    }
+}
