@@ -121,7 +121,8 @@ impl Containers {
     }
 }
 
-fn null_is_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
+/// The value, or the default for `null`.
+pub(crate) fn null_is_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)

@@ -22,6 +22,7 @@ pub mod container;
 pub mod device;
 pub mod extended;
 pub mod merge;
+pub mod profile;
 pub mod switch;
 pub mod translate;
 

@@ -1,0 +1,202 @@
+//! Applies one profile to a Pod: labels, annotations, key mappings, suffixes, scheduler, QoS, priority and patch, in this
+//! order, in which the later ones win.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::names;
+use serde_json::{Map, Value};
+
+use super::{Profile, SKIPS_MISSING_SOURCES, SUFFIXES_ONCE, compiled::Effects};
+use crate::{
+    merge::{self, MergeError, POD},
+    switch::Switches,
+};
+
+/// Longest value of a label, in bytes.
+const LONGEST_VALUE: usize = 63;
+
+/// What a PriorityClass gives to its pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriorityClass {
+    /// The priority.
+    pub value: i32,
+    /// Whether pods of the class may preempt others; absent where the class does not say.
+    pub preemption_policy: Option<String>,
+}
+
+/// A profile cannot be applied to a pod.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// The PriorityClass does not exist, or is not known.
+    #[error("PriorityClass.scheduling.k8s.io {0:?} not found")]
+    UnknownClass(String),
+    /// A label would be too long with its suffix.
+    #[error("label {0} would be longer than {LONGEST_VALUE} bytes with its suffix")]
+    LongLabel(String),
+    /// Something on the way to a field is no object.
+    #[error("{0} is not an object")]
+    NoObject(&'static str),
+    /// The patch does not fit.
+    #[error("spec.patch does not apply: {0}")]
+    Patch(#[from] MergeError),
+}
+
+impl Profile {
+    /// Applies the profile. After an error the pod is half changed, and must be dropped. `class` is the PriorityClass that
+    /// [`Self::priority_class_name`] names, if it is known.
+    ///
+    /// # Errors
+    /// The class is not known, a label becomes too long, or the patch does not fit.
+    pub fn apply(
+        &self,
+        pod: &mut Value,
+        class: Option<&PriorityClass>,
+        switches: &Switches,
+    ) -> Result<(), ApplyError> {
+        self.effects.write_labels(pod, switches)?;
+        self.effects.write_annotations(pod, switches)?;
+        self.effects.write_spec(pod, class)?;
+        if let Some(patch) = &self.patch {
+            *pod = merge::merged(pod.take(), patch, &POD)?;
+        }
+        Ok(())
+    }
+}
+
+impl Effects {
+    fn write_labels(&self, pod: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
+        let mut written: BTreeMap<&str, String> = BTreeMap::new();
+        let priority = self.koordinator_priority.map(|priority| priority.to_string());
+        let qos = Some(&self.qos_class).filter(|class| !class.is_empty());
+        written.extend(qos.map(|class| (names::QOS_CLASS, class.clone())));
+        written.extend(priority.map(|priority| (names::SUB_PRIORITY, priority)));
+        let changes_none =
+            self.labels.is_empty() && self.label_keys_mapping.is_empty() && self.label_suffixes.is_empty();
+        if changes_none && written.is_empty() {
+            return Ok(());
+        }
+        change_texts(pod, "labels", "metadata.labels", |labels| {
+            set(labels, &self.labels);
+            map_keys(labels, &self.label_keys_mapping, switches);
+            add_suffixes(labels, &self.label_suffixes, switches)?;
+            labels.extend(
+                written
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value.into())),
+            );
+            Ok(())
+        })
+    }
+
+    fn write_annotations(&self, pod: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
+        if self.annotations.is_empty() && self.annotation_keys_mapping.is_empty() {
+            return Ok(());
+        }
+        change_texts(pod, "annotations", "metadata.annotations", |annotations| {
+            set(annotations, &self.annotations);
+            map_keys(annotations, &self.annotation_keys_mapping, switches);
+            Ok(())
+        })
+    }
+
+    /// Writes the scheduler, and the three fields of a PriorityClass together: the API server checks that they agree.
+    fn write_spec(&self, pod: &mut Value, class: Option<&PriorityClass>) -> Result<(), ApplyError> {
+        if self.scheduler_name.is_empty() && self.priority_class_name.is_empty() {
+            return Ok(());
+        }
+        let spec = member_of(pod, "spec")?;
+        if !self.scheduler_name.is_empty() {
+            spec.insert("schedulerName".to_owned(), self.scheduler_name.clone().into());
+        }
+        if self.priority_class_name.is_empty() {
+            return Ok(());
+        }
+        let name = &self.priority_class_name;
+        let class = class.ok_or_else(|| ApplyError::UnknownClass(name.clone()))?;
+        let PriorityClass {
+            value,
+            preemption_policy,
+        } = class;
+        spec.insert("priorityClassName".to_owned(), name.clone().into());
+        spec.insert("priority".to_owned(), (*value).into());
+        match preemption_policy {
+            Some(policy) => spec.insert("preemptionPolicy".to_owned(), policy.clone().into()),
+            None => spec.remove("preemptionPolicy"),
+        };
+        Ok(())
+    }
+}
+
+/// Changes labels or annotations; where there were none and there are none, nothing is created.
+fn change_texts(
+    pod: &mut Value,
+    name: &str,
+    path: &'static str,
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<(), ApplyError>,
+) -> Result<(), ApplyError> {
+    let metadata = member_of(pod, "metadata")?;
+    let has_some = metadata.get(name).is_some_and(|value| !value.is_null());
+    let texts = member(metadata, name, path)?;
+    change(texts)?;
+    if texts.is_empty() && !has_some {
+        metadata.remove(name);
+    }
+    Ok(())
+}
+
+/// Adds suffixes to the labels that are there.
+fn add_suffixes(
+    labels: &mut Map<String, Value>,
+    suffixes: &BTreeMap<String, String>,
+    switches: &Switches,
+) -> Result<(), ApplyError> {
+    let is_once = switches.is_on(&SUFFIXES_ONCE);
+    for (key, suffix) in suffixes {
+        let Some(Value::String(value)) = labels.get_mut(key) else {
+            continue;
+        };
+        if !(is_once && value.ends_with(suffix)) {
+            value.push_str(suffix);
+        }
+        if value.len() > LONGEST_VALUE {
+            return Err(ApplyError::LongLabel(key.chars().take(LONGEST_VALUE).collect()));
+        }
+    }
+    Ok(())
+}
+
+fn set(members: &mut Map<String, Value>, texts: &BTreeMap<String, String>) {
+    for (key, text) in texts {
+        members.insert(key.clone(), text.clone().into());
+    }
+}
+
+/// Copies values to other keys. All are read before the first is written, so that the order of chains does not matter.
+fn map_keys(members: &mut Map<String, Value>, mapping: &BTreeMap<String, String>, switches: &Switches) {
+    let skips_missing = switches.is_on(&SKIPS_MISSING_SOURCES);
+    let read = mapping.iter().filter_map(|(from, to)| match members.get(from) {
+        Some(value) => Some((to.clone(), value.clone())),
+        None if skips_missing => None,
+        None => Some((to.clone(), "".into())),
+    });
+    let read: Vec<(String, Value)> = read.collect();
+    members.extend(read);
+}
+
+fn member_of<'v>(pod: &'v mut Value, name: &'static str) -> Result<&'v mut Map<String, Value>, ApplyError> {
+    let members = pod.as_object_mut().ok_or(ApplyError::NoObject("the pod"))?;
+    member(members, name, name)
+}
+
+/// The object that is a member; it is created where it is absent or `null`.
+fn member<'v>(
+    members: &'v mut Map<String, Value>,
+    name: &str,
+    path: &'static str,
+) -> Result<&'v mut Map<String, Value>, ApplyError> {
+    let value = members.entry(name).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().ok_or(ApplyError::NoObject(path))
+}

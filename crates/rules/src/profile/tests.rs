@@ -1,0 +1,218 @@
+//! Tests of colocation profiles: what compiles, what matches, and what applying one comes to.
+
+use headroom_domain::names;
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::switch::Compat;
+
+static SWITCHES: [&Switch; 3] = [&EXACT_PROBABILITY, &SKIPS_MISSING_SOURCES, &SUFFIXES_ONCE];
+
+fn compile(spec: &Value) -> Profile {
+    Profile::compile(&spec.to_string()).unwrap()
+}
+
+fn labels(value: Value) -> Labels {
+    serde_json::from_value(value).unwrap()
+}
+
+fn ours() -> Switches {
+    Switches::default()
+}
+
+fn koordinators() -> Switches {
+    Switches::preset(SWITCHES, Compat::Upstream)
+}
+
+/// What a profile makes of a pod.
+fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, String> {
+    let class = PriorityClass {
+        value: 5_500,
+        preemption_policy: Some("Never".to_owned()),
+    };
+    let mut pod = pod.clone();
+    let result = compile(spec).apply(&mut pod, Some(&class), switches);
+    result.map(|()| pod).map_err(|error| error.to_string())
+}
+
+fn with_labels(labels: &Value) -> Value {
+    json!({"metadata": {"labels": labels}, "spec": {}})
+}
+
+#[rstest]
+#[case(json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}}), "spec.selector is invalid")]
+#[case(json!({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}), "spec.namespaceSelector is invalid")]
+#[case(json!({"probability": "30"}), "spec.probability: invalid value for IntOrString: invalid type: string is not a percentage")]
+#[case(json!({"probability": "abc%"}), r#"spec.probability: invalid value for IntOrString: invalid value "abc%": strconv.Atoi: parsing "abc": invalid syntax"#)]
+#[case(json!({"probability": 5_000_000_000_i64}), "spec.probability: invalid value for IntOrString: invalid type: string is not a percentage")]
+#[case(json!({"koordinatorPriority": -5}), "spec.koordinatorPriority: -5 is negative, and a label cannot begin with a dash")]
+#[case(json!({"patch": "text"}), "spec.patch")]
+#[case(json!({"labels": []}), "spec cannot be read")]
+#[case(json!("text"), "spec cannot be read")]
+fn an_invalid_profile_is_an_error_and_matches_nothing(#[case] spec: Value, #[case] reason: &str) {
+    let error = Profile::compile(&spec.to_string()).unwrap_err();
+    assert_eq!(error.to_string(), reason);
+}
+
+#[rstest]
+#[case::no_selectors(json!({}), json!({}), None, ProfileMatch::Matches)]
+#[case::empty_selectors(json!({"selector": {}, "namespaceSelector": {}}), json!({}), None, ProfileMatch::Matches)]
+#[case::other_labels(json!({"selector": {"matchLabels": {"team": "a"}}}), json!({"team": "b"}), None, ProfileMatch::OtherLabels)]
+#[case::labels(json!({"selector": {"matchLabels": {"team": "a"}}}), json!({"team": "a"}), None, ProfileMatch::Matches)]
+#[case::other_namespace(json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}}), json!({}), Some(json!({"env": "dev"})), ProfileMatch::OtherNamespace)]
+#[case::unknown_namespace(json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}}), json!({}), None, ProfileMatch::UnknownNamespace)]
+#[case::absent_key(json!({"selector": {"matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}}), json!({}), None, ProfileMatch::Matches)]
+fn both_selectors_must_match(
+    #[case] spec: Value,
+    #[case] pod: Value,
+    #[case] namespace: Option<Value>,
+    #[case] expected: ProfileMatch,
+) {
+    let namespace = namespace.map(labels);
+    assert_eq!(compile(&spec).matches(&labels(pod), namespace.as_ref()), expected);
+}
+
+#[rstest]
+#[case(json!(null), 100, 100)]
+#[case(json!(0), 0, 0)]
+#[case(json!(1), 1, 2)]
+#[case(json!("30%"), 30, 31)]
+#[case(json!(99), 99, 100)]
+#[case(json!(150), 100, 100)]
+#[case(json!(-5), 0, 0)]
+fn a_profile_is_drawn_as_often_as_its_probability_says(
+    #[case] probability: Value,
+    #[case] ours_in_100: usize,
+    #[case] koordinators_in_100: usize,
+) {
+    let profile = compile(&json!({"probability": probability}));
+    let count = |switches: &Switches| (0..100).filter(|draw| profile.is_drawn(*draw, switches)).count();
+    assert_eq!(
+        (count(&ours()), count(&koordinators())),
+        (ours_in_100, koordinators_in_100)
+    );
+}
+
+#[rstest]
+#[case::overwritten(json!({"labels": {"a": "x"}, "labelKeysMapping": {"a": "b"}}), json!({"a": "old"}), json!({"a": "x", "b": "x"}))]
+#[case::suffix(json!({"labelSuffixes": {"team": "-x", "none": "-y"}}), json!({"team": "a"}), json!({"team": "a-x"}))]
+#[case::suffix_of_a_copy(json!({"labelKeysMapping": {"a": "b"}, "labelSuffixes": {"b": "-s"}}), json!({"a": "v"}), json!({"a": "v", "b": "v-s"}))]
+#[case::chain(json!({"labelKeysMapping": {"a": "b", "b": "c"}}), json!({"a": "1", "b": "2"}), json!({"a": "1", "b": "1", "c": "2"}))]
+#[case::qos_beats_label(json!({"qosClass": "LS", "labels": {names::QOS_CLASS: "BE"}}), json!({}), json!({names::QOS_CLASS: "LS"}))]
+#[case::priority(json!({"koordinatorPriority": 0}), json!({}), json!({names::SUB_PRIORITY: "0"}))]
+#[case::patch_beats_all(json!({"qosClass": "BE", "patch": {"metadata": {"labels": {names::QOS_CLASS: "LS", "a": null}}}}), json!({"a": "1", "b": "2"}), json!({names::QOS_CLASS: "LS", "b": "2"}))]
+fn labels_come_in_the_order_of_the_parts(#[case] spec: Value, #[case] before: Value, #[case] after: Value) {
+    for switches in [ours(), koordinators()] {
+        let pod = applied(&spec, &with_labels(&before), &switches);
+        assert_eq!(pod, Ok(with_labels(&after)));
+    }
+}
+
+#[test]
+fn a_mapping_without_its_source_keeps_what_is_there() {
+    let spec = json!({"labelKeysMapping": {"gone": "b"}});
+    let before = with_labels(&json!({"b": "keep"}));
+    assert_eq!(applied(&spec, &before, &ours()), Ok(before.clone()));
+    assert_eq!(
+        applied(&spec, &before, &koordinators()),
+        Ok(with_labels(&json!({"b": ""})))
+    );
+}
+
+#[test]
+fn a_suffix_is_added_once_and_only_where_it_fits() {
+    let spec = json!({"labelSuffixes": {"a": "-x"}});
+    let before = with_labels(&json!({"a": "v-x"}));
+    assert_eq!(applied(&spec, &before, &ours()), Ok(before.clone()));
+    assert_eq!(
+        applied(&spec, &before, &koordinators()),
+        Ok(with_labels(&json!({"a": "v-x-x"})))
+    );
+    let long = applied(&spec, &with_labels(&json!({"a": "v".repeat(62)})), &ours());
+    assert_eq!(
+        long,
+        Err("label a would be longer than 63 bytes with its suffix".to_owned())
+    );
+}
+
+#[test]
+fn the_three_fields_of_a_priority_class_are_written_together() {
+    let profile =
+        compile(&json!({"priorityClassName": "pc", "schedulerName": "s", "annotations": {"n": "1"}}));
+    assert_eq!(profile.priority_class_name(), Some("pc"));
+    let mut pod = json!({"spec": {"priority": 0, "preemptionPolicy": "Never"}});
+    let class = PriorityClass {
+        value: 5_000,
+        preemption_policy: None,
+    };
+    profile.apply(&mut pod, Some(&class), &ours()).unwrap();
+    let spec = json!({"priorityClassName": "pc", "priority": 5_000, "schedulerName": "s"});
+    assert_eq!(
+        pod,
+        json!({"metadata": {"annotations": {"n": "1"}}, "spec": spec})
+    );
+    let error = profile.apply(&mut pod, None, &ours()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"PriorityClass.scheduling.k8s.io "pc" not found"#
+    );
+}
+
+#[test]
+fn a_profile_that_does_not_fit_says_why() {
+    for (spec, pod, reason) in [
+        (
+            json!({"labels": {"a": "1"}}),
+            json!({"metadata": []}),
+            "metadata is not an object",
+        ),
+        (
+            json!({"labels": {"a": "1"}}),
+            json!({"metadata": {"labels": 1}}),
+            "metadata.labels is not an object",
+        ),
+        (
+            json!({"patch": {"spec": {"containers": [{"image": "i"}]}}}),
+            json!({"spec": {"containers": [{"name": "c"}]}}),
+            "spec.patch does not apply: spec.containers: an element has no name",
+        ),
+    ] {
+        assert_eq!(applied(&spec, &pod, &ours()), Err(reason.to_owned()));
+    }
+}
+
+#[test]
+fn a_profile_that_writes_nothing_creates_nothing() {
+    let pod = json!({"metadata": {}});
+    let spec = json!({"labelKeysMapping": {"gone": "b"}, "labelSuffixes": {"a": "-x"}, "annotationKeysMapping": {"gone": "b"}});
+    assert_eq!(applied(&spec, &pod, &ours()), Ok(pod));
+}
+
+#[test]
+fn an_empty_profile_changes_no_member() {
+    let pod = json!({"spec": {"x": 1}});
+    assert_eq!(
+        applied(
+            &json!({"qosClass": "", "schedulerName": null, "patch": {}}),
+            &pod,
+            &ours()
+        ),
+        Ok(pod)
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_profile_without_chains_that_is_applied_twice_does_what_it_does_once(
+        written in prop::collection::btree_map("[a-d]", "[a-c]{1,3}", 0..4),
+        suffixes in prop::collection::btree_map("[a-f]", "-[a-b]", 0..3),
+        before in prop::collection::btree_map("[a-h]", "[a-c]{1,3}", 0..5),
+    ) {
+        // A suffix of a label that the profile itself writes is added to that text anew, to the same effect.
+        let spec = json!({"labels": written, "labelSuffixes": suffixes, "qosClass": "BE", "koordinatorPriority": 7});
+        let once = applied(&spec, &with_labels(&json!(before)), &ours()).unwrap();
+        prop_assert_eq!(applied(&spec, &once, &ours()), Ok(once));
+    }
+}
