@@ -264,7 +264,10 @@ fn ordered_list(
     };
     let (before, patch) = (before.unwrap_or_default(), patch.unwrap_or_default());
     list::common_type(&before, &patch)?.ok_or(MergeProblem::NoElements)?;
-    let stored = list::ranks(&before, key)?;
+    let stored = match key {
+        Some(key) => list::stored_order(before, &patch, key)?,
+        None => list::ranks(&before, None)?,
+    };
     list::arranged(merged, &list::ranks(order, key)?, &stored, key).map(Some)
 }
 

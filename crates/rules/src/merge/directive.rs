@@ -36,6 +36,11 @@ pub(super) fn marker(patch: &Map<String, Value>) -> Result<Option<Marker>, Merge
     }
 }
 
+/// The marker of an element as it is written, whatever it says.
+pub(super) fn written_marker(element: &Value) -> Option<&Value> {
+    element.as_object()?.get(MARKER)
+}
+
 /// True if a member is no part of the object.
 pub(super) fn is_directive(name: &str) -> bool {
     name == MARKER || name == RETAIN || name.starts_with(ORDER) || name.starts_with(DELETE)

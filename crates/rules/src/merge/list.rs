@@ -101,15 +101,9 @@ pub(super) fn merged(before: Vec<Value>, patch: &[Value], rule: &ListRule) -> Re
     }
 }
 
-fn merged_objects(
-    mut before: Vec<Value>,
-    patch: &[Value],
-    rule: &ListRule,
-) -> Result<Vec<Value>, MergeError> {
+fn merged_objects(before: Vec<Value>, patch: &[Value], rule: &ListRule) -> Result<Vec<Value>, MergeError> {
     let key = rule.key.ok_or(MergeProblem::NoMergeKey)?;
-    let mut written = Vec::new();
-    let mut deleted = Ranks::new();
-    let mut is_replaced = false;
+    let (mut written, mut is_replaced) = (Vec::new(), false);
     for element in patch {
         let Value::Object(members) = element else {
             return Err(MergeProblem::MixedElements.into());
@@ -117,27 +111,21 @@ fn merged_objects(
         match directive::marker(members)? {
             None => written.push((element, members)),
             Some(Marker::Replace) => is_replaced = true,
-            Some(Marker::Delete) => {
-                deleted.insert(identity(element, rule.key)?, 0);
-            }
+            Some(Marker::Delete) => {}
         }
     }
+    let mut all = before;
+    drop_deleted(&mut all, patch, key)?;
     if is_replaced {
         let elements = written.into_iter();
         let elements: Vec<Value> = elements
             .map(|(_, members)| Value::Object(directive::cleaned_members(members)))
             .collect();
-        ranks(&elements, rule.key)?;
-        return Ok(elements);
+        let places = ranks(&elements, rule.key)?;
+        return arranged(elements, &Ranks::new(), &places, rule.key);
     }
-    let is_deleted = |element: &Value| {
-        let value = element.get(key).map(Value::to_string);
-        value.is_some_and(|value| deleted.contains_key(&value))
-    };
-    before.retain(|element| !is_deleted(element));
-    let stored = ranks(&before, rule.key)?;
+    let stored = ranks(&all, rule.key)?;
     let (mut places, mut order) = (stored.clone(), Ranks::new());
-    let mut all = before;
     for (at, (element, members)) in written.into_iter().enumerate() {
         let identity = identity(element, rule.key)?;
         order.entry(identity.clone()).or_insert(at);
@@ -150,6 +138,54 @@ fn merged_objects(
         }
     }
     arranged(all, &order, &stored, rule.key)
+}
+
+/// The places of a list's elements where the patch gives the order. As in Kubernetes, the first elements that are added come
+/// in the places of those that are deleted, at the end.
+pub(super) fn stored_order(
+    mut before: Vec<Value>,
+    patch: &[Value],
+    key: &'static str,
+) -> Result<Ranks, MergeProblem> {
+    let places = before.len();
+    if places == 0 {
+        return Ok(Ranks::new());
+    }
+    drop_deleted(&mut before, patch, key)?;
+    let mut stored = ranks(&before, Some(key))?;
+    let is_replaced = |element| directive::written_marker(element).is_some_and(|marker| marker == "replace");
+    if patch.iter().any(is_replaced) {
+        return Ok(stored);
+    }
+    let mut place = before.len();
+    let written = patch
+        .iter()
+        .filter(|element| directive::written_marker(element).is_none());
+    for element in written {
+        if place == places {
+            break;
+        }
+        stored.entry(identity(element, Some(key))?).or_insert_with(|| {
+            place += 1;
+            place
+        });
+    }
+    Ok(stored)
+}
+
+/// Drops the elements that a patch deletes.
+fn drop_deleted(list: &mut Vec<Value>, patch: &[Value], key: &'static str) -> Result<(), MergeProblem> {
+    let mut deleted = Ranks::new();
+    for element in patch {
+        if directive::written_marker(element).is_some_and(|marker| marker == "delete") {
+            deleted.insert(identity(element, Some(key))?, 0);
+        }
+    }
+    list.retain(|element| {
+        let value = element.get(key).map(Value::to_string);
+        !value.is_some_and(|value| deleted.contains_key(&value))
+    });
+    Ok(())
 }
 
 /// The list in order: elements that `order` has as they stand there, the others as they are stored. Where both orders have
@@ -196,10 +232,13 @@ pub(super) fn check_order(
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut order = order.iter();
+    let mut order = order.iter().peekable();
     for element in patch {
-        let marker = element.as_object().map(directive::marker).transpose()?;
-        if marker.flatten().is_some() {
+        if let Some(marker) = directive::written_marker(element) {
+            // Kubernetes passes over other markers as long as the order goes on.
+            if marker != "delete" && order.peek().is_none() {
+                return Err(MergeProblem::OtherOrder);
+            }
             continue;
         }
         let identity_of = |element| identity(element, key);

@@ -47,6 +47,10 @@ fn a_merged_list_has_the_order_of_kubernetes(
 #[case::order_alone(json!({"$setElementOrder/containers": named(&["b", "a"])}), &["b", "a", "c"])]
 #[case::delete(json!({"containers": [{"name": "b", "$patch": "delete"}]}), &["a", "c"])]
 #[case::delete_what_is_not_there(json!({"containers": [{"name": "x", "$patch": "delete"}]}), &["a", "b", "c"])]
+#[case::order_of_deleted_and_added(
+    json!({"$setElementOrder/containers": named(&["x", "b"]), "containers": [{"name": "b", "$patch": "delete"}, {"name": "x"}, {"name": "b"}]}),
+    &["a", "c", "x", "b"]
+)]
 #[case::replace(json!({"containers": [{"$patch": "replace"}, {"name": "x"}]}), &["x"])]
 fn directives_are_followed(#[case] patch: Value, #[case] after: &[&str]) {
     let before = json!({"containers": named(&["a", "b", "c"])});
