@@ -39,6 +39,8 @@ pub enum Component {
     Hollow,
     /// Tells what the expressions of policies cost, by the API server's code; our own program, too.
     CelCost,
+    /// Applies strategic merge patches to Pods, by Kubernetes' code; our own program, too.
+    PodMerge,
 }
 
 /// Where a program was found.
@@ -91,6 +93,7 @@ impl Component {
             Self::Kubectl => "kubectl",
             Self::Hollow => "hollow",
             Self::CelCost => "celcost",
+            Self::PodMerge => "podmerge",
         }
     }
 
@@ -99,6 +102,7 @@ impl Component {
         match self {
             Self::Hollow => Some("hollow"),
             Self::CelCost => Some("celcost"),
+            Self::PodMerge => Some("podmerge"),
             Self::Etcd | Self::ApiServer | Self::Scheduler | Self::ControllerManager | Self::Kubectl => None,
         }
     }
@@ -112,6 +116,7 @@ impl Component {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::Hollow => "./hollow",
             Self::CelCost => "./celcost",
+            Self::PodMerge => "./podmerge",
         }
     }
 
@@ -124,7 +129,8 @@ impl Component {
             | Self::ControllerManager
             | Self::Kubectl
             | Self::Hollow
-            | Self::CelCost => self.name(),
+            | Self::CelCost
+            | Self::PodMerge => self.name(),
         }
     }
 
@@ -138,6 +144,7 @@ impl Component {
             Self::Etcd => 120,
             Self::Hollow => 100,
             Self::CelCost => 20,
+            Self::PodMerge => 10,
         }
     }
 }

@@ -27,6 +27,7 @@ mod node_status;
 mod off;
 mod outages;
 mod over_committed;
+mod pod_merge;
 mod pods;
 mod policies;
 mod policy_cost;
