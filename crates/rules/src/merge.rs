@@ -19,7 +19,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 pub use self::schema::{POD, RESERVATION, Schema};
-use self::{directive::Marker, list::ListRule, schema::Field};
+use self::{
+    directive::Marker,
+    schema::{Field, ListRule},
+};
 
 /// Deepest nesting of a patch, in levels.
 pub const MOST_LEVELS: usize = 64;

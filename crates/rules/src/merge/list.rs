@@ -8,19 +8,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    MergeError, MergeProblem, Schema,
+    MergeError, MergeProblem,
     directive::{self, Marker},
     merged_members,
+    schema::ListRule,
 };
-
-/// How a list is merged.
-#[derive(Debug)]
-pub(super) struct ListRule {
-    /// The member by which elements are told apart; none for texts and numbers.
-    pub(super) key: Option<&'static str>,
-    /// What is known about elements.
-    pub(super) elements: Schema,
-}
 
 /// The JSON type of all elements of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

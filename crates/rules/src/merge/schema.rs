@@ -2,8 +2,6 @@
 //!
 //! A member that is not here is merged member by member if it is an object, and replaced if it is a list.
 
-use super::list::ListRule;
-
 /// What is known about the members of an object.
 #[derive(Debug)]
 pub struct Schema(&'static [(&'static str, Field)]);
@@ -15,6 +13,15 @@ pub(super) enum Field {
     Object(&'static Schema),
     /// A list.
     List(&'static ListRule),
+}
+
+/// How a list is merged.
+#[derive(Debug)]
+pub(super) struct ListRule {
+    /// The member by which elements are told apart; none for texts and numbers.
+    pub(super) key: Option<&'static str>,
+    /// What is known about elements.
+    pub(super) elements: Schema,
 }
 
 impl Schema {
