@@ -114,7 +114,7 @@ fn mark(random: &mut Random, is_patch: bool, members: &mut Map<String, Value>) {
 
 fn element(random: &mut Random, list: &str, key: &str, word: &str, is_patch: bool) -> Value {
     let mut element = Map::new();
-    if !key.is_empty() && !(is_patch && random.once_in(60)) {
+    if !(key.is_empty() || is_patch && random.once_in(60)) {
         element.insert(key.to_owned(), key_value(key, word));
     }
     if is_patch && !key.is_empty() && random.once_in(8) {
