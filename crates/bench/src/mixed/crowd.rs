@@ -7,13 +7,16 @@ use rustls::ClientConfig;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     task::JoinSet,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use crate::served::{Process, client::secure};
 
 /// Between two bytes.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Over which the first connections come. Were they all given up at once, all would come again at once, and handshakes would be
+/// measured.
+const SPREAD: Duration = Duration::from_secs(1);
 /// What the head announces.
 const ANNOUNCED: usize = 80_000;
 
@@ -28,9 +31,14 @@ pub(super) async fn run(
     end: Instant,
 ) -> Result<usize> {
     let mut clients = JoinSet::new();
+    let each = SPREAD / u32::try_from(connections).unwrap_or(u32::MAX).max(1);
+    let mut due = Instant::now();
     for path in paths.iter().copied().cycle().take(connections) {
         let (address, client) = (server.address, Arc::clone(&server.client));
+        let comes = due;
+        due += each;
         clients.spawn(async move {
+            sleep_until(comes).await;
             let mut given_up = 0;
             while Instant::now() < end {
                 let Ok(is_given_up) = timeout_at(end, trickle(address, &client, path)).await else {
