@@ -20,7 +20,7 @@ pub mod table;
 mod target;
 mod vitals;
 
-use self::declaration::Row;
+use self::{declaration::Row, served::Served};
 
 /// All benches. A new one is a file and a line here.
 pub static BENCHES: &[&Row] = &[
@@ -33,6 +33,14 @@ pub static BENCHES: &[&Row] = &[
     &fleet::ROW,
     &mixed::ROW,
     &frame::ROW,
+];
+
+/// The servers that benches load.
+pub static SERVED: &[&Served] = &[
+    &node_status::PLAIN,
+    &node_status::AMPLIFIED,
+    &node_status::QUIETED,
+    &mixed::SERVED,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

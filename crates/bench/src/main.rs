@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _};
 use headroom_bench::{
-    BENCHES, criterion,
+    BENCHES, SERVED, criterion,
     declaration::{BenchResult, Row},
     node_harm::probe::Probe,
     served::{SERVE, Serve},
@@ -59,7 +59,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         return Probe::from_arg_matches(flags)?.run();
     }
     if name == SERVE {
-        return Serve::from_arg_matches(flags)?.run();
+        return Serve::from_arg_matches(flags)?.run(SERVED);
     }
     ensure!(
         !cfg!(debug_assertions),

@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::pace::{Answers, Pace};
+use self::pace::{Answers, SteadyPace};
 use crate::{
     criterion::Criterion,
     declaration::{BenchResult, Row, no_flags},
@@ -54,17 +54,17 @@ pub(crate) static SERVED: Served = Served {
     router,
 };
 
-const NODES: Pace = Pace {
+const NODES: SteadyPace = SteadyPace {
     path: node_status::PATH,
     per_second: 500,
     connections: 16,
 };
-const PODS: Pace = Pace {
+const PODS: SteadyPace = SteadyPace {
     path: "/mutate-pod",
     per_second: 1_000,
     connections: 32,
 };
-const HEAVY: Pace = Pace {
+const HEAVY: SteadyPace = SteadyPace {
     path: heavy::PATH,
     per_second: 20,
     connections: 4,

@@ -1,43 +1,32 @@
 //! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and at the TLS socket.
 
+mod known_node;
 mod load;
 pub(crate) mod review;
 mod withheld;
 
 use std::{
     hint::black_box,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use headroom_domain::{
-    capacity::PodDemand,
-    hint::{EffectiveHint, Freshness, HintQuery, Note},
-    names,
-    policy::{Mode, Policy},
-    resource::PerResource,
-};
 use headroom_kit::gate::GateSet;
 use headroom_testbed::{pathological, thread::cpu_time};
 use headroom_webhook::{
     admission::{
         draft::Tree,
-        endpoint::{Deadline, Family, Stores},
+        endpoint::{Deadline, Family},
         endpoints,
         features::Features,
         router::{Limits, Options, Router},
     },
     args::LOG_SAMPLE,
-    store::{
-        lookup::NodeLookup,
-        node::{Labels, Node},
-        policies::koordinator_entries::Strategies,
-    },
 };
 use serde::{Serialize, de::IgnoredAny};
 use tokio::runtime::Runtime;
 
+pub(crate) use self::known_node::stores;
 use self::{review::Kind, withheld::CROWD};
 use super::{
     criterion::Criterion,
@@ -143,70 +132,6 @@ pub struct OfKind {
     pub tls_p50_ms: f64,
     /// Time from the first byte out to the last byte in.
     pub tls_p99_ms: f64,
-}
-
-/// A node with pods on it: in `auto` with a fresh hint, or without anything that would amplify it.
-struct OneNode {
-    hint: Option<EffectiveHint>,
-    stored: Arc<Node>,
-}
-
-impl NodeLookup for OneNode {
-    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
-        let mode = if self.hint.is_some() {
-            Mode::Auto
-        } else {
-            Mode::Static
-        };
-        Some(Policy {
-            mode,
-            ..Policy::default()
-        })
-    }
-
-    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
-        self.hint.clone()
-    }
-
-    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
-        Some(Arc::clone(&self.stored))
-    }
-
-    fn is_contested(&self, _node: &str) -> Option<bool> {
-        Some(false)
-    }
-
-    fn pod_demand(
-        &self,
-        _node: &str,
-        _stored: PerResource<Option<u64>>,
-        _is_told: bool,
-    ) -> Option<PerResource<PodDemand>> {
-        let held = |admitted| PodDemand {
-            admitted,
-            fit: admitted,
-        };
-        Some(PerResource {
-            cpu: held(9_300),
-            memory: held(21 << 30),
-        })
-    }
-
-    fn strategies(&self) -> Arc<Strategies> {
-        Arc::default()
-    }
-
-    fn heartbeat_interval(&self) -> Duration {
-        Duration::from_secs(300)
-    }
-
-    fn denies_above_hint(&self) -> bool {
-        false
-    }
-
-    fn webhook_user(&self) -> &'static str {
-        names::WEBHOOK_USER
-    }
 }
 
 /// Measures.
@@ -332,16 +257,6 @@ fn router(kind: Kind) -> Result<Router> {
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
     }))
-}
-
-/// What is known of a node of that kind.
-pub(crate) fn stores(kind: Kind) -> Result<Stores> {
-    let note: Note = review::HINT.parse()?;
-    let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
-    Ok(Stores::of_nodes(Arc::new(OneNode {
-        hint,
-        stored: Arc::new(review::stored(kind)),
-    })))
 }
 
 /// CPU time of each review and of passing over its bytes, in microseconds, ascending.

@@ -26,27 +26,19 @@ use tokio::{
 };
 
 use self::server::{Server, client_of};
-use crate::{mixed, node_status, vitals::Vitals};
+use crate::vitals::Vitals;
 
 /// The command by which a bench starts this program again as a server.
 pub const SERVE: &str = "serve";
 
 /// A server that benches load.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub struct Served {
     /// What it is called on the command line.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it serves.
-    pub(crate) router: fn() -> Result<Router>,
+    pub router: fn() -> Result<Router>,
 }
-
-/// All of them.
-static SERVED: &[&Served] = &[
-    &node_status::PLAIN,
-    &node_status::AMPLIFIED,
-    &node_status::QUIETED,
-    &mixed::SERVED,
-];
 
 /// How often recorded observations are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -73,18 +65,18 @@ pub(crate) struct Process {
 }
 
 impl Serve {
-    /// Serves.
+    /// Serves one of these.
     ///
     /// # Errors
     /// If it cannot, or nobody reads where.
-    pub fn run(&self) -> Result<()> {
-        tokio::runtime::Runtime::new()?.block_on(self.serve())
+    pub fn run(&self, all: &[&Served]) -> Result<()> {
+        tokio::runtime::Runtime::new()?.block_on(self.serve(all))
     }
 
-    async fn serve(&self) -> Result<()> {
+    async fn serve(&self, all: &[&Served]) -> Result<()> {
         log::init(Format::Json, &"info".parse()?)?;
         let exporter = catalogue()?.install()?;
-        let served = SERVED.iter().find(|served| served.name == self.name);
+        let served = all.iter().find(|served| served.name == self.name);
         let router = (served.context("there is no such server")?.router)()?;
         let server = Server::start(router, &self.directory).await?;
         writeln!(io::stdout(), "{}", server.address).context("tell the address")?;

@@ -1,4 +1,4 @@
-//! [`Pace`]: asks one path at a steady pace, whatever time the answers take.
+//! [`SteadyPace`]: asks one path at a steady pace, whatever time the answers take.
 
 use std::{ops::Range, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::served::{
 
 /// How often which path is asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct SteadyPace {
     pub(super) path: &'static str,
     pub(super) per_second: u32,
     /// Over which the reviews are spread, each with one in flight.
@@ -33,7 +33,7 @@ pub(super) struct Answers {
     pub(super) refused: usize,
 }
 
-impl Pace {
+impl SteadyPace {
     /// Asks from now until `measured` after `begin`; what is due from `begin` on counts.
     ///
     /// # Errors

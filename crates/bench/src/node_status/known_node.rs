@@ -1,0 +1,96 @@
+//! What the webhook knows of the node whose reviews are measured.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Result;
+use headroom_domain::{
+    capacity::PodDemand,
+    hint::{EffectiveHint, Freshness, HintQuery, Note},
+    names,
+    policy::{Mode, Policy},
+    resource::PerResource,
+};
+use headroom_webhook::{
+    admission::endpoint::Stores,
+    store::{
+        lookup::NodeLookup,
+        node::{Labels, Node},
+        policies::koordinator_entries::Strategies,
+    },
+};
+
+use super::review::{self, Kind};
+
+/// A node with pods on it: in `auto` with a fresh hint, or without anything that would amplify it.
+struct OneNode {
+    hint: Option<EffectiveHint>,
+    stored: Arc<Node>,
+}
+
+impl NodeLookup for OneNode {
+    fn policy(&self, _labels: &dyn Fn() -> Labels) -> Option<Policy> {
+        let mode = if self.hint.is_some() {
+            Mode::Auto
+        } else {
+            Mode::Static
+        };
+        Some(Policy {
+            mode,
+            ..Policy::default()
+        })
+    }
+
+    fn hint(&self, _asked: &HintQuery<'_>) -> Option<EffectiveHint> {
+        self.hint.clone()
+    }
+
+    fn stored(&self, _node: &str) -> Option<Arc<Node>> {
+        Some(Arc::clone(&self.stored))
+    }
+
+    fn is_contested(&self, _node: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    fn pod_demand(
+        &self,
+        _node: &str,
+        _stored: PerResource<Option<u64>>,
+        _is_told: bool,
+    ) -> Option<PerResource<PodDemand>> {
+        let held = |admitted| PodDemand {
+            admitted,
+            fit: admitted,
+        };
+        Some(PerResource {
+            cpu: held(9_300),
+            memory: held(21 << 30),
+        })
+    }
+
+    fn strategies(&self) -> Arc<Strategies> {
+        Arc::default()
+    }
+
+    fn heartbeat_interval(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    fn denies_above_hint(&self) -> bool {
+        false
+    }
+
+    fn webhook_user(&self) -> &'static str {
+        names::WEBHOOK_USER
+    }
+}
+
+/// What is known of a node of that kind.
+pub(crate) fn stores(kind: Kind) -> Result<Stores> {
+    let note: Note = review::HINT.parse()?;
+    let hint = (kind != Kind::Plain).then(|| EffectiveHint::new(note, Freshness::Fresh));
+    Ok(Stores::of_nodes(Arc::new(OneNode {
+        hint,
+        stored: Arc::new(review::stored(kind)),
+    })))
+}
