@@ -17,6 +17,15 @@ pub struct Criterion {
 }
 
 impl Criterion {
+    /// A figure that has no lower limit.
+    pub(crate) fn at_most(figure: &str, measured: f64, most: f64) -> Self {
+        Self {
+            figure: figure.to_owned(),
+            measured,
+            range: f64::NEG_INFINITY..=most,
+        }
+    }
+
     fn is_met(&self) -> bool {
         self.range.contains(&self.measured)
     }

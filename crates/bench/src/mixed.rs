@@ -8,7 +8,7 @@ mod pod;
 
 use std::{iter, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{
@@ -224,16 +224,11 @@ async fn others(server: &Process, begin: Instant, measured: Duration) -> Result<
 impl MixedReport {
     /// No heartbeat is refused, and none waits.
     fn criteria(&self) -> Vec<Criterion> {
-        let at_most = |figure: &str, measured, most| Criterion {
-            figure: figure.to_owned(),
-            measured,
-            range: f64::NEG_INFINITY..=most,
-        };
         #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
         let refused = self.node_refused as f64;
         vec![
-            at_most("node_refused", refused, 0.0),
-            at_most("node_p99_ms", self.node_p99_ms, 5.0),
+            Criterion::at_most("node_refused", refused, 0.0),
+            Criterion::at_most("node_p99_ms", self.node_p99_ms, 5.0),
         ]
     }
 }
@@ -246,7 +241,7 @@ fn router() -> Result<Router> {
     Ok(Router::new(Options {
         endpoints: endpoints.into_iter().chain(iter::once(heavy)).collect(),
         features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
-        stores: node_status::stores(Kind::Quieted).context("a node")?,
+        stores: node_status::stores(Kind::Quieted)?,
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
     }))

@@ -204,20 +204,15 @@ fn of_kind(kind: Kind, runtime: &Runtime) -> Result<(OfKind, InMemory)> {
 impl NodeStatusReport {
     /// Who withholds a body may at most double the time of others, and no body may be dear.
     fn criteria(&self) -> Vec<Criterion> {
-        let at_most = |figure: &str, measured, most| Criterion {
-            figure: figure.to_owned(),
-            measured,
-            range: f64::NEG_INFINITY..=most,
-        };
         vec![
-            at_most(
+            Criterion::at_most(
                 "withheld_p99_ms",
                 self.withheld_p99_ms,
                 (2.0 * self.steady_p99_ms).max(5.0),
             ),
             #[expect(clippy::cast_precision_loss, reason = "a few hundred at most")]
-            at_most("withheld_refused", self.withheld_refused as f64, 0.0),
-            at_most("dearest_cpu_ms", self.dearest_cpu_ms, 50.0),
+            Criterion::at_most("withheld_refused", self.withheld_refused as f64, 0.0),
+            Criterion::at_most("dearest_cpu_ms", self.dearest_cpu_ms, 50.0),
         ]
     }
 }
