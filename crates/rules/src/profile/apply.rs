@@ -15,6 +15,10 @@ use crate::{
 /// Longest value of a label, in bytes.
 const LONGEST_VALUE: usize = 63;
 
+/// Most bytes that the key mappings of a profile copy in one pod. Kubernetes takes no more in all annotations of an object, and
+/// whoever creates the pod writes the values.
+const MOST_COPIED: usize = 256 << 10;
+
 /// What a PriorityClass gives to its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriorityClass {
@@ -33,6 +37,9 @@ pub enum ApplyError {
     /// A label would be too long with its suffix.
     #[error("label {0} would be longer than {LONGEST_VALUE} bytes with its suffix")]
     LongLabel(String),
+    /// Key mappings would copy more than an object may hold.
+    #[error("key mappings of {0} would copy more than {MOST_COPIED} bytes")]
+    LargeMapping(&'static str),
     /// Something on the way to a field is no object.
     #[error("{0} is not an object")]
     NoObject(&'static str),
@@ -77,7 +84,7 @@ impl Effects {
         }
         change_texts(pod, "labels", "metadata.labels", |labels| {
             set(labels, &self.labels);
-            map_keys(labels, &self.label_keys_mapping, switches);
+            map_keys(labels, "metadata.labels", &self.label_keys_mapping, switches)?;
             add_suffixes(labels, &self.label_suffixes, switches)?;
             labels.extend(
                 written
@@ -94,8 +101,12 @@ impl Effects {
         }
         change_texts(pod, "annotations", "metadata.annotations", |annotations| {
             set(annotations, &self.annotations);
-            map_keys(annotations, &self.annotation_keys_mapping, switches);
-            Ok(())
+            map_keys(
+                annotations,
+                "metadata.annotations",
+                &self.annotation_keys_mapping,
+                switches,
+            )
         })
     }
 
@@ -172,15 +183,30 @@ fn set(members: &mut Map<String, Value>, texts: &BTreeMap<String, String>) {
 }
 
 /// Copies values to other keys. All are read before the first is written, so that the order of chains does not matter.
-fn map_keys(members: &mut Map<String, Value>, mapping: &BTreeMap<String, String>, switches: &Switches) {
+fn map_keys(
+    members: &mut Map<String, Value>,
+    path: &'static str,
+    mapping: &BTreeMap<String, String>,
+    switches: &Switches,
+) -> Result<(), ApplyError> {
     let skips_missing = switches.is_on(&SKIPS_MISSING_SOURCES);
-    let read = mapping.iter().filter_map(|(from, to)| match members.get(from) {
-        Some(value) => Some((to.clone(), value.clone())),
-        None if skips_missing => None,
-        None => Some((to.clone(), "".into())),
-    });
-    let read: Vec<(String, Value)> = read.collect();
+    let (mut read, mut copied) = (Vec::new(), 0_usize);
+    for (from, to) in mapping {
+        let text = match members.get(from) {
+            Some(Value::String(text)) => text.as_str(),
+            // A label or an annotation is a text; the API server refuses anything else.
+            Some(_) => continue,
+            None if skips_missing => continue,
+            None => "",
+        };
+        copied = copied.saturating_add(text.len());
+        if copied > MOST_COPIED {
+            return Err(ApplyError::LargeMapping(path));
+        }
+        read.push((to.clone(), Value::from(text)));
+    }
     members.extend(read);
+    Ok(())
 }
 
 fn member_of<'v>(pod: &'v mut Value, name: &'static str) -> Result<&'v mut Map<String, Value>, ApplyError> {

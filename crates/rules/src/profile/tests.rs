@@ -216,3 +216,33 @@ proptest! {
         prop_assert_eq!(applied(&spec, &once, &ours()), Ok(once));
     }
 }
+
+#[test]
+fn mappings_that_multiply_a_long_annotation_are_refused() {
+    let mapping = |count: usize| {
+        let members = (0..count).map(|index| (format!("{index:04}"), Value::from("x")));
+        let targets = members.map(|(to, from)| {
+            (
+                from.as_str().unwrap().repeat(to.parse::<usize>().unwrap() + 1),
+                Value::from(to),
+            )
+        });
+        Value::Object(targets.collect())
+    };
+    let length = 200 << 10;
+    let annotations: serde_json::Map<String, Value> = (1..=3)
+        .map(|index| ("x".repeat(index), Value::from("v".repeat(length))))
+        .collect();
+    for (count, is_refused) in [(1, false), (2, true), (3, true)] {
+        let spec = json!({"annotationKeysMapping": mapping(count)}).to_string();
+        let profile = Profile::compile(&spec).unwrap();
+        let mut pod = json!({"metadata": {"annotations": annotations}});
+        let switches = Switches::preset(SWITCHES, Compat::Headroom);
+        let applied = profile.apply(&mut pod, None, &switches);
+        assert_eq!(
+            applied == Err(ApplyError::LargeMapping("metadata.annotations")),
+            is_refused,
+            "{count}"
+        );
+    }
+}
