@@ -7,6 +7,7 @@
 mod admission;
 mod caches;
 mod client;
+mod followers;
 pub mod rights;
 pub mod threads;
 pub mod wanted;

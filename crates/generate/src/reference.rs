@@ -164,6 +164,7 @@ fn sources_table(page: &mut String) -> Result<()> {
             presence,
             shares,
             open: _,
+            close: _,
         } = source;
         let dot = if group.is_empty() { "" } else { "." };
         let names = objects.in_installation(&Installation::default());

@@ -7,20 +7,18 @@ use arc_swap::ArcSwap;
 use futures::future::select_all;
 use headroom_kit::{
     admin::{PartReadiness, Readiness},
-    supervise::{Supervisor, TaskError},
+    supervise::Supervisor,
 };
 use headroom_rules::binding;
 use kube::Client;
-use tokio::{
-    select,
-    sync::watch,
-    task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
-};
+use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 
-use super::wanted::{self, wanted};
+use super::{
+    followers::{Followers, Wants},
+    wanted,
+};
 use crate::{
     admission::{
         endpoint::{Colocation, Family, Stores},
@@ -30,16 +28,13 @@ use crate::{
         cluster::Cluster,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
-        sources::{Opened, Opening, Source, SourceStores},
+        sources::{Opening, SourceStores},
     },
 };
 
 /// How long to wait for the sources of nodes before the listeners open without them: admission has an answer for what is
 /// not known, and the API server may be waiting for it.
 const CACHE_WAIT: Duration = Duration::from_secs(1);
-/// How often gates are looked at, which may want further sources.
-const GATES_EVERY: Duration = Duration::from_secs(1);
-
 /// What decides which sources are followed, and what they are followed with.
 pub(super) struct CacheOptions {
     pub(super) client: Client,
@@ -62,14 +57,6 @@ pub(super) struct Caches {
     pub(super) are_known: watch::Receiver<bool>,
 }
 
-/// The sources that are followed.
-struct Followers {
-    options: CacheOptions,
-    opening: Opening,
-    known: KnownSources,
-    running: JoinSet<()>,
-}
-
 /// Begins to follow what is wanted, and gives the sources of nodes a moment to become known.
 pub(super) async fn follow(
     options: CacheOptions,
@@ -85,21 +72,21 @@ pub(super) async fn follow(
     );
     let colocation = Colocation {
         pods: Arc::clone(&stores.pods.by_name) as _,
-        binding: options.binding.clone(),
+        binding: options.binding,
     };
     let stop = supervisor.shutdown().stopping().clone();
-    let mut followers = Followers {
-        opening: Opening {
-            client: options.client.clone(),
-            config_namespace: options.config_namespace.clone(),
-            stores,
-            stop: stop.clone(),
-        },
-        options,
-        known: known.clone(),
-        running: JoinSet::new(),
+    let opening = Opening {
+        client: options.client,
+        config_namespace: options.config_namespace,
+        stores,
+        stop: stop.clone(),
     };
-    followers.open_wanted();
+    let wants = Wants {
+        families: options.families,
+        features: options.features,
+    };
+    let mut followers = Followers::new(wants, opening, known.clone(), options.readiness);
+    followers.follow_wanted();
     let of_nodes = wanted::OF_NODES.iter();
     let of_nodes = of_nodes.filter_map(|source| known.subscribe(source)).collect();
     supervisor.spawn("sources", followers.keep());
@@ -117,67 +104,6 @@ pub(super) async fn follow(
             known,
         },
         are_known,
-    }
-}
-
-impl Followers {
-    /// Follows them until told to stop, and further ones as gates that are switched on want them.
-    async fn keep(mut self) -> Result<(), TaskError> {
-        let stop = self.opening.stop.clone();
-        let mut ticks = interval(GATES_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            select! {
-                () = stop.cancelled() => break,
-                // Whoever follows a source ends when told to stop, or by a defect.
-                Some(ended) = self.running.join_next() => ended?,
-                _ = ticks.tick() => self.open_wanted(),
-            }
-        }
-        while let Some(ended) = self.running.join_next().await {
-            ended?;
-        }
-        Ok(())
-    }
-
-    /// Begins to follow what is wanted now and not followed yet.
-    fn open_wanted(&mut self) {
-        let CacheOptions {
-            families, features, ..
-        } = &self.options;
-        for source in wanted(families, &features.load().gates) {
-            if !self.known.is_followed(source) {
-                self.open(source);
-            }
-        }
-    }
-
-    fn open(&mut self, source: &'static Source) {
-        debug!(source = source.name, "following");
-        let Opened { is_known, task } = (source.open)(&self.opening);
-        self.known.record(source, is_known.clone());
-        if let Some(task) = task {
-            self.running.spawn(task);
-        }
-        let line = self.options.readiness.note(source.name);
-        self.running
-            .spawn(show(line, is_known, self.opening.stop.clone()));
-    }
-}
-
-/// Shows whether a source is known until told to stop.
-async fn show(line: PartReadiness, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
-    loop {
-        if *is_known.borrow_and_update() {
-            line.ready();
-        } else {
-            line.not_ready("not known, or not any more");
-        }
-        select! {
-            () = stop.cancelled() => return,
-            // Whoever follows a source ends when told to stop.
-            Ok(()) = is_known.changed() => {}
-        }
     }
 }
 

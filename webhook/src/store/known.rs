@@ -24,6 +24,12 @@ impl KnownSources {
         followed.insert(source.name, is_known);
     }
 
+    /// Records that a source is not followed any more, which makes it unknown.
+    pub fn forget(&self, source: &Source) {
+        let mut followed = self.followed.write().unwrap_or_else(PoisonError::into_inner);
+        followed.remove(source.name);
+    }
+
     /// True if the source is followed already.
     pub fn is_followed(&self, source: &Source) -> bool {
         let followed = self.followed.read().unwrap_or_else(PoisonError::into_inner);

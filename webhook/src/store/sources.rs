@@ -37,9 +37,12 @@ pub struct Source {
     pub shares: Option<&'static Source>,
     /// Begins to follow it.
     pub open: fn(&Opening) -> Opened,
+    /// Drops what is kept of it, once no gate wants it any more; `None` if it is followed for as long as the process runs.
+    pub close: Option<fn(&SourceStores)>,
 }
 
-/// What opening a source needs. Every source of a replica is opened with the same one.
+/// What opening a source needs.
+#[derive(Clone)]
 pub struct Opening {
     /// The way to the API server.
     pub client: Client,
@@ -68,7 +71,7 @@ pub struct SourceStores {
 pub struct Opened {
     /// Whether all of its objects are known, now and from then on.
     pub is_known: watch::Receiver<bool>,
-    /// Follows it until told to stop; `None` if another source's does.
+    /// Follows it until told to stop; `None` if that of another source does.
     pub task: Option<BoxFuture<'static, ()>>,
 }
 
@@ -86,6 +89,7 @@ pub static NODES: Source = Source {
         let api = Api::all(opening.client.clone());
         opening.follow(&NODES, api, &opening.stores.nodes)
     },
+    close: None,
 };
 
 /// All pods, by node.
@@ -99,6 +103,7 @@ pub static PODS: Source = Source {
         let api = Api::all(opening.client.clone());
         opening.follow(&PODS, api, &opening.stores.pods)
     },
+    close: None,
 };
 
 /// All pods, by namespace and name.
@@ -112,6 +117,7 @@ pub static PODS_BY_NAME: Source = Source {
         is_known: opening.stores.pods.by_name.want(),
         task: None,
     },
+    close: Some(|stores| stores.pods.by_name.close()),
 };
 
 /// Koordinator's ConfigMap.
@@ -125,6 +131,7 @@ pub static SLO_CONFIG: Source = Source {
         let api = Api::namespaced(opening.client.clone(), &opening.config_namespace);
         opening.follow(&SLO_CONFIG, api, &opening.stores.policies)
     },
+    close: None,
 };
 
 /// Koordinator's colocation profiles.
@@ -141,6 +148,7 @@ pub static COLOCATION_PROFILES: Source = Source {
         let api = Api::all(opening.client.clone());
         opening.follow(&COLOCATION_PROFILES, api, &opening.stores.profiles)
     },
+    close: None,
 };
 
 impl SourceStores {

@@ -106,6 +106,11 @@ impl PartReadiness {
         self.set(Err(reason.into()));
     }
 
+    /// Takes back whatever this part said: it is neither counted nor shown any more.
+    pub fn withdraw(self) {
+        self.readiness.lock().states(self.counts).remove(self.name);
+    }
+
     fn set(&self, state: Result<(), String>) {
         let mut checks = self.readiness.lock();
         let states = checks.states(self.counts);

@@ -65,6 +65,14 @@ impl PodsByName {
         self.is_known.subscribe()
     }
 
+    /// Empties the store, which is not wanted any more.
+    pub fn close(&self) {
+        let mut state = self.write();
+        (state.is_wanted, state.has_missed, state.pods) = (false, true, None);
+        drop(state);
+        self.publish();
+    }
+
     /// Number of pods.
     pub fn len(&self) -> usize {
         let state = self.read();
@@ -84,16 +92,23 @@ impl PodsByName {
     }
 
     /// A list that begins; `None` while the store is not wanted.
-    pub(super) fn listing(&self) -> Option<ByNameListing> {
+    pub(crate) fn listing(&self) -> Option<ByNameListing> {
         let mut state = self.write();
         state.has_missed |= !state.is_wanted;
         state.is_wanted.then(ByNameListing::default)
     }
 
-    /// Replaces everything by a complete list. One that began before the store was wanted says nothing.
+    /// Replaces everything by a complete list. One that began before the store was wanted says nothing, nor does one that
+    /// nobody wants any more.
     pub(super) fn replace(&self, listing: Option<ByNameListing>) {
         let Some(listing) = listing else { return };
-        self.write().pods = Some(listing);
+        {
+            let mut state = self.write();
+            if !state.is_wanted {
+                return;
+            }
+            state.pods = Some(listing);
+        }
         self.publish();
         self.arrivals.notify();
     }

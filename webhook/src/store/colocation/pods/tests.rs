@@ -82,6 +82,30 @@ async fn a_store_that_is_wanted_late_has_all_pods_listed_anew() {
     assert!(*is_known.borrow() && fan.by_name.len() == 1);
 }
 
+#[tokio::test]
+async fn a_store_that_is_wanted_no_more_is_empty_and_is_filled_anew_when_it_is_wanted_again() {
+    let fan = fan();
+    let is_known = fan.by_name.want();
+    list(&fan, [pod("p", None, "web")]);
+    fan.set_known(true);
+    let mut late = fan.listing();
+    PodFan::list(&mut late, pod("q", None, "web"));
+    fan.by_name.close();
+    fan.replace(late);
+    fan.apply(pod("r", None, "web"));
+    assert!(fan.by_name.is_empty() && !*is_known.borrow());
+    assert_eq!(
+        fan.by_name.read().pods.as_ref().map(|pods| pods.shared.len()),
+        None
+    );
+
+    let is_known = fan.by_name.want();
+    fan.relist().unwrap().notified().await;
+    assert!(!*is_known.borrow());
+    list(&fan, [pod("s", None, "web")]);
+    assert!(*is_known.borrow() && fan.by_name.len() == 1);
+}
+
 #[test]
 fn a_store_that_is_wanted_before_the_first_list_needs_no_second_one() {
     let fan = fan();

@@ -1,0 +1,230 @@
+//! [`Followers`]: follows the sources that the gates in force want, and no others, for as long as the process runs.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use futures::FutureExt as _;
+use headroom_kit::{
+    admin::{PartReadiness, Readiness},
+    supervise::TaskError,
+};
+use tokio::{
+    select,
+    sync::watch,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::wanted::wanted;
+use crate::{
+    admission::{endpoint::Family, features::Features},
+    store::{
+        known::KnownSources,
+        sources::{self, Opened, Opening, Source},
+    },
+};
+
+/// How often gates are looked at, which may want further sources, or fewer.
+const GATES_EVERY: Duration = Duration::from_secs(1);
+
+/// What decides which sources are followed.
+pub(super) struct Wants {
+    pub(super) families: Vec<Family>,
+    /// They may change while the process runs.
+    pub(super) features: Arc<ArcSwap<Features>>,
+}
+
+/// The sources that are followed.
+pub(super) struct Followers {
+    wants: Wants,
+    opening: Opening,
+    known: KnownSources,
+    readiness: Readiness,
+    /// Ends each source that is followed, and each that is ending, by its name: it is opened again only when it has ended.
+    followed: BTreeMap<&'static str, CancellationToken>,
+    /// Gives the name of a source that has ended.
+    running: JoinSet<&'static str>,
+}
+
+impl Wants {
+    fn now(&self) -> Vec<&'static Source> {
+        wanted(&self.families, &self.features.load().gates)
+    }
+}
+
+impl Followers {
+    /// Follows nothing yet.
+    pub(super) fn new(wants: Wants, opening: Opening, known: KnownSources, readiness: Readiness) -> Self {
+        Self {
+            wants,
+            opening,
+            known,
+            readiness,
+            followed: BTreeMap::new(),
+            running: JoinSet::new(),
+        }
+    }
+
+    /// Follows them until told to stop, more or fewer of them as gates change.
+    pub(super) async fn keep(mut self) -> Result<(), TaskError> {
+        let stop = self.opening.stop.clone();
+        let mut ticks = interval(GATES_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            select! {
+                () = stop.cancelled() => break,
+                // Whoever follows a source ends when told to stop, or by a defect.
+                Some(ended) = self.running.join_next() => {
+                    self.followed.remove(ended?);
+                }
+                _ = ticks.tick() => self.follow_wanted(),
+            }
+        }
+        while let Some(ended) = self.running.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// Begins to follow what is wanted now and not followed yet, and ends what is not wanted any more.
+    pub(super) fn follow_wanted(&mut self) {
+        let wanted = self.wants.now();
+        for source in sources::ALL {
+            let is_wanted = wanted.iter().any(|other| other.name == source.name);
+            if !is_wanted && source.close.is_some() && self.known.is_followed(source) {
+                self.close(source);
+            }
+        }
+        for source in wanted {
+            if !self.followed.contains_key(source.name) {
+                self.open(source);
+            }
+        }
+    }
+
+    /// Tells it to end. It counts as unknown from now on.
+    fn close(&mut self, source: &'static Source) {
+        info!(
+            source = source.name,
+            "no gate wants it any more: not followed from now on"
+        );
+        self.known.forget(source);
+        if let Some(stop) = self.followed.get(source.name) {
+            stop.cancel();
+        }
+    }
+
+    fn open(&mut self, source: &'static Source) {
+        info!(source = source.name, "following");
+        let process_stop = self.opening.stop.clone();
+        let opening = Opening {
+            stop: process_stop.child_token(),
+            ..self.opening.clone()
+        };
+        let Opened { is_known, task } = (source.open)(&opening);
+        self.known.record(source, is_known.clone());
+        let Opening { stop, stores, .. } = opening;
+        self.followed.insert(source.name, stop.clone());
+        let task = task.unwrap_or_else(|| stop.clone().cancelled_owned().boxed());
+        let line = self.readiness.note(source.name);
+        self.running.spawn(async move {
+            tokio::join!(task, show(&line, is_known, stop));
+            // Requests in flight are answered from the stores until the process ends.
+            if let Some(close) = source.close.filter(|_| !process_stop.is_cancelled()) {
+                close(&stores);
+                line.withdraw();
+            }
+            source.name
+        });
+    }
+}
+
+/// Shows whether a source is known until told to stop.
+async fn show(line: &PartReadiness, mut is_known: watch::Receiver<bool>, stop: CancellationToken) {
+    loop {
+        if *is_known.borrow_and_update() {
+            line.ready();
+        } else {
+            line.not_ready("not known, or not any more");
+        }
+        select! {
+            () = stop.cancelled() => return,
+            // Whoever follows a source ends when told to stop.
+            Ok(()) = is_known.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headroom_kit::gate::GateSet;
+    use kube::{Client, Config};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::{
+        admission::endpoints,
+        store::{
+            cluster::tests::cluster,
+            sources::{PODS_BY_NAME, SourceStores},
+        },
+    };
+
+    fn features(gates: &str) -> Features {
+        Features::with_gates(GateSet::parse(endpoints::gates(), gates).unwrap())
+    }
+
+    /// A client whose API server never answers.
+    fn client() -> Client {
+        Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_is_followed_while_a_gate_wants_it() {
+        let cluster = cluster([], []);
+        let (known, readiness) = (KnownSources::default(), Readiness::new());
+        let stores = SourceStores::new(
+            Arc::clone(&cluster.nodes),
+            Arc::clone(&cluster.pods),
+            Arc::clone(&cluster.policies),
+            &known.signal(),
+        );
+        let by_name = Arc::clone(&stores.pods.by_name);
+        let stop = CancellationToken::new();
+        let opening = Opening {
+            client: client(),
+            config_namespace: "koordinator-system".to_owned(),
+            stores,
+            stop: stop.clone(),
+        };
+        let wants = Wants {
+            families: vec![Family::Nodes, Family::Koordinator],
+            features: features("").shared(),
+        };
+        let in_force = Arc::clone(&wants.features);
+        let followers = Followers::new(wants, opening, known.clone(), readiness.clone());
+        let keeping = tokio::spawn(followers.keep());
+        for (gates, is_wanted) in [
+            ("", false),
+            ("BindingAdmissionWebhook=true", true),
+            ("BindingAdmissionWebhook=false", false),
+            ("BindingAdmissionWebhook=true", true),
+        ] {
+            in_force.store(Arc::new(features(gates)));
+            sleep(GATES_EVERY * 3).await;
+            assert_eq!(known.is_followed(&PODS_BY_NAME), is_wanted, "{gates}");
+            assert_eq!(by_name.listing().is_some(), is_wanted, "{gates}");
+            let is_shown = readiness
+                .notes()
+                .iter()
+                .any(|(name, _)| *name == PODS_BY_NAME.name);
+            assert_eq!(is_shown, is_wanted, "{gates}");
+            assert!(known.is_followed(&sources::PODS), "its watch is that of nodes");
+        }
+        stop.cancel();
+        keeping.await.unwrap().unwrap();
+        assert!(by_name.listing().is_some(), "requests in flight still read it");
+    }
+}
