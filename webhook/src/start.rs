@@ -18,6 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use arc_swap::ArcSwap;
 use headroom_domain::{estimate::Profile, names};
 use headroom_kit::{
     admin::{Admin, PartReadiness, Readiness},
@@ -36,7 +37,7 @@ use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{endpoints, metrics as admission_metrics},
+    admission::{endpoints, features::Features, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts, floor,
@@ -153,7 +154,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         let gates = cluster.policies.feature_gates();
         runtime_features::follow(gates, Arc::clone(&features), stop)
     });
-    observe(&args, &client, &cluster, &store, &mut supervisor);
+    observe(&args, &client, &cluster, &store, &features, &mut supervisor);
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
     serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
     let ready = ready.admission;
@@ -239,6 +240,7 @@ fn observe(
     client: &Client,
     cluster: &Arc<Cluster>,
     store: &Arc<CertStore>,
+    features: &Arc<ArcSwap<Features>>,
     supervisor: &mut Supervisor,
 ) {
     let stop = supervisor.shutdown().stopping().clone();
@@ -253,7 +255,7 @@ fn observe(
     let registration = Registration::new(
         &args.installation.get(),
         &endpoints::served(&args.serve),
-        &args.feature_gates,
+        Arc::clone(features),
         &args.address(),
         Arc::clone(store),
     );

@@ -22,7 +22,7 @@ use headroom_kit::{
 };
 use headroom_testbed::cluster::{Cluster, ClusterOptions};
 use headroom_webhook::{
-    admission::{endpoint::Family, endpoints},
+    admission::{endpoint::Family, endpoints, features::Features},
     control::{
         floor::{self, PolicyState},
         registration::Registration,
@@ -157,7 +157,7 @@ impl Installation {
         let registration = Registration::new(
             &installation::Installation::default(),
             &endpoints::served(&self.webhook_args().serve),
-            &gates,
+            Features::with_gates(gates).shared(),
             &Address::Service,
             store,
         );

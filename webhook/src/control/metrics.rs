@@ -67,6 +67,6 @@ headroom_kit::metrics! {
         "headroom_webhook_registered",
         Unit::Count,
         &["endpoint"],
-        "1 while the API server's webhook configurations have the endpoint as declared, with an authority for our certificate, else 0: then writes pass without us.",
+        "1 while the API server's webhook configurations have the endpoint as declared, with an authority for our certificate, or while it is switched off after it was on; else 0: then writes pass without us.",
     );
 }

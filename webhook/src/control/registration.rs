@@ -7,6 +7,7 @@ mod entry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use arc_swap::ArcSwap;
 use headroom_domain::installation::Installation;
 use headroom_kit::{gate::GateSet, tls::CertStore};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -27,18 +28,23 @@ use tracing::{info, warn};
 use self::entry::ExpectedEntry;
 use super::{INSTALL_CHECK_EVERY, INSTALL_CHECK_LIMIT, metrics::REGISTERED};
 use crate::{
-    admission::endpoint::{AnyEndpoint, ConfigurationObject, Kind},
+    admission::{
+        endpoint::{AnyEndpoint, ConfigurationObject, Kind},
+        features::Features,
+    },
     install::manifest::Address,
     store::access::{Access, ObjectNames},
 };
 
-/// Per endpoint what is wrong with its entry; `None` if nothing is.
+/// Per endpoint what is wrong with its entries; `None` if nothing is.
 pub type Faults = BTreeMap<&'static str, Option<String>>;
 
 /// The entries that the API server is to have, for the endpoints that are switched on.
 #[derive(Debug)]
 pub struct Registration {
     objects: BTreeMap<ConfigurationObject, ExpectedObject>,
+    /// They may change while the process runs.
+    features: Arc<ArcSwap<Features>>,
     certificates: Arc<CertStore>,
 }
 
@@ -62,12 +68,12 @@ impl Registration {
     pub fn new(
         installation: &Installation,
         endpoints: &[&'static dyn AnyEndpoint],
-        gates: &GateSet,
+        features: Arc<ArcSwap<Features>>,
         address: &Address,
         certificates: Arc<CertStore>,
     ) -> Self {
         let mut objects: BTreeMap<_, ExpectedObject> = BTreeMap::new();
-        for &endpoint in endpoints.iter().filter(|endpoint| endpoint.is_enabled(gates)) {
+        for &endpoint in endpoints {
             let object = endpoint.declaration().configuration;
             let expected = objects.entry(object).or_insert_with(|| ExpectedObject {
                 name: installation.named(object.name()),
@@ -78,6 +84,7 @@ impl Registration {
         }
         Self {
             objects,
+            features,
             certificates,
         }
     }
@@ -96,22 +103,55 @@ impl Registration {
 
     /// Does so for one configuration object.
     async fn check_object(&self, client: &Client, expected: &ExpectedObject) -> kube::Result<Faults> {
-        let ExpectedObject { name, entries } = expected;
-        let mutating = stored_entries::<MutatingWebhookConfiguration>(client, name).await?;
-        let validating = stored_entries::<ValidatingWebhookConfiguration>(client, name).await?;
-        let mut faults = Faults::new();
-        for entry in entries {
-            let stored = match entry.kind {
-                Kind::Mutating(_) => &mutating,
-                Kind::Validating => &validating,
-            };
-            let of_endpoint = faults.entry(entry.endpoint).or_default();
-            if let Some(fault) = entry.fault(stored, &self.certificates) {
-                let before = of_endpoint.take();
-                *of_endpoint = Some(before.into_iter().chain([fault]).collect::<Vec<_>>().join("; "));
-            }
+        let entries = expected.wanted(&self.features.load().gates);
+        if entries.is_empty() {
+            return Ok(Faults::new());
         }
-        Ok(faults)
+        let stored = StoredEntries {
+            mutating: stored_entries::<MutatingWebhookConfiguration>(client, &expected.name).await?,
+            validating: stored_entries::<ValidatingWebhookConfiguration>(client, &expected.name).await?,
+        };
+        Ok(stored.faults(&entries, &self.certificates))
+    }
+}
+
+impl ExpectedObject {
+    /// The entries that must be there. An endpoint that is switched off needs none, and may have them.
+    fn wanted(&self, gates: &GateSet) -> Vec<&ExpectedEntry> {
+        let entries = self.entries.iter();
+        entries.filter(|entry| entry.endpoint.is_enabled(gates)).collect()
+    }
+
+    /// True if an endpoint of this label has an entry in it.
+    fn has(&self, endpoint: &str) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.endpoint.label() == endpoint)
+    }
+}
+
+/// What the API server has as one configuration object.
+struct StoredEntries {
+    mutating: Vec<Value>,
+    validating: Vec<Value>,
+}
+
+impl StoredEntries {
+    /// What is wrong with the entries of each endpoint: of all its entries, in their order.
+    fn faults(&self, expected: &[&ExpectedEntry], certificates: &CertStore) -> Faults {
+        let mut faults: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for entry in expected {
+            let stored = match entry.endpoint.declaration().kind {
+                Kind::Mutating(_) => &self.mutating,
+                Kind::Validating => &self.validating,
+            };
+            let of_endpoint = faults.entry(entry.endpoint.label()).or_default();
+            of_endpoint.extend(entry.fault(stored, certificates));
+        }
+        let one = |faults: Vec<String>| (!faults.is_empty()).then(|| faults.join("; "));
+        faults
+            .into_iter()
+            .map(|(endpoint, faults)| (endpoint, one(faults)))
+            .collect()
     }
 }
 
@@ -128,6 +168,13 @@ pub async fn follow(client: Client, registration: Registration, stop: Cancellati
             match checked {
                 Ok(Ok(faults)) => {
                     report(&faults, &known);
+                    known.retain(|endpoint, _| {
+                        let is_off = expected.has(endpoint) && !faults.contains_key(endpoint);
+                        if is_off {
+                            REGISTERED.with([endpoint]).set(1.0);
+                        }
+                        !is_off
+                    });
                     known.extend(faults);
                 }
                 Ok(Err(error)) => {

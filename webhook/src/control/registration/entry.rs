@@ -8,7 +8,7 @@ use headroom_kit::{log::chain, tls::CertStore};
 use serde_json::Value;
 
 use crate::{
-    admission::endpoint::{AnyEndpoint, Kind},
+    admission::endpoint::AnyEndpoint,
     install::manifest::{
         self, Address,
         difference::{differences, summary},
@@ -19,10 +19,8 @@ use crate::{
 /// What the API server is to have as one entry of an endpoint.
 #[derive(Debug)]
 pub(super) struct ExpectedEntry {
-    /// The endpoint's label.
-    pub(super) endpoint: &'static str,
-    /// Decides which kind of configuration has it.
-    pub(super) kind: Kind,
+    /// The endpoint. Its kind decides which kind of configuration has the entry.
+    pub(super) endpoint: &'static dyn AnyEndpoint,
     /// The name of the configuration object that is to have it.
     configuration: String,
     name: String,
@@ -37,7 +35,7 @@ impl ExpectedEntry {
     /// All entries of an endpoint.
     pub(super) fn of_endpoint(
         installation: &Installation,
-        endpoint: &dyn AnyEndpoint,
+        endpoint: &'static dyn AnyEndpoint,
         address: &Address,
     ) -> Vec<Self> {
         let client = manifest::Client {
@@ -50,8 +48,7 @@ impl ExpectedEntry {
                 let generated = manifest::entry(installation, endpoint, entry, &client);
                 let skipping = steady_state::with_condition(entry, &generated);
                 Self {
-                    endpoint: endpoint.label(),
-                    kind: endpoint.declaration().kind,
+                    endpoint,
                     configuration: installation.named(endpoint.declaration().configuration.name()),
                     name: entry.name.to_owned(),
                     generated,
@@ -111,15 +108,18 @@ impl ExpectedEntry {
 mod tests {
     use std::{fs, sync::Arc};
 
-    use headroom_kit::tls::self_signed;
+    use headroom_kit::{gate::GateSet, tls::self_signed};
     use rstest::rstest;
     use serde_json::json;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::admission::{
-        endpoint::Family,
-        endpoints::{ENDPOINTS, NODE_STATUS, served},
+    use crate::{
+        admission::{
+            endpoint::Family,
+            endpoints::{self, ENDPOINTS, NODE_STATUS, served},
+        },
+        control::registration::{ExpectedObject, StoredEntries},
     };
 
     /// Certificates for our Service in a folder, and the bundle that vouches for them.
@@ -251,6 +251,59 @@ mod tests {
                 assert!(fault.contains(told), "{fault}");
             }
         }
+    }
+
+    #[test]
+    fn each_entry_of_an_endpoint_is_checked() {
+        let (_folder, store, bundle) = certificates();
+        let first = of_node_status(&Address::Service);
+        let mut second = of_node_status(&Address::Service);
+        "second.koordinator.sh".clone_into(&mut second.name);
+        second.generated["name"] = json!(second.name);
+        let label = first.endpoint.label();
+        let with = |mutating: Vec<Value>| StoredEntries {
+            mutating,
+            validating: Vec::new(),
+        };
+        let (one, other) = (installed(&first, &bundle), installed(&second, &bundle));
+        let entries = [&first, &second];
+        let faults = |stored: StoredEntries| stored.faults(&entries, &store)[label].clone();
+        assert_eq!(faults(with(vec![other.clone(), one.clone()])), None);
+        let without_second = faults(with(vec![one])).unwrap();
+        assert!(
+            without_second.starts_with("there is no entry second.koordinator.sh "),
+            "{without_second}"
+        );
+        let without_any = faults(with(Vec::new())).unwrap();
+        let missing = without_any.matches("there is no entry ").count();
+        assert_eq!(missing, 2, "{without_any}");
+        let as_validating = StoredEntries {
+            mutating: vec![other],
+            validating: vec![installed(&first, &bundle)],
+        };
+        let fault = faults(as_validating).unwrap();
+        assert!(
+            fault.starts_with(&format!("there is no entry {}", first.name)),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn an_endpoint_that_is_switched_off_needs_no_entry() {
+        let expected = ExpectedObject {
+            name: "headroom-pods".to_owned(),
+            entries: entries(&Address::Service),
+        };
+        let wanted = |gates: &str| {
+            let gates = GateSet::parse(endpoints::gates(), gates).unwrap();
+            let wanted = expected.wanted(&gates);
+            wanted
+                .iter()
+                .any(|entry| entry.name == "vpodbinding.koordinator.sh")
+        };
+        assert!(!wanted("BindingAdmissionWebhook=false"));
+        assert!(wanted("BindingAdmissionWebhook=true"));
+        assert!(expected.has("validate-pod-binding"));
     }
 
     #[test]
