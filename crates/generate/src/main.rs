@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
+use headroom_rules::{SWITCHES, switch};
 use xtask::{terminal::print, workspace};
 
 /// Writes the files that follow from declarations.
@@ -30,6 +31,16 @@ struct File {
     /// Where it is, from the root of the workspace.
     path: &'static str,
     /// What is in it after the first line.
+    text: fn() -> Result<String>,
+}
+
+/// A generated part of a file that is written by hand, between two comments that name it.
+struct Section {
+    /// Where the file is, from the root of the workspace.
+    path: &'static str,
+    /// What the comments call it.
+    name: &'static str,
+    /// What stands between them.
     text: fn() -> Result<String>,
 }
 
@@ -102,11 +113,13 @@ static FILES: &[File] = &[
         path: "docs/reference/signals.md",
         text: reference::signals,
     },
-    File {
-        path: "docs/reference/switches.md",
-        text: reference::switches,
-    },
 ];
+
+static SECTIONS: &[Section] = &[Section {
+    path: "docs/compatibility.md",
+    name: "switches",
+    text: || Ok(switch::markdown(SWITCHES)),
+}];
 
 fn main() -> ExitCode {
     match Generate::parse().run() {
@@ -124,11 +137,11 @@ impl Generate {
     /// # Errors
     /// A file cannot be read, written or removed, or, with `--check`, is not what it should be.
     fn run(self) -> Result<()> {
-        self.run_in(&workspace::root(), FILES)
+        self.run_in(&workspace::root(), FILES, SECTIONS)
     }
 
-    fn run_in(self, root: &Path, files: &[File]) -> Result<()> {
-        let drifts = drifts(root, files)?;
+    fn run_in(self, root: &Path, files: &[File], sections: &[Section]) -> Result<()> {
+        let drifts = drifts(root, files, sections)?;
         if self.check {
             for drift in &drifts {
                 print(drift.shown());
@@ -162,6 +175,25 @@ impl File {
     }
 }
 
+impl Section {
+    /// The file with this section as it should be.
+    fn within(&self, file: &str) -> Result<String> {
+        let Self { path, name, text } = self;
+        let (first, last) = (
+            format!("<!-- {name}: {NOTE} -->\n"),
+            format!("<!-- end of {name} -->\n"),
+        );
+        let (before, rest) = file
+            .split_once(&first)
+            .with_context(|| format!("{path} has no line {first:?}"))?;
+        let (_, after) = rest
+            .split_once(&last)
+            .with_context(|| format!("{path} has no line {last:?} after {first:?}"))?;
+        let text = text().with_context(|| format!("generate {name} of {path}"))?;
+        Ok([before, &first, "\n", text.trim_end(), "\n\n", &last, after].concat())
+    }
+}
+
 impl Drift {
     /// What is wrong, for people.
     fn shown(&self) -> String {
@@ -187,13 +219,21 @@ impl Drift {
 }
 
 /// The files below the root that are not what they should be.
-fn drifts(root: &Path, files: &[File]) -> Result<Vec<Drift>> {
+fn drifts(root: &Path, files: &[File], sections: &[Section]) -> Result<Vec<Drift>> {
     let mut drifts = Vec::new();
     for file in files {
         let wanted = Some(file.content()?);
         let found = read(&root.join(file.path))?;
         if found != wanted {
             let path = file.path.into();
+            drifts.push(Drift { path, found, wanted });
+        }
+    }
+    for section in sections {
+        let found = read(&root.join(section.path))?;
+        let wanted = Some(section.within(found.as_deref().unwrap_or_default())?);
+        if found != wanted {
+            let path = section.path.into();
             drifts.push(Drift { path, found, wanted });
         }
     }

@@ -13,7 +13,6 @@ use headroom_domain::{
     names,
 };
 use headroom_kit::{gate, metric::Catalogue};
-use headroom_rules::{SWITCHES, switch::Switch};
 use headroom_webhook::{
     admission::{
         endpoint::{
@@ -75,33 +74,6 @@ fn fenced(command: Command) -> Command {
 pub(super) fn gates() -> String {
     let table = gate::markdown(endpoints::gates());
     format!("# Feature gates\n\nSet with `--feature-gates A=true,B=false` on `headroom-webhook`.\n\n{table}")
-}
-
-/// Where rules differ from Koordinator's, and how to have the old behaviour.
-pub(super) fn switches() -> Result<String> {
-    let mut page = "# Switches\n\nWhere Headroom differs from Koordinator in what somebody may depend on. `--switches A=false,B=false` on\n\
-        `headroom-webhook` brings the old behaviour back one by one, `--compat upstream` all of it. Single ones can change while it\n\
-        serves, under `feature-gates` in Koordinator's ConfigMap. Differences that nobody can depend on are in\n\
-        [compatibility.md](../compatibility.md).\n\n\
-        | | Koordinator | Headroom | why | the old behaviour |\n|---|---|---|---|---|\n"
-        .to_owned();
-    for switch in SWITCHES {
-        let Switch {
-            name,
-            default,
-            row,
-            koordinator,
-            about,
-            why,
-        } = switch;
-        let old = if *default {
-            format!("`{name}=false`")
-        } else {
-            "the default".to_owned()
-        };
-        writeln!(page, "| {row} | {koordinator} | {about} | {why} | {old} |")?;
-    }
-    Ok(page)
 }
 
 /// The rules of a decision and their reasons, and those of the agents' reports.

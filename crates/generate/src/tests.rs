@@ -25,13 +25,13 @@ fn workspace_with_sample() -> TempDir {
     for folder in FOLDERS {
         fs::create_dir(root.path().join(folder)).unwrap();
     }
-    WRITE.run_in(root.path(), &SAMPLE).unwrap();
-    CHECK.run_in(root.path(), &SAMPLE).unwrap();
+    WRITE.run_in(root.path(), &SAMPLE, &[]).unwrap();
+    CHECK.run_in(root.path(), &SAMPLE, &[]).unwrap();
     root
 }
 
 fn complaint(root: &TempDir, files: &[File]) -> String {
-    CHECK.run_in(root.path(), files).unwrap_err().to_string()
+    CHECK.run_in(root.path(), files, &[]).unwrap_err().to_string()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn every_file_can_be_generated_and_says_so_in_its_first_line() {
 
 #[test]
 fn this_workspace_is_up_to_date() {
-    assert_eq!(drifts(&workspace::root(), FILES).unwrap(), []);
+    assert_eq!(drifts(&workspace::root(), FILES, SECTIONS).unwrap(), []);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_changed_file_is_named_and_mended() {
     assert!(complaint(&root, &SAMPLE).ends_with(": deploy/a.yaml"));
     // Looking does not touch.
     assert!(fs::read_to_string(&path).unwrap().contains("a: 2"));
-    WRITE.run_in(root.path(), &SAMPLE).unwrap();
+    WRITE.run_in(root.path(), &SAMPLE, &[]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }
 
@@ -81,8 +81,8 @@ fn a_missing_file_is_named_and_made() {
     let root = workspace_with_sample();
     fs::remove_dir_all(root.path().join("docs/reference")).unwrap();
     assert!(complaint(&root, &SAMPLE).ends_with(": docs/reference/b.md"));
-    WRITE.run_in(root.path(), &SAMPLE).unwrap();
-    CHECK.run_in(root.path(), &SAMPLE).unwrap();
+    WRITE.run_in(root.path(), &SAMPLE, &[]).unwrap();
+    CHECK.run_in(root.path(), &SAMPLE, &[]).unwrap();
 }
 
 #[test]
@@ -92,10 +92,40 @@ fn a_file_left_over_is_named_and_removed_and_others_are_left_alone() {
     let [first, _] = &SAMPLE;
     let rest = std::slice::from_ref(first);
     assert!(complaint(&root, rest).ends_with(": docs/reference/b.md"));
-    WRITE.run_in(root.path(), rest).unwrap();
+    WRITE.run_in(root.path(), rest, &[]).unwrap();
     assert!(!root.path().join("docs/reference/b.md").exists());
     assert!(root.path().join("docs/by-hand.md").exists());
-    CHECK.run_in(root.path(), rest).unwrap();
+    CHECK.run_in(root.path(), rest, &[]).unwrap();
+}
+
+#[test]
+fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() {
+    let section = Section {
+        path: "docs/page.md",
+        name: "rows",
+        text: || Ok("| a |\n".to_owned()),
+    };
+    let page = |rows: &str| format!("# Page\n\n<!-- rows: {NOTE} -->\n{rows}<!-- end of rows -->\n\nMore.\n");
+    let wanted = page("\n| a |\n\n");
+    for rows in ["", "\n| b |\n", "\n| a |\n\n"] {
+        assert_eq!(section.within(&page(rows)).unwrap(), wanted);
+    }
+    let root = workspace_with_sample();
+    let path = root.path().join(section.path);
+    fs::write(&path, page("")).unwrap();
+    let sections = [section];
+    let drifted = CHECK.run_in(root.path(), &SAMPLE, &sections).unwrap_err();
+    assert!(drifted.to_string().ends_with(": docs/page.md"), "{drifted}");
+    WRITE.run_in(root.path(), &SAMPLE, &sections).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), wanted);
+    CHECK.run_in(root.path(), &SAMPLE, &sections).unwrap();
+
+    let [section] = &sections;
+    let error = section.within("# Page\n").unwrap_err().to_string();
+    assert!(
+        error.starts_with("docs/page.md has no line \"<!-- rows: "),
+        "{error}"
+    );
 }
 
 #[test]

@@ -181,23 +181,25 @@ pub fn help<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
     once(first.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// The switches as a table of docs/compatibility.md.
+/// The switches as the table of docs/compatibility.md.
 pub fn markdown<'a>(known: impl IntoIterator<Item = &'a Switch>) -> String {
-    let rows = known.into_iter().map(
-        |Switch {
-             name,
-             default,
-             row,
-             koordinator,
-             about,
-             why,
-         }| {
-            let note = if *default { "" } else { "on request: " };
-            let other = !default;
-            format!("| {row} | {koordinator} | {note}{about} | {why} | `{name}={other}` |\n")
-        },
-    );
-    once("| | Koordinator | Headroom | why | the other behaviour |\n|---|---|---|---|---|\n".to_owned())
+    let rows = known.into_iter().map(|switch| {
+        let Switch {
+            name,
+            default,
+            row,
+            koordinator,
+            about,
+            why,
+        } = switch;
+        let old = if *default {
+            format!("`{name}=false`")
+        } else {
+            format!("the default; `{name}=true` for ours")
+        };
+        format!("| {row} | {koordinator} | {about} | {why} | {old} |\n")
+    });
+    once("| | Koordinator | Headroom | why | the old behaviour |\n|---|---|---|---|---|\n".to_owned())
         .chain(rows)
         .collect()
 }
@@ -290,7 +292,7 @@ mod tests {
         assert!(help(ALL).contains("\n  Fixed=true|false (default true): new"));
         let table = markdown(ALL);
         assert!(table.contains("| D1 | old | new | reason | `Fixed=false` |\n"));
-        assert!(table.contains("| D2 | old | on request: new | reason | `Optional=true` |\n"));
+        assert!(table.contains("| D2 | old | new | reason | the default; `Optional=true` for ours |\n"));
         assert_eq!((help(ALL).lines().count(), table.lines().count()), (3, 4));
     }
 }
