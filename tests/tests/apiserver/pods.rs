@@ -6,15 +6,22 @@
     reason = "tests panic: a returned error has no stack"
 )]
 
-use e2e::stand::{Stand, count, until};
+use e2e::{
+    custom_kinds::QUOTAS,
+    namespaces,
+    scheduler_double::{SchedulerDouble, bind},
+    stand::{Stand, count, until},
+};
 use headroom_domain::names;
-use headroom_testbed::webhook::{GATES, Webhook};
+use headroom_testbed::{
+    cluster::ClusterOptions,
+    webhook::{GATES, Webhook},
+};
 use headroom_webhook::admission::endpoint::Family;
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client,
+    Api,
     api::{ListParams, Patch, PatchParams, PostParams},
-    core::Status,
 };
 use serde_json::{Value, json};
 
@@ -22,21 +29,6 @@ use serde_json::{Value, json};
 const BOUND: &str = "bound";
 /// Both families.
 const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
-
-/// A namespace in which pods can be created although no controllers run. Tests share a control plane, so each has a namespace of
-/// its own; what it is called says nothing that an entry selects by.
-async fn namespace(stand: &Stand, name: &str) -> Api<Pod> {
-    let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
-    let namespaces: Api<Namespace> = Api::all(stand.client.clone());
-    let created = namespaces.create(&PostParams::default(), &object).await;
-    created.expect("create the namespace");
-    let account: ServiceAccount =
-        serde_json::from_value(json!({"metadata": {"name": "default"}})).expect("an account");
-    let accounts: Api<ServiceAccount> = Api::namespaced(stand.client.clone(), name);
-    let created = accounts.create(&PostParams::default(), &account).await;
-    created.expect("create the account");
-    Api::namespaced(stand.client.clone(), name)
-}
 
 fn pod(name: &str, metadata: &Value, resources: &Value) -> Pod {
     let mut object = json!({
@@ -87,7 +79,7 @@ fn batch(cpu: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     let stand = Stand::start().await;
-    let pods = namespace(&stand, "completed").await;
+    let pods = namespaces::create(&stand, "completed").await;
     let _webhook = stand.serving("webhook-0", "{}", &FAMILIES, GATES).await;
     wait_until_called(&pods).await;
     assert_eq!(
@@ -127,22 +119,6 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     assert_eq!((annotation(&created), resources(&created)), (None, plain));
 }
 
-/// Asks to bind a pod, as a scheduler does.
-async fn bind(client: &Client, namespace: &str, name: &str) -> Result<Status, kube::Error> {
-    let binding = json!({
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, "namespace": namespace},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
-    });
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
-    let request = http::Request::post(path)
-        .header("content-type", "application/json")
-        .body(binding.to_string().into_bytes())
-        .expect("a request");
-    client.request(request).await
-}
-
 async fn bindings(webhook: &Webhook, decision: &str) -> u64 {
     let series = format!("headroom_webhook_binding_decisions_total{{decision=\"{decision}\"");
     count(webhook, &series).await
@@ -151,7 +127,7 @@ async fn bindings(webhook: &Webhook, decision: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_waited_for() {
     let stand = Stand::start().await;
-    let pods = namespace(&stand, BOUND).await;
+    let pods = namespaces::create(&stand, BOUND).await;
     let gates = format!("{GATES},BindingAdmissionWebhook=true");
     let flags = [
         "--binding-admission-user-name=good-scheduler",
@@ -171,7 +147,7 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
         let name = format!("pod-{number}");
         create(&pods, &pod(&name, &json!({}), &json!({}))).await;
         // At once: the replica may not have heard of it yet, and waits for it.
-        let refused = match bind(&evil, BOUND, &name).await {
+        let refused = match bind(&evil, BOUND, &name, "n1").await {
             Err(kube::Error::Api(status)) => status,
             Err(error) => panic!("{error}"),
             Ok(_) => {
@@ -188,10 +164,81 @@ async fn only_listed_users_bind_pods_and_a_pod_that_has_just_been_created_is_wai
     assert_eq!(bindings(&webhook, "denied").await, 20 - passed);
     assert!(passed <= 5, "{passed}");
     create(&pods, &pod("last", &json!({}), &json!({}))).await;
-    bind(&good, BOUND, "last").await.expect("a listed user may");
+    bind(&good, BOUND, "last", "n1").await.expect("a listed user may");
 
     let bypass = json!({"labels": {names::BINDING_ADMISSION_BYPASS: ""}});
     create(&pods, &pod("free", &bypass, &json!({}))).await;
-    bind(&evil, BOUND, "free").await.expect("its label lets anybody");
+    bind(&evil, BOUND, "free", "n1")
+        .await
+        .expect("its label lets anybody");
     assert_eq!(bindings(&webhook, "bypass_label").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_scheduler_binds_all_pods_and_its_writes_of_quotas_reach_no_webhook() {
+    const SCHEDULED: &str = "scheduled";
+    const PODS: u64 = 10;
+    let stand = Stand::start_with(ClusterOptions::default()).await;
+    let pods = namespaces::create(&stand, SCHEDULED).await;
+    QUOTAS.install(&stand).await;
+    let gates = format!("{GATES},BindingAdmissionWebhook=true");
+    let account = "system:serviceaccount:koordinator-system:koord-scheduler";
+    let flags = [
+        format!("--binding-admission-user-name={account}"),
+        "--binding-admission-namespaces=*".to_owned(),
+    ];
+    let flags = flags.each_ref().map(String::as_str);
+    let webhook = stand
+        .serving_with("webhook-0", "{}", &FAMILIES, &gates, &flags)
+        .await;
+    wait_until_called(&pods).await;
+    let max = json!({"max": {"cpu": "10"}, "min": {"cpu": "1"}});
+    QUOTAS.create(&stand, SCHEDULED, "team", &max).await;
+    for number in 0..PODS {
+        let mut pod = pod(&format!("pod-{number}"), &json!({}), &json!({}));
+        pod.spec.as_mut().expect("a spec").scheduler_name = Some("koord-scheduler".to_owned());
+        create(&pods, &pod).await;
+    }
+
+    let strange = SchedulerDouble::start(&stand, "stranger", "koord-scheduler", "n1", "elsewhere").await;
+    until("the stranger is refused", async || strange.refused() > PODS).await;
+    // A pod that the replica has not heard of within its time passes, and counts as that.
+    assert_eq!(strange.bound(), bindings(&webhook, "unknown_pod").await);
+    let passed = strange.bound();
+    drop(strange);
+
+    let asked = bindings(&webhook, "allowed_username").await;
+    let double = SchedulerDouble::start(&stand, account, "koord-scheduler", "n1", SCHEDULED).await;
+    until("all are bound", async || double.bound() == PODS - passed).await;
+    assert_eq!(double.refused(), 0);
+    assert_eq!(
+        bindings(&webhook, "allowed_username").await,
+        asked + PODS - passed
+    );
+
+    // What it writes each second stands, and costs this webhook nothing.
+    let reviews = async || count(&webhook, "headroom_webhook_reviews_total").await;
+    let (before, written) = (reviews().await, double.quota_writes());
+    until("quotas are written", async || {
+        double.quota_writes() >= written + 6
+    })
+    .await;
+    let quota = QUOTAS
+        .api(&stand, SCHEDULED)
+        .get("team")
+        .await
+        .expect("the quota");
+    assert!(
+        quota
+            .metadata
+            .annotations
+            .expect("annotations")
+            .contains_key(names::QUOTA_CHILD_REQUEST)
+    );
+    assert!(
+        quota.data["status"]["used"]["cpu"].is_string(),
+        "{:?}",
+        quota.data
+    );
+    assert_eq!(reviews().await, before);
 }

@@ -11,26 +11,22 @@ use std::{
     time::Duration,
 };
 
-use e2e::stand::{HAPPENS_WITHIN, Stand, allocatable, count, until};
+use e2e::{
+    custom_kinds::PROFILES,
+    stand::{HAPPENS_WITHIN, Stand, allocatable, count},
+};
 use headroom_domain::names;
 use headroom_testbed::{accounts, programs::get, webhook::Webhook};
-use k8s_openapi::{
-    api::{
-        core::v1::Node,
-        rbac::v1::{ClusterRole, ClusterRoleBinding},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::{
+    core::v1::Node,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{
-    Api,
-    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
-};
-use serde_json::{Value, json};
+use kube::{Api, api::DeleteParams};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-/// The source, the kind in plural and its group.
-const PROFILES: &str = "clustercolocationprofiles";
-const GROUP: &str = "config.koordinator.sh";
+/// The source.
+const SOURCE: &str = PROFILES.plural;
 /// How long a replica may take to act on a kind that was installed.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(35);
 /// How long a replica may take longer to be ready because of a kind that is not there.
@@ -44,27 +40,11 @@ const ABSENT: &str = "does not have this kind";
 /// Lines in the log about the source, each minute.
 const LINES_A_MINUTE: u64 = 3;
 
-/// The kind, as little of it as there can be.
-fn definition() -> CustomResourceDefinition {
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": any}}});
-    serde_json::from_value(json!({
-        "metadata": {"name": format!("{PROFILES}.{GROUP}")},
-        "spec": {
-            "group": GROUP,
-            "scope": "Cluster",
-            "names": {"kind": "ClusterColocationProfile", "plural": PROFILES},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": schema}],
-        },
-    }))
-    .expect("a definition")
-}
-
 /// The right to follow the kind, and who has it.
 fn right() -> (ClusterRole, ClusterRoleBinding) {
     let role = json!({
         "metadata": {"name": "profiles"},
-        "rules": [{"apiGroups": [GROUP], "resources": [PROFILES], "verbs": ["get", "list", "watch"]}],
+        "rules": [{"apiGroups": [PROFILES.group], "resources": [SOURCE], "verbs": ["get", "list", "watch"]}],
     });
     let account = json!({
         "kind": "ServiceAccount", "name": names::WEBHOOK_SERVICE_ACCOUNT, "namespace": names::NAMESPACE,
@@ -96,46 +76,12 @@ async fn revoke(stand: &Stand) {
     deleted.expect("delete the binding");
 }
 
-async fn install(stand: &Stand) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-    until("the kind is installed", async || {
-        let created = definitions.create(&PostParams::default(), &definition()).await;
-        created.is_ok()
-    })
-    .await;
-}
-
-async fn uninstall(stand: &Stand) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
-    let name = format!("{PROFILES}.{GROUP}");
-    let deleted = definitions.delete(&name, &DeleteParams::default()).await;
-    deleted.expect("delete the kind");
-}
-
-/// Creates a profile as soon as the API server has the kind.
-async fn create_profile(stand: &Stand, name: &str, spec: &Value) {
-    let kind = ApiResource {
-        group: GROUP.to_owned(),
-        version: "v1alpha1".to_owned(),
-        api_version: format!("{GROUP}/v1alpha1"),
-        kind: "ClusterColocationProfile".to_owned(),
-        plural: PROFILES.to_owned(),
-    };
-    let profiles: Api<DynamicObject> = Api::all_with(stand.client.clone(), &kind);
-    let object = DynamicObject::new(name, &kind).data(json!({"spec": spec}));
-    until("the kind is served", async || {
-        let created = profiles.create(&PostParams::default(), &object).await;
-        created.is_ok()
-    })
-    .await;
-}
-
 /// What `/readyz?verbose` says of the source.
 async fn line(webhook: &Webhook) -> Option<String> {
     let (_, body) = get(webhook.admin, "/readyz?verbose").await.expect("an answer");
     let text = String::from_utf8(body.to_vec()).expect("text");
     let mut lines = text.lines();
-    let line = lines.find(|line| line.split([']', ' ']).nth(1) == Some(PROFILES));
+    let line = lines.find(|line| line.split([']', ' ']).nth(1) == Some(SOURCE));
     line.map(str::to_owned)
 }
 
@@ -173,7 +119,7 @@ fn lines(stand: &Stand, replica: &str, text: &str) -> u64 {
     let log = fs::read_to_string(stand.cluster.dir().join(format!("{replica}.log"))).expect("a log");
     let lines = log
         .lines()
-        .filter(|line| line.contains(PROFILES) && line.contains(text));
+        .filter(|line| line.contains(SOURCE) && line.contains(text));
     u64::try_from(lines.count()).expect("a number")
 }
 
@@ -200,9 +146,18 @@ async fn comes_and_goes(stand: &Stand, webhook: &Webhook) {
     .await;
     assert_eq!(profiles(webhook, "valid").await, 0);
 
-    install(stand).await;
-    create_profile(stand, "good", &json!({"selector": {"matchLabels": {"a": "b"}}})).await;
-    create_profile(stand, "bad", &json!({"selector": {"matchLabels": ["a"]}})).await;
+    PROFILES.install(stand).await;
+    PROFILES
+        .create(
+            stand,
+            "",
+            "good",
+            &json!({"selector": {"matchLabels": {"a": "b"}}}),
+        )
+        .await;
+    PROFILES
+        .create(stand, "", "bad", &json!({"selector": {"matchLabels": ["a"]}}))
+        .await;
     within(FOLLOWS_WITHIN, "followed", async || {
         (
             profiles(webhook, "valid").await,
@@ -211,7 +166,7 @@ async fn comes_and_goes(stand: &Stand, webhook: &Webhook) {
     })
     .await;
 
-    uninstall(stand).await;
+    PROFILES.uninstall(stand).await;
     within(HAPPENS_WITHIN, "none after the kind went", async || {
         profiles(webhook, "valid").await + profiles(webhook, "invalid").await == 0
     })
@@ -222,8 +177,8 @@ async fn comes_and_goes(stand: &Stand, webhook: &Webhook) {
     .await;
     assert!(is_known(webhook).await, "that there are none");
 
-    install(stand).await;
-    create_profile(stand, "again", &json!({})).await;
+    PROFILES.install(stand).await;
+    PROFILES.create(stand, "", "again", &json!({})).await;
     within(HAPPENS_WITHIN, "followed again", async || {
         profiles(webhook, "valid").await == 1
     })
@@ -282,7 +237,7 @@ async fn a_replica_that_may_not_look_is_ready_and_does_not_take_it_for_none() {
     println!("ready after {took:?}");
     assert!(!is_known(&webhook).await);
     within(HAPPENS_WITHIN, "refused more than once", async || {
-        let errors = format!("headroom_webhook_informer_errors_total{{resource=\"{PROFILES}\"}}");
+        let errors = format!("headroom_webhook_informer_errors_total{{resource=\"{SOURCE}\"}}");
         count(&webhook, &errors).await >= 3
     })
     .await;

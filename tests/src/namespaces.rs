@@ -1,0 +1,22 @@
+//! Namespaces in which pods can be created although no controllers run.
+
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::{Api, api::PostParams};
+use serde_json::json;
+
+use crate::stand::Stand;
+
+/// Creates a namespace with the account that its pods run as; its pods. Tests share a control plane, so each names one of its
+/// own.
+pub async fn create(stand: &Stand, name: &str) -> Api<Pod> {
+    let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a namespace");
+    let namespaces: Api<Namespace> = Api::all(stand.client.clone());
+    let created = namespaces.create(&PostParams::default(), &object).await;
+    created.expect("create the namespace");
+    let account: ServiceAccount =
+        serde_json::from_value(json!({"metadata": {"name": "default"}})).expect("an account");
+    let accounts: Api<ServiceAccount> = Api::namespaced(stand.client.clone(), name);
+    let created = accounts.create(&PostParams::default(), &account).await;
+    created.expect("create the account");
+    Api::namespaced(stand.client.clone(), name)
+}
