@@ -90,6 +90,18 @@ pub fn least(growths: &[Parts]) -> Parts {
     least
 }
 
+/// By how much each part has grown in all of these but the one in which it grew most.
+pub fn but_the_most(growths: &[Parts]) -> Parts {
+    let mut sums: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+    for (part, amount) in growths.iter().flatten() {
+        let (sum, most) = sums.entry(part).or_default();
+        *sum += amount;
+        *most = (*most).max(*amount);
+    }
+    let but_the_most = |(part, (sum, most))| (part, sum - most);
+    sums.into_iter().map(but_the_most).collect()
+}
+
 /// One descriptor of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
@@ -235,6 +247,18 @@ VmFlags: rd wr
             ("bpf buffers", 4),
         ];
         assert_eq!(resident_parts(SMAPS), Parts::from(expected));
+    }
+
+    #[test]
+    fn what_happens_once_is_left_out_of_what_lasts() {
+        let growths = [
+            Parts::from([("heap", 10)]),
+            Parts::from([("heap", 3_500), ("stack", 4)]),
+            Parts::from([("heap", 10)]),
+        ];
+        let expected = Parts::from([("heap", 20), ("stack", 0)]);
+        assert_eq!(but_the_most(&growths), expected);
+        assert_eq!(but_the_most(&[]), Parts::new());
     }
 
     #[test]

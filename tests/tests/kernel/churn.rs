@@ -10,7 +10,7 @@ use e2e::{
     metrics_watch::NumbersWatch,
     pace::{as_many, happens_within},
     pod_tree::PodTree,
-    process_resources::{Parts, ProcessResources, growth, least},
+    process_resources::{Parts, ProcessResources, but_the_most, growth, least},
 };
 use headroom_agent::local::status::Status;
 use headroom_testbed::{ping_pong, thread::last_cpu};
@@ -23,13 +23,12 @@ const SWITCHES: u64 = 1_000_000;
 /// In so many equal parts, after each of which the agent rests and is looked at. What its allocator keeps for next time
 /// still grows for some of them, by less and less; what is lost grows in all.
 const ROUNDS: u32 = 8;
-/// Of these parts come first and are not compared: the agent's heap has been seen to get its size in the second of them, by
-/// 3.4 MB where a machine is slow, and to keep it from then on.
-const FIRST_ROUNDS: u32 = 2;
 /// What any part of the agent's memory may grow by in every round: a few bytes for each of its cgroups, less than is kept
 /// of anything.
 const LEAK_KIB: u64 = 16;
-/// What all of it may have grown by in the end: 40 bytes for each cgroup, less than a UID takes.
+/// What all of it may have grown by in all rounds but the one in which each part grew most: 40 bytes for each cgroup, less than
+/// a UID takes. One is left out because the heap grows once, by 3.5 MB when the agent is some half a minute old, and stays so:
+/// how many rounds that is depends on the machine.
 const GROWTH_KIB: u64 = 2_000;
 
 /// Makes and removes pods, a crowd at a time, each with a UID of its own.
@@ -72,15 +71,16 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
         let uids = round * pods..(round + 1) * pods;
         churn(&tree, uids, as_many(SWITCHES) / u64::from(ROUNDS))
     };
-    let took: Duration = (0..FIRST_ROUNDS).map(round).sum();
+    // The first ones make room for those that follow.
+    let took = round(0);
     let first = calm(&mut agent, None).await;
-    println!("after {FIRST_ROUNDS} times {pods} pods in {took:.1?}: {first}");
+    println!("after {pods} pods in {took:.1?}: {first}");
     assert!(
         first.descriptors["programs"] > 0 && first.descriptors["maps"] > 0,
         "{first}"
     );
     let (mut before, mut growths) = (first.clone(), Vec::new());
-    for number in FIRST_ROUNDS..FIRST_ROUNDS + ROUNDS {
+    for number in 1..=ROUNDS {
         let took = round(number);
         let after = calm(&mut agent, Some(&first)).await;
         let grown = growth(&before.memory_kib, &after.memory_kib);
@@ -101,10 +101,10 @@ async fn the_agent_is_as_it_was_after_a_million_switches_and_fifty_thousand_cgro
         leaks.is_empty(),
         "these grow in every round: {leaks:?} of {growths:?}"
     );
+    let lasting = but_the_most(&growths);
     assert!(
-        before.resident_kib() <= first.resident_kib() + GROWTH_KIB,
-        "{:?}: from {first} to {before}",
-        growth(&first.memory_kib, &before.memory_kib)
+        lasting.values().sum::<u64>() <= GROWTH_KIB,
+        "{lasting:?} of {growths:?}: from {first} to {before}"
     );
 }
 
