@@ -23,19 +23,26 @@ pub mod device;
 pub mod extended;
 pub mod merge;
 pub mod profile;
+pub mod slo;
 pub mod switch;
 pub mod translate;
 
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 6] = [
+pub static SWITCHES: [&Switch; 12] = [
     &extended::INIT_CONTAINERS,
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,
     &device::FROM_LIMITS,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
+    &slo::switches::QOS_WITHOUT_SYSTEM,
+    &slo::switches::PAIRS_USE_DEFAULTS,
+    &slo::switches::BANDWIDTH_BY_KIND,
+    &slo::switches::DEPENDENT_KEYS,
+    &slo::switches::EXACT_OVERLAP,
+    &slo::switches::CHECKS_ALL_KEYS,
 ];
 
 #[cfg(test)]

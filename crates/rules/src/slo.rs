@@ -1,0 +1,17 @@
+//! Koordinator's configuration of all nodes, the ConfigMap `slo-controller-config`: its members, how it is read, and
+//! what is wrong with a version of it.
+//!
+//! ```text
+//! text under a key --json--> tree --decode, by the rows of the table--> Document --+--> check: errors, warnings
+//!                                                                                 '--> whoever uses the configuration
+//! ```
+//!
+//! Whoever uses a key reads it with the function that also decides whether the key may be stored.
+
+pub mod check;
+pub mod switches;
+
+pub use self::check::{Nodes, Report, Settings, Target, check};
+
+/// What is under `data` of a ConfigMap: text by key.
+pub type Data = std::collections::BTreeMap<String, String>;
