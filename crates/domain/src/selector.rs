@@ -11,6 +11,7 @@
 //! size of the written selectors, whatever is in them.
 
 mod choice;
+mod index;
 mod label_selector;
 mod node_selector;
 mod syntax;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 
 use self::choice::LabelChoice;
 pub use self::{
+    index::SelectorIndex,
     label_selector::{LabelSelector, LabelSelectorRequirement, SelectorError},
     node_selector::{NodeSelector, NodeSelectorError},
 };
@@ -36,6 +38,11 @@ impl Selector {
     /// True if every set of labels matches.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// True if a condition is set for the label of that key.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     /// True if the labels meet all conditions.

@@ -9,7 +9,13 @@
 //! Whoever uses a key reads it with the function that also decides whether the key may be stored.
 
 pub mod check;
+pub mod decode;
+pub mod document;
+pub mod expected;
+pub mod json;
+pub mod nearest;
 pub mod switches;
+pub mod table;
 
 pub use self::check::{Nodes, Report, Settings, Target, check};
 

@@ -26,3 +26,9 @@ pub const SYSTEM_CONFIG: &str = "system-config";
 
 /// Key in [`SLO_CONFIG`]: how far containers may exceed their CPU limits for a moment. Koordinator's key.
 pub const CPU_BURST_CONFIG: &str = "cpu-burst-config";
+
+/// Key in [`SLO_CONFIG`]: applications of nodes that are no pods. Koordinator's key.
+pub const HOST_APPLICATION_CONFIG: &str = "host-application-config";
+
+/// Key in [`SLO_CONFIG`]: how fast the CPUs of a model are. Koordinator's key.
+pub const CPU_NORMALIZATION_CONFIG: &str = "cpu-normalization-config";

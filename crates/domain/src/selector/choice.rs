@@ -67,6 +67,14 @@ impl LabelChoice {
         }
     }
 
+    /// The values that a label that is there may have; `None` if these are not listed.
+    pub(super) fn listed(&self) -> Option<&BTreeSet<String>> {
+        match &self.values {
+            LabelValues::OneOf(values) => Some(values),
+            LabelValues::AllBut(_) => None,
+        }
+    }
+
     /// Drops what `other` does not allow.
     pub(super) fn narrow(&mut self, other: Self) {
         self.may_be_absent &= other.may_be_absent;

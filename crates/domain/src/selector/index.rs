@@ -1,0 +1,206 @@
+//! Many selectors, found by the labels that they ask for: what matches a set of labels is found among few of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Labels, Selector, choice::LabelChoice};
+
+/// Selectors by one label that each of them asks for, the one that the fewest of them ask for.
+///
+/// Building it costs what is written in the selectors.
+#[derive(Debug, Clone)]
+pub struct SelectorIndex<'s> {
+    selectors: &'s [Selector],
+    by_key: BTreeMap<&'s str, Places<'s>>,
+    /// Selectors that ask for no label.
+    rest: Vec<usize>,
+}
+
+/// Places of the selectors that are found by a key.
+#[derive(Debug, Clone, Default)]
+struct Places<'s> {
+    by_value: HashMap<&'s str, Vec<usize>>,
+    with_any_value: Vec<usize>,
+}
+
+impl<'s> SelectorIndex<'s> {
+    /// An index of these selectors, which are known by their places.
+    pub fn new(selectors: &'s [Selector]) -> Self {
+        let counts = Counts::new(selectors);
+        let mut index = Self {
+            selectors,
+            by_key: BTreeMap::new(),
+            rest: Vec::new(),
+        };
+        for (place, selector) in selectors.iter().enumerate() {
+            let required = selector.0.iter().filter(|(_, choice)| !choice.may_be_absent);
+            match required.min_by_key(|(key, choice)| counts.of_label(key, choice)) {
+                None => index.rest.push(place),
+                Some((key, choice)) => index.by_key.entry(key).or_default().add(place, choice),
+            }
+        }
+        index
+    }
+
+    /// The places of the selectors that these labels match, in order.
+    pub fn matching(&self, labels: &Labels) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut add = |places: &[usize]| {
+            let matching = places.iter().copied().filter(|&place| {
+                let selector = self.selectors.get(place);
+                selector.is_some_and(|selector| selector.matches(labels))
+            });
+            found.extend(matching);
+        };
+        add(&self.rest);
+        if self.by_key.len() < labels.len() {
+            for (key, places) in &self.by_key {
+                if let Some(value) = labels.get(*key) {
+                    places.with_value(value).for_each(&mut add);
+                }
+            }
+        } else {
+            for (key, value) in labels {
+                if let Some(places) = self.by_key.get(key.as_str()) {
+                    places.with_value(value).for_each(&mut add);
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// The places of selectors that may match some labels which `selector` matches as well, in no order.
+    ///
+    /// Left out are only selectors that match none of these, and selectors that are found by a key which `selector` does
+    /// not have. Of two that match labels of the one's keys alone, one is therefore among the candidates of the other.
+    pub fn candidates(&self, selector: &Selector) -> impl Iterator<Item = usize> {
+        let places = selector.0.iter().flat_map(|(key, choice)| {
+            let places = self.by_key.get(key.as_str());
+            places.into_iter().flat_map(|places| places.allowed_by(choice))
+        });
+        places.chain([self.rest.as_slice()]).flatten().copied()
+    }
+}
+
+impl<'s> Places<'s> {
+    fn add(&mut self, place: usize, choice: &'s LabelChoice) {
+        match choice.listed() {
+            None => self.with_any_value.push(place),
+            Some(values) => {
+                for value in values {
+                    self.by_value.entry(value).or_default().push(place);
+                }
+            }
+        }
+    }
+
+    fn with_value(&self, value: &str) -> impl Iterator<Item = &[usize]> {
+        let listed = self.by_value.get(value).map(Vec::as_slice);
+        listed.into_iter().chain([self.with_any_value.as_slice()])
+    }
+
+    /// Those that ask for a value which the choice allows.
+    fn allowed_by(&self, choice: &LabelChoice) -> Vec<&[usize]> {
+        let mut places = vec![self.with_any_value.as_slice()];
+        match choice.listed() {
+            Some(values) => {
+                let listed = values
+                    .iter()
+                    .filter_map(|value| self.by_value.get(value.as_str()));
+                places.extend(listed.map(Vec::as_slice));
+            }
+            None => {
+                let allowed = self
+                    .by_value
+                    .iter()
+                    .filter(|(value, _)| choice.allows(Some(value)));
+                places.extend(allowed.map(|(_, places)| places.as_slice()));
+            }
+        }
+        places
+    }
+}
+
+/// How many selectors ask for a label.
+struct Counts<'s> {
+    values: HashMap<(&'s str, &'s str), usize>,
+    keys: HashMap<&'s str, usize>,
+}
+
+impl<'s> Counts<'s> {
+    fn new(selectors: &'s [Selector]) -> Self {
+        let mut counts = Self {
+            values: HashMap::new(),
+            keys: HashMap::new(),
+        };
+        for (key, choice) in selectors.iter().flat_map(|selector| &selector.0) {
+            *counts.keys.entry(key).or_default() += 1;
+            for value in choice.listed().into_iter().flatten() {
+                *counts.values.entry((key, value)).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    fn of_label(&self, key: &str, choice: &LabelChoice) -> usize {
+        match choice.listed() {
+            None => self.keys.get(key).copied().unwrap_or_default(),
+            Some(values) => {
+                let counts = values.iter().map(|value| self.values.get(&(key, value.as_str())));
+                counts.flatten().sum()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::selector::example_of_both;
+
+    fn choice() -> impl Strategy<Value = LabelChoice> {
+        let values = prop::collection::btree_set("[12]", 0..3);
+        (0..4, values).prop_map(|(kind, values)| match kind {
+            0 => LabelChoice::is_in(values),
+            1 => LabelChoice::not_in(values),
+            2 => LabelChoice::exists(),
+            _ => LabelChoice::does_not_exist(),
+        })
+    }
+
+    fn selector() -> impl Strategy<Value = Selector> {
+        prop::collection::btree_map("[a-c]", choice(), 0..4).prop_map(Selector)
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_matches(
+            selectors in prop::collection::vec(selector(), 0..12),
+            labels in prop::collection::btree_map("[a-d]", "[123]", 0..4),
+        ) {
+            let each = selectors.iter().enumerate().filter(|(_, selector)| selector.matches(&labels));
+            let expected: Vec<usize> = each.map(|(place, _)| place).collect();
+            prop_assert_eq!(SelectorIndex::new(&selectors).matching(&labels), expected);
+        }
+
+        #[test]
+        fn of_two_that_match_labels_of_one_a_candidate_of_the_other_is_one(
+            selectors in prop::collection::vec(selector(), 2..12),
+        ) {
+            let index = SelectorIndex::new(&selectors);
+            for (one, selector) in selectors.iter().enumerate() {
+                for (other, other_selector) in selectors.iter().enumerate().skip(one + 1) {
+                    let Some(example) = example_of_both(selector, other_selector) else { continue };
+                    let is_of = |selector: &Selector| example.keys().all(|key| selector.has_key(key));
+                    if is_of(selector) || is_of(other_selector) {
+                        let found = index.candidates(selector).any(|place| place == other)
+                            || index.candidates(other_selector).any(|place| place == one);
+                        prop_assert!(found, "{selector:?} {other_selector:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads one value as Go's decoder and Kubernetes' types do, with their words for what they do not take.
+
+use headroom_domain::quantity::Quantity;
+
+use super::super::{
+    document::Content,
+    json::{self, Value},
+    table::Kind,
+};
+
+/// Kubernetes' words for a text that is no quantity.
+pub(crate) const NO_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const NO_SUFFIX: &str = "unable to parse quantity's suffix";
+
+/// Why a value is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// It is of another type: what it is, and what it should be, in Go's words.
+    Type(String, &'static str),
+    /// The type refuses it in these words.
+    Refused(String),
+}
+
+pub(crate) fn read(kind: Kind, value: Value<'_>) -> Result<Content, Mismatch> {
+    let written = || value.written().to_owned();
+    match kind {
+        Kind::Bool => match value.kind() {
+            json::Kind::True => Ok(Content::Bool(true)),
+            json::Kind::False => Ok(Content::Bool(false)),
+            _ => Err(of_type(value, "bool")),
+        },
+        Kind::Int64 => whole(value, "int64", i64::MIN, i64::MAX),
+        Kind::Int32 => whole(value, "int32", i32::MIN.into(), i32::MAX.into()),
+        Kind::Number => number(value),
+        Kind::Text => text(value).map(Content::Text),
+        Kind::Duration => duration(value),
+        Kind::Quantity => quantity(value),
+        Kind::PercentOrQuantity => percent_or_quantity(value),
+        Kind::Object if value.kind() != json::Kind::Object => Err(of_type(value, "map[string]interface {}")),
+        Kind::Object | Kind::Any => Ok(Content::Json(written())),
+    }
+}
+
+fn of_type(value: Value<'_>, go: &'static str) -> Mismatch {
+    Mismatch::Type(value.kind().go_name().to_owned(), go)
+}
+
+fn out_of_range(value: Value<'_>, go: &'static str) -> Mismatch {
+    Mismatch::Type(format!("number {}", shortened(value.written())), go)
+}
+
+fn whole(value: Value<'_>, go: &'static str, min: i64, max: i64) -> Result<Content, Mismatch> {
+    if value.kind() != json::Kind::Number {
+        return Err(of_type(value, go));
+    }
+    let number = value.written().parse().ok();
+    let number = number.filter(|number| (min..=max).contains(number));
+    number.map(Content::Int).ok_or_else(|| out_of_range(value, go))
+}
+
+fn number(value: Value<'_>) -> Result<Content, Mismatch> {
+    if value.kind() != json::Kind::Number {
+        return Err(of_type(value, "float64"));
+    }
+    let number: Option<f64> = value.written().parse().ok();
+    let number = number.filter(|number| number.is_finite());
+    number
+        .map(Content::Number)
+        .ok_or_else(|| out_of_range(value, "float64"))
+}
+
+pub(crate) fn text(value: Value<'_>) -> Result<String, Mismatch> {
+    let text = value.string().ok_or_else(|| of_type(value, "string"))?;
+    Ok(text.into_owned())
+}
+
+/// Kubernetes reads the text with another decoder, whose error lacks the path.
+fn duration(value: Value<'_>) -> Result<Content, Mismatch> {
+    let text = match value.kind() {
+        json::Kind::Text => text(value)?,
+        json::Kind::Null => String::new(),
+        other => {
+            let other = other.go_name();
+            let reason = format!("json: cannot unmarshal {other} into Go value of type string");
+            return Err(Mismatch::Refused(reason));
+        }
+    };
+    match duration_fault(&text) {
+        None => Ok(Content::Text(text)),
+        Some(fault) => Err(Mismatch::Refused(format!("time: {fault}"))),
+    }
+}
+
+/// What Go says of a text that is no duration; `None` for one that is. How long it may be is not checked.
+fn duration_fault(text: &str) -> Option<String> {
+    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+    let shown = headroom_domain::field::Shown::from(shortened(text));
+    let invalid = || Some(format!("invalid duration {shown}"));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return None;
+    }
+    if rest.is_empty() {
+        return invalid();
+    }
+    while !rest.is_empty() {
+        let is_number = |character: char| character.is_ascii_digit() || character == '.';
+        let (number, behind) = rest.split_at(rest.find(|c| !is_number(c)).unwrap_or(rest.len()));
+        let has_digit = number.contains(|character: char| character.is_ascii_digit());
+        if !has_digit || number.matches('.').count() > 1 {
+            return invalid();
+        }
+        let (unit, behind) = behind.split_at(behind.find(is_number).unwrap_or(behind.len()));
+        if unit.is_empty() {
+            return Some(format!("missing unit in duration {shown}"));
+        }
+        if !UNITS.contains(&unit) {
+            let unit = headroom_domain::field::Shown::from(shortened(unit));
+            return Some(format!("unknown unit {unit} in duration {shown}"));
+        }
+        rest = behind;
+    }
+    None
+}
+
+/// A quantity is read from the value as written, without quotes if it has some.
+fn quantity(value: Value<'_>) -> Result<Content, Mismatch> {
+    let text = match value.string() {
+        Some(text) => text.trim().to_owned(),
+        None => value.written().to_owned(),
+    };
+    match parse_quantity(&text) {
+        Ok(quantity) => Ok(Content::Quantity(quantity)),
+        Err(reason) => Err(Mismatch::Refused(reason.to_owned())),
+    }
+}
+
+/// The quantity, or Kubernetes' words for what is wrong with it.
+pub(crate) fn parse_quantity(text: &str) -> Result<Quantity, &'static str> {
+    text.parse().map_err(|_error| {
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let suffix =
+            unsigned.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+        let letters = suffix.trim_end_matches(|character: char| character.is_ascii_digit());
+        let letters = letters.strip_suffix(['-', '+']).unwrap_or(letters);
+        let is_form = suffix.len() < unsigned.len() && letters.chars().all(|c| "eEinumkKMGTP".contains(c));
+        if is_form { NO_SUFFIX } else { NO_QUANTITY }
+    })
+}
+
+fn percent_or_quantity(value: Value<'_>) -> Result<Content, Mismatch> {
+    if value.kind() == json::Kind::Text {
+        return text(value).map(Content::Text);
+    }
+    let percent = whole(value, "int32", i32::MIN.into(), i32::MAX.into());
+    percent.map_err(|mismatch| match mismatch {
+        Mismatch::Type(found, go) => Mismatch::Refused(format!(
+            "json: cannot unmarshal {found} into Go value of type {go}"
+        )),
+        Mismatch::Refused(reason) => Mismatch::Refused(reason),
+    })
+}
+
+/// What an error shows of a text.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 64;
+    if text.chars().nth(MOST).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(MOST).chain("...".chars()).collect()
+}

@@ -1,0 +1,73 @@
+//! What a member takes, in words: type, unit and range, from its row.
+
+use super::table::{Field, Kind, Rule, Unit};
+
+/// What a value must be, as in `must be a whole number from 0 to 100, in percent`.
+pub fn expected(field: &Field) -> String {
+    let kind = match field.kind {
+        Kind::Bool => "true or false",
+        Kind::Int64 | Kind::Int32 => "a whole number",
+        Kind::Number => "a number",
+        Kind::Text => "a text in quotes",
+        Kind::Duration => "a time such as \"5m\"",
+        Kind::Quantity => "a quantity such as \"10G\"",
+        Kind::PercentOrQuantity => {
+            "a percentage as a whole number from 0 to 100, or a quantity such as \"50M\""
+        }
+        Kind::Object => "a JSON object",
+        Kind::Any => "any value",
+    };
+    let range = range(field.rules);
+    let unit = match field.unit {
+        Unit::None => String::new(),
+        Unit::OffOn | Unit::Priority => format!(" {}", field.unit.name()),
+        _ if matches!(field.kind, Kind::Quantity | Kind::PercentOrQuantity) => {
+            format!(", {}", field.unit.name())
+        }
+        _ => format!(", in {}", field.unit.name()),
+    };
+    format!("must be {kind}{range}{unit}")
+}
+
+/// The range that rules leave, with a blank before it; empty if they leave every number.
+fn range(rules: &[Rule]) -> String {
+    let mut min = None;
+    let mut above = None;
+    let mut max = None;
+    for rule in rules {
+        match rule {
+            Rule::Min(bound) => min = Some(bound),
+            Rule::Above(bound) => above = Some(bound),
+            Rule::Max(bound) => max = Some(bound),
+            Rule::AboveMember(_) | Rule::BelowMember(_) => {}
+        }
+    }
+    match (min, above, max) {
+        (Some(min), _, Some(max)) => format!(" from {min} to {max}"),
+        (Some(min), _, None) => format!(" of {min} or more"),
+        (None, Some(above), Some(max)) => format!(" above {above} and up to {max}"),
+        (None, Some(above), None) => format!(" above {above}"),
+        (None, None, Some(max)) => format!(" of {max} or less"),
+        (None, None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::slo::table::{COLOCATION, Key, SYSTEM, THRESHOLD};
+
+    #[rstest]
+    #[case(&COLOCATION, "degradeTimeMinutes", "must be a whole number of 1 or more, in minutes")]
+    #[case(&COLOCATION, "midCPUThresholdPercent", "must be a whole number from 0 to 100, in percent")]
+    #[case(&COLOCATION, "resourceDiffThreshold", "must be a number above 0 and up to 1, in times")]
+    #[case(&SYSTEM, "memcgReapBackGround", "must be a whole number from 0 to 1 (0 is off, 1 is on)")]
+    #[case(&SYSTEM, "totalNetworkBandwidth", "must be a quantity such as \"10G\", bytes per second")]
+    #[case(&THRESHOLD, "enable", "must be true or false")]
+    fn a_row_says_what_it_takes(#[case] key: &'static Key, #[case] member: &str, #[case] text: &str) {
+        let (_, field) = key.rows().find(|(_, field)| field.member == member).unwrap();
+        assert_eq!(expected(field), text);
+    }
+}

@@ -1,0 +1,276 @@
+//! Scans JSON text by Go's rules, with Go's words for the first character that breaks one.
+
+use headroom_domain::field::Shown;
+
+use super::{Kind, Node};
+
+/// How deeply lists and objects may be nested: Go's limit.
+const DEEPEST: usize = 10_000;
+
+/// The text is no JSON value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct SyntaxError {
+    reason: String,
+    /// Line of the character that is wrong, or of the end of the text, counted from 1.
+    pub line: usize,
+    /// Its place in the line in characters, counted from 1.
+    pub column: usize,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Separator,
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    nodes: Vec<Node>,
+    /// Containers that have begun and not ended.
+    open: Vec<usize>,
+}
+
+pub(super) fn scan(text: &str) -> Result<Vec<Node>, SyntaxError> {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        nodes: Vec::new(),
+        open: Vec::new(),
+    };
+    if u32::try_from(text.len()).is_err() {
+        return Err(scanner.error("exceeded max length".to_owned()));
+    }
+    let mut expected = Expected::Value;
+    loop {
+        scanner.skip_blanks();
+        let is_end = expected == Expected::Separator && scanner.open.is_empty() && scanner.peek().is_none();
+        if is_end {
+            return Ok(scanner.nodes);
+        }
+        expected = scanner.step(expected)?;
+    }
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Scans one token.
+    fn step(&mut self, expected: Expected) -> Result<Expected, SyntaxError> {
+        match (expected, self.peek()) {
+            (Expected::ValueOrEnd, Some(b']')) | (Expected::KeyOrEnd, Some(b'}')) => Ok(self.close()),
+            (Expected::Value | Expected::ValueOrEnd, _) => self.value(),
+            (Expected::Key | Expected::KeyOrEnd, _) => self.key(),
+            (Expected::Separator, next) => {
+                let kind = self.open.last().and_then(|&index| self.nodes.get(index));
+                match (kind.map(|node| node.kind), next) {
+                    (Some(Kind::Object), Some(b',')) => Ok(self.pass(Expected::Key)),
+                    (Some(Kind::Object), Some(b'}')) | (Some(Kind::List), Some(b']')) => Ok(self.close()),
+                    (Some(Kind::List), Some(b',')) => Ok(self.pass(Expected::Value)),
+                    (Some(Kind::Object), _) => Err(self.unexpected("after object key:value pair")),
+                    (Some(_), _) => Err(self.unexpected("after array element")),
+                    (None, _) => Err(self.unexpected("after top-level value")),
+                }
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<Expected, SyntaxError> {
+        match self.peek() {
+            Some(b'{') => self.open(Kind::Object, Expected::KeyOrEnd),
+            Some(b'[') => self.open(Kind::List, Expected::ValueOrEnd),
+            Some(b'"') => self.token(Kind::Text, Self::string),
+            Some(b'-' | b'0'..=b'9') => self.token(Kind::Number, Self::number),
+            Some(b't') => self.token(Kind::True, |scanner| scanner.literal("true")),
+            Some(b'f') => self.token(Kind::False, |scanner| scanner.literal("false")),
+            Some(b'n') => self.token(Kind::Null, |scanner| scanner.literal("null")),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
+    }
+
+    fn key(&mut self) -> Result<Expected, SyntaxError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        self.token(Kind::Text, Self::string)?;
+        self.skip_blanks();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        Ok(self.pass(Expected::Value))
+    }
+
+    fn pass(&mut self, expected: Expected) -> Expected {
+        self.at += 1;
+        expected
+    }
+
+    fn open(&mut self, kind: Kind, expected: Expected) -> Result<Expected, SyntaxError> {
+        if self.open.len() == DEEPEST {
+            return Err(self.error("exceeded max depth".to_owned()));
+        }
+        self.open.push(self.nodes.len());
+        self.push(kind, self.at);
+        Ok(self.pass(expected))
+    }
+
+    fn close(&mut self) -> Expected {
+        self.at += 1;
+        let (end, next) = (offset(self.at), offset(self.nodes.len()));
+        let opened = self.open.pop();
+        if let Some(node) = opened.and_then(|index| self.nodes.get_mut(index)) {
+            (node.end, node.next) = (end, next);
+        }
+        Expected::Separator
+    }
+
+    fn token(
+        &mut self,
+        kind: Kind,
+        scan: impl FnOnce(&mut Self) -> Result<(), SyntaxError>,
+    ) -> Result<Expected, SyntaxError> {
+        let start = self.at;
+        scan(self)?;
+        self.push(kind, start);
+        Ok(Expected::Separator)
+    }
+
+    fn push(&mut self, kind: Kind, start: usize) {
+        self.nodes.push(Node {
+            kind,
+            start: offset(start),
+            end: offset(self.at),
+            next: offset(self.nodes.len() + 1),
+        });
+    }
+
+    fn literal(&mut self, word: &str) -> Result<(), SyntaxError> {
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                let expected = char::from(expected);
+                return Err(self.unexpected(&format!("in literal {word} (expecting '{expected}')")));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), SyntaxError> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits("in numeric literal")?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        Ok(())
+    }
+
+    /// One digit at least.
+    fn digits(&mut self, place: &str) -> Result<(), SyntaxError> {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return Err(self.unexpected(place));
+        }
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), SyntaxError> {
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                None | Some(0..=0x1f) => return Err(self.unexpected("in string literal")),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), SyntaxError> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                        return Err(self.unexpected("in \\u hexadecimal character escape"));
+                    }
+                    self.at += 1;
+                }
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        }
+        Ok(())
+    }
+
+    /// The next character is not one that may stand there, or there is none.
+    fn unexpected(&self, place: &str) -> SyntaxError {
+        let Some(byte) = self.peek() else {
+            return self.error("unexpected end of JSON input".to_owned());
+        };
+        self.error(format!("invalid character {} {place}", quoted(byte)))
+    }
+
+    fn error(&self, reason: String) -> SyntaxError {
+        let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
+        let line_start = before
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let in_line = before.get(line_start..).unwrap_or_default();
+        SyntaxError {
+            reason,
+            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            column: 1 + String::from_utf8_lossy(in_line).chars().count(),
+        }
+    }
+}
+
+/// Go takes a byte for the character of that number, and quotes it.
+fn quoted(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        _ => {
+            let quoted = Shown::from(char::from(byte).to_string()).to_string();
+            format!("'{}'", quoted.trim_matches('"'))
+        }
+    }
+}
+
+/// The text is shorter than 4 GiB, so all places in it fit.
+fn offset(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,46 @@
+//! The classes of service, and the members of `resource-qos-config` that belong to none.
+
+use super::{Class, Field, WORD};
+
+/// The classes, the four with recommended values first.
+pub(super) const CLASSES: &[Class] = &[
+    Class {
+        member: "lsrClass",
+        go: "LSRClass",
+    },
+    Class {
+        member: "lsClass",
+        go: "LSClass",
+    },
+    Class {
+        member: "beClass",
+        go: "BEClass",
+    },
+    Class {
+        member: "systemClass",
+        go: "SystemClass",
+    },
+    Class {
+        member: "cgroupRoot",
+        go: "CgroupRoot",
+    },
+];
+
+pub(super) const FIELDS: &[Field] = &[
+    Field {
+        member: "policies.cpuPolicy",
+        go: "Policies.CPUPolicy",
+        words: &["groupIdentity", "coreSched"],
+        default: &["groupIdentity"],
+        about: "How CPU is given by class.",
+        ..WORD
+    },
+    Field {
+        member: "policies.netQOSPolicy",
+        go: "Policies.NETQOSPolicy",
+        words: &["tc", "terway-qos"],
+        default: &["tc"],
+        about: "How the network is given by class.",
+        ..WORD
+    },
+];

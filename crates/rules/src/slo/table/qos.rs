@@ -1,0 +1,365 @@
+//! Members of each class of service in `resource-qos-config`. Defaults are those that agents recommend for a class that is enabled.
+
+use super::{ANY, COUNT, Field, Kind, OFF_ON, PERCENT, PERCENTAGE, POSITIVE, Rule, SWITCH, Unit, WORD};
+
+/// A whole number.
+const NUMBER: Field = Field {
+    kind: Kind::Int64,
+    ..ANY
+};
+/// A share or an amount of network bandwidth. Sums are checked as well.
+const BANDWIDTH: Field = Field {
+    kind: Kind::PercentOrQuantity,
+    unit: Unit::BytesPerSecond,
+    ..ANY
+};
+
+pub(super) const FIELDS: &[Field] = &[
+    Field {
+        member: "cpuQOS.enable",
+        go: "CPUQOS.Enable",
+        about: "Whether CPU is given by class.",
+        ..SWITCH
+    },
+    Field {
+        member: "cpuQOS.groupIdentity",
+        go: "CPUQOS.CPUQOS.GroupIdentity",
+        rules: &[Rule::Min(-1), Rule::Max(2)],
+        default: &["2", "2", "-1", "0"],
+        about: "The identity of the group in the kernel's scheduler: the higher, the more urgent.",
+        ..NUMBER
+    },
+    Field {
+        member: "cpuQOS.schedIdle",
+        go: "CPUQOS.CPUQOS.SchedIdle",
+        unit: Unit::OffOn,
+        rules: OFF_ON,
+        default: &["0"],
+        about: "Whether the group runs only where nothing else does.",
+        ..NUMBER
+    },
+    Field {
+        member: "cpuQOS.coreExpeller",
+        go: "CPUQOS.CPUQOS.CoreExpeller",
+        default: &["true", "true", "false", "false"],
+        about: "Whether idle groups leave the core on which this class runs.",
+        ..SWITCH
+    },
+    Field {
+        member: "memoryQOS.enable",
+        go: "MemoryQOS.Enable",
+        about: "Whether memory is given by class.",
+        ..SWITCH
+    },
+    Field {
+        member: "memoryQOS.minLimitPercent",
+        go: "MemoryQOS.MemoryQOS.MinLimitPercent",
+        default: &["0"],
+        about: "The share of its request that a pod keeps whatever happens.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.lowLimitPercent",
+        go: "MemoryQOS.MemoryQOS.LowLimitPercent",
+        default: &["0"],
+        about: "The share of its request that a pod keeps as long as others can give.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.throttlingPercent",
+        go: "MemoryQOS.MemoryQOS.ThrottlingPercent",
+        default: &["0"],
+        about: "Where between request and limit a pod is slowed down; 0 is never.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.wmarkRatio",
+        go: "MemoryQOS.MemoryQOS.WmarkRatio",
+        default: &["95", "95", "95", "0"],
+        about: "The share of its limit from which on memory is reclaimed in the background; 0 is never.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.wmarkScalePermill",
+        go: "MemoryQOS.MemoryQOS.WmarkScalePermill",
+        unit: Unit::Permill,
+        rules: &[Rule::Min(1), Rule::Max(1000)],
+        default: &["20", "20", "20", "50"],
+        about: "How much is reclaimed then.",
+        ..NUMBER
+    },
+    Field {
+        member: "memoryQOS.wmarkMinAdj",
+        go: "MemoryQOS.MemoryQOS.WmarkMinAdj",
+        rules: &[Rule::Min(-25), Rule::Max(50)],
+        default: &["-25", "-25", "50", "0"],
+        about: "How much earlier or later the kernel reclaims for all: the lower, the later.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.priorityEnable",
+        go: "MemoryQOS.MemoryQOS.PriorityEnable",
+        unit: Unit::OffOn,
+        rules: OFF_ON,
+        default: &["0"],
+        about: "Whether the kernel knows priorities where memory runs out.",
+        ..NUMBER
+    },
+    Field {
+        member: "memoryQOS.priority",
+        go: "MemoryQOS.MemoryQOS.Priority",
+        rules: &[Rule::Min(0), Rule::Max(12)],
+        default: &["0"],
+        about: "That priority: the lower, the sooner it is ended.",
+        ..NUMBER
+    },
+    Field {
+        member: "memoryQOS.oomKillGroup",
+        go: "MemoryQOS.MemoryQOS.OomKillGroup",
+        unit: Unit::OffOn,
+        rules: OFF_ON,
+        default: &["0"],
+        about: "Whether all processes of a group are ended together.",
+        ..NUMBER
+    },
+    Field {
+        member: "memoryQOS.pageCacheLimitPercent",
+        go: "MemoryQOS.MemoryQOS.PageCacheLimitPercent",
+        about: "The share of its limit that the page cache of a pod may take.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "memoryQOS.pageCacheEnable",
+        go: "MemoryQOS.MemoryQOS.PageCacheEnable",
+        about: "Whether the page cache of a pod is limited.",
+        ..ANY
+    },
+    Field {
+        member: "memoryQOS.pageCacheReclaimSync",
+        go: "MemoryQOS.MemoryQOS.PageCacheReclaimSync",
+        about: "Whether that page cache is reclaimed at once.",
+        ..ANY
+    },
+    Field {
+        member: "memoryQOS.pageCacheLimitSize",
+        go: "MemoryQOS.MemoryQOS.PageCacheLimitSize",
+        unit: Unit::Bytes,
+        about: "The size that the page cache of a pod may have.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.enable",
+        go: "BlkIOQOS.Enable",
+        about: "Whether disks are given by class.",
+        ..SWITCH
+    },
+    Field {
+        member: "blkioQOS.blocks[].name",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.Name",
+        about: "The device, the volume group or the claim.",
+        ..WORD
+    },
+    Field {
+        member: "blkioQOS.blocks[].type",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.BlockType",
+        words: &["device", "volumegroup", "podvolume"],
+        about: "What the name names.",
+        ..WORD
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.readIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadIOPS",
+        unit: Unit::PerSecond,
+        advice: POSITIVE,
+        about: "Reads that are allowed; 0 is all.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.writeIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteIOPS",
+        unit: Unit::PerSecond,
+        advice: POSITIVE,
+        about: "Writes that are allowed; 0 is all.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.readBPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadBPS",
+        unit: Unit::BytesPerSecond,
+        advice: POSITIVE,
+        about: "Bytes that may be read; 0 is all.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.writeBPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteBPS",
+        unit: Unit::BytesPerSecond,
+        advice: POSITIVE,
+        about: "Bytes that may be written; 0 is all.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.ioWeightPercent",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.IOWeightPercent",
+        rules: &[],
+        advice: &[Rule::Min(1), Rule::Max(100)],
+        default: &["100"],
+        about: "The weight of the group.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.readLatency",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatency",
+        unit: Unit::Microseconds,
+        about: "The time that a read should take at most.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.writeLatency",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatency",
+        unit: Unit::Microseconds,
+        about: "The time that a write should take at most.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.readLatencyPercent",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatencyPercent",
+        rules: &[],
+        advice: PERCENT,
+        about: "The share of reads that should keep to it.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.writeLatencyPercent",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatencyPercent",
+        rules: &[],
+        advice: PERCENT,
+        about: "The share of writes that should keep to it.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.enableUserModel",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.EnableUserModel",
+        about: "Whether the costs of the disk are those that follow.",
+        ..SWITCH
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelReadBPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadBPS",
+        unit: Unit::BytesPerSecond,
+        advice: COUNT,
+        about: "Bytes that the disk reads.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelWriteBPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteBPS",
+        unit: Unit::BytesPerSecond,
+        advice: COUNT,
+        about: "Bytes that the disk writes.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelReadSeqIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadSeqIOPS",
+        unit: Unit::PerSecond,
+        advice: COUNT,
+        about: "Reads in sequence that the disk does.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelWriteSeqIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteSeqIOPS",
+        unit: Unit::PerSecond,
+        advice: COUNT,
+        about: "Writes in sequence that the disk does.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelReadRandIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadRandIOPS",
+        unit: Unit::PerSecond,
+        advice: COUNT,
+        about: "Scattered reads that the disk does.",
+        ..NUMBER
+    },
+    Field {
+        member: "blkioQOS.blocks[].ioCfg.modelWriteRandIOPS",
+        go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteRandIOPS",
+        unit: Unit::PerSecond,
+        advice: COUNT,
+        about: "Scattered writes that the disk does.",
+        ..NUMBER
+    },
+    Field {
+        member: "resctrlQOS.enable",
+        go: "ResctrlQOS.Enable",
+        about: "Whether the last-level cache and memory bandwidth are given by class.",
+        ..SWITCH
+    },
+    Field {
+        member: "resctrlQOS.catRangeStartPercent",
+        go: "ResctrlQOS.ResctrlQOS.CATRangeStartPercent",
+        rules: &[
+            Rule::Min(0),
+            Rule::Max(100),
+            Rule::BelowMember("catRangeEndPercent"),
+        ],
+        default: &["0"],
+        about: "Where the share of the cache begins.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "resctrlQOS.catRangeEndPercent",
+        go: "ResctrlQOS.ResctrlQOS.CATRangeEndPercent",
+        rules: &[
+            Rule::Min(0),
+            Rule::Max(100),
+            Rule::AboveMember("catRangeStartPercent"),
+        ],
+        default: &["100", "100", "30", "100"],
+        about: "Where the share of the cache ends.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "resctrlQOS.mbaPercent",
+        go: "ResctrlQOS.ResctrlQOS.MBAPercent",
+        default: &["100"],
+        about: "The share of memory bandwidth.",
+        ..PERCENTAGE
+    },
+    Field {
+        member: "networkQOS.enable",
+        go: "NetworkQOS.Enable",
+        about: "Whether the network is given by class.",
+        ..SWITCH
+    },
+    Field {
+        member: "networkQOS.ingressRequest",
+        go: "NetworkQOS.NetworkQOS.IngressRequest",
+        default: &["0"],
+        about: "What the class gets of what comes in.",
+        ..BANDWIDTH
+    },
+    Field {
+        member: "networkQOS.ingressLimit",
+        go: "NetworkQOS.NetworkQOS.IngressLimit",
+        default: &["100"],
+        about: "What of what comes in the class gets at most.",
+        ..BANDWIDTH
+    },
+    Field {
+        member: "networkQOS.egressRequest",
+        go: "NetworkQOS.NetworkQOS.EgressRequest",
+        default: &["0"],
+        about: "What the class gets of what goes out.",
+        ..BANDWIDTH
+    },
+    Field {
+        member: "networkQOS.egressLimit",
+        go: "NetworkQOS.NetworkQOS.EgressLimit",
+        default: &["100"],
+        about: "What of what goes out the class gets at most.",
+        ..BANDWIDTH
+    },
+];
