@@ -8,12 +8,22 @@
 //!
 //! Whoever uses a key reads it with the function that also decides whether the key may be stored.
 
+mod advice;
+mod bandwidth;
 pub mod check;
+mod conflict;
 pub mod decode;
 pub mod document;
+mod entries;
+pub mod envelope;
 pub mod expected;
+mod findings;
 pub mod json;
+mod key_check;
 pub mod nearest;
+mod overlap;
+mod ranges;
+mod samples;
 pub mod switches;
 pub mod table;
 

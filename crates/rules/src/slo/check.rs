@@ -1,8 +1,18 @@
 //! What is wrong with a version of the ConfigMap, in the order in which Koordinator looks for it.
 
-use headroom_domain::{field::Errors, selector::Labels};
+use headroom_domain::{
+    field::Errors,
+    selector::{Labels, SelectorIndex},
+};
 
-use super::Data;
+use super::{
+    Data, advice,
+    conflict::{self, Contested},
+    decode,
+    findings::Findings,
+    key_check::KeyCheck,
+    table::KEYS,
+};
 use crate::switch::Switches;
 
 /// The ConfigMap by name, as texts have it.
@@ -45,12 +55,45 @@ pub struct Report {
 ///
 /// With every switch off, `refusal` is what Koordinator says.
 pub fn check(
-    _target: Target<'_>,
-    _new: &Data,
-    _old: Option<&Data>,
-    _settings: &Settings,
-    _switches: &Switches,
-    _nodes: &dyn Nodes,
+    target: Target<'_>,
+    new: &Data,
+    old: Option<&Data>,
+    settings: &Settings,
+    switches: &Switches,
+    nodes: &dyn Nodes,
 ) -> Report {
-    Report::default()
+    let mut check = KeyCheck {
+        target,
+        new,
+        old,
+        settings,
+        switches,
+        findings: Findings::default(),
+    };
+    let keys = KEYS
+        .into_iter()
+        .filter_map(|key| Some((key, check.changed_text(key)?)));
+    let readings: Vec<_> = keys
+        .map(|(key, text)| (key, text, decode::read(key, text)))
+        .collect();
+    let selecting: Vec<_> = readings
+        .iter()
+        .filter_map(|(key, text, reading)| Some((*key, check.check(key, text, reading)?)))
+        .collect();
+    let mut findings = check.findings;
+    let several = selecting
+        .iter()
+        .filter(|(_, selecting)| selecting.selectors.len() > 1);
+    let contested: Vec<_> = several
+        .map(|(key, selecting)| Contested {
+            key,
+            selecting,
+            index: SelectorIndex::new(&selecting.selectors),
+        })
+        .collect();
+    if !contested.is_empty() {
+        conflict::check(&contested, nodes, &mut findings);
+    }
+    advice::warn_of_keys(new, old, &mut findings);
+    findings.into_report()
 }

@@ -30,7 +30,7 @@ pub fn expected(field: &Field) -> String {
 }
 
 /// The range that rules leave, with a blank before it; empty if they leave every number.
-fn range(rules: &[Rule]) -> String {
+pub(super) fn range(rules: &[Rule]) -> String {
     let mut min = None;
     let mut above = None;
     let mut max = None;
@@ -50,6 +50,22 @@ fn range(rules: &[Rule]) -> String {
         (None, None, Some(max)) => format!(" of {max} or less"),
         (None, None, None) => String::new(),
     }
+}
+
+/// Whether a number keeps all rules that do not compare it with another member.
+pub(super) fn is_in_range(rules: &[Rule], number: f64) -> bool {
+    rules.iter().all(|rule| match *rule {
+        Rule::Min(min) => number >= bound(min),
+        Rule::Max(max) => number <= bound(max),
+        Rule::Above(above) => number > bound(above),
+        Rule::AboveMember(_) | Rule::BelowMember(_) => true,
+    })
+}
+
+/// A bound as a number to compare with.
+#[expect(clippy::cast_precision_loss, reason = "bounds are small numbers")]
+pub(super) fn bound(bound: i64) -> f64 {
+    bound as f64
 }
 
 #[cfg(test)]

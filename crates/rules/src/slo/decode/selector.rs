@@ -7,7 +7,7 @@ use super::{
         json::{self, Value},
         nearest::nearest,
     },
-    Reader, is_same_name, mismatch,
+    Reader, is_same_name, mismatch, shortened,
 };
 
 const MEMBERS: [&str; 2] = ["matchLabels", "matchExpressions"];

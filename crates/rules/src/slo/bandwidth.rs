@@ -1,0 +1,180 @@
+//! Network bandwidth of classes of service: each value by itself, and their sums against what there is.
+//!
+//! A request or a limit is a percentage of the node's bandwidth or an amount. Koordinator adds both kinds up as the same
+//! numbers; here each kind is compared with a total of its own.
+
+mod sums;
+
+use headroom_domain::{
+    field::{Error, Shown},
+    quantity::Quantity,
+};
+
+pub(super) use self::sums::check_totals;
+use super::{
+    decode::parse_quantity,
+    document::{Content, Document, Strategy},
+    findings::{Findings, path},
+    table::{Key, QOS},
+};
+
+/// The classes whose bandwidth is checked, each with its field in Koordinator's code.
+const CLASSES: [(&str, &str); 3] = [
+    ("lsrClass", "LSRClass"),
+    ("lsClass", "LSClass"),
+    ("beClass", "BEClass"),
+];
+/// The members, in the order of the check.
+const MEMBERS: [(&str, &str); 4] = [
+    ("ingressRequest", "IngressRequest"),
+    ("ingressLimit", "IngressLimit"),
+    ("egressRequest", "EgressRequest"),
+    ("egressLimit", "EgressLimit"),
+];
+/// The members that are added up.
+const REQUESTS: [&str; 2] = ["ingressRequest", "egressRequest"];
+const LIMITS: [&str; 2] = ["ingressLimit", "egressLimit"];
+
+/// A share or an amount.
+#[derive(Debug, Clone, Copy)]
+enum Bandwidth {
+    Percent(i64),
+    Amount(Quantity),
+}
+
+/// A strategy of the document, and where it is.
+#[derive(Debug, Clone, Copy)]
+struct Part<'d> {
+    strategy: &'d Strategy,
+    /// The place of its entry; `None` for all nodes.
+    entry: Option<usize>,
+}
+
+/// Checks values, then kinds, then sums, and goes no further than the first of these in which something is wrong.
+pub(super) fn check(qos: &Document, system: &Document, by_kind: bool, findings: &mut Findings) {
+    let before = findings.error_count();
+    let parts: Vec<Part<'_>> = parts(qos).collect();
+    for part in &parts {
+        check_values(part, findings);
+    }
+    if findings.error_count() > before {
+        return;
+    }
+    for part in &parts {
+        check_kinds(part, findings);
+    }
+    if findings.error_count() > before {
+        return;
+    }
+    sums::check_percentages(qos, by_kind, findings);
+    if findings.error_count() == before {
+        check_totals(qos, system, by_kind, findings);
+    }
+}
+
+fn parts(document: &Document) -> impl Iterator<Item = Part<'_>> {
+    let cluster = document.cluster.iter().map(|strategy| Part {
+        strategy,
+        entry: None,
+    });
+    let entries = document.entries.iter().enumerate().map(|(index, entry)| Part {
+        strategy: &entry.strategy,
+        entry: Some(index),
+    });
+    cluster.chain(entries)
+}
+
+fn check_values(part: &Part<'_>, findings: &mut Findings) {
+    for (class, go_class) in CLASSES {
+        for (member, go_member) in MEMBERS {
+            let own = own_path(class, member);
+            let Some(content) = part.strategy.get(&own) else {
+                continue;
+            };
+            let (words, detail) = match content {
+                Content::Int(percent) if !(0..=100).contains(percent) => (
+                    "must be percentage value just in 0-100'",
+                    "must be a percentage from 0 to 100, or a quantity in quotes".to_owned(),
+                ),
+                Content::Text(text) => match parse_quantity(text) {
+                    Ok(_) => continue,
+                    Err(reason) => (
+                        reason,
+                        "must be a quantity such as \"50M\", or a percentage as a number without quotes"
+                            .to_owned(),
+                    ),
+                },
+                _ => continue,
+            };
+            let value = Shown::from(content);
+            findings.refuse(|| {
+                let place = match part.entry {
+                    None => QOS.go_cluster.to_owned(),
+                    Some(index) => format!("nodeStrategy.{index}"),
+                };
+                let go_type = QOS.go_type;
+                format!("{go_type}.{place}.{go_class}.{go_member}: Invalid value: {value}: {words}")
+            });
+            findings.error(|| Error::invalid(&path(&QOS, &part.below(&own)), value.clone(), &detail));
+        }
+    }
+}
+
+fn check_kinds(part: &Part<'_>, findings: &mut Findings) {
+    let kinds = REQUESTS.map(|member| part.bandwidths(member));
+    let mut kinds = kinds.iter().flatten();
+    let has_percent = kinds
+        .clone()
+        .any(|bandwidth| matches!(bandwidth, Bandwidth::Percent(_)));
+    let has_amount = kinds.any(|bandwidth| matches!(bandwidth, Bandwidth::Amount(_)));
+    if has_percent && has_amount {
+        findings.refuse(|| {
+            let place = match part.entry {
+                None => "clusterStrategy".to_owned(),
+                Some(index) => format!("nodeStrategy[{index}]"),
+            };
+            format!("only one type can be used for percentages or quantity in {place}")
+        });
+        findings.error(|| {
+            let detail =
+                "ingressRequest and egressRequest of all classes must be percentages or quantities, not both";
+            Error::forbidden(&path(&QOS, &part.below("")), detail)
+        });
+    }
+}
+
+impl Part<'_> {
+    /// The bandwidths of a member, one for each class that has it.
+    fn bandwidths(&self, member: &str) -> Vec<Bandwidth> {
+        let classes = CLASSES.iter();
+        classes
+            .filter_map(|(class, _)| bandwidth(self.strategy, &own_path(class, member)))
+            .collect()
+    }
+
+    /// The path below the key of something below the strategy.
+    fn below(&self, own: &str) -> String {
+        let Key { cluster, entries, .. } = QOS;
+        let base = match self.entry {
+            None => cluster.unwrap_or_default().to_owned(),
+            Some(index) => format!("{entries}[{index}]"),
+        };
+        if own.is_empty() {
+            base
+        } else {
+            format!("{base}.{own}")
+        }
+    }
+}
+
+fn bandwidth(strategy: &Strategy, own: &str) -> Option<Bandwidth> {
+    match strategy.get(own)? {
+        Content::Int(percent) => Some(Bandwidth::Percent(*percent)),
+        Content::Text(text) => parse_quantity(text).ok().map(Bandwidth::Amount),
+        _ => None,
+    }
+}
+
+fn own_path(class: &str, member: &str) -> String {
+    format!("{class}.networkQOS.{member}")
+}

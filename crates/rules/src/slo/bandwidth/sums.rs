@@ -1,0 +1,174 @@
+//! Sums of the bandwidth that classes request, and what they are compared with.
+
+use headroom_domain::{
+    field::{Error, Shown},
+    quantity::Quantity,
+};
+
+use super::{
+    super::{
+        document::{Content, Document, Strategy},
+        findings::{Findings, path},
+        table::QOS,
+    },
+    Bandwidth, CLASSES, LIMITS, Part, REQUESTS, bandwidth, own_path, parts,
+};
+
+const TOTAL: &str = "totalNetworkBandwidth";
+
+/// Checks that the classes request no more than 100 %. Koordinator adds amounts to that as well.
+pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Findings) {
+    for_each_part(qos, by_kind, |part, effective| {
+        for member in REQUESTS {
+            let sum = sum(effective, member, |bandwidth| match bandwidth {
+                Bandwidth::Percent(percent) => Some(percent.into()),
+                Bandwidth::Amount(amount) => (!by_kind).then(|| amount.whole()),
+            });
+            if sum <= 100 {
+                continue;
+            }
+            findings.refuse(|| {
+                let place = match part.entry {
+                    None => "ClusterStrategy".to_owned(),
+                    Some(index) => format!("cfg.NodeStrategies[{index}]"),
+                };
+                format!("{place} total net bandwidth percentage already over 100")
+            });
+            findings.error(|| {
+                let detail = format!("{member} of all classes adds up to {sum} percent, and may to 100");
+                Error::invalid(&path(&QOS, &part.below("")), shown(sum), &detail)
+            });
+        }
+    });
+}
+
+/// Checks that the classes request, and are limited to, no more than the bandwidth of the node. Where that is not known,
+/// nothing is compared. Koordinator takes an unknown one for none, and adds percentages to amounts.
+pub(in super::super) fn check_totals(
+    qos: &Document,
+    system: &Document,
+    by_kind: bool,
+    findings: &mut Findings,
+) {
+    for_each_part(qos, by_kind, |part, effective| {
+        let total = if by_kind {
+            known_total(qos, system, part)
+        } else {
+            koordinators_total(qos, system, part)
+        };
+        let Some(total) = total else { return };
+        for member in REQUESTS {
+            let sum = sum(effective, member, |bandwidth| match bandwidth {
+                Bandwidth::Percent(percent) => (!by_kind).then_some(percent.into()),
+                Bandwidth::Amount(amount) => Some(amount.whole()),
+            });
+            if sum <= total.whole() {
+                continue;
+            }
+            findings.refuse(|| over_total(part));
+            findings.error(|| {
+                let detail =
+                    format!("{member} of all classes adds up to more than {TOTAL}, which is {total}");
+                Error::invalid(&path(&QOS, &part.below("")), shown(sum), &detail)
+            });
+        }
+        if by_kind {
+            check_limits(part, effective, total, findings);
+        }
+    });
+}
+
+fn check_limits(part: &Part<'_>, effective: &Strategy, total: Quantity, findings: &mut Findings) {
+    for (class, _) in CLASSES {
+        for member in LIMITS {
+            let own = own_path(class, member);
+            let Some(Bandwidth::Amount(limit)) = bandwidth(effective, &own) else {
+                continue;
+            };
+            if limit <= total {
+                continue;
+            }
+            findings.refuse(|| over_total(part));
+            findings.error(|| {
+                let detail = format!("must not be more than {TOTAL}, which is {total}");
+                Error::invalid(&path(&QOS, &part.below(&own)), limit.to_string(), &detail)
+            });
+        }
+    }
+}
+
+/// What Koordinator says of sums that are too high.
+fn over_total(part: &Part<'_>) -> String {
+    match part.entry {
+        None => "total net bandwidth over total network bandwidth in clusterStrategy".to_owned(),
+        Some(index) => {
+            format!(
+                "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[{index}]"
+            )
+        }
+    }
+}
+
+/// Calls for each part with what is in force for its nodes: of an entry what it lays over what holds for all, unless
+/// Koordinator's way is asked for. An entry that requests and limits nothing adds nothing to check.
+fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_>, &Strategy)) {
+    for part in parts(qos) {
+        let has_own = REQUESTS
+            .into_iter()
+            .chain(LIMITS)
+            .any(|member| !part.bandwidths(member).is_empty());
+        match &qos.cluster {
+            _ if !has_own && is_merged => {}
+            Some(cluster) if is_merged && part.entry.is_some() => check(&part, &part.strategy.over(cluster)),
+            _ => check(&part, part.strategy),
+        }
+    }
+}
+
+fn sum(strategy: &Strategy, member: &str, amount: impl Fn(Bandwidth) -> Option<i128>) -> i128 {
+    let classes = CLASSES.iter();
+    let bandwidths = classes.filter_map(|(class, _)| bandwidth(strategy, &own_path(class, member)));
+    bandwidths.filter_map(amount).fold(0, i128::saturating_add)
+}
+
+/// The bandwidth of the nodes of a part, if it is known: that of the entry with the same selector, or that of all nodes.
+fn known_total(qos: &Document, system: &Document, part: &Part<'_>) -> Option<Quantity> {
+    let is_known = |total: &Quantity| !total.is_zero() && !total.is_negative();
+    let of_entry = part
+        .entry
+        .and_then(|index| total(same_nodes(qos, system, index)?));
+    let of_cluster = || total(system.cluster.as_ref()?);
+    of_entry.filter(is_known).or_else(of_cluster).filter(is_known)
+}
+
+/// The bandwidth that Koordinator compares with.
+fn koordinators_total(qos: &Document, system: &Document, part: &Part<'_>) -> Option<Quantity> {
+    let or_none = |strategy| total(strategy).unwrap_or(Quantity::ZERO);
+    match (part.entry, &system.cluster) {
+        (None, cluster) => cluster.as_ref().map(or_none),
+        (Some(_), Some(cluster)) if system.entries.is_empty() => Some(or_none(cluster)),
+        (Some(index), _) => Some(same_nodes(qos, system, index).map_or(Quantity::ZERO, or_none)),
+    }
+}
+
+/// What `system-config` says of the nodes of an entry, if it has one with the same selector.
+fn same_nodes<'d>(qos: &Document, system: &'d Document, index: usize) -> Option<&'d Strategy> {
+    let selector = &qos.entries.get(index)?.written_selector;
+    let entry = system
+        .entries
+        .iter()
+        .find(|entry| entry.written_selector == *selector)?;
+    Some(&entry.strategy)
+}
+
+fn total(strategy: &Strategy) -> Option<Quantity> {
+    match strategy.get(TOTAL)? {
+        Content::Quantity(quantity) => Some(*quantity),
+        _ => None,
+    }
+}
+
+/// Sums of a few 64-bit numbers as they are, others as texts.
+fn shown(sum: i128) -> Shown {
+    i64::try_from(sum).map_or_else(|_| Shown::Text(sum.to_string()), Shown::Integer)
+}

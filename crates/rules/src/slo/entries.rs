@@ -1,0 +1,155 @@
+//! Entries for some nodes: each has a selector that can be used, and a name of its own where names are asked for.
+
+use std::{collections::BTreeSet, fmt};
+
+use headroom_domain::{
+    field::Error,
+    selector::{LabelSelector, LabelSelectorRequirement, Selector},
+};
+
+use super::{
+    decode::shortened,
+    document::{Entry, EntryError},
+    envelope::{self, Reason},
+    findings::{Findings, path},
+    table::Key,
+};
+
+/// The entries of a key that select nodes.
+#[derive(Debug, Default)]
+pub(super) struct Selecting<'d> {
+    /// The entries, with the place of each among all.
+    pub(super) entries: Vec<(usize, &'d Entry)>,
+    /// Their selectors.
+    pub(super) selectors: Vec<Selector>,
+}
+
+/// Checks the selector of each entry.
+pub(super) fn selecting<'d>(key: &Key, entries: &'d [Entry], findings: &mut Findings) -> Selecting<'d> {
+    let mut selecting = Selecting::default();
+    for (index, entry) in entries.iter().enumerate() {
+        match entry.selector() {
+            Ok(selector) => {
+                selecting.entries.push((index, entry));
+                selecting.selectors.push(selector);
+            }
+            Err(error) => refuse_selector(key, index, entry, &error, findings),
+        }
+    }
+    selecting
+}
+
+fn refuse_selector(key: &Key, index: usize, entry: &Entry, error: &EntryError, findings: &mut Findings) {
+    let Key {
+        name: config,
+        entries,
+        ..
+    } = key;
+    let Entry {
+        name,
+        written_selector,
+        ..
+    } = entry;
+    let path = path(key, &format!("{entries}[{index}].nodeSelector"));
+    match error {
+        EntryError::NoSelector => {
+            findings.refuse(|| {
+                let text = format!(
+                    "nodeConfigs NodeSelector must not empty error! configType: {config},nodeConfig name:{name}"
+                );
+                envelope::sentence(Reason::Parameter, &text)
+            });
+            findings.error(|| {
+                let detail =
+                    "must have matchLabels or matchExpressions, or the entry would select every node";
+                Error::required(&path, detail)
+            });
+        }
+        EntryError::Selector(reason) => {
+            let written = written_selector.clone().unwrap_or_default();
+            findings.refuse(|| {
+                let text = format!(
+                    "failed to parse node selector {},configType: {config},nodeConfig name:{name}, err: {reason}",
+                    GoSelector(&written)
+                );
+                envelope::sentence(Reason::Parameter, &text)
+            });
+            findings.error(|| {
+                let shown = shortened(&GoSelector(&written).to_string());
+                Error::invalid(&path, shown, &reason.to_string())
+            });
+        }
+    }
+}
+
+/// Checks the names of entries: without names asked for, one that is there twice is worth a warning.
+pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findings: &mut Findings) {
+    let mut names = BTreeSet::new();
+    for (index, Entry { name, .. }) in entries.iter().enumerate() {
+        let below = format!("{}[{index}].name", key.entries);
+        let is_new = names.insert(name.as_str());
+        match (name.is_empty(), is_new, needs_names) {
+            (true, _, true) => {
+                findings.refuse(|| {
+                    let text = format!("nodeConfig Name need! configType:{}", key.name);
+                    envelope::sentence(Reason::Parameter, &text)
+                });
+                findings.error(|| Error::required(&path(key, &below), "each entry needs a name"));
+            }
+            (false, false, true) => {
+                findings.refuse(|| {
+                    let text = format!(
+                        "nodeConfig Name confilict, configType:{},nodeConfig Name:{name}! ",
+                        key.name
+                    );
+                    envelope::sentence(Reason::Parameter, &text)
+                });
+                findings.error(|| Error::duplicate(&path(key, &below), shortened(name)));
+            }
+            (false, false, false) => findings.warn(|| {
+                let name = shortened(name);
+                format!("{}: {below}: another entry is called {name:?} as well", key.name)
+            }),
+            (true, _, false) | (false, true, _) => {}
+        }
+    }
+}
+
+/// How an entry is called in a text: by its name, or by its place.
+pub(super) fn called(key: &Key, index: usize, entry: &Entry) -> String {
+    if entry.name.is_empty() {
+        format!("{}[{index}]", key.entries)
+    } else {
+        format!("{:?}", shortened(&entry.name))
+    }
+}
+
+/// A selector as Go prints it.
+struct GoSelector<'s>(&'s LabelSelector);
+
+impl fmt::Display for GoSelector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LabelSelector {
+            match_labels,
+            match_expressions,
+        } = self.0;
+        f.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
+        for (key, value) in match_labels {
+            write!(f, "{key}: {value},")?;
+        }
+        f.write_str("},MatchExpressions:[]LabelSelectorRequirement{")?;
+        for LabelSelectorRequirement {
+            key,
+            operator,
+            values,
+        } in match_expressions
+        {
+            let values = values.join(" ");
+            write!(
+                f,
+                "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"
+            )?;
+        }
+        f.write_str("},}")
+    }
+}

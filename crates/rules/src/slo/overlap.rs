@@ -1,0 +1,222 @@
+//! Entries that select the same nodes, so that which of them counts is decided by their order alone.
+//!
+//! Two entries overlap if there are labels that match both, and one of the two speaks of all these labels: whoever labels a
+//! node for the one entry need not know of the other. Where each of two asks for a label that the other does not speak of,
+//! such as `pool=a` and `gpu=true`, only nodes that have both labels are selected twice; these are looked for among the
+//! nodes that there are.
+
+use std::collections::BTreeSet;
+
+use headroom_domain::{
+    field::Error,
+    selector::{Labels, Selector, SelectorIndex, example_of_both},
+};
+
+use super::{
+    entries::{Selecting, called},
+    envelope,
+    findings::{Findings, path},
+    samples::Samples,
+    table::Key,
+};
+
+/// How many overlaps of a key are listed.
+const MOST_OVERLAPS: usize = 16;
+/// How many pairs of entries of a key are compared. A few thousand entries that ask for the same labels have more.
+const MOST_PAIRS: usize = 1_000_000;
+/// How many labels of samples of a key are tried.
+const MOST_SAMPLE_LABELS: usize = 100_000;
+
+/// Checks that no two entries of a key overlap. Not exactly: as Koordinator finds it out.
+pub(super) fn check(
+    key: &'static Key,
+    selecting: &Selecting<'_>,
+    index: &SelectorIndex<'_>,
+    is_exact: bool,
+    findings: &mut Findings,
+) {
+    let overlaps = Overlaps {
+        key,
+        selecting,
+        index,
+    };
+    let (sampled, are_all) = overlaps.sampled();
+    if let Some(labels) = &sampled {
+        overlaps.refuse(labels, findings);
+    }
+    if is_exact {
+        return overlaps.check_exactly(findings);
+    }
+    if let Some(labels) = sampled {
+        let mut matching = index.matching(&labels).into_iter();
+        if let (Some(one), Some(other)) = (matching.next(), matching.next()) {
+            overlaps.error((one, other), &labels, findings);
+        }
+    } else if !are_all {
+        findings.warn(|| format!("{}: too many samples of labels: overlaps may be missed", key.name));
+    }
+}
+
+struct Overlaps<'c> {
+    key: &'static Key,
+    selecting: &'c Selecting<'c>,
+    index: &'c SelectorIndex<'c>,
+}
+
+impl Overlaps<'_> {
+    /// The first sample that two entries match, and whether all were tried.
+    fn sampled(&self) -> (Option<Labels>, bool) {
+        let mut left = MOST_SAMPLE_LABELS;
+        let mut are_all = true;
+        for (_, entry) in &self.selecting.entries {
+            let Some(written) = &entry.written_selector else {
+                continue;
+            };
+            let samples = Samples::new(written);
+            are_all &= samples.are_all;
+            for sample in samples {
+                let Some(rest) = left.checked_sub(sample.len() + 1) else {
+                    return (None, false);
+                };
+                left = rest;
+                if self.index.matching(&sample).len() > 1 {
+                    return (Some(sample), are_all);
+                }
+            }
+        }
+        (None, are_all)
+    }
+
+    fn check_exactly(&self, findings: &mut Findings) {
+        let (pairs, are_all) = self.pairs();
+        for &(one, other) in &pairs {
+            let Some(example) = self.example(one, other) else {
+                continue;
+            };
+            self.refuse(&example, findings);
+            self.error((one, other), &example, findings);
+        }
+        if !are_all {
+            let name = self.key.name;
+            findings.warn(|| {
+                format!("{name}: too many entries to compare each with each: overlaps may be missed")
+            });
+        }
+        if pairs.is_empty() {
+            self.warn_of_possible(findings);
+        }
+    }
+
+    /// The first pairs of entries that overlap, and whether all were compared.
+    fn pairs(&self) -> (BTreeSet<(usize, usize)>, bool) {
+        let mut pairs = BTreeSet::new();
+        let mut left = MOST_PAIRS;
+        for (one, selector) in self.selecting.selectors.iter().enumerate() {
+            for other in self.index.candidates(selector) {
+                let Some(rest) = left.checked_sub(1) else {
+                    return (pairs, false);
+                };
+                left = rest;
+                let pair = (one.min(other), one.max(other));
+                let is_wanted = pairs.len() < MOST_OVERLAPS || pairs.last().is_some_and(|last| pair < *last);
+                if one != other && is_wanted && self.overlap(pair) {
+                    pairs.insert(pair);
+                    if pairs.len() > MOST_OVERLAPS {
+                        pairs.pop_last();
+                    }
+                }
+            }
+        }
+        (pairs, true)
+    }
+
+    fn overlap(&self, (one, other): (usize, usize)) -> bool {
+        let Some(example) = self.example(one, other) else {
+            return false;
+        };
+        let speaks_of_all = |place: usize| {
+            let selector: Option<&Selector> = self.selecting.selectors.get(place);
+            selector.is_some_and(|selector| example.keys().all(|key| selector.has_key(key)))
+        };
+        speaks_of_all(one) || speaks_of_all(other)
+    }
+
+    fn example(&self, one: usize, other: usize) -> Option<Labels> {
+        let selectors = &self.selecting.selectors;
+        example_of_both(selectors.get(one)?, selectors.get(other)?)
+    }
+
+    fn refuse(&self, labels: &Labels, findings: &mut Findings) {
+        findings.refuse(|| {
+            let matching = self.index.matching(labels).into_iter();
+            let entries = matching.filter_map(|place| self.selecting.entries.get(place));
+            envelope::entries(self.key.name, entries.map(|(_, entry)| entry.name.as_str()), None)
+        });
+    }
+
+    fn error(&self, (one, other): (usize, usize), example: &Labels, findings: &mut Findings) {
+        let entries = &self.selecting.entries;
+        let (Some((first, first_entry)), Some((second, second_entry))) =
+            (entries.get(one), entries.get(other))
+        else {
+            return;
+        };
+        findings.error(|| {
+            let below = format!("{}[{second}].nodeSelector", self.key.entries);
+            let detail = format!(
+                "also selected by entry {}, which comes first: {}",
+                called(self.key, *first, first_entry),
+                example_text(example)
+            );
+            Error::invalid(
+                &path(self.key, &below),
+                called(self.key, *second, second_entry),
+                &detail,
+            )
+        });
+    }
+
+    /// Warns of the first two entries that would both select a node if it had the labels of both.
+    fn warn_of_possible(&self, findings: &mut Findings) {
+        const MOST: usize = 10_000;
+        let entries = &self.selecting.entries;
+        let places =
+            (0..entries.len()).flat_map(|one| (one + 1..entries.len()).map(move |other| (one, other)));
+        for (one, other) in places.take(MOST) {
+            let (Some(example), Some((first, first_entry)), Some((second, second_entry))) =
+                (self.example(one, other), entries.get(one), entries.get(other))
+            else {
+                continue;
+            };
+            let names = [
+                called(self.key, *first, first_entry),
+                called(self.key, *second, second_entry),
+            ];
+            return findings.warn(|| {
+                let key = self.key.name;
+                let example = example_text(&example);
+                let [first, second] = names;
+                format!(
+                    "{key}: entries {first} and {second} would both select {example}; the first would count"
+                )
+            });
+        }
+    }
+}
+
+/// A node with these labels, in words, shortened.
+fn example_text(labels: &Labels) -> String {
+    const MOST: usize = 8;
+    if labels.is_empty() {
+        return "a node without labels".to_owned();
+    }
+    let listed = labels
+        .iter()
+        .take(MOST)
+        .map(|(key, value)| format!("{key}={value}"));
+    let mut text: Vec<String> = listed.collect();
+    if labels.len() > MOST {
+        text.push("...".to_owned());
+    }
+    format!("a node with {}", text.join(","))
+}

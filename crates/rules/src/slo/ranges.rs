@@ -1,0 +1,197 @@
+//! Values in their ranges, and pairs of them in their order.
+
+use std::collections::BTreeMap;
+
+use headroom_domain::field::{Error, Shown};
+
+use super::{
+    document::{Document, Given, Strategy},
+    envelope::{self, Reason},
+    expected::{bound, expected},
+    findings::{Findings, path},
+    table::{Field, Key, Rule},
+};
+
+/// How many fields the words of a refusal name. Koordinator has no limit.
+const MOST: usize = 256;
+
+/// Checks all values of a document. Koordinator refuses those of a key together.
+pub(super) fn check(key: &'static Key, document: &Document, uses_defaults: bool, findings: &mut Findings) {
+    let mut check = Ranges {
+        key,
+        cluster: document.cluster.as_ref(),
+        uses_defaults,
+        sentences: BTreeMap::new(),
+        findings,
+    };
+    if let Some(cluster) = &document.cluster {
+        let place = Place {
+            go: format!("{}.{}", key.go_type, key.go_cluster),
+            json: key.cluster.unwrap_or_default().to_owned(),
+            is_entry: false,
+        };
+        check.strategy(cluster, &place);
+    }
+    for (index, entry) in document.entries.iter().enumerate() {
+        let place = Place {
+            go: format!("{}.{}[{index}].{}", key.go_type, key.go_entries, key.go_strategy),
+            json: format!("{}[{index}]", key.entries),
+            is_entry: true,
+        };
+        check.strategy(&entry.strategy, &place);
+    }
+    let Ranges {
+        sentences, findings, ..
+    } = check;
+    if !sentences.is_empty() {
+        findings.refuse(|| envelope::fields(Reason::Parameter, &sentences));
+    }
+}
+
+struct Ranges<'c> {
+    key: &'static Key,
+    cluster: Option<&'c Strategy>,
+    uses_defaults: bool,
+    /// What Koordinator says, by path in its code.
+    sentences: BTreeMap<String, String>,
+    findings: &'c mut Findings,
+}
+
+/// Where a strategy is.
+struct Place {
+    go: String,
+    json: String,
+    is_entry: bool,
+}
+
+/// The other value of a pair.
+struct Counterpart {
+    number: f64,
+    /// Where it comes from, in words; empty if it stands beside the first.
+    origin: &'static str,
+}
+
+impl Ranges<'_> {
+    fn strategy(&mut self, strategy: &Strategy, place: &Place) {
+        for (own, given) in strategy.iter() {
+            let Some(number) = given.content.number() else {
+                continue;
+            };
+            for &rule in given.field.rules {
+                if let Some((sentence, detail)) = self.violation(strategy, place, own, given, rule, number) {
+                    self.add(place, own, given, sentence, &detail);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, place: &Place, own: &str, given: &Given, sentence: String, detail: &str) {
+        if self.sentences.len() < MOST {
+            let Field { go, member, .. } = given.field;
+            let class = given.class.map(|class| class.go).unwrap_or_default();
+            // Names of maps are in our paths alone.
+            let inner = if member.contains('{') { own } else { go };
+            let parts = [place.go.as_str(), class, inner];
+            let go_path: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            self.sentences.insert(go_path.join("."), sentence);
+        }
+        let json = [place.json.as_str(), own];
+        let json: Vec<&str> = json.into_iter().filter(|part| !part.is_empty()).collect();
+        let path = path(self.key, &json.join("."));
+        self.findings
+            .error(|| Error::invalid(&path, Shown::from(&given.content), detail));
+    }
+
+    /// What is wrong with a value by a rule: Koordinator's sentence, and ours.
+    fn violation(
+        &self,
+        strategy: &Strategy,
+        place: &Place,
+        own: &str,
+        given: &Given,
+        rule: Rule,
+        number: f64,
+    ) -> Option<(String, String)> {
+        let field = given.field;
+        let name = field.go_name();
+        let (holds, sentence) = match rule {
+            Rule::Min(min) => (number >= bound(min), format!("{} or greater", with_commas(min))),
+            Rule::Max(max) => (number <= bound(max), format!("{} or less", with_commas(max))),
+            Rule::Above(above) => (
+                number > bound(above),
+                format!("greater than {}", with_commas(above)),
+            ),
+            Rule::AboveMember(sibling) | Rule::BelowMember(sibling) => {
+                let is_above = matches!(rule, Rule::AboveMember(_));
+                let order = if is_above { "greater" } else { "less" };
+                let other = self.sibling_row(given, sibling)?;
+                let sentence = format!("{name} must be {order} than {}", other.go_name());
+                let detail = |tail: &str| format!("must be {order} than {sibling}{tail}");
+                let Some(counterpart) = self.counterpart(strategy, place, own, given, other, sibling) else {
+                    return (!self.uses_defaults).then(|| (sentence, detail(", which is not set beside it")));
+                };
+                let Counterpart {
+                    number: other,
+                    origin,
+                } = counterpart;
+                let holds = if is_above { number > other } else { number < other };
+                return (!holds).then(|| (sentence, detail(&format!(", which is {other}{origin}"))));
+            }
+        };
+        (!holds).then(|| (format!("{name} must be {sentence}"), expected(field)))
+    }
+
+    fn sibling_row(&self, given: &Given, name: &str) -> Option<&'static Field> {
+        let fields = match given.class {
+            Some(_) => self.key.class_fields,
+            None => self.key.fields,
+        };
+        let member = given.field.sibling(name);
+        fields.iter().find(|field| field.member == member)
+    }
+
+    /// The value that the other member of a pair has, here or by what this is laid over.
+    fn counterpart(
+        &self,
+        strategy: &Strategy,
+        place: &Place,
+        own: &str,
+        given: &Given,
+        other: &Field,
+        name: &str,
+    ) -> Option<Counterpart> {
+        let path = match own.rsplit_once('.') {
+            Some((parent, _)) => format!("{parent}.{name}"),
+            None => name.to_owned(),
+        };
+        let find = |strategy: &Strategy| strategy.get(&path)?.number();
+        if let Some(number) = find(strategy) {
+            return Some(Counterpart { number, origin: "" });
+        }
+        if !self.uses_defaults {
+            return None;
+        }
+        let of_cluster = self.cluster.filter(|_| place.is_entry).and_then(find);
+        if let Some(number) = of_cluster {
+            let origin = " for all nodes";
+            return Some(Counterpart { number, origin });
+        }
+        let number = other.default_in(given.class)?.parse().ok()?;
+        let origin = " by default";
+        Some(Counterpart { number, origin })
+    }
+}
+
+/// The number with commas between thousands.
+fn with_commas(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = if number < 0 { "-".to_owned() } else { String::new() };
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
