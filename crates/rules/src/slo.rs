@@ -31,3 +31,6 @@ pub use self::check::{Nodes, Report, Settings, Target, check};
 
 /// What is under `data` of a ConfigMap: text by key.
 pub type Data = std::collections::BTreeMap<String, String>;
+
+#[cfg(test)]
+mod tests;

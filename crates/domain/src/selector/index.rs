@@ -102,20 +102,17 @@ impl<'s> Places<'s> {
     /// Those that ask for a value which the choice allows.
     fn allowed_by(&self, choice: &LabelChoice) -> Vec<&[usize]> {
         let mut places = vec![self.with_any_value.as_slice()];
-        match choice.listed() {
-            Some(values) => {
-                let listed = values
-                    .iter()
-                    .filter_map(|value| self.by_value.get(value.as_str()));
-                places.extend(listed.map(Vec::as_slice));
-            }
-            None => {
-                let allowed = self
-                    .by_value
-                    .iter()
-                    .filter(|(value, _)| choice.allows(Some(value)));
-                places.extend(allowed.map(|(_, places)| places.as_slice()));
-            }
+        if let Some(values) = choice.listed() {
+            let listed = values
+                .iter()
+                .filter_map(|value| self.by_value.get(value.as_str()));
+            places.extend(listed.map(Vec::as_slice));
+        } else {
+            let allowed = self
+                .by_value
+                .iter()
+                .filter(|(value, _)| choice.allows(Some(value)));
+            places.extend(allowed.map(|(_, places)| places.as_slice()));
         }
         places
     }

@@ -304,6 +304,3 @@ fn joined(base: &str, name: &str) -> String {
         (base, name) => format!("{base}.{name}"),
     }
 }
-
-#[cfg(test)]
-mod tests;

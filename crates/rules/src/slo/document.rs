@@ -121,15 +121,14 @@ impl Strategy {
     /// These values over those of `base`: what both have counts here, and lists are replaced as a whole.
     pub fn over(&self, base: &Self) -> Self {
         let mut merged = base.clone();
+        let lists = self
+            .0
+            .iter()
+            .filter(|(_, given)| given.field.member.contains("[]"));
+        for (list, _) in lists.filter_map(|(path, _)| path.split_once('[')) {
+            merged.remove(list);
+        }
         for (path, given) in &self.0 {
-            if let Some((before, _)) = given.field.member.split_once("[]") {
-                let list_end = path.find('[').filter(|_| path.contains(before));
-                if let Some(list) = list_end.and_then(|end| path.get(..end))
-                    && merged.0.contains_key(path)
-                {
-                    merged.remove(list);
-                }
-            }
             merged.set(path.clone(), given.clone());
         }
         merged
