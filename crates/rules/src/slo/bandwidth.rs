@@ -91,20 +91,8 @@ fn check_values(part: &Part<'_>, findings: &mut Findings) {
             let Some(content) = part.strategy.get(&own) else {
                 continue;
             };
-            let (words, detail) = match content {
-                Content::Int(percent) if !(0..=100).contains(percent) => (
-                    "must be percentage value just in 0-100'",
-                    "must be a percentage from 0 to 100, or a quantity in quotes".to_owned(),
-                ),
-                Content::Text(text) => match parse_quantity(text) {
-                    Ok(_) => continue,
-                    Err(reason) => (
-                        reason,
-                        "must be a quantity such as \"50M\", or a percentage as a number without quotes"
-                            .to_owned(),
-                    ),
-                },
-                _ => continue,
+            let Some((words, detail)) = value_fault(content) else {
+                continue;
             };
             let value = Shown::from(content);
             findings.refuse(|| {
@@ -115,8 +103,23 @@ fn check_values(part: &Part<'_>, findings: &mut Findings) {
                 let go_type = QOS.go_type;
                 format!("{go_type}.{place}.{go_class}.{go_member}: Invalid value: {value}: {words}")
             });
-            findings.error(|| Error::invalid(&path(&QOS, &part.below(&own)), value.clone(), &detail));
+            findings.error(|| Error::invalid(&path(&QOS, &part.below(&own)), value.clone(), detail));
         }
+    }
+}
+
+/// What is wrong with a value by itself: Koordinator's words, and ours.
+fn value_fault(content: &Content) -> Option<(&'static str, &'static str)> {
+    match content {
+        Content::Int(percent) => (!(0..=100).contains(percent)).then_some((
+            "must be percentage value just in 0-100'",
+            "must be a percentage from 0 to 100, or a quantity in quotes",
+        )),
+        Content::Text(text) => parse_quantity(text).err().map(|words| {
+            let detail = "must be a quantity such as \"50M\", or a percentage as a number without quotes";
+            (words, detail)
+        }),
+        Content::Bool(_) | Content::Number(_) | Content::Quantity(_) | Content::Json(_) => None,
     }
 }
 
@@ -171,7 +174,7 @@ fn bandwidth(strategy: &Strategy, own: &str) -> Option<Bandwidth> {
     match strategy.get(own)? {
         Content::Int(percent) => Some(Bandwidth::Percent(*percent)),
         Content::Text(text) => parse_quantity(text).ok().map(Bandwidth::Amount),
-        _ => None,
+        Content::Bool(_) | Content::Number(_) | Content::Quantity(_) | Content::Json(_) => None,
     }
 }
 

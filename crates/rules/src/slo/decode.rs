@@ -86,21 +86,16 @@ impl Reader {
         if key.cluster.is_none() {
             document.cluster = Some(Strategy::default());
         }
-        match value.kind() {
-            json::Kind::Object => {
-                for (name, member) in value.members() {
-                    self.top(&mut document, &name, member);
-                }
-            }
-            json::Kind::Null => {}
-            other => {
-                let go = format!(
-                    "json: cannot unmarshal {} into Go value of type configuration.{}",
-                    other.go_name(),
-                    key.go_type
-                );
-                self.fault("", value, "must be a JSON object", go);
-            }
+        if !value.is_object_or_null() {
+            let go = format!(
+                "json: cannot unmarshal {} into Go value of type configuration.{}",
+                value.kind().go_name(),
+                key.go_type
+            );
+            self.fault("", value, "must be a JSON object", go);
+        }
+        for (name, member) in value.members() {
+            self.top(&mut document, &name, member);
         }
         self.reading.document = document;
     }
@@ -129,22 +124,16 @@ impl Reader {
             go_struct: key.go_strategy,
             go_path: cluster.to_owned(),
         };
-        match value.kind() {
-            json::Kind::Null => document.cluster = None,
-            json::Kind::Object => {
-                let strategy = document.cluster.get_or_insert_default();
-                let mut reader = self.members_of(place, strategy);
-                value.members().for_each(|(name, value)| reader.top(&name, value));
-            }
-            other => {
-                let go = format!(
-                    "json: cannot unmarshal {} into Go struct field {}.{cluster} of type v1alpha1.{}",
-                    other.go_name(),
-                    key.go_type,
-                    key.go_strategy
-                );
-                self.fault(cluster, value, "must be a JSON object", go);
-            }
+        if value.is_null() {
+            document.cluster = None;
+        } else if value.is_object_or_null() {
+            let strategy = document.cluster.get_or_insert_default();
+            let mut reader = self.members_of(place, strategy);
+            value.members().for_each(|(name, value)| reader.top(&name, value));
+        } else {
+            let go_type = format!("v1alpha1.{}", key.go_strategy);
+            let go = mismatch(value.kind().go_name(), key.go_type, cluster, &go_type);
+            self.fault(cluster, value, "must be a JSON object", go);
         }
     }
 
@@ -163,28 +152,20 @@ impl Reader {
             go_entry_type,
             ..
         } = self.key;
-        match value.kind() {
-            json::Kind::List => {
-                let elements = value.elements().enumerate();
-                elements.map(|(index, value)| self.entry(index, value)).collect()
-            }
-            json::Kind::Null => Vec::new(),
-            other => {
-                let go = format!(
-                    "json: cannot unmarshal {} into Go struct field {go_type}.{entries} of type []configuration.{go_entry_type}",
-                    other.go_name(),
-                );
-                self.fault(entries, value, "must be a list", go);
-                Vec::new()
-            }
+        if !value.is_list_or_null() {
+            let go_element = format!("[]configuration.{go_entry_type}");
+            let go = mismatch(value.kind().go_name(), go_type, entries, &go_element);
+            self.fault(entries, value, "must be a list", go);
         }
+        let elements = value.elements().enumerate();
+        elements.map(|(index, value)| self.entry(index, value)).collect()
     }
 
     fn entry(&mut self, index: usize, value: Value<'_>) -> Entry {
         let key = self.key;
         let base = format!("{}[{index}]", key.entries);
         let mut entry = Entry::default();
-        if !matches!(value.kind(), json::Kind::Object | json::Kind::Null) {
+        if !value.is_object_or_null() {
             let go = mismatch(
                 value.kind().go_name(),
                 key.go_type,

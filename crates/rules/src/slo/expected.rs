@@ -18,14 +18,15 @@ pub fn expected(field: &Field) -> String {
         Kind::Any => "any value",
     };
     let range = range(field.rules);
-    let unit = match field.unit {
-        Unit::None => String::new(),
-        Unit::OffOn | Unit::Priority => format!(" {}", field.unit.name()),
-        _ if matches!(field.kind, Kind::Quantity | Kind::PercentOrQuantity) => {
-            format!(", {}", field.unit.name())
-        }
-        _ => format!(", in {}", field.unit.name()),
+    let in_unit = if matches!(field.kind, Kind::Quantity | Kind::PercentOrQuantity) {
+        ", "
+    } else if matches!(field.unit, Unit::None | Unit::OffOn | Unit::Priority) {
+        " "
+    } else {
+        ", in "
     };
+    let unit = format!("{in_unit}{}", field.unit.name());
+    let unit = unit.trim_end();
     format!("must be {kind}{range}{unit}")
 }
 

@@ -105,6 +105,16 @@ impl<'a> Value<'a> {
         self.kind() == Kind::Null
     }
 
+    /// True for an object and for `null`.
+    pub fn is_object_or_null(self) -> bool {
+        matches!(self.kind(), Kind::Object | Kind::Null)
+    }
+
+    /// True for a list and for `null`.
+    pub fn is_list_or_null(self) -> bool {
+        matches!(self.kind(), Kind::List | Kind::Null)
+    }
+
     /// The value as it is written.
     pub fn written(self) -> &'a str {
         let Node { start, end, .. } = self.node();

@@ -162,10 +162,10 @@ fn same_nodes<'d>(qos: &Document, system: &'d Document, index: usize) -> Option<
 }
 
 fn total(strategy: &Strategy) -> Option<Quantity> {
-    match strategy.get(TOTAL)? {
-        Content::Quantity(quantity) => Some(*quantity),
-        _ => None,
-    }
+    let Content::Quantity(total) = strategy.get(TOTAL)? else {
+        return None;
+    };
+    Some(*total)
 }
 
 /// Sums of a few 64-bit numbers as they are, others as texts.

@@ -1,6 +1,6 @@
 //! Reads one value as Go's decoder and Kubernetes' types do, with their words for what they do not take.
 
-use headroom_domain::quantity::Quantity;
+use headroom_domain::{field::Shown, quantity::Quantity};
 
 use super::super::{
     document::Content,
@@ -25,11 +25,9 @@ pub(crate) enum Mismatch {
 pub(crate) fn read(kind: Kind, value: Value<'_>) -> Result<Content, Mismatch> {
     let written = || value.written().to_owned();
     match kind {
-        Kind::Bool => match value.kind() {
-            json::Kind::True => Ok(Content::Bool(true)),
-            json::Kind::False => Ok(Content::Bool(false)),
-            _ => Err(of_type(value, "bool")),
-        },
+        Kind::Bool if value.kind() == json::Kind::True => Ok(Content::Bool(true)),
+        Kind::Bool if value.kind() == json::Kind::False => Ok(Content::Bool(false)),
+        Kind::Bool => Err(of_type(value, "bool")),
         Kind::Int64 => whole(value, "int64", i64::MIN, i64::MAX),
         Kind::Int32 => whole(value, "int32", i32::MIN.into(), i32::MAX.into()),
         Kind::Number => number(value),
@@ -77,15 +75,17 @@ pub(crate) fn text(value: Value<'_>) -> Result<String, Mismatch> {
 
 /// Kubernetes reads the text with another decoder, whose error lacks the path.
 fn duration(value: Value<'_>) -> Result<Content, Mismatch> {
-    let text = match value.kind() {
-        json::Kind::Text => text(value)?,
-        json::Kind::Null => String::new(),
-        other => {
-            let other = other.go_name();
-            let reason = format!("json: cannot unmarshal {other} into Go value of type string");
-            return Err(Mismatch::Refused(reason));
-        }
+    let text = if value.is_null() {
+        Ok(String::new())
+    } else {
+        text(value)
     };
+    let text = text.map_err(|_mismatch| {
+        let found = value.kind().go_name();
+        Mismatch::Refused(format!(
+            "json: cannot unmarshal {found} into Go value of type string"
+        ))
+    })?;
     match duration_fault(&text) {
         None => Ok(Content::Text(text)),
         Some(fault) => Err(Mismatch::Refused(format!("time: {fault}"))),
@@ -95,7 +95,7 @@ fn duration(value: Value<'_>) -> Result<Content, Mismatch> {
 /// What Go says of a text that is no duration; `None` for one that is. How long it may be is not checked.
 fn duration_fault(text: &str) -> Option<String> {
     const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-    let shown = headroom_domain::field::Shown::from(shortened(text));
+    let shown = Shown::from(shortened(text));
     let invalid = || Some(format!("invalid duration {shown}"));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -116,7 +116,7 @@ fn duration_fault(text: &str) -> Option<String> {
             return Some(format!("missing unit in duration {shown}"));
         }
         if !UNITS.contains(&unit) {
-            let unit = headroom_domain::field::Shown::from(shortened(unit));
+            let unit = Shown::from(shortened(unit));
             return Some(format!("unknown unit {unit} in duration {shown}"));
         }
         rest = behind;

@@ -59,15 +59,13 @@ impl MemberReader<'_> {
             prefix: "",
             own: class.member.to_owned(),
         };
-        match value.kind() {
-            json::Kind::Null => self.strategy.remove(class.member),
-            json::Kind::Object => self.members(&object, value),
-            _ => self.container_fault(
-                &object.own,
-                value,
-                "must be a JSON object",
-                "v1alpha1.ResourceQOS",
-            ),
+        if value.is_null() {
+            self.strategy.remove(class.member);
+        } else if value.is_object_or_null() {
+            self.members(&object, value);
+        } else {
+            let go_type = "v1alpha1.ResourceQOS";
+            self.container_fault(&object.own, value, "must be a JSON object", go_type);
         }
     }
 

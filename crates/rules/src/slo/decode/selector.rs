@@ -15,19 +15,12 @@ const REQUIREMENT_MEMBERS: [&str; 3] = ["key", "operator", "values"];
 
 impl Reader {
     pub(super) fn selector(&mut self, path: &str, value: Value<'_>) -> Option<LabelSelector> {
-        match value.kind() {
-            json::Kind::Object => {}
-            json::Kind::Null => return None,
-            _ => {
-                self.wrong_type(
-                    path,
-                    value,
-                    "must be a JSON object",
-                    "NodeCfgProfile",
-                    "v1.LabelSelector",
-                );
-                return None;
-            }
+        if !value.is_object_or_null() {
+            let go = "v1.LabelSelector";
+            self.wrong_type(path, value, "must be a JSON object", "NodeCfgProfile", go);
+        }
+        if value.kind() != json::Kind::Object {
+            return None;
         }
         let mut selector = LabelSelector::default();
         for (name, member) in value.members() {
@@ -45,13 +38,11 @@ impl Reader {
     }
 
     fn match_labels(&mut self, path: &str, value: Value<'_>, selector: &mut LabelSelector) {
-        match value.kind() {
-            json::Kind::Object => {}
-            json::Kind::Null => return selector.match_labels.clear(),
-            _ => {
-                let go = "map[string]string";
-                return self.wrong_type(path, value, "must be a JSON object", "LabelSelector", go);
-            }
+        if value.is_null() {
+            selector.match_labels.clear();
+        } else if !value.is_object_or_null() {
+            let go = "map[string]string";
+            self.wrong_type(path, value, "must be a JSON object", "LabelSelector", go);
         }
         for (label, member) in value.members() {
             let text = self.optional_text(&format!("{path}[{label}]"), member, "LabelSelector");
@@ -62,25 +53,19 @@ impl Reader {
     }
 
     fn match_expressions(&mut self, path: &str, value: Value<'_>) -> Vec<LabelSelectorRequirement> {
-        match value.kind() {
-            json::Kind::List => {
-                let elements = value.elements().enumerate();
-                elements
-                    .map(|(index, value)| self.requirement(&format!("{path}[{index}]"), value))
-                    .collect()
-            }
-            json::Kind::Null => Vec::new(),
-            _ => {
-                let go = "[]v1.LabelSelectorRequirement";
-                self.wrong_type(path, value, "must be a list", "LabelSelector", go);
-                Vec::new()
-            }
+        if !value.is_list_or_null() {
+            let go = "[]v1.LabelSelectorRequirement";
+            self.wrong_type(path, value, "must be a list", "LabelSelector", go);
         }
+        let elements = value.elements().enumerate();
+        elements
+            .map(|(index, value)| self.requirement(&format!("{path}[{index}]"), value))
+            .collect()
     }
 
     fn requirement(&mut self, path: &str, value: Value<'_>) -> LabelSelectorRequirement {
         let mut requirement = LabelSelectorRequirement::default();
-        if !matches!(value.kind(), json::Kind::Object | json::Kind::Null) {
+        if !value.is_object_or_null() {
             let go = "v1.LabelSelectorRequirement";
             self.wrong_type(path, value, "must be a JSON object", "LabelSelector", go);
         }
@@ -106,7 +91,7 @@ impl Reader {
     }
 
     fn texts(&mut self, path: &str, value: Value<'_>) -> Vec<String> {
-        if !matches!(value.kind(), json::Kind::List | json::Kind::Null) {
+        if !value.is_list_or_null() {
             self.wrong_type(
                 path,
                 value,

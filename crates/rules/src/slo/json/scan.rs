@@ -244,16 +244,13 @@ impl Scanner<'_> {
     }
 
     fn error(&self, reason: String) -> SyntaxError {
-        let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
-        let line_start = before
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |at| at + 1);
-        let in_line = before.get(line_start..).unwrap_or_default();
+        // What stands before is whole characters: only texts have others than those of ASCII, and these end there as well.
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
         SyntaxError {
             reason,
-            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
-            column: 1 + String::from_utf8_lossy(in_line).chars().count(),
+            line: 1 + before.matches('\n').count(),
+            column: 1 + line.chars().count(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::slo::expected::is_in_range;
 
 #[test]
 fn each_member_is_declared_once_and_says_what_it_does() {
@@ -68,15 +69,7 @@ fn a_default_keeps_its_own_rules_and_is_one_of_the_words() {
         let Ok(number) = default.parse::<f64>() else {
             continue;
         };
-        for rule in field.rules {
-            let holds = match *rule {
-                Rule::Min(min) => number >= min as f64,
-                Rule::Max(max) => number <= max as f64,
-                Rule::Above(bound) => number > bound as f64,
-                Rule::AboveMember(_) | Rule::BelowMember(_) => true,
-            };
-            assert!(holds, "{}: {default}", field.member);
-        }
+        assert!(is_in_range(field.rules, number), "{}: {default}", field.member);
     }
 }
 
