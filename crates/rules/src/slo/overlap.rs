@@ -3,7 +3,7 @@
 //! Two entries overlap if there are labels that match both, and one of the two speaks of all these labels: whoever labels a
 //! node for the one entry need not know of the other. Where each of two asks for a label that the other does not speak of,
 //! such as `pool=a` and `gpu=true`, only nodes that have both labels are selected twice; these are looked for among the
-//! nodes that there are.
+//! nodes that there are. Koordinator's samples count as well: they have labels of which some entry speaks.
 
 use std::collections::BTreeSet;
 
@@ -44,16 +44,31 @@ pub(super) fn check(
     if let Some(labels) = &sampled {
         overlaps.refuse(labels, findings);
     }
+    let mut pairs = BTreeSet::new();
     if is_exact {
-        return overlaps.check_exactly(findings);
-    }
-    if let Some(labels) = sampled {
-        let mut matching = index.matching(&labels).into_iter();
-        if let (Some(one), Some(other)) = (matching.next(), matching.next()) {
-            overlaps.error((one, other), &labels, findings);
+        let (found, all_compared) = overlaps.pairs();
+        pairs = found;
+        if !all_compared {
+            let what = "too many entries to compare each with each";
+            findings.warn(|| format!("{}: {what}: overlaps may be missed", key.name));
         }
-    } else if !are_all {
+    } else if sampled.is_none() && !are_all {
         findings.warn(|| format!("{}: too many samples of labels: overlaps may be missed", key.name));
+    }
+    // A sample of a third entry may match two that are independent of each other.
+    if let Some(labels) = &sampled
+        && let [one, other, ..] = *index.matching(labels)
+        && !pairs.contains(&(one, other))
+    {
+        overlaps.error((one, other), labels, findings);
+    } else if is_exact && pairs.is_empty() {
+        overlaps.warn_of_possible(findings);
+    }
+    for pair in pairs {
+        if let Some(example) = overlaps.example(pair.0, pair.1) {
+            overlaps.refuse(&example, findings);
+            overlaps.error(pair, &example, findings);
+        }
     }
 }
 
@@ -85,26 +100,6 @@ impl Overlaps<'_> {
             }
         }
         (None, are_all)
-    }
-
-    fn check_exactly(&self, findings: &mut Findings) {
-        let (pairs, are_all) = self.pairs();
-        for &(one, other) in &pairs {
-            let Some(example) = self.example(one, other) else {
-                continue;
-            };
-            self.refuse(&example, findings);
-            self.error((one, other), &example, findings);
-        }
-        if !are_all {
-            let name = self.key.name;
-            findings.warn(|| {
-                format!("{name}: too many entries to compare each with each: overlaps may be missed")
-            });
-        }
-        if pairs.is_empty() {
-            self.warn_of_possible(findings);
-        }
     }
 
     /// The first pairs of entries that overlap, and whether all were compared.
@@ -178,7 +173,7 @@ impl Overlaps<'_> {
 
     /// Warns of the first two entries that would both select a node if it had the labels of both.
     fn warn_of_possible(&self, findings: &mut Findings) {
-        const MOST: usize = 10_000;
+        const MOST: usize = 1000;
         let entries = &self.selecting.entries;
         let places =
             (0..entries.len()).flat_map(|one| (one + 1..entries.len()).map(move |other| (one, other)));

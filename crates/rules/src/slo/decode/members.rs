@@ -76,10 +76,7 @@ impl MemberReader<'_> {
     }
 
     fn member(&mut self, object: &Object, name: &str, value: Value<'_>) {
-        let known = || rows(object.fields, object.prefix);
-        let found = known().find(|(known, _)| *known == name);
-        let found = found.or_else(|| known().find(|(known, _)| is_same_name(name, known)));
-        let Some((segment, field)) = found else {
+        let Some((segment, field)) = row(object.fields, object.prefix, name) else {
             return self.unknown(object, name);
         };
         let step = Step {
@@ -181,11 +178,22 @@ impl MemberReader<'_> {
     }
 }
 
+/// The member that a name stands for, with a row that goes through it: the one of that very name, or else one that Go takes
+/// for it.
+fn row(fields: &'static [Field], prefix: &str, name: &str) -> Option<(&'static str, &'static Field)> {
+    let exact = fields.iter().find_map(|field| {
+        let inside = field.member.strip_prefix(prefix)?;
+        let rest = inside.strip_prefix(name)?;
+        let is_whole = rest.is_empty() || rest.starts_with(['.', '[', '{']);
+        let segment = is_whole.then(|| inside.get(..name.len()))??;
+        Some((segment, field))
+    });
+    let is_same = |(known, _): &(&str, &Field)| is_same_name(name, known);
+    exact.or_else(|| rows(fields, prefix).find(is_same))
+}
+
 /// The members of an object, each with a row that goes through it.
-fn rows(
-    fields: &'static [Field],
-    prefix: &'static str,
-) -> impl Iterator<Item = (&'static str, &'static Field)> {
+fn rows(fields: &'static [Field], prefix: &str) -> impl Iterator<Item = (&'static str, &'static Field)> {
     fields.iter().filter_map(move |field| {
         let rest = field.member.strip_prefix(prefix)?;
         Some((rest.split(['.', '[', '{']).next()?, field))

@@ -1,0 +1,84 @@
+//! What is probably not meant, and no reason to refuse a version.
+
+use rstest::rstest;
+
+use super::*;
+
+#[rstest]
+#[case::word(COLO, r#"{"cpuCalculatePolicy":"usge"}"#, r#"colocation-config: cpuCalculatePolicy: "usge" is none of usage, request, maxUsageRequest; did you mean usage?"#)]
+#[case::member(
+    COLO,
+    r#"{"cpuReclaimTresholdPercent":60}"#,
+    "colocation-config: unknown member cpuReclaimTresholdPercent has no effect; did you mean cpuReclaimThresholdPercent?"
+)]
+#[case::entries(
+    COLO,
+    r#"{"nodeConfig":[]}"#,
+    "colocation-config: unknown member nodeConfig has no effect; did you mean nodeConfigs?"
+)]
+#[case::far(COLO, r#"{"foo":60}"#, "colocation-config: unknown member foo has no effect")]
+#[case::wrong_place(
+    THR,
+    r#"{"cpuSuppressThresholdPercent":65}"#,
+    "resource-threshold-config: unknown member cpuSuppressThresholdPercent has no effect; did you mean clusterStrategy.cpuSuppressThresholdPercent?"
+)]
+#[case::cluster(
+    THR,
+    r#"{"clusterStategy":{}}"#,
+    "resource-threshold-config: unknown member clusterStategy has no effect; did you mean clusterStrategy?"
+)]
+#[case::deep(
+    QOS,
+    r#"{"clusterStrategy":{"beClass":{"cpuQOS":{"groupIdentiy":1}}}}"#,
+    "resource-qos-config: unknown member clusterStrategy.beClass.cpuQOS.groupIdentiy has no effect; did you mean clusterStrategy.beClass.cpuQOS.groupIdentity?"
+)]
+#[case::class(
+    QOS,
+    r#"{"clusterStrategy":{"lseClass":{}}}"#,
+    "resource-qos-config: unknown member clusterStrategy.lseClass has no effect; did you mean clusterStrategy.lsrClass?"
+)]
+#[case::selector(
+    COLO,
+    r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"x":"1"},"matchLabel":{}}}]}"#,
+    "colocation-config: unknown member nodeConfigs[0].nodeSelector.matchLabel has no effect; did you mean nodeConfigs[0].nodeSelector.matchLabels?"
+)]
+#[case::requirement(
+    COLO,
+    r#"{"nodeConfigs":[{"nodeSelector":{"matchExpressions":[{"key":"x","operator":"Exists","value":[]}]}}]}"#,
+    "colocation-config: unknown member nodeConfigs[0].nodeSelector.matchExpressions[0].value has no effect; did you mean nodeConfigs[0].nodeSelector.matchExpressions[0].values?"
+)]
+#[case::disks(
+    QOS,
+    r#"{"clusterStrategy":{"beClass":{"blkioQOS":{"blocks":[{"ioCfg":{"ioWeightPercent":500}}]}}}}"#,
+    "resource-qos-config: clusterStrategy.beClass.blkioQOS.blocks[0].ioCfg.ioWeightPercent: 500 should be from 1 to 100"
+)]
+#[case::ratio(
+    AMP,
+    r#"{"resourceAmplificationRatio":{"cpu":6}}"#,
+    "resource-amplification-config: resourceAmplificationRatio[cpu]: 6 should be of 5 or less"
+)]
+#[case::key(
+    "colocation-confg",
+    "{}",
+    "unknown key colocation-confg has no effect; did you mean colocation-config?"
+)]
+#[case::names(COLO, r#"{"nodeConfigs":[{"name":"a","nodeSelector":{"matchLabels":{"x":"1"}}},{"name":"a","nodeSelector":{"matchLabels":{"x":"2"}}}]}"#, r#"colocation-config: nodeConfigs[1].name: another entry is called "a" as well"#)]
+#[case::possible_overlap(COLO, &selectors::colocation("a: x=1 | b: y=1"), r#"colocation-config: entries "a" and "b" would both select a node with x=1,y=1; the first would count"#)]
+fn a_warning_names_place_and_value(#[case] key: &str, #[case] text: &str, #[case] warning: &str) {
+    let report = Case::new([(key, text)]).report(Compat::Headroom);
+    assert_eq!(
+        (report.warnings.as_slice(), report.refusal),
+        ([warning.to_owned()].as_slice(), None)
+    );
+}
+
+#[rstest]
+#[case(COLO, r#"{"cpuCalculatePolicy":"usage","metricMemoryCollectPolicy":""}"#)]
+#[case("my-extension", "{}")]
+#[case("feature-gates", "A=true")]
+fn nothing_is_said_of_what_is_known(#[case] key: &str, #[case] text: &str) {
+    assert_eq!(
+        Case::new([(key, text)]).report(Compat::Headroom),
+        Report::default()
+    );
+}
