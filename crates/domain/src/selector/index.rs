@@ -1,6 +1,9 @@
 //! Many selectors, found by the labels that they ask for: what matches a set of labels is found among few of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, HashMap},
+};
 
 use super::{Labels, Selector, choice::LabelChoice};
 
@@ -8,8 +11,8 @@ use super::{Labels, Selector, choice::LabelChoice};
 ///
 /// Building it costs what is written in the selectors.
 #[derive(Debug, Clone)]
-pub struct SelectorIndex<'s> {
-    selectors: &'s [Selector],
+pub struct SelectorIndex<'s, S> {
+    selectors: &'s [S],
     by_key: BTreeMap<&'s str, Places<'s>>,
     /// Selectors that ask for no label.
     rest: Vec<usize>,
@@ -22,9 +25,9 @@ struct Places<'s> {
     with_any_value: Vec<usize>,
 }
 
-impl<'s> SelectorIndex<'s> {
+impl<'s, S: Borrow<Selector>> SelectorIndex<'s, S> {
     /// An index of these selectors, which are known by their places.
-    pub fn new(selectors: &'s [Selector]) -> Self {
+    pub fn new(selectors: &'s [S]) -> Self {
         let counts = Counts::new(selectors);
         let mut index = Self {
             selectors,
@@ -32,7 +35,11 @@ impl<'s> SelectorIndex<'s> {
             rest: Vec::new(),
         };
         for (place, selector) in selectors.iter().enumerate() {
-            let required = selector.0.iter().filter(|(_, choice)| !choice.may_be_absent);
+            let required = selector
+                .borrow()
+                .0
+                .iter()
+                .filter(|(_, choice)| !choice.may_be_absent);
             match required.min_by_key(|(key, choice)| counts.of_label(key, choice)) {
                 None => index.rest.push(place),
                 Some((key, choice)) => index.by_key.entry(key).or_default().add(place, choice),
@@ -43,30 +50,27 @@ impl<'s> SelectorIndex<'s> {
 
     /// The places of the selectors that these labels match, in order.
     pub fn matching(&self, labels: &Labels) -> Vec<usize> {
-        let mut found = Vec::new();
-        let mut add = |places: &[usize]| {
-            let matching = places.iter().copied().filter(|&place| {
-                let selector = self.selectors.get(place);
-                selector.is_some_and(|selector| selector.matches(labels))
-            });
-            found.extend(matching);
+        let matches = |place: &usize| {
+            let selector = self.selectors.get(*place);
+            selector.is_some_and(|selector| selector.borrow().matches(labels))
         };
-        add(&self.rest);
-        if self.by_key.len() < labels.len() {
-            for (key, places) in &self.by_key {
-                if let Some(value) = labels.get(*key) {
-                    places.with_value(value).for_each(&mut add);
-                }
-            }
-        } else {
-            for (key, value) in labels {
-                if let Some(places) = self.by_key.get(key.as_str()) {
-                    places.with_value(value).for_each(&mut add);
-                }
-            }
-        }
+        let mut found: Vec<usize> = self.asked_for(labels).filter(matches).collect();
         found.sort_unstable();
         found
+    }
+
+    /// The places of the selectors that these labels may match, in no order: the label by which one is found is there.
+    pub fn asked_for(&self, labels: &Labels) -> impl Iterator<Item = usize> {
+        // Whatever there is less of is gone through.
+        let by_key = (self.by_key.len() < labels.len()).then_some(&self.by_key);
+        let by_label = by_key.is_none().then_some(labels);
+        let by_key = by_key.into_iter().flatten();
+        let of_keys = by_key.filter_map(|(key, places)| Some((places, labels.get(*key)?)));
+        let by_label = by_label.into_iter().flatten();
+        let of_labels = by_label.filter_map(|(key, value)| Some((self.by_key.get(key.as_str())?, value)));
+        let found = of_keys.chain(of_labels);
+        let found = found.flat_map(|(places, value)| places.with_value(value));
+        found.chain([self.rest.as_slice()]).flatten().copied()
     }
 
     /// The places of selectors that may match some labels which `selector` matches as well, in no order.
@@ -125,12 +129,12 @@ struct Counts<'s> {
 }
 
 impl<'s> Counts<'s> {
-    fn new(selectors: &'s [Selector]) -> Self {
+    fn new<S: Borrow<Selector>>(selectors: &'s [S]) -> Self {
         let mut counts = Self {
             values: HashMap::new(),
             keys: HashMap::new(),
         };
-        for (key, choice) in selectors.iter().flat_map(|selector| &selector.0) {
+        for (key, choice) in selectors.iter().flat_map(|selector| &selector.borrow().0) {
             *counts.keys.entry(key).or_default() += 1;
             for value in choice.listed().into_iter().flatten() {
                 *counts.values.entry((key, value)).or_default() += 1;

@@ -14,18 +14,21 @@ use super::{
 /// Warns of values of a document.
 pub(super) fn check(key: &Key, document: &Document, findings: &mut Findings) {
     if let Some(cluster) = &document.cluster {
-        check_strategy(key, key.cluster.unwrap_or_default(), cluster, findings);
+        check_strategy(key, None, cluster, findings);
     }
     for (index, entry) in document.entries.iter().enumerate() {
-        let base = format!("{}[{index}]", key.entries);
-        check_strategy(key, &base, &entry.strategy, findings);
+        check_strategy(key, Some(index), &entry.strategy, findings);
     }
 }
 
-fn check_strategy(key: &Key, base: &str, strategy: &Strategy, findings: &mut Findings) {
+fn check_strategy(key: &Key, entry: Option<usize>, strategy: &Strategy, findings: &mut Findings) {
     for (own, given) in strategy.iter() {
         let (field, content) = (given.field, &given.content);
         let place = || {
+            let base = match entry {
+                None => key.cluster.unwrap_or_default().to_owned(),
+                Some(index) => format!("{}[{index}]", key.entries),
+            };
             let dot = if base.is_empty() { "" } else { "." };
             format!("{}: {base}{dot}{own}", key.name)
         };

@@ -1,18 +1,8 @@
 //! What is wrong with a version of the ConfigMap, in the order in which Koordinator looks for it.
 
-use headroom_domain::{
-    field::Errors,
-    selector::{Labels, SelectorIndex},
-};
+use headroom_domain::{field::Errors, selector::Labels};
 
-use super::{
-    Data, advice,
-    conflict::{self, Contested},
-    decode,
-    findings::Findings,
-    key_check::KeyCheck,
-    table::KEYS,
-};
+use super::{Data, advice, conflict, decode, findings::Findings, key_check::KeyCheck, table::KEYS};
 use crate::switch::Switches;
 
 /// The ConfigMap by name, as texts have it.
@@ -84,13 +74,7 @@ pub fn check(
     let several = selecting
         .iter()
         .filter(|(_, selecting)| selecting.selectors.len() > 1);
-    let contested: Vec<_> = several
-        .map(|(key, selecting)| Contested {
-            key,
-            selecting,
-            index: SelectorIndex::new(&selecting.selectors),
-        })
-        .collect();
+    let contested: Vec<_> = several.map(|(key, selecting)| (*key, selecting)).collect();
     if !contested.is_empty() {
         conflict::check(&contested, nodes, &mut findings);
     }

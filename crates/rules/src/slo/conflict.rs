@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use headroom_domain::{
     field::{Error, Shown},
-    selector::SelectorIndex,
+    selector::{Labels, Selector, SelectorIndex},
 };
 
 use super::{
     check::Nodes,
+    decode::shortened,
     entries::Selecting,
     envelope,
     findings::{Findings, path},
@@ -21,11 +22,7 @@ const MOST_NODES: usize = 3;
 const MOST_SETS: usize = 16;
 
 /// A key whose entries may select the same nodes.
-pub(super) struct Contested<'c> {
-    pub(super) key: &'static Key,
-    pub(super) selecting: &'c Selecting<'c>,
-    pub(super) index: SelectorIndex<'c>,
-}
+pub(super) type Contested<'c> = (&'static Key, &'c Selecting<'c>);
 
 /// The nodes that a set of entries selects.
 #[derive(Debug, Default)]
@@ -46,30 +43,68 @@ struct Conflicts {
 
 /// Checks that no node is selected by two entries of a key. Koordinator names one such node; here it is the first by name.
 pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Findings) {
+    // The selectors of all keys in one index: a node is looked up once.
+    let selectors: Vec<&Selector> = keys
+        .iter()
+        .flat_map(|(_, selecting)| &selecting.selectors)
+        .collect();
+    let index = SelectorIndex::new(&selectors);
     let mut found: Vec<Conflicts> = keys.iter().map(|_| Conflicts::default()).collect();
+    let mut places = Vec::new();
     nodes.visit(&mut |name, labels| {
-        for (Contested { index, .. }, conflicts) in keys.iter().zip(&mut found) {
-            let matching = index.matching(labels);
-            if matching.len() > 1 {
-                conflicts.add(name, matching);
+        places.clear();
+        places.extend(index.asked_for(labels));
+        places.sort_unstable();
+        let mut rest = places.as_slice();
+        let mut end = 0;
+        for ((_, selecting), conflicts) in keys.iter().zip(&mut found) {
+            let start = end;
+            end += selecting.selectors.len();
+            let (of_key, of_others) = rest.split_at(rest.partition_point(|&place| place < end));
+            rest = of_others;
+            if of_key.len() > 1 {
+                conflicts.add_if_several(name, labels, of_key.iter().map(|place| place - start), selecting);
             }
         }
     });
     let firsts = keys.iter().zip(&found);
     let firsts = firsts.filter_map(|(contested, conflicts)| Some((contested, conflicts.first.as_ref()?)));
     // Of two keys with the same node, the earlier one.
-    if let Some((contested, (node, set))) = firsts.min_by_key(|(_, (node, _))| node) {
-        findings.refuse(|| envelope::entries(contested.key.name, contested.names(set), Some(node)));
+    if let Some(((key, selecting), (node, set))) = firsts.min_by_key(|(_, (node, _))| node) {
+        findings.refuse(|| envelope::entries(key.name, names(selecting, set), Some(node)));
     }
-    for (contested, conflicts) in keys.iter().zip(&found) {
+    for ((key, selecting), conflicts) in keys.iter().zip(&found) {
         for (set, shared) in &conflicts.by_set {
-            findings.error(|| contested.error(set, shared));
+            findings.error(|| shared.error(key, names(selecting, set)));
         }
     }
 }
 
+/// The names of entries by their places.
+fn names<'d>(selecting: &Selecting<'d>, set: &[usize]) -> Vec<&'d str> {
+    let entries = set.iter().filter_map(|&place| selecting.entries.get(place));
+    entries.map(|(_, entry)| entry.name.as_str()).collect()
+}
+
 impl Conflicts {
-    fn add(&mut self, node: &str, set: Vec<usize>) {
+    /// Adds a node if more than one of these entries selects it.
+    fn add_if_several(
+        &mut self,
+        node: &str,
+        labels: &Labels,
+        places: impl Iterator<Item = usize>,
+        selecting: &Selecting<'_>,
+    ) {
+        let matches = |place: &usize| {
+            selecting
+                .selectors
+                .get(*place)
+                .is_some_and(|selector| selector.matches(labels))
+        };
+        let set: Vec<usize> = places.filter(matches).collect();
+        if set.len() < 2 {
+            return;
+        }
         if self.first.as_ref().is_none_or(|(first, _)| node < first.as_str()) {
             self.first = Some((node.to_owned(), set.clone()));
         }
@@ -91,29 +126,19 @@ impl Shared {
             }
         }
     }
-}
 
-impl Contested<'_> {
-    fn names(&self, set: &[usize]) -> Vec<&str> {
-        let entries = set.iter().filter_map(|&place| self.selecting.entries.get(place));
-        entries.map(|(_, entry)| entry.name.as_str()).collect()
-    }
-
-    fn error(&self, set: &[usize], shared: &Shared) -> Error {
-        let Shared { count, names } = shared;
+    fn error(&self, key: &Key, entries: Vec<&str>) -> Error {
+        let Self { count, names } = self;
         let listed: Vec<&str> = names.iter().map(String::as_str).collect();
-        let more = count.saturating_sub(listed.len());
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
+        let more = match count.saturating_sub(listed.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
         let detail = format!(
             "all of them select nodes that there are: {}{more}",
             listed.join(", ")
         );
-        let entries = self.names(set).into_iter().map(super::decode::shortened);
-        let entries = Shown::Json(entries.take(MOST_SETS).collect());
-        Error::invalid(&path(self.key, self.key.entries), entries, &detail)
+        let entries = entries.into_iter().take(MOST_SETS).map(shortened);
+        Error::invalid(&path(key, key.entries), Shown::Json(entries.collect()), &detail)
     }
 }

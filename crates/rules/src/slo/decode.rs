@@ -7,14 +7,17 @@
 mod leaf;
 mod members;
 mod selector;
+mod trail;
+
+use std::fmt;
 
 use headroom_domain::field::Shown;
 
-use self::members::MemberReader;
 pub(crate) use self::{
     leaf::{parse_quantity, shortened},
     members::is_same_name,
 };
+use self::{members::MemberReader, trail::Trail};
 use super::{
     document::{Document, Entry, Strategy},
     json::{self, SyntaxError, Tree, Value},
@@ -92,7 +95,7 @@ impl Reader {
                 value.kind().go_name(),
                 key.go_type
             );
-            self.fault("", value, "must be a JSON object", go);
+            self.fault(&"", value, "must be a JSON object", go);
         }
         for (name, member) in value.members() {
             self.top(&mut document, &name, member);
@@ -108,32 +111,22 @@ impl Reader {
             return;
         }
         let Some(cluster) = key.cluster else {
-            let place = Place {
-                base: String::new(),
-                go_struct: key.go_type,
-                go_path: key.go_cluster.to_owned(),
-            };
             let strategy = document.cluster.get_or_insert_default();
-            return self.members_of(place, strategy).top(name, value);
+            return self.members_of(Place::Document, strategy).top(name, value);
         };
         if !is_same_name(name, cluster) {
             return self.unknown_top(name, cluster);
         }
-        let place = Place {
-            base: cluster.to_owned(),
-            go_struct: key.go_strategy,
-            go_path: cluster.to_owned(),
-        };
         if value.is_null() {
             document.cluster = None;
         } else if value.is_object_or_null() {
             let strategy = document.cluster.get_or_insert_default();
-            let mut reader = self.members_of(place, strategy);
+            let mut reader = self.members_of(Place::Cluster, strategy);
             value.members().for_each(|(name, value)| reader.top(&name, value));
         } else {
             let go_type = format!("v1alpha1.{}", key.go_strategy);
             let go = mismatch(value.kind().go_name(), key.go_type, cluster, &go_type);
-            self.fault(cluster, value, "must be a JSON object", go);
+            self.fault(&cluster, value, "must be a JSON object", go);
         }
     }
 
@@ -163,67 +156,45 @@ impl Reader {
 
     fn entry(&mut self, index: usize, value: Value<'_>) -> Entry {
         let key = self.key;
-        let base = format!("{}[{index}]", key.entries);
+        let list = Trail::Top(key.entries);
+        let trail = Trail::Element(&list, index);
         let mut entry = Entry::default();
         if !value.is_object_or_null() {
-            let go = mismatch(
-                value.kind().go_name(),
-                key.go_type,
-                key.entries,
-                &format!("configuration.{}", key.go_entry_type),
-            );
-            self.fault(&base, value, "must be a JSON object", go);
+            let go_type = format!("configuration.{}", key.go_entry_type);
+            let go = mismatch(value.kind().go_name(), key.go_type, key.entries, &go_type);
+            self.fault(&trail, value, "must be a JSON object", go);
         }
         for (name, member) in value.members() {
             if is_same_name(&name, "name") {
-                self.entry_name(&base, member, &mut entry);
+                let name = self.optional_text(&Trail::Member(&trail, "name"), member, key.go_entry_type);
+                entry.name = name.unwrap_or_default();
             } else if is_same_name(&name, "nodeSelector") {
-                entry.written_selector = self.selector(&format!("{base}.nodeSelector"), member);
+                entry.written_selector = self.selector(&Trail::Member(&trail, "nodeSelector"), member);
             } else {
-                let place = Place {
-                    base: base.clone(),
-                    go_struct: key.go_entry_type,
-                    go_path: joined(key.entries, key.go_strategy),
-                };
-                self.members_of(place, &mut entry.strategy).top(&name, member);
+                let mut reader = self.members_of(Place::Entry(index), &mut entry.strategy);
+                reader.top(&name, member);
             }
         }
         entry
     }
 
-    fn entry_name(&mut self, base: &str, value: Value<'_>, entry: &mut Entry) {
+    /// A text, or a fault; `null` is an empty one.
+    fn optional_text(&mut self, trail: &Trail<'_>, value: Value<'_>, go_struct: &str) -> Option<String> {
         if value.is_null() {
-            return;
+            return Some(String::new());
         }
-        let Key {
-            entries,
-            go_entry_type,
-            ..
-        } = self.key;
-        if let Some(name) = self.text(
-            &format!("{base}.name"),
-            go_entry_type,
-            &format!("{entries}.NodeCfgProfile.name"),
-            value,
-        ) {
-            entry.name = name;
+        let text = leaf::text(value).ok();
+        if text.is_none() {
+            let go = mismatch(value.kind().go_name(), go_struct, &format!("{trail:#}"), "string");
+            self.fault(trail, value, "must be a text in quotes", go);
         }
+        text
     }
 
-    /// A text, or a fault.
-    fn text(&mut self, path: &str, go_struct: &str, go_path: &str, value: Value<'_>) -> Option<String> {
-        if let Ok(text) = leaf::text(value) {
-            return Some(text);
-        }
-        let go = mismatch(value.kind().go_name(), go_struct, go_path, "string");
-        self.fault(path, value, "must be a text in quotes", go);
-        None
-    }
-
-    fn fault(&mut self, path: &str, value: Value<'_>, expected: &str, go: String) {
+    fn fault(&mut self, path: &dyn fmt::Display, value: Value<'_>, expected: &str, go: String) {
         if self.reading.faults.len() < MOST {
             self.reading.faults.push(Fault {
-                path: path.to_owned(),
+                path: path.to_string(),
                 value: shown(value),
                 expected: expected.to_owned(),
                 go,
@@ -231,12 +202,19 @@ impl Reader {
         }
     }
 
-    /// Lists an unknown member. What is near is searched for those alone that are listed.
-    fn unknown(&mut self, base: &str, name: &str, nearest: impl FnOnce() -> Option<String>) {
+    /// Lists an unknown member of an object. What is near is searched for those alone that are listed; it is told where
+    /// the object is.
+    fn unknown(
+        &mut self,
+        object: &dyn fmt::Display,
+        name: &str,
+        nearest: impl FnOnce(&str) -> Option<String>,
+    ) {
         if self.reading.unknown.len() < MOST {
+            let base = object.to_string();
             self.reading.unknown.push(Unknown {
-                path: joined(base, &shortened(name)),
-                nearest: nearest(),
+                path: joined(&base, &shortened(name)),
+                nearest: nearest(&base),
             });
         }
     }
@@ -244,7 +222,7 @@ impl Reader {
     /// An unknown member of a document that has two: often one that belongs into the first of them.
     fn unknown_top(&mut self, name: &str, cluster: &'static str) {
         let key = self.key;
-        self.unknown("", name, || {
+        self.unknown(&"", name, |_| {
             let inner = members::names(key).find(|known| is_same_name(name, known));
             let outer = || nearest(name, [cluster, key.entries]).map(str::to_owned);
             inner.map(|known| joined(cluster, known)).or_else(outer)
@@ -257,13 +235,35 @@ fn mismatch(found: &str, go_struct: &str, go_path: &str, go_type: &str) -> Strin
     format!("json: cannot unmarshal {found} into Go struct field {go_struct}.{go_path} of type {go_type}")
 }
 
-/// Where the members of a strategy are, for people and for Go.
-#[derive(Debug, Clone)]
-struct Place {
+/// Where the members of a strategy are.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// In the document itself.
+    Document,
+    /// Where it says what holds for all nodes.
+    Cluster,
+    /// In an entry.
+    Entry(usize),
+}
+
+impl Place {
     /// Their path below the key; empty for the document itself.
-    base: String,
-    go_struct: &'static str,
-    go_path: String,
+    fn base(self, key: &Key) -> String {
+        match self {
+            Self::Document => String::new(),
+            Self::Cluster => key.cluster.unwrap_or_default().to_owned(),
+            Self::Entry(index) => format!("{}[{index}]", key.entries),
+        }
+    }
+
+    /// The type that has them in Go, and the path to them.
+    fn in_go(self, key: &Key) -> (&'static str, String) {
+        match self {
+            Self::Document => (key.go_type, key.go_cluster.to_owned()),
+            Self::Cluster => (key.go_strategy, key.cluster.unwrap_or_default().to_owned()),
+            Self::Entry(_) => (key.go_entry_type, joined(key.entries, key.go_strategy)),
+        }
+    }
 }
 
 /// The value as an error shows it: a text in quotes, all else as written, both shortened.
@@ -280,8 +280,10 @@ fn shown(value: Value<'_>) -> Shown {
 }
 
 fn joined(base: &str, name: &str) -> String {
-    match (base, name) {
-        ("", only) | (only, "") => only.to_owned(),
-        (base, name) => format!("{base}.{name}"),
-    }
+    let dot = if base.is_empty() || name.is_empty() {
+        ""
+    } else {
+        "."
+    };
+    [base, dot, name].concat()
 }

@@ -86,7 +86,7 @@ fn refuse_selector(key: &Key, index: usize, entry: &Entry, error: &EntryError, f
 pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findings: &mut Findings) {
     let mut names = BTreeSet::new();
     for (index, Entry { name, .. }) in entries.iter().enumerate() {
-        let below = format!("{}[{index}].name", key.entries);
+        let below = || format!("{}[{index}].name", key.entries);
         let is_new = names.insert(name.as_str());
         match (name.is_empty(), is_new, needs_names) {
             (true, _, true) => {
@@ -94,7 +94,7 @@ pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findi
                     let text = format!("nodeConfig Name need! configType:{}", key.name);
                     envelope::sentence(Reason::Parameter, &text)
                 });
-                findings.error(|| Error::required(&path(key, &below), "each entry needs a name"));
+                findings.error(|| Error::required(&path(key, &below()), "each entry needs a name"));
             }
             (false, false, true) => {
                 findings.refuse(|| {
@@ -104,11 +104,15 @@ pub(super) fn check_names(key: &Key, entries: &[Entry], needs_names: bool, findi
                     );
                     envelope::sentence(Reason::Parameter, &text)
                 });
-                findings.error(|| Error::duplicate(&path(key, &below), shortened(name)));
+                findings.error(|| Error::duplicate(&path(key, &below()), shortened(name)));
             }
             (false, false, false) => findings.warn(|| {
                 let name = shortened(name);
-                format!("{}: {below}: another entry is called {name:?} as well", key.name)
+                format!(
+                    "{}: {}: another entry is called {name:?} as well",
+                    key.name,
+                    below()
+                )
             }),
             (true, _, false) | (false, true, _) => {}
         }

@@ -31,7 +31,7 @@ const MOST_SAMPLE_LABELS: usize = 100_000;
 pub(super) fn check(
     key: &'static Key,
     selecting: &Selecting<'_>,
-    index: &SelectorIndex<'_>,
+    index: &SelectorIndex<'_, Selector>,
     is_exact: bool,
     findings: &mut Findings,
 ) {
@@ -75,7 +75,7 @@ pub(super) fn check(
 struct Overlaps<'c> {
     key: &'static Key,
     selecting: &'c Selecting<'c>,
-    index: &'c SelectorIndex<'c>,
+    index: &'c SelectorIndex<'c, Selector>,
 }
 
 impl Overlaps<'_> {

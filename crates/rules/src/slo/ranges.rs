@@ -25,20 +25,14 @@ pub(super) fn check(key: &'static Key, document: &Document, uses_defaults: bool,
         findings,
     };
     if let Some(cluster) = &document.cluster {
-        let place = Place {
-            go: format!("{}.{}", key.go_type, key.go_cluster),
-            json: key.cluster.unwrap_or_default().to_owned(),
-            is_entry: false,
-        };
-        check.strategy(cluster, &place);
+        check.strategy(cluster, Place { key, entry: None });
     }
     for (index, entry) in document.entries.iter().enumerate() {
-        let place = Place {
-            go: format!("{}.{}[{index}].{}", key.go_type, key.go_entries, key.go_strategy),
-            json: format!("{}[{index}]", key.entries),
-            is_entry: true,
+        let entry_place = Place {
+            key,
+            entry: Some(index),
         };
-        check.strategy(&entry.strategy, &place);
+        check.strategy(&entry.strategy, entry_place);
     }
     let Ranges {
         sentences, findings, ..
@@ -57,11 +51,34 @@ struct Ranges<'c> {
     findings: &'c mut Findings,
 }
 
-/// Where a strategy is.
+/// Where a strategy is: in an entry, or for all nodes.
+#[derive(Debug, Clone, Copy)]
 struct Place {
-    go: String,
-    json: String,
-    is_entry: bool,
+    key: &'static Key,
+    entry: Option<usize>,
+}
+
+impl Place {
+    fn in_go(self) -> String {
+        let Key {
+            go_type,
+            go_cluster,
+            go_entries,
+            go_strategy,
+            ..
+        } = self.key;
+        match self.entry {
+            None => format!("{go_type}.{go_cluster}"),
+            Some(index) => format!("{go_type}.{go_entries}[{index}].{go_strategy}"),
+        }
+    }
+
+    fn in_json(self) -> String {
+        match self.entry {
+            None => self.key.cluster.unwrap_or_default().to_owned(),
+            Some(index) => format!("{}[{index}]", self.key.entries),
+        }
+    }
 }
 
 /// The other value of a pair.
@@ -72,7 +89,7 @@ struct Counterpart {
 }
 
 impl Ranges<'_> {
-    fn strategy(&mut self, strategy: &Strategy, place: &Place) {
+    fn strategy(&mut self, strategy: &Strategy, place: Place) {
         for (own, given) in strategy.iter() {
             let Some(number) = given.content.number() else {
                 continue;
@@ -86,17 +103,19 @@ impl Ranges<'_> {
         }
     }
 
-    fn add(&mut self, place: &Place, own: &str, given: &Given, sentence: String, detail: &str) {
+    fn add(&mut self, place: Place, own: &str, given: &Given, sentence: String, detail: &str) {
         if self.sentences.len() < MOST {
             let Field { go, member, .. } = given.field;
             let class = given.class.map(|class| class.go).unwrap_or_default();
             // Names of maps are in our paths alone.
             let inner = if member.contains('{') { own } else { go };
-            let parts = [place.go.as_str(), class, inner];
+            let place = place.in_go();
+            let parts = [place.as_str(), class, inner];
             let go_path: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             self.sentences.insert(go_path.join("."), sentence);
         }
-        let json = [place.json.as_str(), own];
+        let json = place.in_json();
+        let json = [json.as_str(), own];
         let json: Vec<&str> = json.into_iter().filter(|part| !part.is_empty()).collect();
         let path = path(self.key, &json.join("."));
         self.findings
@@ -107,7 +126,7 @@ impl Ranges<'_> {
     fn violation(
         &self,
         strategy: &Strategy,
-        place: &Place,
+        place: Place,
         own: &str,
         given: &Given,
         rule: Rule,
@@ -155,7 +174,7 @@ impl Ranges<'_> {
     fn counterpart(
         &self,
         strategy: &Strategy,
-        place: &Place,
+        place: Place,
         own: &str,
         given: &Given,
         other: &Field,
@@ -172,7 +191,7 @@ impl Ranges<'_> {
         if !self.uses_defaults {
             return None;
         }
-        let of_cluster = self.cluster.filter(|_| place.is_entry).and_then(find);
+        let of_cluster = self.cluster.filter(|_| place.entry.is_some()).and_then(find);
         if let Some(number) = of_cluster {
             let origin = " for all nodes";
             return Some(Counterpart { number, origin });

@@ -22,7 +22,7 @@ pub(super) struct MemberReader<'r> {
 }
 
 /// An object whose members are read: the rows that may be there, and where it is.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Object {
     fields: &'static [Field],
     class: Option<&'static Class>,
@@ -112,9 +112,10 @@ impl MemberReader<'_> {
             }
         } else {
             let inner = Object {
+                fields: object.fields,
+                class: object.class,
                 prefix: field.member.get(..=gone).unwrap_or_default(),
                 own,
-                ..object.clone()
             };
             self.members(&inner, value);
         }
@@ -146,34 +147,36 @@ impl MemberReader<'_> {
             Mismatch::Type(found, go_type) => self.mismatch(&found, &own, go_type),
             Mismatch::Refused(reason) => reason,
         };
-        let path = joined(&self.place.base, &own);
+        let path = joined(&self.base(), &own);
         self.reader.fault(&path, value, &expected(field), go);
     }
 
     fn container_fault(&mut self, own: &str, value: Value<'_>, expected: &str, go_type: &str) {
         let go = self.mismatch(value.kind().go_name(), own, go_type);
-        let path = joined(&self.place.base, own);
+        let path = joined(&self.base(), own);
         self.reader.fault(&path, value, expected, go);
     }
 
     fn mismatch(&self, found: &str, own: &str, go_type: &str) -> String {
-        let Place {
-            go_struct, go_path, ..
-        } = &self.place;
-        mismatch(found, go_struct, &joined(go_path, own), go_type)
+        let (go_struct, go_path) = self.place.in_go(self.reader.key);
+        mismatch(found, go_struct, &joined(&go_path, own), go_type)
+    }
+
+    fn base(&self) -> String {
+        self.place.base(self.reader.key)
     }
 
     fn unknown(&mut self, object: &Object, name: &str) {
-        let base = joined(&self.place.base, &object.own);
+        let base = joined(&self.base(), &object.own);
         let key = self.reader.key;
-        self.reader.unknown(&base, name, || {
+        self.reader.unknown(&base, name, |base| {
             let known = rows(object.fields, object.prefix).map(|(known, _)| known);
             let is_strategy = object.own.is_empty();
             let classes = key.classes.iter().map(|class| class.member);
             let classes = classes.filter(|_| is_strategy);
             let entries = (is_strategy && key.cluster.is_none()).then_some(key.entries);
             let known = known.chain(classes).chain(entries);
-            nearest(name, known).map(|near| joined(&base, near))
+            nearest(name, known).map(|near| joined(base, near))
         });
     }
 }

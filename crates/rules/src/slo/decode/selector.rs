@@ -7,17 +7,21 @@ use super::{
         json::{self, Value},
         nearest::nearest,
     },
-    Reader, is_same_name, mismatch, shortened,
+    Reader, is_same_name, mismatch,
+    trail::Trail,
 };
 
 const MEMBERS: [&str; 2] = ["matchLabels", "matchExpressions"];
 const REQUIREMENT_MEMBERS: [&str; 3] = ["key", "operator", "values"];
+/// The types in Kubernetes' code.
+const SELECTOR: &str = "LabelSelector";
+const REQUIREMENT: &str = "LabelSelectorRequirement";
 
 impl Reader {
-    pub(super) fn selector(&mut self, path: &str, value: Value<'_>) -> Option<LabelSelector> {
+    pub(super) fn selector(&mut self, trail: &Trail<'_>, value: Value<'_>) -> Option<LabelSelector> {
         if !value.is_object_or_null() {
             let go = "v1.LabelSelector";
-            self.wrong_type(path, value, "must be a JSON object", "NodeCfgProfile", go);
+            self.wrong_type(trail, value, "must be a JSON object", "NodeCfgProfile", go);
         }
         if value.kind() != json::Kind::Object {
             return None;
@@ -25,117 +29,102 @@ impl Reader {
         let mut selector = LabelSelector::default();
         for (name, member) in value.members() {
             let [labels, expressions] = MEMBERS.map(|known| is_same_name(&name, known));
+            let trail = |name| Trail::Member(trail, name);
             if labels {
-                self.match_labels(&format!("{path}.matchLabels"), member, &mut selector);
+                self.match_labels(&trail("matchLabels"), member, &mut selector);
             } else if expressions {
-                let path = format!("{path}.matchExpressions");
-                selector.match_expressions = self.match_expressions(&path, member);
+                selector.match_expressions = self.match_expressions(&trail("matchExpressions"), member);
             } else {
-                self.unknown_in(path, &name, &MEMBERS);
+                self.unknown_in(trail(&name), &MEMBERS);
             }
         }
         Some(selector)
     }
 
-    fn match_labels(&mut self, path: &str, value: Value<'_>, selector: &mut LabelSelector) {
+    fn match_labels(&mut self, trail: &Trail<'_>, value: Value<'_>, selector: &mut LabelSelector) {
         if value.is_null() {
             selector.match_labels.clear();
         } else if !value.is_object_or_null() {
             let go = "map[string]string";
-            self.wrong_type(path, value, "must be a JSON object", "LabelSelector", go);
+            self.wrong_type(trail, value, "must be a JSON object", SELECTOR, go);
         }
         for (label, member) in value.members() {
-            let text = self.optional_text(&format!("{path}[{label}]"), member, "LabelSelector");
-            if let Some(text) = text {
+            if let Some(text) = self.optional_text(&Trail::Named(trail, &label), member, SELECTOR) {
                 selector.match_labels.insert(label.into_owned(), text);
             }
         }
     }
 
-    fn match_expressions(&mut self, path: &str, value: Value<'_>) -> Vec<LabelSelectorRequirement> {
+    fn match_expressions(&mut self, trail: &Trail<'_>, value: Value<'_>) -> Vec<LabelSelectorRequirement> {
         if !value.is_list_or_null() {
             let go = "[]v1.LabelSelectorRequirement";
-            self.wrong_type(path, value, "must be a list", "LabelSelector", go);
+            self.wrong_type(trail, value, "must be a list", SELECTOR, go);
         }
         let elements = value.elements().enumerate();
         elements
-            .map(|(index, value)| self.requirement(&format!("{path}[{index}]"), value))
+            .map(|(index, value)| self.requirement(&Trail::Element(trail, index), value))
             .collect()
     }
 
-    fn requirement(&mut self, path: &str, value: Value<'_>) -> LabelSelectorRequirement {
+    fn requirement(&mut self, trail: &Trail<'_>, value: Value<'_>) -> LabelSelectorRequirement {
         let mut requirement = LabelSelectorRequirement::default();
         if !value.is_object_or_null() {
             let go = "v1.LabelSelectorRequirement";
-            self.wrong_type(path, value, "must be a JSON object", "LabelSelector", go);
+            self.wrong_type(trail, value, "must be a JSON object", SELECTOR, go);
         }
         for (name, member) in value.members() {
-            let [key, operator, values] = REQUIREMENT_MEMBERS.map(|known| is_same_name(&name, known));
-            let inner = format!("{path}.{}", shortened(&name));
-            if key || operator {
-                let target = if key {
-                    &mut requirement.key
-                } else {
-                    &mut requirement.operator
-                };
-                if let Some(text) = self.optional_text(&inner, member, "LabelSelectorRequirement") {
-                    *target = text;
+            let known = REQUIREMENT_MEMBERS
+                .into_iter()
+                .find(|known| is_same_name(&name, known));
+            let trail = Trail::Member(trail, known.unwrap_or(&name));
+            let target = match known {
+                Some("key") => &mut requirement.key,
+                Some("operator") => &mut requirement.operator,
+                Some(_) => {
+                    requirement.values = self.texts(&trail, member);
+                    continue;
                 }
-            } else if values {
-                requirement.values = self.texts(&inner, member);
-            } else {
-                self.unknown_in(path, &name, &REQUIREMENT_MEMBERS);
+                None => {
+                    self.unknown_in(trail, &REQUIREMENT_MEMBERS);
+                    continue;
+                }
+            };
+            if let Some(text) = self.optional_text(&trail, member, REQUIREMENT) {
+                *target = text;
             }
         }
         requirement
     }
 
-    fn texts(&mut self, path: &str, value: Value<'_>) -> Vec<String> {
+    fn texts(&mut self, trail: &Trail<'_>, value: Value<'_>) -> Vec<String> {
         if !value.is_list_or_null() {
-            self.wrong_type(
-                path,
-                value,
-                "must be a list",
-                "LabelSelectorRequirement",
-                "[]string",
-            );
+            self.wrong_type(trail, value, "must be a list", REQUIREMENT, "[]string");
         }
         let elements = value.elements().enumerate();
         elements
             .filter_map(|(index, value)| {
-                self.optional_text(&format!("{path}[{index}]"), value, "LabelSelectorRequirement")
+                self.optional_text(&Trail::Element(trail, index), value, REQUIREMENT)
             })
             .collect()
     }
 
-    /// A text; `null` is an empty one.
-    fn optional_text(&mut self, path: &str, value: Value<'_>, go_struct: &str) -> Option<String> {
-        if value.is_null() {
-            return Some(String::new());
+    fn wrong_type(
+        &mut self,
+        trail: &Trail<'_>,
+        value: Value<'_>,
+        expected: &str,
+        go_struct: &str,
+        go_type: &str,
+    ) {
+        let go = mismatch(value.kind().go_name(), go_struct, &format!("{trail:#}"), go_type);
+        self.fault(trail, value, expected, go);
+    }
+
+    fn unknown_in(&mut self, trail: Trail<'_>, known: &'static [&'static str]) {
+        if let Trail::Member(object, name) = trail {
+            self.unknown(object, name, |base| {
+                nearest(name, known.iter().copied()).map(|near| format!("{base}.{near}"))
+            });
         }
-        self.text(path, go_struct, &go_path(path), value)
     }
-
-    fn wrong_type(&mut self, path: &str, value: Value<'_>, expected: &str, go_struct: &str, go_type: &str) {
-        let go = mismatch(value.kind().go_name(), go_struct, &go_path(path), go_type);
-        self.fault(path, value, expected, go);
-    }
-
-    fn unknown_in(&mut self, base: &str, name: &str, known: &'static [&'static str]) {
-        self.unknown(base, name, || {
-            nearest(name, known.iter().copied()).map(|near| format!("{base}.{near}"))
-        });
-    }
-}
-
-/// Go's path has no places in lists and no names in maps.
-fn go_path(path: &str) -> String {
-    let parts = path.split('[');
-    parts
-        .enumerate()
-        .map(|(index, part)| match part.split_once(']') {
-            Some((_, rest)) if index > 0 => rest,
-            _ => part,
-        })
-        .collect()
 }

@@ -253,17 +253,46 @@ fn six_times() {
         let list: Vec<String> = (0..6).map(|index| format!(r#"{{"name":"pool-{index}","nodeSelector":{{"matchLabels":{{"example.com/pool":"{index}"}}}},{members}}}"#)).collect();
         list.join(",")
     };
-    let strategies = |cluster: &str, members: &str| format!(r#"{{"clusterStrategy":{{{cluster}}},"nodeStrategies":[{}]}}"#, list(members));
-    let colo = format!(r#"{{"enable":true,"cpuReclaimThresholdPercent":60,"nodeConfigs":[{}]}}"#, list(r#""cpuReclaimThresholdPercent":70,"memoryReclaimThresholdPercent":75"#));
-    let host = format!(r#"{{"applications":[],"nodeConfigs":[{}]}}"#, list(r#""applications":[{"name":"a","qos":"LS"}]"#));
-    let thr = strategies(r#""enable":true,"cpuSuppressThresholdPercent":65"#, r#""cpuSuppressThresholdPercent":70"#);
-    let qos = strategies(r#""beClass":{"cpuQOS":{"enable":true,"groupIdentity":-1},"memoryQOS":{"enable":true,"wmarkRatio":95}}"#, r#""lsClass":{"networkQOS":{"enable":true,"ingressRequest":30}}"#);
+    let strategies = |cluster: &str, members: &str| {
+        format!(
+            r#"{{"clusterStrategy":{{{cluster}}},"nodeStrategies":[{}]}}"#,
+            list(members)
+        )
+    };
+    let colo = format!(
+        r#"{{"enable":true,"cpuReclaimThresholdPercent":60,"nodeConfigs":[{}]}}"#,
+        list(r#""cpuReclaimThresholdPercent":70,"memoryReclaimThresholdPercent":75"#)
+    );
+    let host = format!(
+        r#"{{"applications":[],"nodeConfigs":[{}]}}"#,
+        list(r#""applications":[{"name":"a","qos":"LS"}]"#)
+    );
+    let thr = strategies(
+        r#""enable":true,"cpuSuppressThresholdPercent":65"#,
+        r#""cpuSuppressThresholdPercent":70"#,
+    );
+    let qos = strategies(
+        r#""beClass":{"cpuQOS":{"enable":true,"groupIdentity":-1},"memoryQOS":{"enable":true,"wmarkRatio":95}}"#,
+        r#""lsClass":{"networkQOS":{"enable":true,"ingressRequest":30}}"#,
+    );
     let sys = strategies(r#""minFreeKbytesFactor":100"#, r#""watermarkScaleFactor":150"#);
     let burst = strategies(r#""policy":"auto""#, r#""cpuBurstPercent":500"#);
-    let mut case = Case::new([(COLO, &colo), (THR, &thr), (QOS, &qos), (SYS, &sys), (BURST, &burst), (HOST, &host)]);
+    let mut case = Case::new([
+        (COLO, &colo),
+        (THR, &thr),
+        (QOS, &qos),
+        (SYS, &sys),
+        (BURST, &burst),
+        (HOST, &host),
+    ]);
     for index in 0..208_usize {
-        let labels: Labels = (0..20).map(|label| (format!("label-{label}"), "value".to_owned())).chain([("example.com/pool".to_owned(), (index % 6).to_string())]).collect();
-        case.nodes.0.push((Box::leak(format!("node-{index}").into_boxed_str()), labels));
+        let labels: Labels = (0..20)
+            .map(|label| (format!("label-{label}"), "value".to_owned()))
+            .chain([("example.com/pool".to_owned(), (index % 6).to_string())])
+            .collect();
+        case.nodes
+            .0
+            .push((Box::leak(format!("node-{index}").into_boxed_str()), labels));
     }
     for _ in 0..5 {
         let start = Instant::now();
@@ -285,6 +314,10 @@ fn six_times() {
         for (key, text) in &case.new {
             decode::read(table::Key::named(key).unwrap(), text).unwrap();
         }
-        println!("{bytes} bytes, parse {parse:?}, all {ours:?}, tree {tree:?}, read {:?} {:?}", start.elapsed(), report);
+        println!(
+            "{bytes} bytes, parse {parse:?}, all {ours:?}, tree {tree:?}, read {:?} {:?}",
+            start.elapsed(),
+            report
+        );
     }
 }
