@@ -2,6 +2,7 @@
 
 mod binding;
 mod installation;
+mod slo;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -16,7 +17,7 @@ use headroom_rules::{
     switch::{Compat, SwitchError, Switches},
 };
 
-pub use self::{binding::BindingArgs, installation::InstallationArgs};
+pub use self::{binding::BindingArgs, installation::InstallationArgs, slo::SloArgs};
 use crate::{
     admission::{
         endpoint::Family,
@@ -42,12 +43,6 @@ pub struct Args {
     /// Configuration file (YAML); without one, defaults are in force
     #[arg(long, env = "HEADROOM_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Namespace of Koordinator's ConfigMap
-    #[arg(long, env = "HEADROOM_CONFIG_NAMESPACE", value_name = "NAME", default_value = names::SLO_CONFIG_NAMESPACE)]
-    pub config_namespace: String,
-    /// Name of Koordinator's ConfigMap. Its key resource-amplification-config overrides the configuration file
-    #[arg(long, env = "HEADROOM_SLO_CONFIG_NAME", value_name = "NAME", default_value = names::SLO_CONFIG)]
-    pub slo_config_name: String,
     /// Address of the admission endpoints, over HTTPS; port 0 picks a free one
     #[arg(long, env = "HEADROOM_ADMISSION_ADDR", value_name = "IP:PORT", default_value_t = any(names::ADMISSION_PORT))]
     pub admission_addr: SocketAddr,
@@ -97,6 +92,9 @@ pub struct Args {
     /// Who may bind pods.
     #[command(flatten)]
     pub binding: BindingArgs,
+    /// What Koordinator's ConfigMap must be.
+    #[command(flatten)]
+    pub slo: SloArgs,
     /// Tell refusals of these steps as warnings, to watch a rule before it is enforced
     #[arg(long, env = "HEADROOM_SHADOW", value_name = "STEP,...", default_value = "", value_parser = shadow, hide_default_value = true)]
     pub shadow: Shadow,

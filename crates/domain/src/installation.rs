@@ -1,8 +1,11 @@
 //! [`Installation`]: where an installation of Headroom lives and what its objects are called, so that a cluster can have
 //! several.
 
+mod config_map;
+
 use std::{fmt, str::FromStr};
 
+pub use self::config_map::{ConfigMapName, ObjectName};
 use crate::names;
 
 /// The longest name of a namespace, in bytes: a DNS label.
@@ -19,6 +22,8 @@ pub struct Installation {
     pub agent_namespace: Namespace,
     /// What every name of an object of ours ends in.
     pub suffix: NameSuffix,
+    /// Koordinator's ConfigMap, which is not ours.
+    pub slo_config: ConfigMapName,
 }
 
 /// Name of a namespace; a DNS label.
@@ -35,6 +40,14 @@ pub enum NameError {
     /// It is no DNS label.
     #[error("{text:?} is not made of at most {LONGEST_LABEL} letters a-z, digits and inner hyphens")]
     Namespace {
+        /// The text.
+        text: String,
+    },
+    /// It is no DNS subdomain.
+    #[error(
+        "{text:?} is not made of labels of letters a-z, digits and inner hyphens, with dots between them"
+    )]
+    Object {
         /// The text.
         text: String,
     },
@@ -116,6 +129,7 @@ impl Default for Installation {
             namespace: Namespace(names::NAMESPACE.to_owned()),
             agent_namespace: Namespace(names::AGENT_NAMESPACE.to_owned()),
             suffix: NameSuffix::default(),
+            slo_config: ConfigMapName::default(),
         }
     }
 }
@@ -124,11 +138,7 @@ impl FromStr for Namespace {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let is_label = (1..=LONGEST_LABEL).contains(&text.len())
-            && has_label_bytes(text)
-            && !text.starts_with('-')
-            && !text.ends_with('-');
-        if !is_label {
+        if !is_label(text) {
             let text = text.to_owned();
             return Err(NameError::Namespace { text });
         }
@@ -161,6 +171,14 @@ impl fmt::Display for NameSuffix {
     }
 }
 
+/// True for a DNS label.
+fn is_label(text: &str) -> bool {
+    (1..=LONGEST_LABEL).contains(&text.len())
+        && has_label_bytes(text)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 fn has_label_bytes(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
@@ -175,6 +193,7 @@ mod tests {
             namespace: "b".parse().unwrap(),
             agent_namespace: "c".parse().unwrap(),
             suffix: "-b".parse().unwrap(),
+            ..Installation::default()
         }
     }
 

@@ -156,7 +156,6 @@ fn router(node: &Value) -> Router {
     let file = json!({"mode": "auto", "bounds": {"memory": {"max": 1.5}}});
     let settings = Settings {
         file: serde_json::from_value(file).expect("a configuration"),
-        config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),

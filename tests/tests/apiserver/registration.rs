@@ -104,6 +104,7 @@ fn second() -> Installation {
         namespace: "second".parse().expect("a name"),
         agent_namespace: "second-agent".parse().expect("a name"),
         suffix: "-b".parse().expect("a suffix"),
+        ..Installation::default()
     }
 }
 

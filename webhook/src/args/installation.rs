@@ -2,7 +2,7 @@
 
 use std::env;
 
-use headroom_domain::installation::{Installation, NameSuffix, Namespace};
+use headroom_domain::installation::{ConfigMapName, Installation, NameSuffix, Namespace, ObjectName};
 
 /// Where the webhook lives.
 #[derive(Debug, Clone, clap::Args)]
@@ -24,6 +24,12 @@ pub struct InstallationArgs {
         allow_hyphen_values = true
     )]
     pub name_suffix: NameSuffix,
+    /// Namespace of Koordinator's ConfigMap
+    #[arg(long, env = "HEADROOM_CONFIG_NAMESPACE", value_name = "NAME", default_value_t = ConfigMapName::default().namespace)]
+    pub config_namespace: Namespace,
+    /// Name of Koordinator's ConfigMap. Its key resource-amplification-config overrides the configuration file
+    #[arg(long, env = "HEADROOM_SLO_CONFIG_NAME", value_name = "NAME", default_value_t = ConfigMapName::default().name)]
+    pub slo_config_name: ObjectName,
 }
 
 impl InstallationArgs {
@@ -33,6 +39,10 @@ impl InstallationArgs {
             namespace: self.namespace.clone(),
             agent_namespace: self.agent_namespace.clone(),
             suffix: self.name_suffix.clone(),
+            slo_config: ConfigMapName {
+                namespace: self.config_namespace.clone(),
+                name: self.slo_config_name.clone(),
+            },
         }
     }
 }

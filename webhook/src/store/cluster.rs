@@ -62,8 +62,6 @@ pub struct Cluster {
 pub struct Settings {
     /// What the configuration file says.
     pub file: Amplification,
-    /// The ConfigMap that may say more.
-    pub config_map: String,
     /// What is said about running without the floor.
     pub without_floor: Without,
     /// False if the gate of amplification is off: every node is, and the endpoint that would restore it is not called.
@@ -81,7 +79,6 @@ impl Cluster {
     pub fn new(settings: Settings, clock: Arc<Clock>) -> Self {
         let Settings {
             file,
-            config_map,
             without_floor: without,
             amplifies,
             heartbeat_interval,
@@ -89,6 +86,7 @@ impl Cluster {
             installation,
         } = settings;
         let (changes, hints) = (Arc::new(Changes::default()), Arc::new(HintTable::default()));
+        let config_map = installation.slo_config.name.to_string();
         Self {
             nodes: Arc::new(Nodes::new(
                 Arc::clone(&changes),

@@ -12,7 +12,7 @@
 mod days;
 mod interleavings;
 
-use headroom_domain::{installation::Installation, names};
+use headroom_domain::installation::Installation;
 use headroom_webhook::{
     args::HEARTBEAT_INTERVAL,
     control::floor::Without,
@@ -26,7 +26,6 @@ use serde_json::Value;
 fn settings(file: Amplification) -> Settings {
     Settings {
         file,
-        config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
         heartbeat_interval: HEARTBEAT_INTERVAL,

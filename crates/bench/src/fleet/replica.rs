@@ -8,7 +8,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use headroom_domain::{estimate::Profile, installation::Installation, names};
+use headroom_domain::{
+    estimate::Profile,
+    installation::{ConfigMapName, Installation},
+};
 use headroom_kit::{
     files,
     gate::GateSet,
@@ -206,7 +209,6 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
     let clock = Arc::new(Clock::new());
     let settings = Settings {
         file: Amplification::default(),
-        config_map: names::SLO_CONFIG.to_owned(),
         // The stand-in keeps what is stored while no replica answers.
         without_floor: Without::IsAccepted,
         amplifies: true,
@@ -256,7 +258,7 @@ fn follow(client: Client, cluster: &Arc<Cluster>, shutdown: &Shutdown) -> Vec<wa
     let known = KnownSources::default();
     let opening = Opening {
         client,
-        config_namespace: names::SLO_CONFIG_NAMESPACE.to_owned(),
+        config_namespace: ConfigMapName::default().namespace.to_string(),
         stores: SourceStores::new(
             Arc::clone(nodes),
             Arc::clone(pods),

@@ -43,6 +43,7 @@ fn second() -> Installation {
         namespace: "b".parse().unwrap(),
         agent_namespace: "c".parse().unwrap(),
         suffix: "-b".parse().unwrap(),
+        ..Installation::default()
     }
 }
 

@@ -103,7 +103,6 @@ pub(crate) fn switched_off(cluster: Cluster) -> Cluster {
 pub(crate) fn settings(file: Amplification) -> Settings {
     Settings {
         file,
-        config_map: names::SLO_CONFIG.to_owned(),
         without_floor: Without::IsAccepted,
         amplifies: true,
         heartbeat_interval: Duration::from_secs(300),

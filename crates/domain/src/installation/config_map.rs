@@ -1,0 +1,110 @@
+//! [`ConfigMapName`]: the name of Koordinator's ConfigMap, which steers all nodes of a cluster.
+
+use std::{fmt, str::FromStr};
+
+use super::{NameError, Namespace, is_label};
+use crate::names;
+
+/// The longest name of an object, in bytes: a DNS subdomain.
+const LONGEST_NAME: usize = 253;
+
+/// Where Koordinator's ConfigMap is. The default is Koordinator's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigMapName {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its name there.
+    pub name: ObjectName,
+}
+
+/// Name of an object; a DNS subdomain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName(String);
+
+impl ConfigMapName {
+    /// True for the ConfigMap of that namespace and name.
+    pub fn is(&self, namespace: &str, name: &str) -> bool {
+        (self.namespace.as_str(), self.name.as_str()) == (namespace, name)
+    }
+}
+
+impl ObjectName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for ConfigMapName {
+    fn default() -> Self {
+        Self {
+            namespace: Namespace(names::SLO_CONFIG_NAMESPACE.to_owned()),
+            name: ObjectName(names::SLO_CONFIG.to_owned()),
+        }
+    }
+}
+
+impl FromStr for ObjectName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        if text.len() > LONGEST_NAME || !text.split('.').all(is_label) {
+            let text = text.to_owned();
+            return Err(NameError::Object { text });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ConfigMapName {
+    /// As in `NAMESPACE/NAME`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name } = self;
+        write!(f, "{namespace}/{name}")
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_koordinators_own() {
+        let koordinators = ConfigMapName::default();
+        assert_eq!(
+            koordinators.to_string(),
+            "koordinator-system/slo-controller-config"
+        );
+        assert!(koordinators.is("koordinator-system", "slo-controller-config"));
+        assert!(!koordinators.is("default", "slo-controller-config"));
+        assert!(!koordinators.is("koordinator-system", "other"));
+    }
+
+    #[test]
+    fn a_name_is_made_of_labels() {
+        let long = vec!["a".repeat(63); 4].join(".");
+        for bad in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "A",
+            "a'b",
+            "-a",
+            "a.b-",
+            &format!("{long}b"),
+        ] {
+            assert!(bad.parse::<ObjectName>().is_err(), "{bad}");
+        }
+        for good in ["a", "a.b", "a-b.1", &long[2..]] {
+            assert_eq!(good.parse::<ObjectName>().unwrap().to_string(), good);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! [`SloArgs`]: flags that say what Koordinator's ConfigMap must be, with Koordinator's names.
+
+use clap::Args;
+use headroom_rules::slo::Settings;
+
+/// The text that asks for names; any other does not, as with Koordinator.
+const ASKS: &str = "true";
+
+/// What Koordinator's ConfigMap must be.
+#[derive(Debug, Clone, Args)]
+pub struct SloArgs {
+    /// Whether each node strategy in Koordinator's ConfigMap needs a name of its own: true, or anything else for no
+    #[arg(
+        long,
+        env = "HEADROOM_NODE_STRATEGY_NAME_NEED_CHECK",
+        value_name = "TEXT",
+        default_value = "false"
+    )]
+    pub node_strategy_name_need_check: String,
+}
+
+impl SloArgs {
+    /// The flags as the rules read them.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            needs_names: self.node_strategy_name_need_check == ASKS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_text_asks_for_names() {
+        for (text, needs_names) in [
+            ("true", true),
+            ("false", false),
+            ("True", false),
+            ("1", false),
+            ("", false),
+        ] {
+            let args = SloArgs {
+                node_strategy_name_need_check: text.to_owned(),
+            };
+            assert_eq!(args.settings().needs_names, needs_names, "{text:?}");
+        }
+    }
+}
