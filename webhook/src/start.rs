@@ -143,7 +143,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     });
     let options = CacheOptions {
         client: client.clone(),
-        config_namespace: args.config_namespace.clone(),
+        slo_config: args.installation.get().slo_config,
+        slo_settings: args.slo.settings(),
         families: args.serve.clone(),
         features: Arc::clone(&features),
         binding: args.binding.settings(),
@@ -171,7 +172,6 @@ pub async fn run(args: Args) -> Result<(), StartError> {
 fn settings(args: &Args, file: Amplification) -> Settings {
     Settings {
         file,
-        config_map: args.slo_config_name.clone(),
         without_floor: args.without_floor(),
         amplifies: endpoints::amplifies(&args.feature_gates),
         heartbeat_interval: args.heartbeat_interval(),

@@ -244,8 +244,16 @@ fn entry_rows(page: &mut String, entry: &Entry) -> Result<()> {
         writeln!(page, "| called for | {} |", called_for(rule))?;
     }
     writeln!(page, "| namespaces | {whose} |")?;
-    if let Objects::Labelled { key, value } = objects {
-        writeln!(page, "| objects | labelled `{key}={value}` |")?;
+    match objects {
+        Objects::All => {}
+        Objects::Labelled { key, value } => writeln!(page, "| objects | labelled `{key}={value}` |")?,
+        Objects::SloConfig => {
+            let ConfigMapName { namespace, name } = ConfigMapName::default();
+            writeln!(
+                page,
+                "| objects | ConfigMap `{name}` in `{namespace}`, or as `--slo-config-name` and `--config-namespace` say |"
+            )?;
+        }
     }
     for condition in *conditions {
         writeln!(

@@ -23,7 +23,7 @@ pub use self::{
     },
     erased::{AnyEndpoint, StepInfo},
     run::{Admitted, StepContext},
-    stores::{Colocation, NoStore, Provides, Stores},
+    stores::{Colocation, NoStore, Provides, SloConfiguration, Stores},
 };
 use crate::{
     admission::{draft::Draft, error::StepError, refusal::Denial, review::Request},

@@ -4,6 +4,7 @@ mod mutate_node_status;
 mod mutate_pod;
 mod node_fields;
 mod pod_types;
+mod validate_configmap;
 mod validate_node;
 mod validate_pod_binding;
 
@@ -17,6 +18,7 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_pod::ENDPOINT,
     &validate_node::ENDPOINT,
     &validate_pod_binding::ENDPOINT,
+    &validate_configmap::ENDPOINT,
 ];
 
 /// The endpoint of `nodes/status`, for what is said of it alone.

@@ -34,6 +34,14 @@ pub enum Denial {
     /// What is wrong with each field, in Kubernetes' own words.
     #[error("{0}")]
     Fields(field::Errors),
+    /// One text for the whole object, beside what is wrong with each field.
+    #[error("{text}")]
+    Worded {
+        /// The text.
+        text: String,
+        /// What the details say of the fields.
+        fields: field::Errors,
+    },
 }
 
 /// Code and reason of the status that a refusal has.
@@ -93,7 +101,8 @@ impl Refusal {
     pub fn style(&self) -> DenialStyle {
         match self.denials.first() {
             Some(Denial::Conflict { .. }) => DenialStyle::KOORDINATOR,
-            Some(Denial::Value { .. } | Denial::Text(_) | Denial::Fields(_)) | None => self.style,
+            Some(Denial::Value { .. } | Denial::Text(_) | Denial::Fields(_) | Denial::Worded { .. })
+            | None => self.style,
         }
     }
 
@@ -101,7 +110,7 @@ impl Refusal {
     pub fn causes(&self) -> Vec<Cause> {
         let mut errors = field::Errors::default();
         for denial in &self.denials {
-            if let Denial::Fields(fields) = denial {
+            if let Denial::Fields(fields) | Denial::Worded { fields, .. } = denial {
                 fields.iter().for_each(|error| errors.push(error.clone()));
             }
         }
@@ -114,7 +123,9 @@ impl Refusal {
         for denial in &self.denials {
             let more = match denial {
                 Denial::Fields(fields) => fields.iter().map(ToString::to_string).collect(),
-                Denial::Value { .. } | Denial::Conflict { .. } | Denial::Text(_) => vec![denial.to_string()],
+                Denial::Value { .. } | Denial::Conflict { .. } | Denial::Text(_) | Denial::Worded { .. } => {
+                    vec![denial.to_string()]
+                }
             };
             let fresh: Vec<String> = more.into_iter().filter(|text| !texts.contains(text)).collect();
             texts.extend(fresh);
@@ -174,5 +185,17 @@ mod tests {
         let causes: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(causes, ["a", "b"]);
         assert_eq!(refusal.style(), DenialStyle::KOORDINATOR);
+    }
+
+    #[test]
+    fn a_text_for_all_leaves_the_fields_to_the_details() {
+        let mut refusal = Refusal::new(DenialStyle::KOORDINATOR);
+        let fields = [missing("a"), missing("b")].into_iter().collect();
+        refusal.push(Denial::Worded {
+            text: "no".to_owned(),
+            fields,
+        });
+        assert_eq!(refusal.to_string(), "no");
+        assert_eq!(refusal.causes().len(), 2);
     }
 }

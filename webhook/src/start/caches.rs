@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use futures::future::select_all;
+use headroom_domain::installation::ConfigMapName;
 use headroom_kit::{
     admin::{PartReadiness, Readiness},
     supervise::Supervisor,
 };
-use headroom_rules::binding;
+use headroom_rules::{binding, slo};
 use kube::Client;
 use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     admission::{
-        endpoint::{Colocation, Family, Stores},
+        endpoint::{Colocation, Family, SloConfiguration, Stores},
         features::Features,
     },
     store::{
@@ -38,8 +39,10 @@ const CACHE_WAIT: Duration = Duration::from_secs(1);
 /// What decides which sources are followed, and what they are followed with.
 pub(super) struct CacheOptions {
     pub(super) client: Client,
-    /// The namespace of Koordinator's ConfigMap.
-    pub(super) config_namespace: String,
+    /// Koordinator's ConfigMap.
+    pub(super) slo_config: ConfigMapName,
+    /// How versions of it are judged.
+    pub(super) slo_settings: slo::Settings,
     pub(super) families: Vec<Family>,
     /// They may change, and want more, while the process runs.
     pub(super) features: Arc<ArcSwap<Features>>,
@@ -74,10 +77,15 @@ pub(super) async fn follow(
         pods: Arc::clone(&stores.pods.by_name) as _,
         binding: options.binding,
     };
+    let slo = SloConfiguration {
+        config_map: options.slo_config.clone(),
+        settings: options.slo_settings,
+        nodes: Arc::clone(&cluster.nodes) as _,
+    };
     let stop = supervisor.shutdown().stopping().clone();
     let opening = Opening {
         client: options.client,
-        config_namespace: options.config_namespace,
+        config_namespace: options.slo_config.namespace.to_string(),
         stores,
         stop: stop.clone(),
     };
@@ -101,6 +109,7 @@ pub(super) async fn follow(
         stores: Stores {
             nodes: Arc::clone(cluster) as _,
             colocation,
+            slo,
             known,
         },
         are_known,

@@ -136,6 +136,8 @@ pub enum Objects {
         /// The label's value.
         value: &'static str,
     },
+    /// Koordinator's ConfigMap alone, by the namespace and the name that an installation has for it.
+    SloConfig,
 }
 
 /// Whether an admitted request leaves a trace in this replica.

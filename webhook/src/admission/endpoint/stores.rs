@@ -5,11 +5,13 @@ use std::{sync::Arc, time::Duration};
 use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, HintQuery},
+    installation::ConfigMapName,
     names,
     policy::Policy,
     resource::PerResource,
+    selector::Selector,
 };
-use headroom_rules::binding;
+use headroom_rules::{binding, slo};
 
 use crate::store::{
     known::KnownSources,
@@ -25,6 +27,8 @@ pub struct Stores {
     pub nodes: Arc<dyn NodeLookup>,
     /// Pods by name, and how they are judged.
     pub colocation: Colocation,
+    /// Koordinator's ConfigMap, and the nodes that its entries may select.
+    pub slo: SloConfiguration,
     /// Which sources are known.
     pub known: KnownSources,
 }
@@ -36,6 +40,17 @@ pub struct Colocation {
     pub pods: Arc<dyn PodLookup>,
     /// Who may bind pods.
     pub binding: binding::Settings,
+}
+
+/// What the steps of Koordinator's ConfigMap read.
+#[derive(Clone)]
+pub struct SloConfiguration {
+    /// The ConfigMap.
+    pub config_map: ConfigMapName,
+    /// What is asked of its versions.
+    pub settings: slo::Settings,
+    /// The nodes that its entries may select.
+    pub nodes: Arc<dyn slo::Nodes + Send + Sync>,
 }
 
 impl Stores {
@@ -67,6 +82,11 @@ impl Default for Stores {
                 pods: Arc::new(NoStore),
                 binding: binding::Settings::default(),
             },
+            slo: SloConfiguration {
+                config_map: ConfigMapName::default(),
+                settings: slo::Settings::default(),
+                nodes: Arc::new(NoStore),
+            },
             known: KnownSources::default(),
         }
     }
@@ -82,6 +102,16 @@ impl Provides<Colocation> for Stores {
     fn provide(&self) -> &Colocation {
         &self.colocation
     }
+}
+
+impl Provides<SloConfiguration> for Stores {
+    fn provide(&self) -> &SloConfiguration {
+        &self.slo
+    }
+}
+
+impl slo::Nodes for NoStore {
+    fn candidates(&self, _selector: &Selector, _visitor: &mut dyn FnMut(&str, &Labels)) {}
 }
 
 impl PodLookup for NoStore {

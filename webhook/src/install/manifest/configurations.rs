@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use headroom_domain::{installation::Installation, names};
+use headroom_domain::{
+    installation::{ConfigMapName, Installation},
+    names,
+};
 use headroom_kit::gate::GateSet;
 use k8s_openapi::{
     ByteString,
@@ -241,13 +244,13 @@ fn webhook_entry(
             Namespaces::ExceptSystem => Some(except_system(installation)),
         },
         object_selector: match objects {
-            Objects::All => None,
+            Objects::All | Objects::SloConfig => None,
             Objects::Labelled { key, value } => Some(LabelSelector {
                 match_labels: Some(BTreeMap::from([((*key).to_owned(), (*value).to_owned())])),
                 match_expressions: None,
             }),
         },
-        match_conditions: (!conditions.is_empty()).then(|| conditions.iter().map(match_condition).collect()),
+        match_conditions: match_conditions(installation, *objects, conditions),
         rules: Some(rules.iter().map(rule).collect()),
         side_effects: match side_effects {
             SideEffects::None => "None".to_owned(),
@@ -303,6 +306,29 @@ fn rule(rule: &Rule) -> RuleWithOperations {
         ),
         resources: Some(vec![resource]),
         scope: Some("*".to_owned()),
+    }
+}
+
+fn match_conditions(
+    installation: &Installation,
+    objects: Objects,
+    conditions: &[Condition],
+) -> Option<Vec<MatchCondition>> {
+    let by_name = match objects {
+        Objects::SloConfig => Some(is_named(&installation.slo_config)),
+        Objects::All | Objects::Labelled { .. } => None,
+    };
+    let conditions = conditions.iter().map(match_condition);
+    let all: Vec<MatchCondition> = by_name.into_iter().chain(conditions).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// True for that ConfigMap, whatever its labels are. Neither name needs quoting.
+fn is_named(config_map: &ConfigMapName) -> MatchCondition {
+    let ConfigMapName { namespace, name } = config_map;
+    MatchCondition {
+        name: "slo-config".to_owned(),
+        expression: format!("request.namespace == '{namespace}' && request.name == '{name}'"),
     }
 }
 

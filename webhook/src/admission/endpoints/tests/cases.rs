@@ -1,5 +1,6 @@
 //! Tests of the endpoints of family `koordinator` by the tables in tests/fixtures/cases, which pod.yaml explains.
 
+mod answer;
 mod table;
 
 #[path = "../../../../../tests/src/review.rs"]
@@ -17,8 +18,9 @@ use headroom_rules::{
 use proptest::prelude::*;
 
 use self::{
+    answer::{ExpectedAnswer, fits},
     review::ReviewBuilder,
-    table::{CaseRow, CaseSection, CaseTable, ExpectedAnswer, NotOffered, merge},
+    table::{CaseRow, CaseSection, CaseTable, Expectation, NotOffered, merge},
 };
 use super::*;
 
@@ -26,6 +28,8 @@ use super::*;
 struct CaseAnswer {
     answer: ExpectedAnswer,
     warnings: Vec<String>,
+    /// As in `FIELD: MESSAGE`.
+    causes: Vec<String>,
     patch: Patch,
 }
 
@@ -47,6 +51,7 @@ impl CaseRun<'_> {
             "CREATE" => ReviewBuilder::create(resource, object),
             "UPDATE" => ReviewBuilder::update(resource, stored, object),
             "DELETE" => ReviewBuilder::delete(resource, object),
+            "CONNECT" => ReviewBuilder::create(resource, object).with("operation", "CONNECT".into()),
             other => panic!("{}: no operation {other}", row.id),
         };
         if row.has_no_object {
@@ -76,10 +81,7 @@ impl CaseRun<'_> {
         };
         let router = Router::new(Options {
             features: features.shared(),
-            stores: Stores {
-                colocation: row.world.clone().colocation(),
-                ..Stores::default()
-            },
+            stores: row.world.clone().stores(),
             ..options(FixtureCluster::default())
         });
         let endpoint = router
@@ -95,6 +97,7 @@ impl CaseRun<'_> {
                     message: message.trim_end().to_owned(),
                 },
                 warnings: Vec::new(),
+                causes: Vec::new(),
                 patch: Patch(Vec::new()),
             };
         }
@@ -103,6 +106,10 @@ impl CaseRun<'_> {
         let patch = patch_of(response);
         let status = &response["status"];
         let warnings = response.get("warnings").cloned().unwrap_or_else(|| json!([]));
+        let causes = status["details"]["causes"].as_array().into_iter().flatten();
+        let text = |cause: &Value, member: &str| cause[member].as_str().unwrap().to_owned();
+        let causes = causes.map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
+        let causes = causes.collect();
         let answer = if response["allowed"] == false {
             ExpectedAnswer::Denied {
                 code: serde_json::from_value(status["code"].clone()).unwrap(),
@@ -117,6 +124,7 @@ impl CaseRun<'_> {
         CaseAnswer {
             answer,
             warnings: serde_json::from_value(warnings).unwrap(),
+            causes,
             patch,
         }
     }
@@ -131,8 +139,16 @@ impl CaseRun<'_> {
             *delta = object;
         }
         let first = self.answer(sent);
-        assert_eq!(first.answer, expected, "{case}");
-        assert_eq!(first.warnings, self.row.expect.warnings, "{case}");
+        let found = &first.answer;
+        assert!(
+            expected.is_met_by(found),
+            "{case}: {found:?} instead of {expected:?}"
+        );
+        let Expectation { warnings, causes, .. } = &self.row.expect;
+        assert_texts(&first.warnings, warnings, &format!("{case}: warnings"));
+        if let Some(causes) = causes {
+            assert_texts(&first.causes, causes, &format!("{case}: causes"));
+        }
         assert_eq!(
             touched(sent, &first.patch),
             Vec::<String>::new(),
@@ -145,8 +161,22 @@ impl CaseRun<'_> {
                 expected
             }
         };
-        assert_eq!(again.answer, second, "second run of {case}");
+        let found = &again.answer;
+        assert!(
+            second.is_met_by(found),
+            "second run of {case}: {found:?} instead of {second:?}"
+        );
     }
+}
+
+/// They are as written, one by one.
+fn assert_texts(found: &[String], written: &[String], what: &str) {
+    let are_met = found.len() == written.len()
+        && written
+            .iter()
+            .zip(found)
+            .all(|(written, text)| fits(written, text));
+    assert!(are_met, "{what}: {found:#?} instead of {written:#?}");
 }
 
 fn patched(object: &Value, patch: &Patch) -> Value {

@@ -2,13 +2,26 @@
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
-use headroom_rules::binding::{Lists, Settings};
+use headroom_domain::{
+    installation::ConfigMapName,
+    selector::{Labels, Selector},
+};
+use headroom_rules::{
+    binding::{Lists, Settings},
+    slo,
+};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::watch;
 
+use super::answer::ExpectedAnswer;
 use crate::{
-    admission::endpoint::Colocation,
-    store::lookup::{PodKeys, PodLookup},
+    admission::endpoint::{Colocation, SloConfiguration, Stores},
+    store::{
+        known::KnownSources,
+        lookup::{PodKeys, PodLookup},
+        sources,
+    },
 };
 
 /// One file.
@@ -56,6 +69,10 @@ pub(super) struct CaseRow {
     /// What the stored object has on top of the base.
     #[serde(default)]
     old: Value,
+    /// Texts of the ConfigMap that is sent, by key.
+    data: Option<BTreeMap<String, String>>,
+    /// Those of the stored one.
+    old_data: Option<BTreeMap<String, String>>,
     #[serde(default)]
     pub(super) has_no_object: bool,
     #[serde(default = "create")]
@@ -77,6 +94,10 @@ pub(super) struct CaseWorld {
     /// Pods by NAMESPACE/NAME.
     pods: BTreeMap<String, PodNotes>,
     binding: BindingFlags,
+    /// Labels of nodes by their names.
+    nodes: BTreeMap<String, Labels>,
+    /// Whether entries of Koordinator's ConfigMap need names.
+    needs_names: bool,
 }
 
 /// What is written on a stored pod.
@@ -113,24 +134,8 @@ pub(super) struct Expectation {
     pub(super) not_offered: Option<NotOffered>,
     #[serde(default)]
     pub(super) warnings: Vec<String>,
-}
-
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ExpectedAnswer {
-    /// Allowed without a patch.
-    Unchanged,
-    /// Allowed; this is merged into the object that was sent.
-    Patched(Value),
-    /// A no.
-    Denied {
-        code: u16,
-        reason: Option<String>,
-        message: String,
-    },
-    /// An HTTP status instead of an answer.
-    Failed { status: u16, message: String },
+    /// What the details say, where that is told.
+    pub(super) causes: Option<Vec<String>>,
 }
 
 /// An answer of Koordinator that is a defect.
@@ -191,6 +196,11 @@ impl CaseRow {
         let mut sent = stored.clone();
         merge(&mut sent, &self.delta);
         merge(&mut stored, &self.old);
+        for (object, data) in [(&mut sent, &self.data), (&mut stored, &self.old_data)] {
+            for (key, text) in data.iter().flatten() {
+                object["data"][key] = text.clone().into();
+            }
+        }
         (sent, stored)
     }
 
@@ -204,24 +214,55 @@ impl CaseRow {
 }
 
 impl CaseWorld {
-    /// What steps of pods see of it.
-    pub(super) fn colocation(self) -> Colocation {
-        let Self { pods, binding } = self;
-        let lists = Lists {
-            users: &binding.users,
-            namespaces: &binding.namespaces,
-            excluded_namespaces: &binding.excluded_namespaces,
-            bypass_labels: &binding.bypass_labels,
-            bypass_annotations: &binding.bypass_annotations,
-        };
-        let pods = pods.into_iter().map(|(name, PodNotes { labels, annotations })| {
-            let keys = PodKeys { labels, annotations };
-            (name, Arc::new(keys))
-        });
-        Colocation {
-            pods: Arc::new(StoredPods(pods.collect())),
-            binding: Settings::parse(&lists, binding.is_dry_run),
+    /// What steps see of it.
+    pub(super) fn stores(self) -> Stores {
+        let Self {
+            pods,
+            binding,
+            nodes,
+            needs_names,
+        } = self;
+        let known = KnownSources::default();
+        known.record(&sources::NODES_BY_LABEL, watch::channel(true).1);
+        Stores {
+            colocation: colocation(pods, &binding),
+            slo: SloConfiguration {
+                config_map: ConfigMapName::default(),
+                settings: slo::Settings { needs_names },
+                nodes: Arc::new(LabelledNodes(nodes)),
+            },
+            known,
+            ..Stores::default()
         }
+    }
+}
+
+fn colocation(pods: BTreeMap<String, PodNotes>, binding: &BindingFlags) -> Colocation {
+    let lists = Lists {
+        users: &binding.users,
+        namespaces: &binding.namespaces,
+        excluded_namespaces: &binding.excluded_namespaces,
+        bypass_labels: &binding.bypass_labels,
+        bypass_annotations: &binding.bypass_annotations,
+    };
+    let pods = pods.into_iter().map(|(name, PodNotes { labels, annotations })| {
+        let keys = PodKeys { labels, annotations };
+        (name, Arc::new(keys))
+    });
+    Colocation {
+        pods: Arc::new(StoredPods(pods.collect())),
+        binding: Settings::parse(&lists, binding.is_dry_run),
+    }
+}
+
+/// Labels of nodes by their names.
+struct LabelledNodes(BTreeMap<String, Labels>);
+
+impl slo::Nodes for LabelledNodes {
+    fn candidates(&self, _selector: &Selector, visitor: &mut dyn FnMut(&str, &Labels)) {
+        // The last come first: which one is told must not follow from the order.
+        let nodes = self.0.iter().rev();
+        nodes.for_each(|(name, labels)| visitor(name, labels));
     }
 }
 

@@ -1,0 +1,148 @@
+//! Endpoint `/validate-configmap`: refuses versions of Koordinator's ConfigMap that nodes could not follow, and says all
+//! that is wrong with one at once.
+
+use std::time::Duration;
+
+use headroom_domain::{field::Errors, installation::ConfigMapName};
+use headroom_kit::gate::Gate;
+use headroom_rules::slo::{self, Data, Report, Target};
+
+use crate::{
+    admission::{
+        draft::{Draft, Fields},
+        endpoint::{
+            BrokenStep, ConfigurationObject, Ctx, Declaration, Denials, Endpoint, Entry, FailurePolicy, Kind,
+            Namespaces, Objects, RequestLimits, Rule, SideEffects, SloConfiguration, Step, Stop,
+            UnknownSource, When, Work,
+        },
+        error::StepError,
+        refusal::{Denial, DenialStyle},
+        review::Operation,
+    },
+    store::sources,
+};
+
+/// Errors of one answer in its details; a ConfigMap of a megabyte may have a hundred thousand.
+const MOST_CAUSES: usize = 200;
+/// Warnings of one answer. The API server shortens them where all of them together have more than 4,096 characters.
+const MOST_WARNINGS: usize = 16;
+
+static GATE: Gate = Gate::alpha("ConfigMapValidatingWebhook", "Checks Koordinator's ConfigMap.");
+
+static STEP: Step<SloConfiguration> = Step {
+    name: "content",
+    when: When::Always,
+    about: "Refuses documents that cannot be read, values out of range, and entries that select the same nodes; warns of unknown members and of what falls back to defaults.",
+    reads: &[&sources::NODES_BY_LABEL],
+    unknown: UnknownSource::FailsTheCall,
+    run: check,
+};
+
+pub(super) static ENDPOINT: Endpoint<SloConfiguration> = Endpoint {
+    declaration: Declaration {
+        path: "/validate-configmap",
+        about: "Checks Koordinator's ConfigMap, which steers all nodes.",
+        kind: Kind::Validating,
+        configuration: ConfigurationObject::SloConfiguration,
+        gate: Some(&GATE),
+        modifiers: &[],
+        entries: &[Entry {
+            name: "vconfigmap.koordinator.sh",
+            rules: &[Rule {
+                operations: &[Operation::Create, Operation::Update, Operation::Delete],
+                group: "",
+                version: "v1",
+                resource: "configmaps",
+                sub_resource: "",
+            }],
+            // The one ConfigMap may be in any namespace; no other one is sent.
+            namespaces: Namespaces::All,
+            objects: Objects::SloConfig,
+            conditions: &[],
+            side_effects: SideEffects::None,
+            failure_policy: FailurePolicy::Fail,
+            timeout: Duration::from_secs(5),
+        }],
+        broken_step: BrokenStep::FailsTheCall,
+        denial_style: DenialStyle::KOORDINATOR,
+        denials: Denials::First,
+        skips_deleting: false,
+        // All entries and the nodes that they select are compared.
+        work: Work::Apart,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
+    steps: &[&STEP],
+};
+
+fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let SloConfiguration {
+        config_map,
+        settings,
+        nodes,
+    } = ctx.store;
+    let request = ctx.request;
+    let name = text(draft, &["metadata", "name"])?;
+    if !config_map.is(&request.namespace, &name) {
+        return Ok(());
+    }
+    if request.operation == Operation::Delete {
+        draft.warn(removal(config_map));
+        return Ok(());
+    }
+    let new = data(draft)?;
+    let old = draft.old().map(data).transpose()?;
+    let target = Target {
+        namespace: config_map.namespace.as_str(),
+        name: config_map.name.as_str(),
+    };
+    let report = slo::check(target, &new, old.as_ref(), settings, ctx.switches, nodes.as_ref());
+    answer(report, draft)
+}
+
+/// Warns of what is not refused, or refuses with the first text, and warns of what else is wrong.
+fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let Report {
+        refusal,
+        errors,
+        warnings,
+    } = report;
+    let further = errors.iter().skip(1).map(ToString::to_string);
+    let texts: Vec<String> = further.chain(warnings).collect();
+    let rest = texts.len().saturating_sub(MOST_WARNINGS);
+    for text in texts.into_iter().take(MOST_WARNINGS) {
+        draft.warn(text);
+    }
+    if rest > 0 {
+        draft.warn(format!("{rest} more; kubectl headroom config check prints all"));
+    }
+    match refusal {
+        None => Ok(()),
+        Some(text) => {
+            let fields: Errors = errors.into_iter().take(MOST_CAUSES).collect();
+            Err(Stop::Denied(Denial::Worded { text, fields }))
+        }
+    }
+}
+
+/// What a removal means.
+fn removal(config_map: &ConfigMapName) -> String {
+    format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
+}
+
+/// What is under `data`; nothing if there is none.
+fn data(object: &impl Fields) -> Result<Data, StepError> {
+    let data = object.read(&["data"]).map_err(|source| StepError::Read {
+        field: "data".to_owned(),
+        source,
+    })?;
+    Ok(data.unwrap_or_default())
+}
+
+fn text(object: &impl Fields, path: &[&str]) -> Result<String, StepError> {
+    let text = object.read(path).map_err(|source| StepError::Read {
+        field: path.join("."),
+        source,
+    })?;
+    Ok(text.unwrap_or_default())
+}
