@@ -1,17 +1,13 @@
 //! Store of the cluster's Nodes: a slim copy that follows the API server.
 
-mod label_index;
-
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use headroom_domain::selector::{Labels, Selector};
+use headroom_domain::selector::Labels;
 use headroom_rules::slo;
-use tokio::sync::watch;
 
-use self::label_index::LabelIndex;
 use crate::{
     control::ratio_owner_conflict::Contests,
     hints::table::HintTable,
@@ -31,7 +27,6 @@ pub struct Nodes {
     clock: Arc<Clock>,
     contests: Contests,
     state: RwLock<NodesState>,
-    is_known: watch::Sender<bool>,
 }
 
 /// Nodes by name.
@@ -41,8 +36,6 @@ pub type NodeListing = HashMap<String, Arc<Node>>;
 struct NodesState {
     has_synced: bool,
     nodes: NodeListing,
-    /// `None` until somebody wants it.
-    labels: Option<LabelIndex>,
 }
 
 impl Nodes {
@@ -54,18 +47,7 @@ impl Nodes {
             clock,
             contests: Contests::default(),
             state: RwLock::default(),
-            is_known: watch::Sender::new(false),
         }
-    }
-
-    /// Has Nodes found by their labels without a look at each, if that was not wanted before. The receiver says whether all
-    /// Nodes are known, now and from then on.
-    pub fn want_labels(&self) -> watch::Receiver<bool> {
-        let mut state = self.write();
-        if state.labels.is_none() {
-            state.labels = Some(indexed(&state.nodes));
-        }
-        self.is_known.subscribe()
     }
 
     /// True while all Nodes are known: the API server has told about them, and goes on to.
@@ -83,23 +65,6 @@ impl Nodes {
         let mut all: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
         all.sort_by(|left, right| left.name.cmp(&right.name));
         all
-    }
-
-    /// Nodes among which are all that the selector matches.
-    fn candidates(&self, selector: &Selector) -> Vec<Arc<Node>> {
-        let state = self.read();
-        let found = state
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.candidates(selector));
-        found.map_or_else(
-            || state.nodes.values().map(Arc::clone).collect(),
-            |names| {
-                names
-                    .filter_map(|name| state.nodes.get(name).map(Arc::clone))
-                    .collect()
-            },
-        )
     }
 
     /// Number of Nodes.
@@ -151,36 +116,11 @@ impl Nodes {
     }
 }
 
-impl NodesState {
-    /// Puts a Node in the place of the one of that name, which is returned.
-    fn replace(&mut self, name: &str, now: Option<&Arc<Node>>) -> Option<Arc<Node>> {
-        let before = match now {
-            Some(now) => self.nodes.insert(name.to_owned(), Arc::clone(now)),
-            None => self.nodes.remove(name),
-        };
-        if let Some(labels) = &mut self.labels {
-            labels.update(
-                name,
-                before.as_ref().map(|before| &before.labels),
-                now.map(|now| &now.labels),
-            );
-        }
-        before
-    }
-}
-
-fn indexed(nodes: &NodeListing) -> LabelIndex {
-    let mut labels = LabelIndex::default();
-    for (name, node) in nodes {
-        labels.update(name, None, Some(&node.labels));
-    }
-    labels
-}
-
 impl slo::Nodes for Nodes {
-    fn candidates(&self, selector: &Selector, visitor: &mut dyn FnMut(&str, &Labels)) {
-        // The store is free again while the visitor looks: heartbeats do not wait for it.
-        for node in self.candidates(selector) {
+    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
+        let nodes: Vec<_> = self.read().nodes.values().map(Arc::clone).collect();
+        // The store is free again while the visitor looks: nobody waits for it.
+        for node in nodes {
             visitor(&node.name, &node.labels);
         }
     }
@@ -199,12 +139,8 @@ impl Store for Nodes {
         let before = {
             let mut state = self.write();
             state.has_synced = true;
-            if state.labels.is_some() {
-                state.labels = Some(indexed(&listing));
-            }
             std::mem::replace(&mut state.nodes, listing)
         };
-        self.is_known.send_replace(true);
         for (name, node) in &before {
             self.notify(name, Some(node), self.get(name).as_deref());
         }
@@ -217,19 +153,18 @@ impl Store for Nodes {
 
     fn apply(&self, object: WatchedNode) {
         let node = Arc::new(Node::from(object));
-        let before = self.write().replace(&node.name, Some(&node));
+        let before = self.write().nodes.insert(node.name.clone(), Arc::clone(&node));
         self.notify(&node.name, before.as_deref(), Some(&node));
     }
 
     fn delete(&self, object: WatchedNode) {
         let name = object.metadata.name.unwrap_or_default();
-        let before = self.write().replace(&name, None);
+        let before = self.write().nodes.remove(&name);
         self.notify(&name, before.as_deref(), None);
     }
 
     fn set_known(&self, is_known: bool) {
         self.write().has_synced = is_known;
-        self.is_known.send_replace(is_known);
         self.changes.ring_all(Urgency::Usual);
     }
 }
@@ -238,7 +173,7 @@ impl Store for Nodes {
 mod tests {
     use std::time::Duration;
 
-    use headroom_domain::{hint::ReportVerdict, selector::LabelSelector};
+    use headroom_domain::hint::ReportVerdict;
     use serde_json::json;
 
     use super::*;
@@ -306,44 +241,6 @@ mod tests {
             way(&nodes);
             assert!(hints.get("n1", Duration::ZERO).is_none());
         }
-    }
-
-    #[test]
-    fn a_selector_finds_nodes_whenever_they_came_and_by_their_present_labels() {
-        let NodeEvents { nodes, .. } = world();
-        let labelled = |name: &str, labels: serde_json::Value| -> WatchedNode {
-            let metadata = json!({"name": name, "uid": "u", "resourceVersion": "1", "labels": labels});
-            serde_json::from_value(json!({"metadata": metadata})).unwrap()
-        };
-        let written: LabelSelector = serde_json::from_value(json!({"matchLabels": {"a": "1"}})).unwrap();
-        let selector = written.to_selector().unwrap();
-        let found = || {
-            let mut found: Vec<String> = Vec::new();
-            slo::Nodes::candidates(&nodes, &selector, &mut |name, _labels| {
-                found.push(name.to_owned());
-            });
-            found.sort();
-            found
-        };
-        list(
-            &nodes,
-            [
-                labelled("n1", json!({"a": "1"})),
-                labelled("n2", json!({"a": "2"})),
-            ],
-        );
-        assert_eq!(found(), ["n1", "n2"], "without an index all are looked at");
-        let is_known = nodes.want_labels();
-        assert!(*is_known.borrow() && *nodes.want_labels().borrow());
-        assert_eq!(found(), ["n1"]);
-        nodes.apply(labelled("n2", json!({"a": "1"})));
-        nodes.apply(labelled("n3", json!({"a": "1"})));
-        nodes.delete(labelled("n1", json!({})));
-        assert_eq!(found(), ["n2", "n3"]);
-        list(&nodes, [labelled("n4", json!({"a": "1"}))]);
-        assert_eq!(found(), ["n4"]);
-        nodes.set_known(false);
-        assert!(!*is_known.borrow());
     }
 
     #[test]

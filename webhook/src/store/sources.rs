@@ -76,14 +76,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 6] = [
-    &NODES,
-    &NODES_BY_LABEL,
-    &PODS,
-    &PODS_BY_NAME,
-    &SLO_CONFIG,
-    &COLOCATION_PROFILES,
-];
+pub static ALL: [&Source; 5] = [&NODES, &PODS, &PODS_BY_NAME, &SLO_CONFIG, &COLOCATION_PROFILES];
 
 /// The Nodes.
 pub static NODES: Source = Source {
@@ -97,19 +90,6 @@ pub static NODES: Source = Source {
         opening.follow(&NODES, api, &opening.stores.nodes)
     },
     close: None,
-};
-
-/// The Nodes, by their labels.
-pub static NODES_BY_LABEL: Source = Source {
-    name: "nodes-by-label",
-    about: "Names of Nodes by each of their labels.",
-    access: NODES.access,
-    presence: NODES.presence,
-    shares: Some(&NODES),
-    open: |opening| Opened {
-        is_known: opening.stores.nodes.want_labels(),
-        task: None,
-    },
 };
 
 /// All pods, by node.

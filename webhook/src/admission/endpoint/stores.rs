@@ -9,7 +9,6 @@ use headroom_domain::{
     names,
     policy::Policy,
     resource::PerResource,
-    selector::Selector,
 };
 use headroom_rules::{binding, slo};
 
@@ -111,7 +110,7 @@ impl Provides<SloConfiguration> for Stores {
 }
 
 impl slo::Nodes for NoStore {
-    fn candidates(&self, _selector: &Selector, _visitor: &mut dyn FnMut(&str, &Labels)) {}
+    fn visit(&self, _visitor: &mut dyn FnMut(&str, &Labels)) {}
 }
 
 impl PodLookup for NoStore {

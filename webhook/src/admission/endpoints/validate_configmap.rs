@@ -33,7 +33,7 @@ static STEP: Step<SloConfiguration> = Step {
     name: "content",
     when: When::Always,
     about: "Refuses documents that cannot be read, values out of range, and entries that select the same nodes; warns of unknown members and of what falls back to defaults.",
-    reads: &[&sources::NODES_BY_LABEL],
+    reads: &[&sources::NODES],
     unknown: UnknownSource::FailsTheCall,
     run: check,
 };

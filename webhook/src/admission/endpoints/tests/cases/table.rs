@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
-use headroom_domain::{
-    installation::ConfigMapName,
-    selector::{Labels, Selector},
-};
+use headroom_domain::{installation::ConfigMapName, selector::Labels};
 use headroom_rules::{
     binding::{Lists, Settings},
     slo,
@@ -223,7 +220,7 @@ impl CaseWorld {
             needs_names,
         } = self;
         let known = KnownSources::default();
-        known.record(&sources::NODES_BY_LABEL, watch::channel(true).1);
+        known.record(&sources::NODES, watch::channel(true).1);
         Stores {
             colocation: colocation(pods, &binding),
             slo: SloConfiguration {
@@ -259,7 +256,7 @@ fn colocation(pods: BTreeMap<String, PodNotes>, binding: &BindingFlags) -> Coloc
 struct LabelledNodes(BTreeMap<String, Labels>);
 
 impl slo::Nodes for LabelledNodes {
-    fn candidates(&self, _selector: &Selector, visitor: &mut dyn FnMut(&str, &Labels)) {
+    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
         // The last come first: which one is told must not follow from the order.
         let nodes = self.0.iter().rev();
         nodes.for_each(|(name, labels)| visitor(name, labels));
