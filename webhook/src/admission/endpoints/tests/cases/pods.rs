@@ -161,6 +161,7 @@ proptest! {
             row: &section.rows[0],
             stored: Value::Null,
             switches: switches(compat, ""),
+            is_default: false,
         };
         let first = run.answer(&pod);
         let completed = patched(&pod, &first.patch);
