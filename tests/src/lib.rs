@@ -44,6 +44,7 @@ pub mod review;
 pub mod scheduler_double;
 pub mod scripted_agent;
 pub mod seccomp;
+pub mod slo_page;
 pub mod slow_bodies;
 pub mod stand;
 pub mod steady_agent;

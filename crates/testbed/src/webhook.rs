@@ -185,6 +185,8 @@ impl Webhook {
             .args(["--namespace", installation.namespace.as_str()])
             .args(["--agent-namespace", installation.agent_namespace.as_str()])
             .args(["--name-suffix", installation.suffix.as_str()])
+            .args(["--config-namespace", installation.slo_config.namespace.as_str()])
+            .args(["--slo-config-name", installation.slo_config.name.as_str()])
             .args(flags)
             // Not by their flags, so that `flags` may say otherwise.
             .env("HEADROOM_DRAIN_SECONDS", "1")

@@ -35,6 +35,7 @@ mod quarantine;
 mod registration;
 mod replica_agreement;
 mod replica_kills;
+mod slo_config;
 mod sources;
 mod status_writer;
 mod steady_state_skip;

@@ -11,6 +11,14 @@ mod node_labels;
 mod node_status;
 mod node_status_over_stores;
 mod pathological;
+#[path = "../../../../tests/src/review.rs"]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "a file of the end-to-end tests, which depend on this crate"
+)]
+mod review;
+mod slo_page;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use headroom_domain::{field::Errors, installation::ConfigMapName};
+use headroom_domain::installation::ConfigMapName;
 use headroom_kit::gate::Gate;
 use headroom_rules::slo::{self, Data, Report, Target};
 
@@ -22,8 +22,6 @@ use crate::{
     store::sources,
 };
 
-/// Errors of one answer in its details; a ConfigMap of a megabyte may have a hundred thousand.
-const MOST_CAUSES: usize = 200;
 /// Warnings of one answer. The API server shortens them where all of them together have more than 4,096 characters.
 const MOST_WARNINGS: usize = 16;
 
@@ -100,15 +98,15 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
     answer(report, draft)
 }
 
-/// Warns of what is not refused, or refuses with the first text, and warns of what else is wrong.
+/// Refuses with the first text if there is one. All that is wrong is a warning as well, also the first: its words are
+/// Koordinator's, and have neither place nor range.
 fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let Report {
         refusal,
         errors,
         warnings,
     } = report;
-    let further = errors.iter().skip(1).map(ToString::to_string);
-    let texts: Vec<String> = further.chain(warnings).collect();
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).chain(warnings).collect();
     let rest = texts.len().saturating_sub(MOST_WARNINGS);
     for text in texts.into_iter().take(MOST_WARNINGS) {
         draft.warn(text);
@@ -119,7 +117,7 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
     match refusal {
         None => Ok(()),
         Some(text) => {
-            let fields: Errors = errors.into_iter().take(MOST_CAUSES).collect();
+            let fields = errors;
             Err(Stop::Denied(Denial::Worded { text, fields }))
         }
     }

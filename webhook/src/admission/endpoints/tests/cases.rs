@@ -3,14 +3,6 @@
 mod answer;
 mod table;
 
-#[path = "../../../../../tests/src/review.rs"]
-#[expect(
-    unreachable_pub,
-    dead_code,
-    reason = "a file of the end-to-end tests, which depend on this crate"
-)]
-mod review;
-
 use std::panic::catch_unwind;
 
 use headroom_rules::{
@@ -21,10 +13,9 @@ use proptest::prelude::*;
 
 use self::{
     answer::{ExpectedAnswer, fits},
-    review::ReviewBuilder,
     table::{CaseRow, CaseSection, CaseTable, Expectation, NotOffered, merge},
 };
-use super::*;
+use super::{review::ReviewBuilder, *};
 
 /// What a case came to, told from the answer that it was to get.
 struct CaseAnswer {
@@ -110,10 +101,15 @@ impl CaseRun<'_> {
         let patch = patch_of(response);
         let status = &response["status"];
         let warnings = response.get("warnings").cloned().unwrap_or_else(|| json!([]));
+        let mut warnings: Vec<String> = serde_json::from_value(warnings).unwrap();
         let causes = status["details"]["causes"].as_array().into_iter().flatten();
         let text = |cause: &Value, member: &str| cause[member].as_str().unwrap().to_owned();
         let causes = causes.map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
-        let causes = causes.collect();
+        let causes: Vec<String> = causes.collect();
+        // Where errors are warnings as well, they come first.
+        if warnings.starts_with(&causes) {
+            warnings.drain(..causes.len());
+        }
         let answer = if response["allowed"] == false {
             ExpectedAnswer::Denied {
                 code: serde_json::from_value(status["code"].clone()).unwrap(),
@@ -127,7 +123,7 @@ impl CaseRun<'_> {
         };
         CaseAnswer {
             answer,
-            warnings: serde_json::from_value(warnings).unwrap(),
+            warnings,
             causes,
             patch,
         }

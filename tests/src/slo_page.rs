@@ -1,0 +1,57 @@
+//! [`SloPage`]: the example and the mistakes of docs/slo-configuration.md, which tests hold against the webhook's answers.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// Texts by key of a ConfigMap.
+pub type Data = BTreeMap<String, String>;
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct SloPage {
+    /// A version that is taken.
+    pub example: Data,
+    /// Versions with a mistake each.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// A version with a mistake.
+#[derive(Debug)]
+pub struct Mistake {
+    /// What is wrong.
+    pub title: String,
+    /// The version.
+    pub data: Data,
+    /// What its writer reads: lines that begin with `Warning: ` or `Error: `.
+    pub answer: Vec<String>,
+}
+
+impl SloPage {
+    /// The page as it stands.
+    pub fn load() -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/slo-configuration.md");
+        let text = fs::read_to_string(file).expect("the page");
+        let (before, after) = text.split_once("## Ten mistakes").expect("the mistakes");
+        let mistakes = after.split("\n### ").skip(1).map(|section| Mistake {
+            title: section.lines().next().unwrap_or_default().to_owned(),
+            data: data(section),
+            answer: block(section, "text").lines().map(str::to_owned).collect(),
+        });
+        Self {
+            example: data(before),
+            mistakes: mistakes.collect(),
+        }
+    }
+}
+
+/// The ConfigMap's texts in the first block of YAML.
+fn data(section: &str) -> Data {
+    serde_saphyr::from_str(block(section, "yaml")).expect("texts by key")
+}
+
+/// The first block of that language.
+fn block<'s>(section: &'s str, language: &str) -> &'s str {
+    let start = format!("```{language}\n");
+    let (_, rest) = section.split_once(&start).expect("a block");
+    let (block, _) = rest.split_once("\n```").expect("its end");
+    block
+}
