@@ -9,7 +9,7 @@ use headroom_agent::local::signals::{SIGNALS, Signal};
 use headroom_domain::{
     capacity::{self, Why},
     estimate::{Reason, Stage},
-    installation::Installation,
+    installation::{ConfigMapName, Installation},
     names,
 };
 use headroom_kit::{gate, metric::Catalogue};
