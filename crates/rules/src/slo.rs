@@ -9,6 +9,7 @@
 //! Whoever uses a key reads it with the function that also decides whether the key may be stored.
 
 mod advice;
+pub mod amplification;
 mod bandwidth;
 pub mod check;
 mod conflict;
@@ -24,6 +25,7 @@ pub mod nearest;
 mod overlap;
 mod ranges;
 mod samples;
+pub mod strategies;
 pub mod switches;
 pub mod table;
 

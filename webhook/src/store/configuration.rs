@@ -1,14 +1,11 @@
 //! Loads the webhook's configuration file (`--config`): the amplification policy over which `store::policies` lays
 //! Koordinator's ConfigMap. Unknown keys are errors.
 
-mod amplification;
-
 use std::path::Path;
 
 use headroom_kit::config::{self, ConfigError};
+pub use headroom_rules::slo::amplification::Amplification;
 use serde::Deserialize;
-
-pub use self::amplification::Amplification;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

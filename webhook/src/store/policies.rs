@@ -5,10 +5,6 @@
 //! there is none, because the API server has not answered yet or because every version so far was unreadable, and while
 //! signs of life from the API server are missing, the policy of no node is known, and nodes keep the last decision.
 
-pub mod koordinator_entries;
-
-mod document;
-
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -19,11 +15,15 @@ use headroom_domain::{
     names,
     policy::{InForce, Policy, Source},
 };
+pub use headroom_rules::slo::strategies as koordinator_entries;
+use headroom_rules::slo::{
+    amplification::{self, PolicyDocument},
+    strategies::Strategies,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use self::{document::Document, koordinator_entries::Strategies};
 use super::metrics::CONFIG_VERSIONS;
 use crate::store::{
     changes::{Changes, Urgency},
@@ -59,7 +59,7 @@ pub struct Refused {
 struct PoliciesState {
     /// The text under our key, empty if there is none; `None` while that is not known.
     text: Option<String>,
-    good: Option<Arc<Document>>,
+    good: Option<Arc<PolicyDocument>>,
     refused: Option<Refused>,
 }
 
@@ -148,7 +148,7 @@ impl Policies {
             return;
         }
         let version = metadata.resource_version.unwrap_or_default();
-        let (good, refused) = match document::read(&text) {
+        let (good, refused) = match amplification::read(&text) {
             Ok(document) => {
                 let result = if text.is_empty() { "absent" } else { "accepted" };
                 CONFIG_VERSIONS.with([result]).increment(1);

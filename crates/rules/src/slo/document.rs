@@ -8,7 +8,7 @@ use headroom_domain::{
     selector::{LabelSelector, Selector, SelectorError},
 };
 
-use super::table::{Class, Field};
+use super::table::{Class, Field, Key};
 
 /// The document under a key.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,24 @@ pub enum EntryError {
     NoSelector,
     /// Kubernetes does not convert it.
     Selector(SelectorError),
+}
+
+impl Document {
+    /// The value at a path below the key, such as `nodeConfigs[1].bounds.cpu.max`.
+    pub fn get(&self, key: &Key, path: &str) -> Option<&Content> {
+        if let Some(inside) = path
+            .strip_prefix(key.entries)
+            .and_then(|path| path.strip_prefix('['))
+        {
+            let (index, own) = inside.split_once("].")?;
+            return self.entries.get(index.parse::<usize>().ok()?)?.strategy.get(own);
+        }
+        let own = match key.cluster {
+            Some(cluster) => path.strip_prefix(cluster)?.strip_prefix('.')?,
+            None => path,
+        };
+        self.cluster.as_ref()?.get(own)
+    }
 }
 
 impl Entry {

@@ -3,7 +3,9 @@
 use headroom_domain::{field::Error, selector::SelectorIndex};
 
 use super::{
-    Data, advice, bandwidth,
+    Data, advice,
+    amplification::{self, PolicyRefusal},
+    bandwidth,
     check::{Settings, Target},
     decode::{self, Fault, Reading, Unknown, shortened},
     document::Document,
@@ -16,7 +18,7 @@ use super::{
         BANDWIDTH_BY_KIND, CHECKS_ALL_KEYS, DEPENDENT_KEYS, EXACT_OVERLAP, PAIRS_USE_DEFAULTS,
         QOS_WITHOUT_SYSTEM,
     },
-    table::{Key, QOS, SYSTEM},
+    table::{AMPLIFICATION, Key, QOS, SYSTEM},
 };
 use crate::switch::Switches;
 
@@ -67,6 +69,7 @@ impl<'c> KeyCheck<'c> {
             faults,
             unknown,
         } = reading;
+        let errors_before = self.findings.error_count();
         self.refuse_faults(key, faults);
         if key.is_strict {
             self.refuse_unknown(key, unknown);
@@ -90,6 +93,9 @@ impl<'c> KeyCheck<'c> {
         let is_exact = self.switches.is_on(&EXACT_OVERLAP);
         overlap::check(key, &selecting, &index, is_exact, &mut self.findings);
         advice::check(key, document, &mut self.findings);
+        if key.name == AMPLIFICATION.name && self.findings.error_count() == errors_before {
+            self.check_policies(document, text);
+        }
         Some(selecting)
     }
 
@@ -131,6 +137,24 @@ impl<'c> KeyCheck<'c> {
             let by_kind = self.switches.is_on(&BANDWIDTH_BY_KIND);
             bandwidth::check_totals(&document, system, by_kind, &mut self.findings);
         }
+    }
+
+    /// Reads our own members as the webhook does that follows them, where nothing else is wrong.
+    fn check_policies(&mut self, document: &Document, text: &str) {
+        let Err(PolicyRefusal { path: below, reason }) = amplification::read(text) else {
+            return;
+        };
+        self.findings.refuse(|| {
+            let field = format!("{}.{below}", AMPLIFICATION.go_type);
+            envelope::fields(Reason::Parameter, &[(field, reason.clone())].into())
+        });
+        self.findings.error(|| {
+            let path = path(&AMPLIFICATION, &below);
+            match document.get(&AMPLIFICATION, &below) {
+                Some(content) => Error::invalid(&path, content, &reason),
+                None => Error::forbidden(&path, &reason),
+            }
+        });
     }
 
     fn refuse_parse(&mut self, key: &Key, reason: &str) {

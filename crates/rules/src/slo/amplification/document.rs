@@ -3,36 +3,41 @@
 
 use std::collections::BTreeMap;
 
-use headroom_domain::{ratio::Ratio, selector::NodeSelector};
+use headroom_domain::{
+    ratio::Ratio,
+    selector::{Labels, NodeSelector},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value};
 
-use crate::store::{configuration::Amplification, node::Labels};
+use super::Amplification;
 
 /// The value of the key: what holds for all nodes, and for those that an entry selects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Document {
+pub struct PolicyDocument {
     /// For all nodes.
-    pub(super) cluster: Amplification,
-    entries: Vec<SelectorPolicy>,
+    pub cluster: Amplification,
+    entries: Vec<PolicyEntry>,
 }
 
 /// What holds for the nodes that a selector matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SelectorPolicy {
+pub struct PolicyEntry {
     /// Its name, or its place where it has none, as in `nodeConfigs[1]`.
-    pub(super) name: String,
+    pub name: String,
     selector: NodeSelector,
     /// What it lays over what holds for all nodes.
-    pub(super) own: Amplification,
+    pub own: Amplification,
 }
 
 /// Why a version is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
-pub(super) struct DocumentRefusal {
-    path: String,
-    reason: String,
+pub struct PolicyRefusal {
+    /// Where it is wrong, below the key; empty for the text itself.
+    pub path: String,
+    /// What is wrong.
+    pub reason: String,
 }
 
 /// An amplification ratio for Koordinator's controller, from 1 to a million.
@@ -50,21 +55,21 @@ struct Part {
 ///
 /// # Errors
 /// The text is not JSON, or something in it is unknown, of a wrong type or out of range.
-pub(super) fn read(text: &str) -> Result<Document, DocumentRefusal> {
+pub fn read(text: &str) -> Result<PolicyDocument, PolicyRefusal> {
     if text.is_empty() {
-        return Ok(Document::default());
+        return Ok(PolicyDocument::default());
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| DocumentRefusal {
+    let value: Value = serde_json::from_str(text).map_err(|error| PolicyRefusal {
         path: String::new(),
         reason: format!("is not JSON: {error}"),
     })?;
     if value.is_null() {
-        return Ok(Document::default());
+        return Ok(PolicyDocument::default());
     }
     let mut cluster = Part::new(String::new(), value)?;
     let entries: Vec<Value> = cluster.remove("nodeConfigs")?.unwrap_or_default();
     let entries = entries.into_iter().enumerate();
-    Ok(Document {
+    Ok(PolicyDocument {
         cluster: cluster.amplification()?,
         entries: entries
             .map(|(index, value)| entry(format!("nodeConfigs[{index}]"), value))
@@ -72,23 +77,23 @@ pub(super) fn read(text: &str) -> Result<Document, DocumentRefusal> {
     })
 }
 
-fn entry(path: String, value: Value) -> Result<SelectorPolicy, DocumentRefusal> {
+fn entry(path: String, value: Value) -> Result<PolicyEntry, PolicyRefusal> {
     let mut part = Part::new(path, value)?;
     let name: Option<String> = part.remove("name")?;
     let name = name.filter(|name| !name.is_empty());
     let selector = part
         .remove("nodeSelector")?
         .ok_or_else(|| part.refusal("nodeSelector", "is missing"))?;
-    Ok(SelectorPolicy {
+    Ok(PolicyEntry {
         name: name.unwrap_or_else(|| part.path.clone()),
         selector,
         own: part.amplification()?,
     })
 }
 
-impl Document {
+impl PolicyDocument {
     /// The first entry that selects a node with these labels, which are not asked for in vain.
-    pub(super) fn entry(&self, labels: impl FnOnce() -> Labels) -> Option<&SelectorPolicy> {
+    pub fn entry(&self, labels: impl FnOnce() -> Labels) -> Option<&PolicyEntry> {
         if self.entries.is_empty() {
             return None;
         }
@@ -98,11 +103,11 @@ impl Document {
 }
 
 impl Part {
-    fn new(path: String, value: Value) -> Result<Self, DocumentRefusal> {
+    fn new(path: String, value: Value) -> Result<Self, PolicyRefusal> {
         match value {
             Value::Object(members) => Ok(Self { path, members }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(DocumentRefusal {
+                Err(PolicyRefusal {
                     path,
                     reason: "is not a JSON object".to_owned(),
                 })
@@ -111,7 +116,7 @@ impl Part {
     }
 
     /// Takes one member out; `None` if it is absent or `null`.
-    fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, DocumentRefusal> {
+    fn remove<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, PolicyRefusal> {
         match self.members.remove(key) {
             None => Ok(None),
             Some(value) => typed(&joined(&self.path, key), value),
@@ -119,7 +124,7 @@ impl Part {
     }
 
     /// What is left when Koordinator's own fields are out: ours, and nothing else.
-    fn amplification(mut self) -> Result<Amplification, DocumentRefusal> {
+    fn amplification(mut self) -> Result<Amplification, PolicyRefusal> {
         // What these do is up to Koordinator's controller; a version that it would refuse is refused here as well.
         let _is_enabled: Option<bool> = self.remove("enable")?;
         let _ratios: Option<BTreeMap<String, Option<KoordinatorRatio>>> =
@@ -127,8 +132,8 @@ impl Part {
         typed(&self.path, Value::Object(self.members))
     }
 
-    fn refusal(&self, key: &str, reason: &str) -> DocumentRefusal {
-        DocumentRefusal {
+    fn refusal(&self, key: &str, reason: &str) -> PolicyRefusal {
+        PolicyRefusal {
             path: joined(&self.path, key),
             reason: reason.to_owned(),
         }
@@ -148,11 +153,11 @@ impl TryFrom<Number> for KoordinatorRatio {
 }
 
 /// The value as that type; refusals name the path inside it.
-fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, DocumentRefusal> {
+fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, PolicyRefusal> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let inside = error.path().iter().next().map(|_| error.path().to_string());
         let text = error.inner().to_string();
-        DocumentRefusal {
+        PolicyRefusal {
             path: joined(path, &inside.unwrap_or_default()),
             reason: match text.split_once(", expected") {
                 // The fields that it would list are not all that there are.

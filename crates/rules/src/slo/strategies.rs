@@ -1,30 +1,17 @@
-//! Finds the entries of Koordinator's other ConfigMap keys that select a node. If two entries of one key select it,
-//! only their order decides, and Koordinator refuses to let that happen.
+//! Finds the entries of Koordinator's keys that select a node. If two entries of one key select it, only their order
+//! decides, and Koordinator refuses to let that happen.
 //!
-//! Only the needed members are read, with Koordinator's own leniency: names of members in any case, unknown ones passed
-//! over. A key that cannot be read is left out alone, as if it were absent.
+//! A key that cannot be read is left out alone, as if it were absent.
 
-use std::collections::BTreeMap;
+use headroom_domain::selector::{Labels, NodeSelector};
 
-use headroom_domain::{
-    names,
-    selector::{LabelSelector, LabelSelectorRequirement, NodeSelector},
+use super::{
+    Data,
+    decode::{self, Reading},
+    document::{Document, Entry},
+    envelope,
+    table::{KEYS, Key, QOS, SYSTEM},
 };
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
-
-use crate::store::node::Labels;
-
-/// The member that holds the entries of most keys.
-const ENTRIES: &str = "nodeStrategies";
-/// The keys in the order in which conflicts are reported, and the member that holds the entries of each.
-const KEYS: [(&str, &str); 5] = [
-    (names::COLOCATION_CONFIG, "nodeConfigs"),
-    (names::RESOURCE_THRESHOLD_CONFIG, ENTRIES),
-    (names::RESOURCE_QOS_CONFIG, ENTRIES),
-    (names::SYSTEM_CONFIG, ENTRIES),
-    (names::CPU_BURST_CONFIG, ENTRIES),
-];
 
 /// The entries of those keys that can select a node twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,35 +41,25 @@ struct StrategyEntry {
     selector: NodeSelector,
 }
 
-/// An entry as written: its types are right, its selector need not be.
-struct WrittenEntry {
-    name: String,
-    selector: Option<LabelSelector>,
-}
-
-/// A key does not hold what it should.
-#[derive(Debug, Clone, Copy)]
-struct Unreadable;
-
 impl Strategies {
     /// The keys under which this can be configured, in the order in which conflicts are reported.
     pub fn keys() -> impl Iterator<Item = &'static str> {
-        KEYS.into_iter().map(|(key, _)| key)
+        checked_keys().map(|key| key.name)
     }
 
     /// Reads the content of the ConfigMap.
-    pub fn read(data: &BTreeMap<String, String>) -> Self {
-        let parsed = |key: &str, member| parse(data.get(key).ok_or(Unreadable)?, member);
+    pub fn read(data: &Data) -> Self {
         // To Koordinator, what a class of service gets says nothing without the settings of the kernel.
-        let has_system = parsed(names::SYSTEM_CONFIG, ENTRIES).is_ok();
-        let keys = KEYS
-            .into_iter()
-            .filter(|(key, _)| *key != names::RESOURCE_QOS_CONFIG || has_system);
-        let strategies = keys.filter_map(|(key, member)| {
-            let written = parsed(key, member).ok()?.into_iter();
-            let entries: Vec<StrategyEntry> =
-                written.map(WrittenEntry::entry).collect::<Result<_, _>>().ok()?;
-            (entries.len() > 1).then_some(Strategy { key, entries })
+        let has_system = document(&SYSTEM, data).is_some();
+        let keys = checked_keys().filter(|key| key.name != QOS.name || has_system);
+        let strategies = keys.filter_map(|key| {
+            let written = document(key, data)?.entries;
+            let entries: Option<Vec<StrategyEntry>> = written.into_iter().map(StrategyEntry::new).collect();
+            let entries = entries.filter(|entries| entries.len() > 1)?;
+            Some(Strategy {
+                key: key.name,
+                entries,
+            })
         });
         Self(strategies.collect())
     }
@@ -126,105 +103,39 @@ impl Strategy {
 impl Conflict {
     /// The text by which Koordinator's clients know such a denial, misspelt as it is.
     pub fn in_koordinators_words(&self, node: &str) -> String {
-        let entries: Vec<String> = self.entries.iter().map(|entry| quoted(entry)).collect();
-        format!(
-            r#"___{{"reason":"ExistNodeConfict","message":{{"config":{},"strategies":[{}],"exampleNodes":[{}]}}}}___"#,
-            quoted(self.key),
-            entries.join(","),
-            quoted(node)
-        )
+        envelope::entries(self.key, self.entries.iter().map(String::as_str), Some(node))
     }
 }
 
-/// JSON for a text as Go prints it, safe to stand in HTML.
-fn quoted(text: &str) -> String {
-    let escaped = Value::from(text).to_string();
-    let special = [
-        ('<', "\\u003c"),
-        ('>', "\\u003e"),
-        ('&', "\\u0026"),
-        ('\u{2028}', "\\u2028"),
-        ('\u{2029}', "\\u2029"),
-    ];
-    special.into_iter().fold(escaped, |text, (character, escape)| {
-        text.replace(character, escape)
-    })
-}
-
-impl WrittenEntry {
-    /// An error without a selector, or with one that Kubernetes would not take.
-    fn entry(self) -> Result<StrategyEntry, Unreadable> {
-        let Self { name, selector } = self;
-        let selector = selector.ok_or(Unreadable)?;
-        let selector = NodeSelector::try_from(&selector).map_err(|_reason| Unreadable)?;
-        Ok(StrategyEntry { name, selector })
-    }
-}
-
-/// The entries of a key, if its text is JSON of the right types.
-fn parse(text: &str, member: &str) -> Result<Vec<WrittenEntry>, Unreadable> {
-    let document = serde_json::from_str(text).map_err(|_reason| Unreadable)?;
-    let entries: Option<Vec<Value>> = remove(&mut members(document)?, member)?;
-    entries.unwrap_or_default().into_iter().map(written).collect()
-}
-
-fn written(entry: Value) -> Result<WrittenEntry, Unreadable> {
-    let mut entry = members(entry)?;
-    let selector: Option<Value> = remove(&mut entry, "nodeSelector")?;
-    Ok(WrittenEntry {
-        name: remove(&mut entry, "name")?.unwrap_or_default(),
-        selector: selector.map(label_selector).transpose()?,
-    })
-}
-
-fn label_selector(selector: Value) -> Result<LabelSelector, Unreadable> {
-    let mut selector = members(selector)?;
-    let match_labels: Option<Labels> = remove(&mut selector, "matchLabels")?;
-    let expressions: Option<Vec<Value>> = remove(&mut selector, "matchExpressions")?;
-    let expressions = expressions.unwrap_or_default().into_iter().map(|expression| {
-        let mut expression = members(expression)?;
-        Ok(LabelSelectorRequirement {
-            key: remove(&mut expression, "key")?.unwrap_or_default(),
-            operator: remove(&mut expression, "operator")?.unwrap_or_default(),
-            values: remove(&mut expression, "values")?.unwrap_or_default(),
+impl StrategyEntry {
+    /// `None` without a selector, or with one that Kubernetes would not take.
+    fn new(entry: Entry) -> Option<Self> {
+        let selector = NodeSelector::try_from(entry.written_selector.as_ref()?).ok()?;
+        Some(Self {
+            name: entry.name,
+            selector,
         })
-    });
-    Ok(LabelSelector {
-        match_labels: match_labels.unwrap_or_default(),
-        match_expressions: expressions.collect::<Result<_, _>>()?,
-    })
-}
-
-/// The members of an object; `null` has none.
-fn members(value: Value) -> Result<Map<String, Value>, Unreadable> {
-    match value {
-        Value::Object(members) => Ok(members),
-        Value::Null => Ok(Map::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(Unreadable),
     }
 }
 
-/// Takes a member out, in whatever case its name is written; `None` if it is absent or `null`.
-fn remove<T: DeserializeOwned>(
-    members: &mut Map<String, Value>,
-    name: &str,
-) -> Result<Option<T>, Unreadable> {
-    let in_any_case = || members.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
-    let key = if members.contains_key(name) {
-        Some(name.to_owned())
-    } else {
-        in_any_case()
-    };
-    let value = key.and_then(|key| members.remove(&key));
-    value.map_or(Ok(None), |value| {
-        serde_json::from_value(value).map_err(|_reason| Unreadable)
-    })
+/// The keys that Koordinator checks.
+fn checked_keys() -> impl Iterator<Item = &'static Key> {
+    KEYS.into_iter().filter(|key| key.is_checked_upstream)
+}
+
+/// The document of a key, if there is one, and all of it is what it should be.
+fn document(key: &'static Key, data: &Data) -> Option<Document> {
+    let Reading { document, faults, .. } = decode::read(key, data.get(key.name)?).ok()?;
+    faults.is_empty().then_some(document)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use headroom_domain::names;
     use rstest::rstest;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

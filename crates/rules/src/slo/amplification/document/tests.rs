@@ -16,7 +16,7 @@ fn labels(pool: &str) -> Labels {
 }
 
 /// What a node of that pool gets: the entry and the policy.
-fn of_pool(document: &Document, pool: &str) -> (Option<String>, Policy) {
+fn of_pool(document: &PolicyDocument, pool: &str) -> (Option<String>, Policy) {
     let entry = document.entry(|| labels(pool));
     let cluster = document.cluster.over(Policy::default());
     (

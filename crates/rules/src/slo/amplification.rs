@@ -1,6 +1,8 @@
 //! Amplification settings of an administrator, with the same keys in the configuration file and in the ConfigMap. Each
 //! setting is optional.
 
+mod document;
+
 use std::fmt;
 
 use headroom_domain::{
@@ -9,6 +11,8 @@ use headroom_domain::{
     resource::{PerResource, Resource},
 };
 use serde::Deserialize;
+
+pub use self::document::{PolicyDocument, PolicyEntry, PolicyRefusal, read};
 
 /// A part of a policy: what is given counts, the rest comes from what it is laid over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
