@@ -15,6 +15,7 @@ pub mod configuration;
 pub mod note;
 pub mod quantity;
 pub mod review;
+pub mod slo;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 4] = [
+pub static TARGETS: [Target; 5] = [
     Target {
         name: "configuration",
         check: configuration::check,
@@ -42,5 +43,9 @@ pub static TARGETS: [Target; 4] = [
     Target {
         name: "review",
         check: review::check,
+    },
+    Target {
+        name: "slo",
+        check: slo::check,
     },
 ];

@@ -1,0 +1,68 @@
+//! Fuzz target: a text under every key of Koordinator's ConfigMap. Whoever may write that ConfigMap writes it.
+
+use headroom_domain::selector::Labels;
+use headroom_rules::{
+    SWITCHES,
+    slo::{
+        self, Data, Nodes, Report, Settings, Target, amplification,
+        strategies::Strategies,
+        table::{AMPLIFICATION, KEYS},
+    },
+    switch::{Compat, Switches},
+};
+
+/// A node that selectors of the corpus select.
+struct OneNode;
+
+impl Nodes for OneNode {
+    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
+        visitor("n1", &labels());
+    }
+}
+
+/// A text under each key; behind a line with `---`, another one for the settings of the kernel.
+pub fn check(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let (text, system) = text.split_once("\n---\n").unwrap_or((text, text));
+    let of_key = |name: &str| if name == "system-config" { system } else { text };
+    let new: Data = KEYS
+        .map(|key| (key.name.to_owned(), of_key(key.name).to_owned()))
+        .into();
+    for compat in [Compat::Headroom, Compat::Upstream] {
+        let report = report(&new, None, compat);
+        assert_eq!(report.refusal.is_some(), !report.errors.is_empty(), "{report:?}");
+        assert!(report.errors.iter().count() <= 100 && report.warnings.len() <= 34);
+        assert_eq!(
+            report,
+            self::report(&new, None, compat),
+            "another answer to the same"
+        );
+        // What stays as it is is not looked at.
+        let same = self::report(&new, Some(&new), compat);
+        assert_eq!(same, Report::default());
+    }
+    for key in KEYS {
+        let alone: Data = [(key.name.to_owned(), of_key(key.name).to_owned())].into();
+        if report(&alone, None, Compat::Headroom).refusal.is_none() {
+            // What may be stored is followed.
+            assert!(key.name != AMPLIFICATION.name || amplification::read(text).is_ok());
+            assert_eq!(Strategies::read(&alone).conflicts(&labels()).count(), 0);
+        }
+    }
+}
+
+fn report(new: &Data, old: Option<&Data>, compat: Compat) -> Report {
+    let target = Target {
+        namespace: "koordinator-system",
+        name: "slo-controller-config",
+    };
+    let settings = Settings { needs_names: true };
+    let switches = Switches::preset(SWITCHES, compat);
+    slo::check(target, new, old, &settings, &switches, &OneNode)
+}
+
+fn labels() -> Labels {
+    [("a", "b"), ("pool", "batch")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
