@@ -97,36 +97,7 @@ impl CaseRun<'_> {
             };
         }
         let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
-        let response = &body["response"];
-        let patch = patch_of(response);
-        let status = &response["status"];
-        let warnings = response.get("warnings").cloned().unwrap_or_else(|| json!([]));
-        let mut warnings: Vec<String> = serde_json::from_value(warnings).unwrap();
-        let causes = status["details"]["causes"].as_array().into_iter().flatten();
-        let text = |cause: &Value, member: &str| cause[member].as_str().unwrap().to_owned();
-        let causes = causes.map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
-        let causes: Vec<String> = causes.collect();
-        // Where errors are warnings as well, they come first.
-        if warnings.starts_with(&causes) {
-            warnings.drain(..causes.len());
-        }
-        let answer = if response["allowed"] == false {
-            ExpectedAnswer::Denied {
-                code: serde_json::from_value(status["code"].clone()).unwrap(),
-                reason: serde_json::from_value(status["reason"].clone()).unwrap(),
-                message: serde_json::from_value(status["message"].clone()).unwrap(),
-            }
-        } else if patch.0.is_empty() {
-            ExpectedAnswer::Unchanged
-        } else {
-            ExpectedAnswer::Patched(patched(object, &patch))
-        };
-        CaseAnswer {
-            answer,
-            warnings,
-            causes,
-            patch,
-        }
+        verdict(object, &body["response"])
     }
 
     /// Runs the case twice: the answer is the expected one, and a second run on what it made changes nothing.
@@ -168,6 +139,39 @@ impl CaseRun<'_> {
             second.is_met_by(found),
             "second run of {case}: {found:?} instead of {second:?}"
         );
+    }
+}
+
+/// The verdict on an object, in the words of the table.
+fn verdict(object: &Value, response: &Value) -> CaseAnswer {
+    let patch = patch_of(response);
+    let status = &response["status"];
+    let warnings = response.get("warnings").cloned().unwrap_or_else(|| json!([]));
+    let mut warnings: Vec<String> = serde_json::from_value(warnings).unwrap();
+    let causes = status["details"]["causes"].as_array().into_iter().flatten();
+    let text = |cause: &Value, member: &str| cause[member].as_str().unwrap().to_owned();
+    let causes = causes.map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
+    let causes: Vec<String> = causes.collect();
+    // Where errors are warnings as well, they come first.
+    if warnings.starts_with(&causes) {
+        warnings.drain(..causes.len());
+    }
+    let answer = if response["allowed"] == false {
+        ExpectedAnswer::Denied {
+            code: serde_json::from_value(status["code"].clone()).unwrap(),
+            reason: serde_json::from_value(status["reason"].clone()).unwrap(),
+            message: serde_json::from_value(status["message"].clone()).unwrap(),
+        }
+    } else if patch.0.is_empty() {
+        ExpectedAnswer::Unchanged
+    } else {
+        ExpectedAnswer::Patched(patched(object, &patch))
+    };
+    CaseAnswer {
+        answer,
+        warnings,
+        causes,
+        patch,
     }
 }
 
