@@ -3,8 +3,10 @@
 
 #[path = "pathological/pod_rows.rs"]
 mod pod_rows;
+#[path = "pathological/slo_rows.rs"]
+mod slo_rows;
 
-use self::pod_rows::POD_ROWS;
+use self::{pod_rows::POD_ROWS, slo_rows::SLO_ROWS};
 
 /// A body of any length: texts, and between them a unit that is repeated. Where a unit has `%`, each one has another
 /// number.
@@ -37,6 +39,14 @@ const META: &str = r#""metadata":{"name":"n1","uid":"u1","annotations":{MARKER}}
 const MARKER: &str = r#""headroom.sh/amplified-allocatable":"{\"cpu\":\"6\",\"from\":{\"cpu\":{\"capacity\":\"4\",\"raw\":\"4\"}},\"uid\":\"u1\"}","node.koordinator.sh/resource-amplification-ratio":"{\"cpu\":1.5}""#;
 const AMOUNTS: &str = r#""capacity":{"cpu":"4"},"allocatable":{"cpu":"6"}"#;
 const READY: &str = r#"{"type":"Ready","status":"True","lastHeartbeatTime":"2026-11-20T10:00:00Z"}"#;
+
+/// Koordinator's ConfigMap, up to what is in it.
+const SLO_DATA: &str =
+    r#"HEAD"namespace":"koordinator-system","object":{"metadata":{"name":"slo-controller-config"},"data":{"#;
+/// The same, up to a text.
+const SLO_TEXT: &str = r#"OTHERS"colocation-config":""#;
+/// What stands behind that text.
+const SLO_END: &str = r#""}}}}"#;
 
 /// Name, and texts and units in turns.
 type Row = (&'static str, &'static [&'static str]);
@@ -312,9 +322,23 @@ pub fn pod_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
     shapes
 }
 
+/// Those that only Koordinator's ConfigMap can have, with the document under its first key or beside its keys.
+pub fn slo_shapes() -> Vec<BodyShape> {
+    let subject = Subject {
+        operation: "CREATE",
+        resource: "configmaps",
+        sub_resource: "",
+        user: "somebody",
+    };
+    shapes_of(&subject, SLO_ROWS)
+}
+
 fn shapes_of(subject: &Subject<'_>, rows: &[Row]) -> Vec<BodyShape> {
     let whole = |part: &&str| {
         [
+            ("TEXT", SLO_TEXT),
+            ("OTHERS", SLO_DATA),
+            ("END", SLO_END),
             ("HEAD", HEAD),
             ("OLD", OLD),
             ("META", META),

@@ -22,6 +22,9 @@ use crate::{
     store::sources,
 };
 
+/// The most bytes of all texts together, as Kubernetes has it. It refuses longer ones before it asks; others who ask are not
+/// worth the memory.
+const LONGEST: usize = 1 << 20;
 /// Warnings of one answer. The API server shortens them where all of them together have more than 4,096 characters.
 const MOST_WARNINGS: usize = 16;
 
@@ -89,6 +92,10 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
         return Ok(());
     }
     let new = data(draft)?;
+    if new.values().map(String::len).sum::<usize>() > LONGEST {
+        let text = format!("data: Too long: may not be more than {LONGEST} bytes");
+        return Err(Stop::Denied(Denial::Text(text)));
+    }
     let old = draft.old().map(data).transpose()?;
     let target = Target {
         namespace: config_map.namespace.as_str(),

@@ -9,22 +9,38 @@ mod shapes;
 
 use allocation_counter::AllocationInfo;
 use headroom_rules::binding::{Lists, Settings};
+use tokio::sync::watch;
 
-use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, shapes};
+use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, shapes, slo_shapes};
 use super::*;
-use crate::admission::{draft::take_passed, endpoint::Colocation};
+use crate::{
+    admission::{draft::take_passed, endpoint::Colocation},
+    store::{known::KnownSources, sources},
+};
 
 /// A body that is posted, in bytes.
 const BODY: usize = 3_000_000;
-/// The most memory that answering takes at a time, besides the body, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
-/// The most allocations.
-const MOST_ALLOCATIONS: u64 = 50_000;
-/// How often a byte of the body is gone past, at most.
-const MOST_PASSES: usize = 8;
+/// What answering may take, whatever is in a body.
+const MOST: Cost = Cost {
+    bytes: 16 << 20,
+    allocations: 50_000,
+    passes: 8,
+};
 /// The same of pods: the review is scanned once, two steps read the spec, one changes a list in it, and the patch compares;
 /// each of the four counts the values before it parses them.
-const MOST_PASSES_OF_PODS: usize = 9;
+const MOST_OF_PODS: Cost = Cost { passes: 9, ..MOST };
+/// Bytes and allocations for a byte of a document under a key of Koordinator's ConfigMap. Empty entries cost the most.
+const OF_A_TEXT: (u64, u64) = (110, 4);
+
+/// What answering takes.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// The most memory at a time, besides the body, in bytes.
+    bytes: u64,
+    allocations: u64,
+    /// How often a byte of the body is gone past.
+    passes: usize,
+}
 
 #[test]
 fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
@@ -44,7 +60,7 @@ fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
         ("/validate-node", "", "somebody"),
     ] {
         for shape in shapes(sub_resource, user) {
-            found.extend(excess(&router, path, &shape, BODY, MOST_PASSES));
+            found.extend(excess(&router, path, &shape, BODY, &MOST));
         }
     }
     assert_eq!(found, Vec::<String>::new());
@@ -83,26 +99,48 @@ fn pods_and_bindings_cost_no_more() {
         ("/validate-pod-binding", review("CREATE", "bindings", "")),
     ] {
         for shape in pod_shapes(&subject) {
-            found.extend(excess(&router, path, &shape, BODY, MOST_PASSES_OF_PODS));
+            found.extend(excess(&router, path, &shape, BODY, &MOST_OF_PODS));
         }
     }
     for shape in own_shapes(&review("CREATE", "pods", "")) {
         // What is a little narrower than too wide costs the most, and that is another length for each shape.
         for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
-            found.extend(excess(&router, "/mutate-pod", &shape, bytes, MOST_PASSES_OF_PODS));
+            found.extend(excess(&router, "/mutate-pod", &shape, bytes, &MOST_OF_PODS));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn texts_of_koordinators_config_map_cost_in_proportion_to_their_length() {
+    let known = KnownSources::default();
+    known.record(&sources::NODES, watch::channel(true).1);
+    let router = Router::new(Options {
+        stores: Stores {
+            known,
+            ..Stores::default()
+        },
+        ..options(FixtureCluster::default())
+    });
+    let mut found = Vec::new();
+    for shape in slo_shapes() {
+        // What is longer than Kubernetes stores is not read.
+        found.extend(excess(&router, "/validate-configmap", &shape, BODY, &MOST));
+        for bytes in [100_000, 1_000_000] {
+            let (memory, allocations) = OF_A_TEXT;
+            let most = Cost {
+                bytes: memory * bytes as u64,
+                allocations: allocations * bytes as u64,
+                ..MOST
+            };
+            found.extend(excess(&router, "/validate-configmap", &shape, bytes, &most));
         }
     }
     assert_eq!(found, Vec::<String>::new());
 }
 
 /// Posts a body of that many bytes, and says what answering it takes if that is beyond a bound.
-fn excess(
-    router: &Router,
-    path: &str,
-    shape: &BodyShape,
-    bytes: usize,
-    most_passes: usize,
-) -> Option<String> {
+fn excess(router: &Router, path: &str, shape: &BodyShape, bytes: usize, most: &Cost) -> Option<String> {
     let endpoint = router.endpoint(path).unwrap();
     let body = shape.body(bytes);
     assert!((bytes - 150..=bytes).contains(&body.len()), "{}", shape.name);
@@ -118,7 +156,7 @@ fn excess(
         status = Some((answer.status.as_u16(), answer.decision.outcome));
     });
     let passes = take_passed().div_ceil(body.len());
-    let is_bounded = bytes_max <= MOST_BYTES && count_total <= MOST_ALLOCATIONS && passes <= most_passes;
+    let is_bounded = bytes_max <= most.bytes && count_total <= most.allocations && passes <= most.passes;
     let name = shape.name;
     (!is_bounded).then(|| {
         format!(
