@@ -10,6 +10,7 @@ use headroom_domain::{
     quantity::Quantity,
 };
 
+use self::MemberKind::{EgressLimit, EgressRequest, IngressLimit, IngressRequest};
 pub(super) use self::sums::check_totals;
 use super::{
     decode::parse_quantity,
@@ -18,22 +19,107 @@ use super::{
     table::{Key, QOS},
 };
 
-/// The classes whose bandwidth is checked, each with its field in Koordinator's code.
-const CLASSES: [(&str, &str); 3] = [
-    ("lsrClass", "LSRClass"),
-    ("lsClass", "LSClass"),
-    ("beClass", "BEClass"),
+/// A member of a class.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    kind: MemberKind,
+    /// Its path below a strategy.
+    own: &'static str,
+    /// Its class and its name in Koordinator's code.
+    go: &'static str,
+}
+
+/// Which of the four bandwidths of a class a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemberKind {
+    IngressRequest,
+    IngressLimit,
+    EgressRequest,
+    EgressLimit,
+}
+
+/// The members that are checked, in the order of the check.
+static MEMBERS: [Member; 12] = [
+    member(
+        IngressRequest,
+        "lsrClass.networkQOS.ingressRequest",
+        "LSRClass.IngressRequest",
+    ),
+    member(
+        IngressLimit,
+        "lsrClass.networkQOS.ingressLimit",
+        "LSRClass.IngressLimit",
+    ),
+    member(
+        EgressRequest,
+        "lsrClass.networkQOS.egressRequest",
+        "LSRClass.EgressRequest",
+    ),
+    member(
+        EgressLimit,
+        "lsrClass.networkQOS.egressLimit",
+        "LSRClass.EgressLimit",
+    ),
+    member(
+        IngressRequest,
+        "lsClass.networkQOS.ingressRequest",
+        "LSClass.IngressRequest",
+    ),
+    member(
+        IngressLimit,
+        "lsClass.networkQOS.ingressLimit",
+        "LSClass.IngressLimit",
+    ),
+    member(
+        EgressRequest,
+        "lsClass.networkQOS.egressRequest",
+        "LSClass.EgressRequest",
+    ),
+    member(
+        EgressLimit,
+        "lsClass.networkQOS.egressLimit",
+        "LSClass.EgressLimit",
+    ),
+    member(
+        IngressRequest,
+        "beClass.networkQOS.ingressRequest",
+        "BEClass.IngressRequest",
+    ),
+    member(
+        IngressLimit,
+        "beClass.networkQOS.ingressLimit",
+        "BEClass.IngressLimit",
+    ),
+    member(
+        EgressRequest,
+        "beClass.networkQOS.egressRequest",
+        "BEClass.EgressRequest",
+    ),
+    member(
+        EgressLimit,
+        "beClass.networkQOS.egressLimit",
+        "BEClass.EgressLimit",
+    ),
 ];
-/// The members, in the order of the check.
-const MEMBERS: [(&str, &str); 4] = [
-    ("ingressRequest", "IngressRequest"),
-    ("ingressLimit", "IngressLimit"),
-    ("egressRequest", "EgressRequest"),
-    ("egressLimit", "EgressLimit"),
-];
+
 /// The members that are added up.
-const REQUESTS: [&str; 2] = ["ingressRequest", "egressRequest"];
-const LIMITS: [&str; 2] = ["ingressLimit", "egressLimit"];
+const REQUESTS: [MemberKind; 2] = [IngressRequest, EgressRequest];
+
+const fn member(kind: MemberKind, own: &'static str, go: &'static str) -> Member {
+    Member { kind, own, go }
+}
+
+impl MemberKind {
+    /// The name of the member.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::IngressRequest => "ingressRequest",
+            Self::IngressLimit => "ingressLimit",
+            Self::EgressRequest => "egressRequest",
+            Self::EgressLimit => "egressLimit",
+        }
+    }
+}
 
 /// A share or an amount.
 #[derive(Debug, Clone, Copy)]
@@ -85,26 +171,23 @@ fn parts(document: &Document) -> impl Iterator<Item = Part<'_>> {
 }
 
 fn check_values(part: &Part<'_>, findings: &mut Findings) {
-    for (class, go_class) in CLASSES {
-        for (member, go_member) in MEMBERS {
-            let own = own_path(class, member);
-            let Some(content) = part.strategy.get(&own) else {
-                continue;
+    for Member { own, go, .. } in &MEMBERS {
+        let Some(content) = part.strategy.get(own) else {
+            continue;
+        };
+        let Some((words, detail)) = value_fault(content) else {
+            continue;
+        };
+        let value = Shown::from(content);
+        findings.refuse(|| {
+            let place = match part.entry {
+                None => QOS.go_cluster.to_owned(),
+                Some(index) => format!("nodeStrategy.{index}"),
             };
-            let Some((words, detail)) = value_fault(content) else {
-                continue;
-            };
-            let value = Shown::from(content);
-            findings.refuse(|| {
-                let place = match part.entry {
-                    None => QOS.go_cluster.to_owned(),
-                    Some(index) => format!("nodeStrategy.{index}"),
-                };
-                let go_type = QOS.go_type;
-                format!("{go_type}.{place}.{go_class}.{go_member}: Invalid value: {value}: {words}")
-            });
-            findings.error(|| Error::invalid(&path(&QOS, &part.below(&own)), value.clone(), detail));
-        }
+            let go_type = QOS.go_type;
+            format!("{go_type}.{place}.{go}: Invalid value: {value}: {words}")
+        });
+        findings.error(|| Error::invalid(&path(&QOS, &part.below(own)), value.clone(), detail));
     }
 }
 
@@ -124,13 +207,12 @@ fn value_fault(content: &Content) -> Option<(&'static str, &'static str)> {
 }
 
 fn check_kinds(part: &Part<'_>, findings: &mut Findings) {
-    let kinds = REQUESTS.map(|member| part.bandwidths(member));
-    let mut kinds = kinds.iter().flatten();
-    let has_percent = kinds
-        .clone()
-        .any(|bandwidth| matches!(bandwidth, Bandwidth::Percent(_)));
-    let has_amount = kinds.any(|bandwidth| matches!(bandwidth, Bandwidth::Amount(_)));
-    if has_percent && has_amount {
+    let requests = MEMBERS.iter().filter(|member| REQUESTS.contains(&member.kind));
+    let mut requests = requests.filter_map(|member| bandwidth(part.strategy, member.own));
+    let is_percent = |bandwidth: &Bandwidth| matches!(bandwidth, Bandwidth::Percent(_));
+    let Some(first) = requests.next() else { return };
+    let is_mixed = requests.any(|other| is_percent(&other) != is_percent(&first));
+    if is_mixed {
         findings.refuse(|| {
             let place = match part.entry {
                 None => "clusterStrategy".to_owned(),
@@ -147,14 +229,6 @@ fn check_kinds(part: &Part<'_>, findings: &mut Findings) {
 }
 
 impl Part<'_> {
-    /// The bandwidths of a member, one for each class that has it.
-    fn bandwidths(&self, member: &str) -> Vec<Bandwidth> {
-        let classes = CLASSES.iter();
-        classes
-            .filter_map(|(class, _)| bandwidth(self.strategy, &own_path(class, member)))
-            .collect()
-    }
-
     /// The path below the key of something below the strategy.
     fn below(&self, own: &str) -> String {
         let Key { cluster, entries, .. } = QOS;
@@ -176,8 +250,4 @@ fn bandwidth(strategy: &Strategy, own: &str) -> Option<Bandwidth> {
         Content::Text(text) => parse_quantity(text).ok().map(Bandwidth::Amount),
         Content::Bool(_) | Content::Number(_) | Content::Quantity(_) | Content::Json(_) => None,
     }
-}
-
-fn own_path(class: &str, member: &str) -> String {
-    format!("{class}.networkQOS.{member}")
 }

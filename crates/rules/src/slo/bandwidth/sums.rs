@@ -11,7 +11,7 @@ use super::{
         findings::{Findings, path},
         table::QOS,
     },
-    Bandwidth, CLASSES, LIMITS, Part, REQUESTS, bandwidth, own_path, parts,
+    Bandwidth, MEMBERS, MemberKind, Part, REQUESTS, bandwidth, parts,
 };
 
 const TOTAL: &str = "totalNetworkBandwidth";
@@ -19,8 +19,8 @@ const TOTAL: &str = "totalNetworkBandwidth";
 /// Checks that the classes request no more than 100 %. Koordinator adds amounts to that as well.
 pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Findings) {
     for_each_part(qos, by_kind, |part, effective| {
-        for member in REQUESTS {
-            let sum = sum(effective, member, |bandwidth| match bandwidth {
+        for kind in REQUESTS {
+            let sum = sum(effective, kind, |bandwidth| match bandwidth {
                 Bandwidth::Percent(percent) => Some(percent.into()),
                 Bandwidth::Amount(amount) => (!by_kind).then(|| amount.whole()),
             });
@@ -35,7 +35,10 @@ pub(super) fn check_percentages(qos: &Document, by_kind: bool, findings: &mut Fi
                 format!("{place} total net bandwidth percentage already over 100")
             });
             findings.error(|| {
-                let detail = format!("{member} of all classes adds up to {sum} percent, and may to 100");
+                let detail = format!(
+                    "{} of all classes adds up to {sum} percent, and may to 100",
+                    kind.name()
+                );
                 Error::invalid(&path(&QOS, &part.below("")), shown(sum), &detail)
             });
         }
@@ -57,8 +60,8 @@ pub(in super::super) fn check_totals(
             koordinators_total(qos, system, part)
         };
         let Some(total) = total else { return };
-        for member in REQUESTS {
-            let sum = sum(effective, member, |bandwidth| match bandwidth {
+        for kind in REQUESTS {
+            let sum = sum(effective, kind, |bandwidth| match bandwidth {
                 Bandwidth::Percent(percent) => (!by_kind).then_some(percent.into()),
                 Bandwidth::Amount(amount) => Some(amount.whole()),
             });
@@ -67,8 +70,10 @@ pub(in super::super) fn check_totals(
             }
             findings.refuse(|| over_total(part));
             findings.error(|| {
-                let detail =
-                    format!("{member} of all classes adds up to more than {TOTAL}, which is {total}");
+                let detail = format!(
+                    "{} of all classes adds up to more than {TOTAL}, which is {total}",
+                    kind.name()
+                );
                 Error::invalid(&path(&QOS, &part.below("")), shown(sum), &detail)
             });
         }
@@ -79,21 +84,19 @@ pub(in super::super) fn check_totals(
 }
 
 fn check_limits(part: &Part<'_>, effective: &Strategy, total: Quantity, findings: &mut Findings) {
-    for (class, _) in CLASSES {
-        for member in LIMITS {
-            let own = own_path(class, member);
-            let Some(Bandwidth::Amount(limit)) = bandwidth(effective, &own) else {
-                continue;
-            };
-            if limit <= total {
-                continue;
-            }
-            findings.refuse(|| over_total(part));
-            findings.error(|| {
-                let detail = format!("must not be more than {TOTAL}, which is {total}");
-                Error::invalid(&path(&QOS, &part.below(&own)), limit.to_string(), &detail)
-            });
+    let limits = MEMBERS.iter().filter(|member| !REQUESTS.contains(&member.kind));
+    for member in limits {
+        let Some(Bandwidth::Amount(limit)) = bandwidth(effective, member.own) else {
+            continue;
+        };
+        if limit <= total {
+            continue;
         }
+        findings.refuse(|| over_total(part));
+        findings.error(|| {
+            let detail = format!("must not be more than {TOTAL}, which is {total}");
+            Error::invalid(&path(&QOS, &part.below(member.own)), limit.to_string(), &detail)
+        });
     }
 }
 
@@ -113,10 +116,9 @@ fn over_total(part: &Part<'_>) -> String {
 /// Koordinator's way is asked for. An entry that requests and limits nothing adds nothing to check.
 fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_>, &Strategy)) {
     for part in parts(qos) {
-        let has_own = REQUESTS
-            .into_iter()
-            .chain(LIMITS)
-            .any(|member| !part.bandwidths(member).is_empty());
+        let has_own = MEMBERS
+            .iter()
+            .any(|member| bandwidth(part.strategy, member.own).is_some());
         match &qos.cluster {
             _ if !has_own && is_merged => {}
             Some(cluster) if is_merged && part.entry.is_some() => check(&part, &part.strategy.over(cluster)),
@@ -125,9 +127,9 @@ fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_
     }
 }
 
-fn sum(strategy: &Strategy, member: &str, amount: impl Fn(Bandwidth) -> Option<i128>) -> i128 {
-    let classes = CLASSES.iter();
-    let bandwidths = classes.filter_map(|(class, _)| bandwidth(strategy, &own_path(class, member)));
+fn sum(strategy: &Strategy, kind: MemberKind, amount: impl Fn(Bandwidth) -> Option<i128>) -> i128 {
+    let members = MEMBERS.iter().filter(|member| member.kind == kind);
+    let bandwidths = members.filter_map(|member| bandwidth(strategy, member.own));
     bandwidths.filter_map(amount).fold(0, i128::saturating_add)
 }
 

@@ -184,12 +184,15 @@ impl MemberReader<'_> {
 /// The member that a name stands for, with a row that goes through it: the one of that very name, or else one that Go takes
 /// for it.
 fn row(fields: &'static [Field], prefix: &str, name: &str) -> Option<(&'static str, &'static Field)> {
+    let (start, end) = (prefix.len(), prefix.len() + name.len());
     let exact = fields.iter().find_map(|field| {
-        let inside = field.member.strip_prefix(prefix)?;
-        let rest = inside.strip_prefix(name)?;
-        let is_whole = rest.is_empty() || rest.starts_with(['.', '[', '{']);
-        let segment = is_whole.then(|| inside.get(..name.len()))??;
-        Some((segment, field))
+        // Most rows have no end of a name there, and are not compared at all.
+        let is_end = match field.member.as_bytes().get(end) {
+            None => field.member.len() == end,
+            Some(next) => b".[{".contains(next),
+        };
+        let segment = is_end.then(|| field.member.get(start..end))??;
+        (segment == name && field.member.starts_with(prefix)).then_some((segment, field))
     });
     let is_same = |(known, _): &(&str, &Field)| is_same_name(name, known);
     exact.or_else(|| rows(fields, prefix).find(is_same))
