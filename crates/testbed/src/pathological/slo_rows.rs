@@ -5,18 +5,14 @@ use super::Row;
 /// Name, and texts and units in turns; a unit is a part of the JSON under a key.
 pub(super) const SLO_ROWS: &[Row] = &[
     ("brackets under a key", &["TEXT", "[", "END"]),
-    ("unknown members", &[r#"TEXT{"#, r#"\"%\":0,"#, r#"\"a\":0}END"#]),
+    ("unknown members", &[r"TEXT{", r#"\"%\":0,"#, r#"\"a\":0}END"#]),
     (
         "members that are nearly known",
-        &[
-            r#"TEXT{"#,
-            r#"\"cpuReclaimThresholdPercen%\":0,"#,
-            r#"\"a\":0}END"#,
-        ],
+        &[r"TEXT{", r#"\"cpuReclaimThresholdPercen%\":0,"#, r#"\"a\":0}END"#],
     ),
     (
         "one member again and again",
-        &[r#"TEXT{"#, r#"\"enable\":true,"#, r#"\"enable\":true}END"#],
+        &[r"TEXT{", r#"\"enable\":true,"#, r#"\"enable\":true}END"#],
     ),
     ("empty entries", &[r#"TEXT{\"nodeConfigs\":["#, "{},", "{}]}END"]),
     (
@@ -107,6 +103,6 @@ pub(super) const SLO_ROWS: &[Row] = &[
     ),
     (
         "many keys",
-        &[r#"OTHERS"#, r#""colocation-confi%":"","#, r#""a":""}}}}"#],
+        &[r"OTHERS", r#""colocation-confi%":"","#, r#""a":""}}}}"#],
     ),
 ];

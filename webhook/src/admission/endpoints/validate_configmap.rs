@@ -119,7 +119,7 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
         draft.warn(text);
     }
     if rest > 0 {
-        draft.warn(format!("{rest} more; kubectl headroom config check prints all"));
+        draft.warn(format!("{rest} more are not shown"));
     }
     match refusal {
         None => Ok(()),
