@@ -171,6 +171,37 @@ fn a_second_installation_shares_no_name_with_the_first() {
 }
 
 #[test]
+fn koordinators_config_map_is_matched_by_the_names_that_an_installation_has_for_it() {
+    let gates = GateSet::parse(gates(), "ConfigMapValidatingWebhook=true").unwrap();
+    let mut other = first();
+    other.slo_config.namespace = "a".parse().unwrap();
+    other.slo_config.name = "b.c".parse().unwrap();
+    for (installation, expression) in [
+        (
+            first(),
+            "request.namespace == 'koordinator-system' && request.name == 'slo-controller-config'",
+        ),
+        (other, "request.namespace == 'a' && request.name == 'b.c'"),
+    ] {
+        let configurations = validating(&installation, ENDPOINTS, &gates, &service());
+        let mut entries = configurations
+            .iter()
+            .flat_map(|configuration| configuration.webhooks.iter().flatten());
+        let entry = entries
+            .find(|entry| entry.name == "vconfigmap.koordinator.sh")
+            .unwrap();
+        let conditions = entry.match_conditions.as_ref().unwrap();
+        let expressions: Vec<&str> = conditions.iter().map(|one| one.expression.as_str()).collect();
+        assert_eq!(expressions, [expression]);
+        assert_eq!(
+            (&entry.object_selector, &entry.namespace_selector),
+            (&None, &None)
+        );
+        assert_eq!(entry.failure_policy.as_deref(), Some("Fail"));
+    }
+}
+
+#[test]
 fn a_url_takes_the_path_and_the_authority() {
     let client = Client {
         address: Address::Url("https://127.0.0.1:9443".to_owned()),
