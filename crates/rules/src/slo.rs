@@ -11,7 +11,7 @@
 mod advice;
 pub mod amplification;
 mod bandwidth;
-pub mod check;
+mod check;
 mod conflict;
 pub mod decode;
 pub mod document;
@@ -24,12 +24,16 @@ mod key_check;
 pub mod nearest;
 mod overlap;
 mod ranges;
+pub mod report;
 mod samples;
 pub mod strategies;
 pub mod switches;
 pub mod table;
 
-pub use self::check::{Nodes, Report, Settings, Target, check};
+pub use self::{
+    check::check,
+    report::{CheckSettings as Settings, Nodes, Report, Target},
+};
 
 /// What is under `data` of a ConfigMap: text by key.
 pub type Data = std::collections::BTreeMap<String, String>;

@@ -63,7 +63,17 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
 /// What the pure members are made of besides the standard library.
 const PURE: [(&str, &[&str]); 2] = [
     (DOMAIN, &["serde", "serde_json", "thiserror"]),
-    (RULES, &[DOMAIN, "serde", "serde_json", "thiserror"]),
+    (
+        RULES,
+        &[
+            DOMAIN,
+            "serde",
+            "serde_json",
+            "serde_path_to_error",
+            "strsim",
+            "thiserror",
+        ],
+    ),
 ];
 /// Members that may know all of these crates.
 const KNOW_ALL: [&str; 6] = [TESTBED, BENCH, DEMO, GENERATE, FUZZ, TESTS];

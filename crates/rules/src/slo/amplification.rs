@@ -21,7 +21,7 @@ pub struct Amplification {
     mode: Option<ModeWord>,
     floor: Option<FloorWord>,
     bounds: Option<Pair<WrittenBounds>>,
-    target: Option<Pair<Target>>,
+    target: Option<Pair<TargetShare>>,
     static_max: Option<Pair<Max>>,
 }
 
@@ -72,7 +72,7 @@ struct Max(Cents);
 /// The share that predicted use may reach, in ppm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Decimal")]
-struct Target(u32);
+struct TargetShare(u32);
 
 /// A number such as 1.25, as it was written.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -116,7 +116,7 @@ impl Amplification {
                 bounds.max = max.map_or(bounds.max, |Max(cents)| cents);
             },
         );
-        put(target, &mut policy.target_ppm, |Target(ppm), target| {
+        put(target, &mut policy.target_ppm, |TargetShare(ppm), target| {
             *target = ppm;
         });
         put(static_max, &mut policy.static_max, |Max(cents), max| {
@@ -182,7 +182,7 @@ impl TryFrom<Decimal> for Max {
     }
 }
 
-impl TryFrom<Decimal> for Target {
+impl TryFrom<Decimal> for TargetShare {
     type Error = String;
 
     fn try_from(written: Decimal) -> Result<Self, String> {

@@ -8,11 +8,11 @@ use headroom_domain::{
 };
 
 use super::{
-    check::Nodes,
     decode::shortened,
     entries::Selecting,
     envelope,
     findings::{Findings, path},
+    report::Nodes,
     table::Key,
 };
 

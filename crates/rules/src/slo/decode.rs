@@ -20,7 +20,7 @@ pub(crate) use self::{
 use self::{members::MemberReader, trail::Trail};
 use super::{
     document::{Document, Entry, Strategy},
-    json::{self, SyntaxError, Tree, Value},
+    json::{JsonKind, SyntaxError, Tree, Value},
     nearest::nearest,
     table::Key,
 };
@@ -271,11 +271,11 @@ fn shown(value: Value<'_>) -> Shown {
     let written = value.written();
     let number = || serde_json::from_str(written).ok().filter(|_| written.len() < 32);
     match value.kind() {
-        json::Kind::True => Shown::Bool(true),
-        json::Kind::False => Shown::Bool(false),
-        json::Kind::Number => number().map_or_else(|| Shown::Text(shortened(written)), Shown::Json),
-        json::Kind::Text => Shown::Text(shortened(&value.string().unwrap_or_default())),
-        json::Kind::Null | json::Kind::List | json::Kind::Object => Shown::Text(shortened(written)),
+        JsonKind::True => Shown::Bool(true),
+        JsonKind::False => Shown::Bool(false),
+        JsonKind::Number => number().map_or_else(|| Shown::Text(shortened(written)), Shown::Json),
+        JsonKind::Text => Shown::Text(shortened(&value.string().unwrap_or_default())),
+        JsonKind::Null | JsonKind::List | JsonKind::Object => Shown::Text(shortened(written)),
     }
 }
 

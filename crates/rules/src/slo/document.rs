@@ -8,7 +8,7 @@ use headroom_domain::{
     selector::{LabelSelector, Selector, SelectorError},
 };
 
-use super::table::{Class, Field, Key};
+use super::table::{Class, Key, MemberRow};
 
 /// The document under a key.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ pub struct Given {
     /// The class that it belongs to, if it does.
     pub class: Option<&'static Class>,
     /// The row.
-    pub field: &'static Field,
+    pub field: &'static MemberRow,
     /// The value.
     pub content: Content,
 }

@@ -1,24 +1,24 @@
 //! What a member takes, in words: type, unit and range, from its row.
 
-use super::table::{Field, Kind, Rule, Unit};
+use super::table::{MemberRow, Rule, Unit, ValueKind};
 
 /// What a value must be, as in `must be a whole number from 0 to 100, in percent`.
-pub fn expected(field: &Field) -> String {
+pub fn expected(field: &MemberRow) -> String {
     let kind = match field.kind {
-        Kind::Bool => "true or false",
-        Kind::Int64 | Kind::Int32 => "a whole number",
-        Kind::Number => "a number",
-        Kind::Text => "a text in quotes",
-        Kind::Duration => "a time such as \"5m\"",
-        Kind::Quantity => "a quantity such as \"10G\"",
-        Kind::PercentOrQuantity => {
+        ValueKind::Bool => "true or false",
+        ValueKind::Int64 | ValueKind::Int32 => "a whole number",
+        ValueKind::Number => "a number",
+        ValueKind::Text => "a text in quotes",
+        ValueKind::Duration => "a time such as \"5m\"",
+        ValueKind::Quantity => "a quantity such as \"10G\"",
+        ValueKind::PercentOrQuantity => {
             "a percentage as a whole number from 0 to 100, or a quantity such as \"50M\""
         }
-        Kind::Object => "a JSON object",
-        Kind::Any => "any value",
+        ValueKind::Object => "a JSON object",
+        ValueKind::Any => "any value",
     };
     let range = range(field.rules);
-    let in_unit = if matches!(field.kind, Kind::Quantity | Kind::PercentOrQuantity) {
+    let in_unit = if matches!(field.kind, ValueKind::Quantity | ValueKind::PercentOrQuantity) {
         ", "
     } else if matches!(field.unit, Unit::None | Unit::OffOn | Unit::Priority) {
         " "

@@ -2,7 +2,7 @@
 
 use headroom_domain::field::{Error, Errors, Path};
 
-use super::{check::Report, table::Key};
+use super::{report::Report, table::Key};
 
 /// How many errors a report lists.
 const MOST_ERRORS: usize = 100;

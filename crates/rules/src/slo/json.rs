@@ -21,7 +21,7 @@ pub struct Tree<'t> {
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `null`.
     Null,
     /// `true`.
@@ -47,14 +47,14 @@ pub struct Value<'a> {
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    kind: Kind,
+    kind: JsonKind,
     start: u32,
     end: u32,
     /// The place behind everything that is in this value.
     next: u32,
 }
 
-impl Kind {
+impl JsonKind {
     /// Go's word for it.
     pub const fn go_name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl<'t> Tree<'t> {
 
     fn node(&self, index: usize) -> Node {
         const NOTHING: Node = Node {
-            kind: Kind::Null,
+            kind: JsonKind::Null,
             start: 0,
             end: 0,
             next: u32::MAX,
@@ -96,23 +96,23 @@ impl<'t> Tree<'t> {
 
 impl<'a> Value<'a> {
     /// What it is.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> JsonKind {
         self.node().kind
     }
 
     /// True for `null`.
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
     /// True for an object and for `null`.
     pub fn is_object_or_null(self) -> bool {
-        matches!(self.kind(), Kind::Object | Kind::Null)
+        matches!(self.kind(), JsonKind::Object | JsonKind::Null)
     }
 
     /// True for a list and for `null`.
     pub fn is_list_or_null(self) -> bool {
-        matches!(self.kind(), Kind::List | Kind::Null)
+        matches!(self.kind(), JsonKind::List | JsonKind::Null)
     }
 
     /// The value as it is written.
@@ -124,14 +124,14 @@ impl<'a> Value<'a> {
 
     /// The text that it is; `None` if it is none. Half a surrogate pair reads as U+FFFD, as in Go.
     pub fn string(self) -> Option<Cow<'a, str>> {
-        let quoted = (self.kind() == Kind::Text).then(|| self.written())?;
+        let quoted = (self.kind() == JsonKind::Text).then(|| self.written())?;
         let inside = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
         Some(unescaped(inside))
     }
 
     /// The members of an object in their order, repeated ones among them; nothing for any other value.
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Value<'a>)> {
-        let mut keys = self.inside(Kind::Object);
+        let mut keys = self.inside(JsonKind::Object);
         std::iter::from_fn(move || {
             let key = keys.next()?;
             Some((key.string().unwrap_or_default(), keys.next()?))
@@ -140,11 +140,11 @@ impl<'a> Value<'a> {
 
     /// The elements of a list; nothing for any other value.
     pub fn elements(self) -> impl Iterator<Item = Value<'a>> {
-        self.inside(Kind::List)
+        self.inside(JsonKind::List)
     }
 
     /// What is in a container of that kind, one after the other.
-    fn inside(self, kind: Kind) -> impl Iterator<Item = Value<'a>> {
+    fn inside(self, kind: JsonKind) -> impl Iterator<Item = Value<'a>> {
         let node = self.node();
         let end = if node.kind == kind { place(node.next) } else { 0 };
         let mut index = self.index + 1;

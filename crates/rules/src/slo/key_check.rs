@@ -6,7 +6,6 @@ use super::{
     Data, advice,
     amplification::{self, PolicyRefusal},
     bandwidth,
-    check::{Settings, Target},
     decode::{self, Fault, Reading, Unknown, shortened},
     document::Document,
     entries::{self, Selecting},
@@ -14,6 +13,7 @@ use super::{
     findings::{Findings, path},
     json::SyntaxError,
     overlap, ranges,
+    report::{CheckSettings, Target},
     switches::{
         BANDWIDTH_BY_KIND, CHECKS_ALL_KEYS, DEPENDENT_KEYS, EXACT_OVERLAP, PAIRS_USE_DEFAULTS,
         QOS_WITHOUT_SYSTEM,
@@ -27,7 +27,7 @@ pub(super) struct KeyCheck<'c> {
     pub(super) target: Target<'c>,
     pub(super) new: &'c Data,
     pub(super) old: Option<&'c Data>,
-    pub(super) settings: &'c Settings,
+    pub(super) settings: &'c CheckSettings,
     pub(super) switches: &'c Switches,
     pub(super) findings: Findings,
 }

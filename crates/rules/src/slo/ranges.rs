@@ -9,7 +9,7 @@ use super::{
     envelope::{self, Reason},
     expected::{bound, expected},
     findings::{Findings, path},
-    table::{Field, Key, Rule},
+    table::{Key, MemberRow, Rule},
 };
 
 /// How many fields the words of a refusal name. Koordinator has no limit.
@@ -25,10 +25,10 @@ pub(super) fn check(key: &'static Key, document: &Document, uses_defaults: bool,
         findings,
     };
     if let Some(cluster) = &document.cluster {
-        check.strategy(cluster, Place { key, entry: None });
+        check.strategy(cluster, StrategyPlace { key, entry: None });
     }
     for (index, entry) in document.entries.iter().enumerate() {
-        let entry_place = Place {
+        let entry_place = StrategyPlace {
             key,
             entry: Some(index),
         };
@@ -53,12 +53,12 @@ struct Ranges<'c> {
 
 /// Where a strategy is: in an entry, or for all nodes.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct StrategyPlace {
     key: &'static Key,
     entry: Option<usize>,
 }
 
-impl Place {
+impl StrategyPlace {
     fn in_go(self) -> String {
         let Key {
             go_type,
@@ -89,7 +89,7 @@ struct Counterpart {
 }
 
 impl Ranges<'_> {
-    fn strategy(&mut self, strategy: &Strategy, place: Place) {
+    fn strategy(&mut self, strategy: &Strategy, place: StrategyPlace) {
         for (own, given) in strategy.iter() {
             let Some(number) = given.content.number() else {
                 continue;
@@ -103,9 +103,9 @@ impl Ranges<'_> {
         }
     }
 
-    fn add(&mut self, place: Place, own: &str, given: &Given, sentence: String, detail: &str) {
+    fn add(&mut self, place: StrategyPlace, own: &str, given: &Given, sentence: String, detail: &str) {
         if self.sentences.len() < MOST {
-            let Field { go, member, .. } = given.field;
+            let MemberRow { go, member, .. } = given.field;
             let class = given.class.map(|class| class.go).unwrap_or_default();
             // Names of maps are in our paths alone.
             let inner = if member.contains('{') { own } else { go };
@@ -126,7 +126,7 @@ impl Ranges<'_> {
     fn violation(
         &self,
         strategy: &Strategy,
-        place: Place,
+        place: StrategyPlace,
         own: &str,
         given: &Given,
         rule: Rule,
@@ -161,7 +161,7 @@ impl Ranges<'_> {
         (!holds).then(|| (format!("{name} must be {sentence}"), expected(field)))
     }
 
-    fn sibling_row(&self, given: &Given, name: &str) -> Option<&'static Field> {
+    fn sibling_row(&self, given: &Given, name: &str) -> Option<&'static MemberRow> {
         let fields = match given.class {
             Some(_) => self.key.class_fields,
             None => self.key.fields,
@@ -174,10 +174,10 @@ impl Ranges<'_> {
     fn counterpart(
         &self,
         strategy: &Strategy,
-        place: Place,
+        place: StrategyPlace,
         own: &str,
         given: &Given,
-        other: &Field,
+        other: &MemberRow,
         name: &str,
     ) -> Option<Counterpart> {
         let path = match own.rsplit_once('.') {

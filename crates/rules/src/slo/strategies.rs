@@ -15,7 +15,7 @@ use super::{
 
 /// The entries of those keys that can select a node twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Strategies(Vec<Strategy>);
+pub struct Strategies(Vec<KeyEntries>);
 
 /// A key that more than one entry of selects the same node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Conflict {
 
 /// The entries of one key, two at least.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Strategy {
+struct KeyEntries {
     key: &'static str,
     entries: Vec<StrategyEntry>,
 }
@@ -56,7 +56,7 @@ impl Strategies {
             let written = document(key, data)?.entries;
             let entries: Option<Vec<StrategyEntry>> = written.into_iter().map(StrategyEntry::new).collect();
             let entries = entries.filter(|entries| entries.len() > 1)?;
-            Some(Strategy {
+            Some(KeyEntries {
                 key: key.name,
                 entries,
             })
@@ -87,7 +87,7 @@ impl Strategies {
     }
 }
 
-impl Strategy {
+impl KeyEntries {
     fn conflict(&self, labels: &Labels) -> Option<Conflict> {
         let Self { key, entries } = self;
         let (places, entries): (Vec<usize>, Vec<String>) = entries

@@ -38,11 +38,11 @@ pub struct Key {
     /// The type of what holds for nodes, in an entry and for all nodes, in Koordinator's code.
     pub go_strategy: &'static str,
     /// The members, without those of classes.
-    pub fields: &'static [Field],
+    pub fields: &'static [MemberRow],
     /// The classes of service that have members of their own.
     pub classes: &'static [Class],
     /// The members of each class.
-    pub class_fields: &'static [Field],
+    pub class_fields: &'static [MemberRow],
     /// Whether Koordinator checks the key before it is stored.
     pub is_checked_upstream: bool,
     /// Whether an unknown member is an error; else it may be one of a newer Koordinator.
@@ -62,13 +62,13 @@ pub struct Class {
 
 /// A member that has a value.
 #[derive(Debug)]
-pub struct Field {
+pub struct MemberRow {
     /// Its path of JSON members, such as `memoryQOS.priority`. Behind a list is `[]`, behind a map of any names `{}`.
     pub member: &'static str,
     /// The path in Koordinator's code.
     pub go: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What a number counts.
     pub unit: Unit,
     /// What a value must be, in the order in which it is checked. An absent one is not checked.
@@ -87,7 +87,7 @@ pub struct Field {
 
 /// What values a member takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `true` or `false`.
     Bool,
     /// A whole number of 64 bits, without fraction or exponent.
@@ -168,10 +168,10 @@ const COUNT: &[Rule] = &[Rule::Min(1)];
 const OFF_ON: &[Rule] = &[Rule::Min(0), Rule::Max(1)];
 
 /// A member without rules, to declare others from.
-const ANY: Field = Field {
+const ANY: MemberRow = MemberRow {
     member: "",
     go: "",
-    kind: Kind::Any,
+    kind: ValueKind::Any,
     unit: Unit::None,
     rules: &[],
     advice: &[],
@@ -181,21 +181,21 @@ const ANY: Field = Field {
     about: "",
 };
 /// A whole percentage.
-const PERCENTAGE: Field = Field {
-    kind: Kind::Int64,
+const PERCENTAGE: MemberRow = MemberRow {
+    kind: ValueKind::Int64,
     unit: Unit::Percent,
     rules: PERCENT,
     ..ANY
 };
 /// A switch.
-const SWITCH: Field = Field {
-    kind: Kind::Bool,
+const SWITCH: MemberRow = MemberRow {
+    kind: ValueKind::Bool,
     default: &["false"],
     ..ANY
 };
 /// A word.
-const WORD: Field = Field {
-    kind: Kind::Text,
+const WORD: MemberRow = MemberRow {
+    kind: ValueKind::Text,
     ..ANY
 };
 
@@ -206,7 +206,7 @@ impl Key {
     }
 
     /// Every member, with its class if it belongs to one, in the order of the table.
-    pub fn rows(&'static self) -> impl Iterator<Item = (Option<&'static Class>, &'static Field)> {
+    pub fn rows(&'static self) -> impl Iterator<Item = (Option<&'static Class>, &'static MemberRow)> {
         let common = self.fields.iter().map(|field| (None, field));
         let classes = self.classes.iter();
         let of_classes =
@@ -215,7 +215,7 @@ impl Key {
     }
 }
 
-impl Field {
+impl MemberRow {
     /// What holds without the member, in a class if it belongs to one; `None` if nothing does.
     pub fn default_in(&self, class: Option<&Class>) -> Option<&'static str> {
         match (self.default, class) {

@@ -46,7 +46,7 @@ pub struct PolicyRefusal {
 struct KoordinatorRatio;
 
 /// The members of a JSON object that nobody has taken yet, and where the object is.
-struct Part {
+struct UnreadPart {
     path: String,
     members: Map<String, Value>,
 }
@@ -66,7 +66,7 @@ pub fn read(text: &str) -> Result<PolicyDocument, PolicyRefusal> {
     if value.is_null() {
         return Ok(PolicyDocument::default());
     }
-    let mut cluster = Part::new(String::new(), value)?;
+    let mut cluster = UnreadPart::new(String::new(), value)?;
     let entries: Vec<Value> = cluster.remove("nodeConfigs")?.unwrap_or_default();
     let entries = entries.into_iter().enumerate();
     Ok(PolicyDocument {
@@ -78,7 +78,7 @@ pub fn read(text: &str) -> Result<PolicyDocument, PolicyRefusal> {
 }
 
 fn entry(path: String, value: Value) -> Result<PolicyEntry, PolicyRefusal> {
-    let mut part = Part::new(path, value)?;
+    let mut part = UnreadPart::new(path, value)?;
     let name: Option<String> = part.remove("name")?;
     let name = name.filter(|name| !name.is_empty());
     let selector = part
@@ -102,7 +102,7 @@ impl PolicyDocument {
     }
 }
 
-impl Part {
+impl UnreadPart {
     fn new(path: String, value: Value) -> Result<Self, PolicyRefusal> {
         match value {
             Value::Object(members) => Ok(Self { path, members }),

@@ -4,8 +4,8 @@ use headroom_domain::{field::Shown, quantity::Quantity};
 
 use super::super::{
     document::Content,
-    json::{self, Value},
-    table::Kind,
+    json::{JsonKind, Value},
+    table::ValueKind,
 };
 
 /// Kubernetes' words for a text that is no quantity.
@@ -22,21 +22,23 @@ pub(crate) enum Mismatch {
     Refused(String),
 }
 
-pub(crate) fn read(kind: Kind, value: Value<'_>) -> Result<Content, Mismatch> {
+pub(crate) fn read(kind: ValueKind, value: Value<'_>) -> Result<Content, Mismatch> {
     let written = || value.written().to_owned();
     match kind {
-        Kind::Bool if value.kind() == json::Kind::True => Ok(Content::Bool(true)),
-        Kind::Bool if value.kind() == json::Kind::False => Ok(Content::Bool(false)),
-        Kind::Bool => Err(of_type(value, "bool")),
-        Kind::Int64 => whole(value, "int64", i64::MIN, i64::MAX),
-        Kind::Int32 => whole(value, "int32", i32::MIN.into(), i32::MAX.into()),
-        Kind::Number => number(value),
-        Kind::Text => text(value).map(Content::Text),
-        Kind::Duration => duration(value),
-        Kind::Quantity => quantity(value),
-        Kind::PercentOrQuantity => percent_or_quantity(value),
-        Kind::Object if value.kind() != json::Kind::Object => Err(of_type(value, "map[string]interface {}")),
-        Kind::Object | Kind::Any => Ok(Content::Json(written())),
+        ValueKind::Bool if value.kind() == JsonKind::True => Ok(Content::Bool(true)),
+        ValueKind::Bool if value.kind() == JsonKind::False => Ok(Content::Bool(false)),
+        ValueKind::Bool => Err(of_type(value, "bool")),
+        ValueKind::Int64 => whole(value, "int64", i64::MIN, i64::MAX),
+        ValueKind::Int32 => whole(value, "int32", i32::MIN.into(), i32::MAX.into()),
+        ValueKind::Number => number(value),
+        ValueKind::Text => text(value).map(Content::Text),
+        ValueKind::Duration => duration(value),
+        ValueKind::Quantity => quantity(value),
+        ValueKind::PercentOrQuantity => percent_or_quantity(value),
+        ValueKind::Object if value.kind() != JsonKind::Object => {
+            Err(of_type(value, "map[string]interface {}"))
+        }
+        ValueKind::Object | ValueKind::Any => Ok(Content::Json(written())),
     }
 }
 
@@ -49,7 +51,7 @@ fn out_of_range(value: Value<'_>, go: &'static str) -> Mismatch {
 }
 
 fn whole(value: Value<'_>, go: &'static str, min: i64, max: i64) -> Result<Content, Mismatch> {
-    if value.kind() != json::Kind::Number {
+    if value.kind() != JsonKind::Number {
         return Err(of_type(value, go));
     }
     let number = value.written().parse().ok();
@@ -58,7 +60,7 @@ fn whole(value: Value<'_>, go: &'static str, min: i64, max: i64) -> Result<Conte
 }
 
 fn number(value: Value<'_>) -> Result<Content, Mismatch> {
-    if value.kind() != json::Kind::Number {
+    if value.kind() != JsonKind::Number {
         return Err(of_type(value, "float64"));
     }
     let number: Option<f64> = value.written().parse().ok();
@@ -150,7 +152,7 @@ pub(crate) fn parse_quantity(text: &str) -> Result<Quantity, &'static str> {
 }
 
 fn percent_or_quantity(value: Value<'_>) -> Result<Content, Mismatch> {
-    if value.kind() == json::Kind::Text {
+    if value.kind() == JsonKind::Text {
         return text(value).map(Content::Text);
     }
     let percent = whole(value, "int32", i32::MIN.into(), i32::MAX.into());

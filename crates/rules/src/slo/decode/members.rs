@@ -4,9 +4,9 @@ use super::{
     super::{
         document::{Given, Strategy},
         expected::expected,
-        json::{self, Value},
+        json::{JsonKind, Value},
         nearest::nearest,
-        table::{Class, Field, Key, Kind},
+        table::{Class, Key, MemberRow, ValueKind},
     },
     Place, Reader, joined,
     leaf::{self, Mismatch},
@@ -24,7 +24,7 @@ pub(super) struct MemberReader<'r> {
 /// An object whose members are read: the rows that may be there, and where it is.
 #[derive(Debug)]
 struct Object {
-    fields: &'static [Field],
+    fields: &'static [MemberRow],
     class: Option<&'static Class>,
     /// What the paths of its rows begin with, up to its members.
     prefix: &'static str,
@@ -35,7 +35,7 @@ struct Object {
 /// A row, and how much of its path has been gone.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    field: &'static Field,
+    field: &'static MemberRow,
     gone: usize,
 }
 
@@ -90,7 +90,7 @@ impl MemberReader<'_> {
     fn value(&mut self, object: &Object, step: Step, own: String, value: Value<'_>) {
         let Step { field, gone } = step;
         let rest = field.member.get(gone..).unwrap_or_default();
-        if value.is_null() && !(rest.is_empty() && field.kind == Kind::Duration) {
+        if value.is_null() && !(rest.is_empty() && field.kind == ValueKind::Duration) {
             self.strategy.remove(&own);
         } else if rest.is_empty() {
             self.leaf(object.class, field, own, value);
@@ -100,7 +100,7 @@ impl MemberReader<'_> {
                 ..step
             };
             self.list(object, step, &own, value);
-        } else if value.kind() != json::Kind::Object {
+        } else if value.kind() != JsonKind::Object {
             self.container_fault(&own, value, "must be a JSON object", field.go_name());
         } else if rest.starts_with("{}") {
             let step = Step {
@@ -122,7 +122,7 @@ impl MemberReader<'_> {
     }
 
     fn list(&mut self, object: &Object, step: Step, own: &str, value: Value<'_>) {
-        if value.kind() != json::Kind::List {
+        if value.kind() != JsonKind::List {
             return self.container_fault(own, value, "must be a list", step.field.go_name());
         }
         self.strategy.remove(own);
@@ -131,7 +131,13 @@ impl MemberReader<'_> {
         }
     }
 
-    fn leaf(&mut self, class: Option<&'static Class>, field: &'static Field, own: String, value: Value<'_>) {
+    fn leaf(
+        &mut self,
+        class: Option<&'static Class>,
+        field: &'static MemberRow,
+        own: String,
+        value: Value<'_>,
+    ) {
         let mismatch = match leaf::read(field.kind, value) {
             Ok(content) => {
                 let given = Given {
@@ -183,7 +189,7 @@ impl MemberReader<'_> {
 
 /// The member that a name stands for, with a row that goes through it: the one of that very name, or else one that Go takes
 /// for it.
-fn row(fields: &'static [Field], prefix: &str, name: &str) -> Option<(&'static str, &'static Field)> {
+fn row(fields: &'static [MemberRow], prefix: &str, name: &str) -> Option<(&'static str, &'static MemberRow)> {
     let (start, end) = (prefix.len(), prefix.len() + name.len());
     let exact = fields.iter().find_map(|field| {
         // Most rows have no end of a name there, and are not compared at all.
@@ -194,12 +200,15 @@ fn row(fields: &'static [Field], prefix: &str, name: &str) -> Option<(&'static s
         let segment = is_end.then(|| field.member.get(start..end))??;
         (segment == name && field.member.starts_with(prefix)).then_some((segment, field))
     });
-    let is_same = |(known, _): &(&str, &Field)| is_same_name(name, known);
+    let is_same = |(known, _): &(&str, &MemberRow)| is_same_name(name, known);
     exact.or_else(|| rows(fields, prefix).find(is_same))
 }
 
 /// The members of an object, each with a row that goes through it.
-fn rows(fields: &'static [Field], prefix: &str) -> impl Iterator<Item = (&'static str, &'static Field)> {
+fn rows(
+    fields: &'static [MemberRow],
+    prefix: &str,
+) -> impl Iterator<Item = (&'static str, &'static MemberRow)> {
     fields.iter().filter_map(move |field| {
         let rest = field.member.strip_prefix(prefix)?;
         Some((rest.split(['.', '[', '{']).next()?, field))

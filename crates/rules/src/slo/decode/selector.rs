@@ -4,7 +4,7 @@ use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement};
 
 use super::{
     super::{
-        json::{self, Value},
+        json::{JsonKind, Value},
         nearest::nearest,
     },
     Reader, is_same_name, mismatch,
@@ -23,7 +23,7 @@ impl Reader {
             let go = "v1.LabelSelector";
             self.wrong_type(trail, value, "must be a JSON object", "NodeCfgProfile", go);
         }
-        if value.kind() != json::Kind::Object {
+        if value.kind() != JsonKind::Object {
             return None;
         }
         let mut selector = LabelSelector::default();

@@ -2,7 +2,7 @@
 
 use headroom_domain::field::Shown;
 
-use super::{Kind, Node};
+use super::{JsonKind, Node};
 
 /// How deeply lists and objects may be nested: Go's limit.
 const DEEPEST: usize = 10_000;
@@ -77,10 +77,12 @@ impl Scanner<'_> {
             (Expected::Separator, next) => {
                 let kind = self.open.last().and_then(|&index| self.nodes.get(index));
                 match (kind.map(|node| node.kind), next) {
-                    (Some(Kind::Object), Some(b',')) => Ok(self.pass(Expected::Key)),
-                    (Some(Kind::Object), Some(b'}')) | (Some(Kind::List), Some(b']')) => Ok(self.close()),
-                    (Some(Kind::List), Some(b',')) => Ok(self.pass(Expected::Value)),
-                    (Some(Kind::Object), _) => Err(self.unexpected("after object key:value pair")),
+                    (Some(JsonKind::Object), Some(b',')) => Ok(self.pass(Expected::Key)),
+                    (Some(JsonKind::Object), Some(b'}')) | (Some(JsonKind::List), Some(b']')) => {
+                        Ok(self.close())
+                    }
+                    (Some(JsonKind::List), Some(b',')) => Ok(self.pass(Expected::Value)),
+                    (Some(JsonKind::Object), _) => Err(self.unexpected("after object key:value pair")),
                     (Some(_), _) => Err(self.unexpected("after array element")),
                     (None, _) => Err(self.unexpected("after top-level value")),
                 }
@@ -90,13 +92,13 @@ impl Scanner<'_> {
 
     fn value(&mut self) -> Result<Expected, SyntaxError> {
         match self.peek() {
-            Some(b'{') => self.open(Kind::Object, Expected::KeyOrEnd),
-            Some(b'[') => self.open(Kind::List, Expected::ValueOrEnd),
-            Some(b'"') => self.token(Kind::Text, Self::string),
-            Some(b'-' | b'0'..=b'9') => self.token(Kind::Number, Self::number),
-            Some(b't') => self.token(Kind::True, |scanner| scanner.literal("true")),
-            Some(b'f') => self.token(Kind::False, |scanner| scanner.literal("false")),
-            Some(b'n') => self.token(Kind::Null, |scanner| scanner.literal("null")),
+            Some(b'{') => self.open(JsonKind::Object, Expected::KeyOrEnd),
+            Some(b'[') => self.open(JsonKind::List, Expected::ValueOrEnd),
+            Some(b'"') => self.token(JsonKind::Text, Self::string),
+            Some(b'-' | b'0'..=b'9') => self.token(JsonKind::Number, Self::number),
+            Some(b't') => self.token(JsonKind::True, |scanner| scanner.literal("true")),
+            Some(b'f') => self.token(JsonKind::False, |scanner| scanner.literal("false")),
+            Some(b'n') => self.token(JsonKind::Null, |scanner| scanner.literal("null")),
             _ => Err(self.unexpected("looking for beginning of value")),
         }
     }
@@ -105,7 +107,7 @@ impl Scanner<'_> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        self.token(Kind::Text, Self::string)?;
+        self.token(JsonKind::Text, Self::string)?;
         self.skip_blanks();
         if self.peek() != Some(b':') {
             return Err(self.unexpected("after object key"));
@@ -118,7 +120,7 @@ impl Scanner<'_> {
         expected
     }
 
-    fn open(&mut self, kind: Kind, expected: Expected) -> Result<Expected, SyntaxError> {
+    fn open(&mut self, kind: JsonKind, expected: Expected) -> Result<Expected, SyntaxError> {
         if self.open.len() == DEEPEST {
             return Err(self.error("exceeded max depth".to_owned()));
         }
@@ -139,7 +141,7 @@ impl Scanner<'_> {
 
     fn token(
         &mut self,
-        kind: Kind,
+        kind: JsonKind,
         scan: impl FnOnce(&mut Self) -> Result<(), SyntaxError>,
     ) -> Result<Expected, SyntaxError> {
         let start = self.at;
@@ -148,7 +150,7 @@ impl Scanner<'_> {
         Ok(Expected::Separator)
     }
 
-    fn push(&mut self, kind: Kind, start: usize) {
+    fn push(&mut self, kind: JsonKind, start: usize) {
         self.nodes.push(Node {
             kind,
             start: offset(start),

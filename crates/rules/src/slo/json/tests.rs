@@ -87,13 +87,13 @@ fn texts_are_unescaped_as_go_does(#[case] text: &str, #[case] plain: &str) {
 /// The value by the tree, as another reader has it.
 fn rebuilt(value: Value<'_>) -> serde_json::Value {
     match value.kind() {
-        Kind::Object => value
+        JsonKind::Object => value
             .members()
             .map(|(name, value)| (name.into_owned(), rebuilt(value)))
             .collect(),
-        Kind::List => value.elements().map(rebuilt).collect(),
-        Kind::Text => value.string().unwrap().into_owned().into(),
-        Kind::Null | Kind::True | Kind::False | Kind::Number => {
+        JsonKind::List => value.elements().map(rebuilt).collect(),
+        JsonKind::Text => value.string().unwrap().into_owned().into(),
+        JsonKind::Null | JsonKind::True | JsonKind::False | JsonKind::Number => {
             serde_json::from_str(value.written()).unwrap()
         }
     }

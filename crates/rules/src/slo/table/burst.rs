@@ -1,9 +1,9 @@
 //! Members of `cpu-burst-config`.
 
-use super::{ANY, Field, Kind, PERCENTAGE, Rule, Unit, WORD};
+use super::{ANY, MemberRow, PERCENTAGE, Rule, Unit, ValueKind, WORD};
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "policy",
         go: "CPUBurstConfig.Policy",
         words: &["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"],
@@ -11,7 +11,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How containers may exceed their CPU limits.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "cpuBurstPercent",
         go: "CPUBurstConfig.CPUBurstPercent",
         rules: &[Rule::Min(1), Rule::Max(10_000)],
@@ -19,7 +19,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The CPU time that a container may save up, as a share of its limit.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cfsQuotaBurstPercent",
         go: "CPUBurstConfig.CFSQuotaBurstPercent",
         rules: &[Rule::Min(100)],
@@ -27,17 +27,17 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How far the quota of a throttled container is raised, as a share of its limit.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cfsQuotaBurstPeriodSeconds",
         go: "CPUBurstConfig.CFSQuotaBurstPeriodSeconds",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::Seconds,
         rules: &[Rule::Min(-1)],
         default: &["-1"],
         about: "How long a quota may stay raised; -1 is for ever.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "sharePoolThresholdPercent",
         go: "SharePoolThresholdPercent",
         default: &["50"],

@@ -1,6 +1,6 @@
 //! The classes of service, and the members of `resource-qos-config` that belong to none.
 
-use super::{Class, Field, WORD};
+use super::{Class, MemberRow, WORD};
 
 /// The classes, the four with recommended values first.
 pub(super) const CLASSES: &[Class] = &[
@@ -26,8 +26,8 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "policies.cpuPolicy",
         go: "Policies.CPUPolicy",
         words: &["groupIdentity", "coreSched"],
@@ -35,7 +35,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How CPU is given by class.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "policies.netQOSPolicy",
         go: "Policies.NETQOSPolicy",
         words: &["tc", "terway-qos"],

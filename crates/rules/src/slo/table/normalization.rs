@@ -1,47 +1,47 @@
 //! Members of `cpu-normalization-config`.
 
-use super::{ANY, Field, Kind, Rule, SWITCH, Unit};
+use super::{ANY, MemberRow, Rule, SWITCH, Unit, ValueKind};
 
 /// A ratio that Koordinator's controller takes.
-const RATIO: Field = Field {
-    kind: Kind::Number,
+const RATIO: MemberRow = MemberRow {
+    kind: ValueKind::Number,
     unit: Unit::Ratio,
     rules: &[Rule::Min(1), Rule::Max(5)],
     ..ANY
 };
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "enable",
         go: "Enable",
         about: "Whether CPUs are normalized.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "defaultRatio",
         go: "DefaultRatio",
         about: "The ratio of CPUs whose model has none.",
         ..RATIO
     },
-    Field {
+    MemberRow {
         member: "ratioModel{}.baseRatio",
         go: "RatioModel.BaseRatio",
         about: "The ratio of a model without hyper-threading and turbo.",
         ..RATIO
     },
-    Field {
+    MemberRow {
         member: "ratioModel{}.hyperThreadEnabledRatio",
         go: "RatioModel.HyperThreadEnabledRatio",
         about: "The ratio of a model with hyper-threading alone.",
         ..RATIO
     },
-    Field {
+    MemberRow {
         member: "ratioModel{}.turboEnabledRatio",
         go: "RatioModel.TurboEnabledRatio",
         about: "The ratio of a model with turbo alone.",
         ..RATIO
     },
-    Field {
+    MemberRow {
         member: "ratioModel{}.hyperThreadTurboEnabledRatio",
         go: "RatioModel.HyperThreadTurboEnabledRatio",
         about: "The ratio of a model with hyper-threading and turbo.",

@@ -1,27 +1,29 @@
 //! Members of each class of service in `resource-qos-config`. Defaults are those that agents recommend for a class that is enabled.
 
-use super::{ANY, COUNT, Field, Kind, OFF_ON, PERCENT, PERCENTAGE, POSITIVE, Rule, SWITCH, Unit, WORD};
+use super::{
+    ANY, COUNT, MemberRow, OFF_ON, PERCENT, PERCENTAGE, POSITIVE, Rule, SWITCH, Unit, ValueKind, WORD,
+};
 
 /// A whole number.
-const NUMBER: Field = Field {
-    kind: Kind::Int64,
+const NUMBER: MemberRow = MemberRow {
+    kind: ValueKind::Int64,
     ..ANY
 };
 /// A share or an amount of network bandwidth. Sums are checked as well.
-const BANDWIDTH: Field = Field {
-    kind: Kind::PercentOrQuantity,
+const BANDWIDTH: MemberRow = MemberRow {
+    kind: ValueKind::PercentOrQuantity,
     unit: Unit::BytesPerSecond,
     ..ANY
 };
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "cpuQOS.enable",
         go: "CPUQOS.Enable",
         about: "Whether CPU is given by class.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "cpuQOS.groupIdentity",
         go: "CPUQOS.CPUQOS.GroupIdentity",
         rules: &[Rule::Min(-1), Rule::Max(2)],
@@ -29,7 +31,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The identity of the group in the kernel's scheduler: the higher, the more urgent.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "cpuQOS.schedIdle",
         go: "CPUQOS.CPUQOS.SchedIdle",
         unit: Unit::OffOn,
@@ -38,48 +40,48 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Whether the group runs only where nothing else does.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "cpuQOS.coreExpeller",
         go: "CPUQOS.CPUQOS.CoreExpeller",
         default: &["true", "true", "false", "false"],
         about: "Whether idle groups leave the core on which this class runs.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.enable",
         go: "MemoryQOS.Enable",
         about: "Whether memory is given by class.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.minLimitPercent",
         go: "MemoryQOS.MemoryQOS.MinLimitPercent",
         default: &["0"],
         about: "The share of its request that a pod keeps whatever happens.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.lowLimitPercent",
         go: "MemoryQOS.MemoryQOS.LowLimitPercent",
         default: &["0"],
         about: "The share of its request that a pod keeps as long as others can give.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.throttlingPercent",
         go: "MemoryQOS.MemoryQOS.ThrottlingPercent",
         default: &["0"],
         about: "Where between request and limit a pod is slowed down; 0 is never.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.wmarkRatio",
         go: "MemoryQOS.MemoryQOS.WmarkRatio",
         default: &["95", "95", "95", "0"],
         about: "The share of its limit from which on memory is reclaimed in the background; 0 is never.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.wmarkScalePermill",
         go: "MemoryQOS.MemoryQOS.WmarkScalePermill",
         unit: Unit::Permill,
@@ -88,7 +90,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How much is reclaimed then.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.wmarkMinAdj",
         go: "MemoryQOS.MemoryQOS.WmarkMinAdj",
         rules: &[Rule::Min(-25), Rule::Max(50)],
@@ -96,7 +98,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How much earlier or later the kernel reclaims for all: the lower, the later.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.priorityEnable",
         go: "MemoryQOS.MemoryQOS.PriorityEnable",
         unit: Unit::OffOn,
@@ -105,7 +107,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Whether the kernel knows priorities where memory runs out.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.priority",
         go: "MemoryQOS.MemoryQOS.Priority",
         rules: &[Rule::Min(0), Rule::Max(12)],
@@ -113,7 +115,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "That priority: the lower, the sooner it is ended.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.oomKillGroup",
         go: "MemoryQOS.MemoryQOS.OomKillGroup",
         unit: Unit::OffOn,
@@ -122,51 +124,51 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Whether all processes of a group are ended together.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.pageCacheLimitPercent",
         go: "MemoryQOS.MemoryQOS.PageCacheLimitPercent",
         about: "The share of its limit that the page cache of a pod may take.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.pageCacheEnable",
         go: "MemoryQOS.MemoryQOS.PageCacheEnable",
         about: "Whether the page cache of a pod is limited.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.pageCacheReclaimSync",
         go: "MemoryQOS.MemoryQOS.PageCacheReclaimSync",
         about: "Whether that page cache is reclaimed at once.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "memoryQOS.pageCacheLimitSize",
         go: "MemoryQOS.MemoryQOS.PageCacheLimitSize",
         unit: Unit::Bytes,
         about: "The size that the page cache of a pod may have.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.enable",
         go: "BlkIOQOS.Enable",
         about: "Whether disks are given by class.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].name",
         go: "BlkIOQOS.BlkIOQOS.Blocks.Name",
         about: "The device, the volume group or the claim.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].type",
         go: "BlkIOQOS.BlkIOQOS.Blocks.BlockType",
         words: &["device", "volumegroup", "podvolume"],
         about: "What the name names.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.readIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadIOPS",
         unit: Unit::PerSecond,
@@ -174,7 +176,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Reads that are allowed; 0 is all.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.writeIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteIOPS",
         unit: Unit::PerSecond,
@@ -182,7 +184,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Writes that are allowed; 0 is all.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.readBPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadBPS",
         unit: Unit::BytesPerSecond,
@@ -190,7 +192,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Bytes that may be read; 0 is all.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.writeBPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteBPS",
         unit: Unit::BytesPerSecond,
@@ -198,7 +200,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Bytes that may be written; 0 is all.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.ioWeightPercent",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.IOWeightPercent",
         rules: &[],
@@ -207,21 +209,21 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The weight of the group.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.readLatency",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatency",
         unit: Unit::Microseconds,
         about: "The time that a read should take at most.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.writeLatency",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatency",
         unit: Unit::Microseconds,
         about: "The time that a write should take at most.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.readLatencyPercent",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatencyPercent",
         rules: &[],
@@ -229,7 +231,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of reads that should keep to it.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.writeLatencyPercent",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatencyPercent",
         rules: &[],
@@ -237,13 +239,13 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of writes that should keep to it.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.enableUserModel",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.EnableUserModel",
         about: "Whether the costs of the disk are those that follow.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelReadBPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadBPS",
         unit: Unit::BytesPerSecond,
@@ -251,7 +253,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Bytes that the disk reads.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelWriteBPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteBPS",
         unit: Unit::BytesPerSecond,
@@ -259,7 +261,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Bytes that the disk writes.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelReadSeqIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadSeqIOPS",
         unit: Unit::PerSecond,
@@ -267,7 +269,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Reads in sequence that the disk does.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelWriteSeqIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteSeqIOPS",
         unit: Unit::PerSecond,
@@ -275,7 +277,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Writes in sequence that the disk does.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelReadRandIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadRandIOPS",
         unit: Unit::PerSecond,
@@ -283,7 +285,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Scattered reads that the disk does.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "blkioQOS.blocks[].ioCfg.modelWriteRandIOPS",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteRandIOPS",
         unit: Unit::PerSecond,
@@ -291,13 +293,13 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Scattered writes that the disk does.",
         ..NUMBER
     },
-    Field {
+    MemberRow {
         member: "resctrlQOS.enable",
         go: "ResctrlQOS.Enable",
         about: "Whether the last-level cache and memory bandwidth are given by class.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "resctrlQOS.catRangeStartPercent",
         go: "ResctrlQOS.ResctrlQOS.CATRangeStartPercent",
         rules: &[
@@ -309,7 +311,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Where the share of the cache begins.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "resctrlQOS.catRangeEndPercent",
         go: "ResctrlQOS.ResctrlQOS.CATRangeEndPercent",
         rules: &[
@@ -321,41 +323,41 @@ pub(super) const FIELDS: &[Field] = &[
         about: "Where the share of the cache ends.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "resctrlQOS.mbaPercent",
         go: "ResctrlQOS.ResctrlQOS.MBAPercent",
         default: &["100"],
         about: "The share of memory bandwidth.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "networkQOS.enable",
         go: "NetworkQOS.Enable",
         about: "Whether the network is given by class.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "networkQOS.ingressRequest",
         go: "NetworkQOS.NetworkQOS.IngressRequest",
         default: &["0"],
         about: "What the class gets of what comes in.",
         ..BANDWIDTH
     },
-    Field {
+    MemberRow {
         member: "networkQOS.ingressLimit",
         go: "NetworkQOS.NetworkQOS.IngressLimit",
         default: &["100"],
         about: "What of what comes in the class gets at most.",
         ..BANDWIDTH
     },
-    Field {
+    MemberRow {
         member: "networkQOS.egressRequest",
         go: "NetworkQOS.NetworkQOS.EgressRequest",
         default: &["0"],
         about: "What the class gets of what goes out.",
         ..BANDWIDTH
     },
-    Field {
+    MemberRow {
         member: "networkQOS.egressLimit",
         go: "NetworkQOS.NetworkQOS.EgressLimit",
         default: &["100"],

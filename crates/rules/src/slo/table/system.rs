@@ -1,71 +1,71 @@
 //! Members of `system-config`.
 
-use super::{ANY, Field, Kind, OFF_ON, Rule, Unit};
+use super::{ANY, MemberRow, OFF_ON, Rule, Unit, ValueKind};
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "minFreeKbytesFactor",
         go: "MinFreeKbytesFactor",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0)],
         about: "Memory that the kernel keeps free, in ten-thousandths of all.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "watermarkScaleFactor",
         go: "WatermarkScaleFactor",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0), Rule::Max(400)],
         about: "How far apart the kernel's watermarks of free memory are.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "memcgReapBackGround",
         go: "MemcgReapBackGround",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::OffOn,
         rules: OFF_ON,
         about: "Whether cgroups that are gone are cleaned up in the background.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "schedGroupIdentityEnabled",
         go: "SchedGroupIdentityEnabled",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::OffOn,
         about: "Whether the scheduler of the kernel knows identities of groups.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "schedIdleSaverWmark",
         go: "SchedIdleSaverWmark",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::Nanoseconds,
         about: "The time for which a CPU is idle before it counts as idle.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "schedFeatures{}",
         go: "SchedFeatures",
-        kind: Kind::Bool,
+        kind: ValueKind::Bool,
         about: "Features of the kernel's scheduler.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "pageCacheLimitEnabled",
         go: "PageCacheLimitEnabled",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::OffOn,
         rules: OFF_ON,
         about: "Whether the page cache of cgroups can be limited.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "totalNetworkBandwidth",
         go: "TotalNetworkBandwidth",
-        kind: Kind::Quantity,
+        kind: ValueKind::Quantity,
         unit: Unit::BytesPerSecond,
         default: &["0"],
         about: "The network bandwidth of a node, of which classes of service get shares.",

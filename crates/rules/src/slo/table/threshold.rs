@@ -1,28 +1,28 @@
 //! Members of `resource-threshold-config`.
 
-use super::{ANY, Field, Kind, PERCENTAGE, Rule, SWITCH, Unit, WORD};
+use super::{ANY, MemberRow, PERCENTAGE, Rule, SWITCH, Unit, ValueKind, WORD};
 
-pub(super) const FIELDS: &[Field] = &[
-    Field {
+pub(super) const FIELDS: &[MemberRow] = &[
+    MemberRow {
         member: "enable",
         go: "Enable",
         about: "Whether batch workloads are held back and evicted.",
         ..SWITCH
     },
-    Field {
+    MemberRow {
         member: "cpuSuppressThresholdPercent",
         go: "CPUSuppressThresholdPercent",
         default: &["65"],
         about: "The load of the CPU from which on batch workloads are held back.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuSuppressMinPercent",
         go: "CPUSuppressMinPercent",
         about: "The share of CPU that batch workloads keep.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuSuppressPolicy",
         go: "CPUSuppressPolicy",
         words: &["cpuset", "cfsQuota"],
@@ -30,7 +30,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "How batch workloads are held back.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "memoryEvictThresholdPercent",
         go: "MemoryEvictThresholdPercent",
         rules: &[
@@ -42,7 +42,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The use of memory from which on pods are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryEvictLowerPercent",
         go: "MemoryEvictLowerPercent",
         rules: &[
@@ -53,7 +53,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The use of memory at which eviction ends; 2 below where it begins if this is not set.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryAllocatableEvictThresholdPercent",
         go: "MemoryAllocatableEvictThresholdPercent",
         rules: &[
@@ -63,7 +63,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of allocatable memory in requests from which on pods are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "memoryAllocatableEvictLowerPercent",
         go: "MemoryAllocatableEvictLowerPercent",
         rules: &[
@@ -73,7 +73,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of allocatable memory in requests at which that eviction ends.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictBESatisfactionUpperPercent",
         go: "CPUEvictBESatisfactionUpperPercent",
         rules: &[
@@ -84,7 +84,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of its CPU that a batch workload gets at which eviction ends.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictBESatisfactionLowerPercent",
         go: "CPUEvictBESatisfactionLowerPercent",
         rules: &[
@@ -95,22 +95,22 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of its CPU that a batch workload gets below which pods are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictBEUsageThresholdPercent",
         go: "CPUEvictBEUsageThresholdPercent",
         about: "The use by batch workloads of the CPU that they get, from which on they are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictTimeWindowSeconds",
         go: "CPUEvictTimeWindowSeconds",
-        kind: Kind::Int64,
+        kind: ValueKind::Int64,
         unit: Unit::Seconds,
         rules: &[Rule::Above(0)],
         about: "The time over which the use of CPU is averaged for eviction.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "cpuEvictThresholdPercent",
         go: "CPUEvictThresholdPercent",
         rules: &[
@@ -121,7 +121,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The use of CPU from which on pods are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictLowerPercent",
         go: "CPUEvictLowerPercent",
         rules: &[
@@ -132,14 +132,14 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The use of CPU at which eviction ends.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuAllocatableEvictThresholdPercent",
         go: "CPUAllocatableEvictThresholdPercent",
         rules: &[Rule::Min(0), Rule::AboveMember("cpuAllocatableEvictLowerPercent")],
         about: "The share of allocatable CPU in requests from which on pods are evicted.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuAllocatableEvictLowerPercent",
         go: "CPUAllocatableEvictLowerPercent",
         rules: &[
@@ -149,7 +149,7 @@ pub(super) const FIELDS: &[Field] = &[
         about: "The share of allocatable CPU in requests at which that eviction ends.",
         ..PERCENTAGE
     },
-    Field {
+    MemberRow {
         member: "cpuEvictPolicy",
         go: "CPUEvictPolicy",
         words: &["evictByRealLimit", "evictByAllocatable"],
@@ -157,18 +157,18 @@ pub(super) const FIELDS: &[Field] = &[
         about: "What the CPU of batch workloads is compared with.",
         ..WORD
     },
-    Field {
+    MemberRow {
         member: "evictEnabledPriorityThreshold",
         go: "EvictEnabledPriorityThreshold",
-        kind: Kind::Int32,
+        kind: ValueKind::Int32,
         unit: Unit::Priority,
         about: "The highest priority of a pod that may be evicted.",
         ..ANY
     },
-    Field {
+    MemberRow {
         member: "allocatableEvictPriorityThreshold",
         go: "AllocatableEvictPriorityThreshold",
-        kind: Kind::Int32,
+        kind: ValueKind::Int32,
         unit: Unit::Priority,
         rules: &[Rule::Min(0), Rule::Max(7999)],
         about: "The highest priority of a pod that may be evicted for allocatable resources.",
