@@ -18,15 +18,14 @@ pub fn expected(field: &MemberRow) -> String {
         ValueKind::Any => "any value",
     };
     let range = range(field.rules);
-    let in_unit = if matches!(field.kind, ValueKind::Quantity | ValueKind::PercentOrQuantity) {
-        ", "
-    } else if matches!(field.unit, Unit::None | Unit::OffOn | Unit::Priority) {
-        " "
-    } else {
-        ", in "
+    let unit = match (field.unit, field.kind) {
+        (Unit::None, _) => String::new(),
+        (Unit::Ratio, _) => ", as a ratio".to_owned(),
+        (Unit::Priority, _) => ", as a priority of pods".to_owned(),
+        (Unit::OffOn, _) => " (0 is off, 1 is on)".to_owned(),
+        (unit, ValueKind::Quantity | ValueKind::PercentOrQuantity) => format!(", {}", unit.name()),
+        (unit, _) => format!(", in {}", unit.name()),
     };
-    let unit = format!("{in_unit}{}", field.unit.name());
-    let unit = unit.trim_end();
     format!("must be {kind}{range}{unit}")
 }
 
@@ -79,7 +78,7 @@ mod tests {
     #[rstest]
     #[case(&COLOCATION, "degradeTimeMinutes", "must be a whole number of 1 or more, in minutes")]
     #[case(&COLOCATION, "midCPUThresholdPercent", "must be a whole number from 0 to 100, in percent")]
-    #[case(&COLOCATION, "resourceDiffThreshold", "must be a number above 0 and up to 1, in times")]
+    #[case(&COLOCATION, "resourceDiffThreshold", "must be a number above 0 and up to 1, as a ratio")]
     #[case(&SYSTEM, "memcgReapBackGround", "must be a whole number from 0 to 1 (0 is off, 1 is on)")]
     #[case(&SYSTEM, "totalNetworkBandwidth", "must be a quantity such as \"10G\", bytes per second")]
     #[case(&THRESHOLD, "enable", "must be true or false")]

@@ -245,14 +245,14 @@ impl MemberRow {
 }
 
 impl Unit {
-    /// The unit in words, as behind a number; empty for none.
+    /// The unit in words; empty for none.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Percent => "percent",
             Self::Permill => "permill",
             Self::Permyriad => "ten-thousandths",
-            Self::Ratio => "times",
+            Self::Ratio => "ratio",
             Self::Nanoseconds => "nanoseconds",
             Self::Microseconds => "microseconds",
             Self::Seconds => "seconds",
@@ -260,8 +260,8 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::BytesPerSecond => "bytes per second",
             Self::PerSecond => "operations per second",
-            Self::Priority => "of priority",
-            Self::OffOn => "(0 is off, 1 is on)",
+            Self::Priority => "priority",
+            Self::OffOn => "0 is off, 1 is on",
         }
     }
 }
