@@ -1,10 +1,6 @@
 //! Koordinator's ConfigMap on a real API server, written by kubectl: what docs/slo-configuration.md shows is taken, or refused with
 //! the answer that stands there; no other ConfigMap is sent to the webhook.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests panic: a returned error has no stack"
-)]
+#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
 
 use std::{
     io::Write as _,
