@@ -5,6 +5,7 @@ mod network;
 mod pairs;
 mod properties;
 mod ranges;
+mod sample;
 mod selectors;
 mod warnings;
 
