@@ -11,7 +11,7 @@ use headroom_domain::{
 };
 
 use self::MemberKind::{EgressLimit, EgressRequest, IngressLimit, IngressRequest};
-pub(super) use self::sums::check_totals;
+pub(super) use self::sums::{check_totals, warn_of_lost_totals};
 use super::{
     decode::parse_quantity,
     document::{Content, Document, Strategy},

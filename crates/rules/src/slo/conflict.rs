@@ -18,6 +18,8 @@ use super::{
 
 /// How many nodes are named.
 const MOST_NODES: usize = 3;
+/// How many comparisons of a node with an entry are made; a node is compared with entries that ask for one of its labels.
+const MOST_COMPARISONS: usize = 2_000_000;
 /// How many sets of entries of a key are listed.
 const MOST_SETS: usize = 16;
 
@@ -51,6 +53,7 @@ pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Fi
     let index = SelectorIndex::new(&selectors);
     let mut found: Vec<Conflicts> = keys.iter().map(|_| Conflicts::default()).collect();
     let mut places = Vec::new();
+    let (mut left, mut are_all) = (MOST_COMPARISONS, true);
     nodes.visit(&mut |name, labels| {
         places.clear();
         places.extend(index.asked_for(labels));
@@ -62,11 +65,23 @@ pub(super) fn check(keys: &[Contested<'_>], nodes: &dyn Nodes, findings: &mut Fi
             end += selecting.selectors.len();
             let (of_key, of_others) = rest.split_at(rest.partition_point(|&place| place < end));
             rest = of_others;
-            if of_key.len() > 1 {
-                conflicts.add_if_several(name, labels, of_key.iter().map(|place| place - start), selecting);
+            if of_key.len() < 2 {
+                continue;
             }
+            let Some(rest) = left.checked_sub(of_key.len()) else {
+                are_all = false;
+                continue;
+            };
+            left = rest;
+            let places = of_key.iter().map(|place| place - start);
+            conflicts.add_if_several(name, labels, places, selecting);
         }
     });
+    if !are_all {
+        findings.warn(|| {
+            "too many nodes and entries to compare: nodes that two entries select may be missed".to_owned()
+        });
+    }
     let firsts = keys.iter().zip(&found);
     let firsts = firsts.filter_map(|(contested, conflicts)| Some((contested, conflicts.first.as_ref()?)));
     // Of two keys with the same node, the earlier one.

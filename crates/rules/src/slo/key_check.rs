@@ -86,6 +86,7 @@ impl<'c> KeyCheck<'c> {
         }
         if key.name == SYSTEM.name {
             self.check_dependents(document);
+            bandwidth::warn_of_lost_totals(document, &mut self.findings);
         }
         let needs_names = self.settings.needs_names;
         entries::check_names(key, &document.entries, needs_names, &mut self.findings);

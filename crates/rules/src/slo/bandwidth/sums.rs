@@ -9,7 +9,7 @@ use super::{
     super::{
         document::{Content, Document, Strategy},
         findings::{Findings, path},
-        table::QOS,
+        table::{Key, QOS, SYSTEM},
     },
     Bandwidth, MEMBERS, MemberKind, Part, REQUESTS, bandwidth, parts,
 };
@@ -161,6 +161,24 @@ fn same_nodes<'d>(qos: &Document, system: &'d Document, index: usize) -> Option<
         .iter()
         .find(|entry| entry.written_selector == *selector)?;
     Some(&entry.strategy)
+}
+
+/// Warns of entries whose nodes lose their total: Koordinator's merging takes one that an entry lacks for none.
+pub(in super::super) fn warn_of_lost_totals(system: &Document, findings: &mut Findings) {
+    let is_set = system
+        .cluster
+        .as_ref()
+        .and_then(total)
+        .is_some_and(|total| !total.is_zero());
+    let entries = system.entries.iter().enumerate();
+    let lost =
+        entries.filter(|(_, entry)| is_set && !entry.strategy.is_empty() && total(&entry.strategy).is_none());
+    for (index, _) in lost {
+        findings.warn(|| {
+            let Key { name, entries, .. } = SYSTEM;
+            format!("{name}: {entries}[{index}] has no {TOTAL}: Koordinator sets it to 0 for its nodes")
+        });
+    }
 }
 
 fn total(strategy: &Strategy) -> Option<Quantity> {

@@ -63,6 +63,7 @@ use super::*;
     "unknown key colocation-confg has no effect; did you mean colocation-config?"
 )]
 #[case::names(COLO, r#"{"nodeConfigs":[{"name":"a","nodeSelector":{"matchLabels":{"x":"1"}}},{"name":"a","nodeSelector":{"matchLabels":{"x":"2"}}}]}"#, r#"colocation-config: nodeConfigs[1].name: another entry is called "a" as well"#)]
+#[case::lost_total(SYS, r#"{"clusterStrategy":{"totalNetworkBandwidth":"10G"},"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"1"}},"watermarkScaleFactor":150}]}"#, "system-config: nodeStrategies[0] has no totalNetworkBandwidth: Koordinator sets it to 0 for its nodes")]
 #[case::possible_overlap(COLO, &selectors::colocation("a: x=1 | b: y=1"), r#"colocation-config: entries "a" and "b" would both select a node with x=1,y=1; the first would count"#)]
 fn a_warning_names_place_and_value(#[case] key: &str, #[case] text: &str, #[case] warning: &str) {
     let report = Case::new([(key, text)]).report(Compat::Headroom);
