@@ -4,7 +4,9 @@ use super::{
     Data, advice, conflict, decode,
     findings::Findings,
     key_check::KeyCheck,
+    overlap,
     report::{CheckSettings, Nodes, Report, Target},
+    switches::EXACT_OVERLAP,
     table::KEYS,
 };
 use crate::switch::Switches;
@@ -46,6 +48,11 @@ pub fn check(
     let contested: Vec<_> = several.map(|(key, selecting)| (*key, selecting)).collect();
     if !contested.is_empty() {
         conflict::check(&contested, nodes, &mut findings);
+    }
+    if findings.error_count() == 0 && switches.is_on(&EXACT_OVERLAP) {
+        for (key, selecting) in &contested {
+            overlap::warn_of_possible(key, selecting, &mut findings);
+        }
     }
     advice::warn_of_keys(new, old, &mut findings);
     findings.into_report()

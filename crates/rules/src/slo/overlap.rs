@@ -13,6 +13,7 @@ use headroom_domain::{
 };
 
 use super::{
+    decode::shortened,
     entries::{Selecting, called},
     envelope,
     findings::{Findings, path},
@@ -61,8 +62,6 @@ pub(super) fn check(
         && !pairs.contains(&(one, other))
     {
         overlaps.error((one, other), labels, findings);
-    } else if is_exact && pairs.is_empty() {
-        overlaps.warn_of_possible(findings);
     }
     for pair in pairs {
         if let Some(example) = overlaps.example(pair.0, pair.1) {
@@ -157,45 +156,40 @@ impl Overlaps<'_> {
             return;
         };
         findings.error(|| {
-            let below = format!("{}[{second}].nodeSelector", self.key.entries);
+            let below = format!("{}[{second}]", self.key.entries);
             let detail = format!(
                 "also selected by entry {}, which comes first: {}",
                 called(self.key, *first, first_entry),
                 example_text(example)
             );
-            Error::invalid(
-                &path(self.key, &below),
-                called(self.key, *second, second_entry),
-                &detail,
-            )
+            let value = match second_entry.name.as_str() {
+                "" => below.clone(),
+                name => shortened(name),
+            };
+            Error::invalid(&path(self.key, &below).child("nodeSelector"), value, &detail)
         });
     }
+}
 
-    /// Warns of the first two entries that would both select a node if it had the labels of both.
-    fn warn_of_possible(&self, findings: &mut Findings) {
-        const MOST: usize = 1000;
-        let entries = &self.selecting.entries;
-        let places =
-            (0..entries.len()).flat_map(|one| (one + 1..entries.len()).map(move |other| (one, other)));
-        for (one, other) in places.take(MOST) {
-            let (Some(example), Some((first, first_entry)), Some((second, second_entry))) =
-                (self.example(one, other), entries.get(one), entries.get(other))
-            else {
-                continue;
-            };
-            let names = [
-                called(self.key, *first, first_entry),
-                called(self.key, *second, second_entry),
-            ];
-            return findings.warn(|| {
-                let key = self.key.name;
-                let example = example_text(&example);
-                let [first, second] = names;
-                format!(
-                    "{key}: entries {first} and {second} would both select {example}; the first would count"
-                )
-            });
-        }
+/// Warns of the first two entries that would both select a node if it had the labels of both.
+pub(super) fn warn_of_possible(key: &Key, selecting: &Selecting<'_>, findings: &mut Findings) {
+    const MOST: usize = 1000;
+    let entries: Vec<_> = selecting.entries.iter().zip(&selecting.selectors).collect();
+    let pairs = entries
+        .iter()
+        .enumerate()
+        .flat_map(|(place, one)| entries.iter().skip(place + 1).map(move |other| (one, other)));
+    for (((first, first_entry), one), ((second, second_entry), other)) in pairs.take(MOST) {
+        let Some(example) = example_of_both(one, other) else {
+            continue;
+        };
+        return findings.warn(|| {
+            let example = example_text(&example);
+            let first = called(key, *first, first_entry);
+            let second = called(key, *second, second_entry);
+            let name = key.name;
+            format!("{name}: entries {first} and {second} would both select {example}; the first would count")
+        });
     }
 }
 

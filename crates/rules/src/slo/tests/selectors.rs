@@ -230,6 +230,6 @@ fn an_overlap_comes_with_labels_and_the_entry_that_would_count() {
     let report = Case::new([(COLO, &colocation("a: x In 1 2, y=3 | b: x In 2 3"))]).report(Compat::Headroom);
     assert_eq!(
         report.errors.to_string(),
-        r#"data[colocation-config].nodeConfigs[1].nodeSelector: Invalid value: "\"b\"": also selected by entry "a", which comes first: a node with x=2,y=3"#
+        r#"data[colocation-config].nodeConfigs[1].nodeSelector: Invalid value: "b": also selected by entry "a", which comes first: a node with x=2,y=3"#
     );
 }
