@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_kit::gate::Gate;
-use headroom_rules::slo::{self, Data, Report, Target, table::KEYS};
+use headroom_rules::slo::{self, Data, Report, Target};
 
 use crate::{
     admission::{
@@ -102,11 +102,7 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
         name: config_map.name.as_str(),
     };
     let report = slo::check(target, &new, old.as_ref(), settings, ctx.switches, nodes.as_ref());
-    answer(report, draft)?;
-    for text in emptied(&new, &old.unwrap_or_default()) {
-        draft.warn(text);
-    }
-    Ok(())
+    answer(report, draft)
 }
 
 /// Refuses with the first text if there is one. All that is wrong is a warning as well, also the first: its words are
@@ -137,16 +133,6 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
 /// What a removal means.
 fn removal(config_map: &ConfigMapName) -> String {
     format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
-}
-
-/// What it means that keys have no text any more.
-fn emptied(new: &Data, old: &Data) -> Vec<String> {
-    let has_text = |data: &Data, name: &str| data.get(name).is_some_and(|text| !text.is_empty());
-    let names = KEYS.iter().map(|key| key.name);
-    let emptied = names.filter(|name| has_text(old, name) && !has_text(new, name));
-    emptied
-        .map(|name| format!("{name} has no text any more: all nodes fall back to its defaults"))
-        .collect()
 }
 
 /// What is under `data`; nothing if there is none.
