@@ -68,14 +68,8 @@ pub(super) fn warn_of_unknown(key: &Key, unknown: &[Unknown], findings: &mut Fin
     }
 }
 
-/// Warns of keys that are almost those of a document, and of those that have lost their text.
+/// Warns of keys that are almost those of a document.
 pub(super) fn warn_of_keys(new: &Data, old: Option<&Data>, findings: &mut Findings) {
-    let has_text = |data: &Data, key: &Key| data.get(key.name).is_some_and(|text| !text.is_empty());
-    for key in KEYS {
-        if old.is_some_and(|old| has_text(old, key)) && !has_text(new, key) {
-            findings.warn(|| format!("{} is gone: defaults hold for all nodes", key.name));
-        }
-    }
     let is_new = |key: &String| old.is_none_or(|old| !old.contains_key(key));
     for name in new
         .keys()

@@ -149,14 +149,3 @@ fn lists_of_errors_and_warnings_end() {
         ]
     );
 }
-
-#[test]
-fn a_key_that_loses_its_text_draws_a_warning() {
-    let case = Case::new([(COLO, ""), (THR, "{}")]).over([(COLO, "{}"), (THR, "{}"), (SYS, "{}")]);
-    let warnings = case.report(Compat::Headroom).warnings;
-    let expected = ["colocation-config", "system-config"];
-    assert_eq!(
-        warnings,
-        expected.map(|key| format!("{key} is gone: defaults hold for all nodes"))
-    );
-}
