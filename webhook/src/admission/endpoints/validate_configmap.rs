@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_kit::gate::Gate;
-use headroom_rules::slo::{self, Data, Report, Target};
+use headroom_rules::slo::{self, Data, Report, Target, table::KEYS};
 
 use crate::{
     admission::{
@@ -102,7 +102,11 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
         name: config_map.name.as_str(),
     };
     let report = slo::check(target, &new, old.as_ref(), settings, ctx.switches, nodes.as_ref());
-    answer(report, draft)
+    answer(report, draft)?;
+    for text in emptied(&new, &old.unwrap_or_default()) {
+        draft.warn(text);
+    }
+    Ok(())
 }
 
 /// Refuses with the first text if there is one. All that is wrong is a warning as well, also the first: its words are
@@ -133,6 +137,16 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
 /// What a removal means.
 fn removal(config_map: &ConfigMapName) -> String {
     format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
+}
+
+/// What it means that keys have lost their text.
+fn emptied(new: &Data, old: &Data) -> Vec<String> {
+    let has_text = |data: &Data, name: &str| data.get(name).is_some_and(|text| !text.is_empty());
+    let names = KEYS.iter().map(|key| key.name);
+    let emptied = names.filter(|name| has_text(old, name) && !has_text(new, name));
+    emptied
+        .map(|name| format!("{name} is gone: defaults hold for all nodes"))
+        .collect()
 }
 
 /// What is under `data`; nothing if there is none.
