@@ -107,7 +107,11 @@ impl CustomKind {
         let schema =
             json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": any, "status": any}}});
         serde_json::from_value(json!({
-            "metadata": {"name": format!("{}.{}", self.plural, self.group)},
+            "metadata": {
+                "name": format!("{}.{}", self.plural, self.group),
+                // The API server takes no kind of a group of Kubernetes without a word on its approval.
+                "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+            },
             "spec": {
                 "group": self.group,
                 "scope": if self.is_namespaced { "Namespaced" } else { "Cluster" },

@@ -35,7 +35,7 @@ struct File {
 }
 
 /// A generated part of a file that is written by hand, between two comments that name it.
-struct Section {
+struct PageSection {
     /// Where the file is, from the root of the workspace.
     path: &'static str,
     /// What the comments call it.
@@ -115,7 +115,7 @@ static FILES: &[File] = &[
     },
 ];
 
-static SECTIONS: &[Section] = &[Section {
+static SECTIONS: &[PageSection] = &[PageSection {
     path: "docs/compatibility.md",
     name: "switches",
     text: || Ok(switch::markdown(SWITCHES)),
@@ -140,7 +140,7 @@ impl Generate {
         self.run_in(&workspace::root(), FILES, SECTIONS)
     }
 
-    fn run_in(self, root: &Path, files: &[File], sections: &[Section]) -> Result<()> {
+    fn run_in(self, root: &Path, files: &[File], sections: &[PageSection]) -> Result<()> {
         let drifts = drifts(root, files, sections)?;
         if self.check {
             for drift in &drifts {
@@ -175,7 +175,7 @@ impl File {
     }
 }
 
-impl Section {
+impl PageSection {
     /// The file with this section as it should be.
     fn within(&self, file: &str) -> Result<String> {
         let Self { path, name, text } = self;
@@ -219,7 +219,7 @@ impl Drift {
 }
 
 /// The files below the root that are not what they should be.
-fn drifts(root: &Path, files: &[File], sections: &[Section]) -> Result<Vec<Drift>> {
+fn drifts(root: &Path, files: &[File], sections: &[PageSection]) -> Result<Vec<Drift>> {
     let mut drifts = Vec::new();
     for file in files {
         let wanted = Some(file.content()?);

@@ -100,7 +100,7 @@ fn a_file_left_over_is_named_and_removed_and_others_are_left_alone() {
 
 #[test]
 fn a_section_is_written_between_its_comments_and_nothing_around_it_is_touched() {
-    let section = Section {
+    let section = PageSection {
         path: "docs/page.md",
         name: "rows",
         text: || Ok("| a |\n".to_owned()),
