@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod arrivals;
+pub mod by_name;
 pub mod changes;
 pub mod clock;
 pub mod cluster;

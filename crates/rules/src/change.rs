@@ -73,6 +73,25 @@ impl AmountsChange {
         set.is_empty() && removed.is_empty()
     }
 
+    /// Writes the change into amounts as JSON, which `path` names; they are created where they are absent or `null`.
+    ///
+    /// # Errors
+    /// They are not an object. The value is to be dropped then.
+    pub fn write(&self, amounts: &mut Value, path: &str) -> Result<(), ChangeError> {
+        if amounts.is_null() && !self.is_empty() {
+            *amounts = Value::Object(Map::new());
+        }
+        match amounts {
+            Value::Object(amounts) => self.apply(amounts),
+            _ if self.is_empty() => {}
+            _ => {
+                let path = path.to_owned();
+                return Err(ChangeError { path });
+            }
+        }
+        Ok(())
+    }
+
     fn apply(&self, amounts: &mut Map<String, Value>) {
         for name in &self.removed {
             amounts.remove(name);
@@ -193,6 +212,21 @@ mod tests {
         assert_eq!(change.set, amounts(json!({"b": "2", "d": "0"})));
         assert_eq!(change.removed, ["c".to_owned()].into());
         assert!(AmountsChange::between(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn amounts_are_written_where_there_are_none_and_nowhere_else() {
+        let change = AmountsChange::between(&amounts(json!({"a": "1"})), &amounts(json!({"b": "2"})));
+        let written = |mut value: Value| change.write(&mut value, "spec.overhead").map(|()| value);
+        assert_eq!(written(json!({"a": "1", "c": 3})), Ok(json!({"b": "2", "c": 3})));
+        assert_eq!(written(Value::Null), Ok(json!({"b": "2"})));
+        let error = written(json!([])).unwrap_err().to_string();
+        assert_eq!(error, "spec.overhead is not an object");
+        let mut nothing = Value::Null;
+        AmountsChange::default()
+            .write(&mut nothing, "spec.overhead")
+            .unwrap();
+        assert!(nothing.is_null());
     }
 
     #[test]

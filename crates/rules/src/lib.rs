@@ -30,7 +30,13 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 12] = [
+pub static SWITCHES: [&Switch; 18] = [
+    &profile::EXACT_PROBABILITY,
+    &profile::TRANSLATES_APPLIED,
+    &profile::SKIP_IS_BOOLEAN,
+    &profile::SKIPS_MISSING_SOURCES,
+    &profile::SUFFIXES_ONCE,
+    &profile::FAILURES_SKIP,
     &extended::INIT_CONTAINERS,
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,

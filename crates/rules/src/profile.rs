@@ -1,10 +1,13 @@
 //! Koordinator's ClusterColocationProfile: compiled once, matched by selectors and chance, and applied whole or not at all.
 //!
 //! A profile that cannot be compiled is an error, and never one that matches everything. What is applied to is a copy: after
-//! an error nothing of it counts.
+//! an error nothing of it counts. Cpu and memory of a pod that a profile was applied to become those of its band
+//! ([`crate::translate`]).
 
 mod apply;
 mod compiled;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use headroom_domain::selector::Labels;
 
@@ -44,6 +47,36 @@ pub static SUFFIXES_ONCE: Switch = Switch {
     why: "a profile that is applied twice does then what it does once",
 };
 
+/// Whether a profile that cannot be applied to a pod is skipped.
+pub static FAILURES_SKIP: Switch = Switch {
+    name: "ProfileFailuresSkip",
+    default: true,
+    row: "D-11",
+    koordinator: "a profile that cannot be applied ends the creation of every pod that it is for",
+    about: "a profile that cannot be applied is skipped as a whole, with a warning that names it",
+    why: "one profile with a mistake does not stop the pods of a cluster",
+};
+
+/// Whether resources are translated only where a profile was applied.
+pub static TRANSLATES_APPLIED: Switch = Switch {
+    name: "ProfileTranslatesApplied",
+    default: true,
+    row: "D-04",
+    koordinator: "cpu and memory become those of the band if a profile matches, even one that chance skips",
+    about: "cpu and memory become those of the band if a profile is applied",
+    why: "a pod that no profile was applied to is left alone",
+};
+
+/// Whether `skip-update-resources` is a yes or a no.
+pub static SKIP_IS_BOOLEAN: Switch = Switch {
+    name: "ProfileSkipIsBoolean",
+    default: true,
+    row: "D-05",
+    koordinator: "`skip-update-resources` on a profile counts whatever its value, and on one that chance skips",
+    about: "`skip-update-resources: \"false\"` is a no, and only profiles that are applied count",
+    why: "it is what the value says",
+};
+
 /// Whether a profile is for a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileMatch {
@@ -81,6 +114,38 @@ impl Profile {
         } else {
             self.probability != 0 && (self.probability == 100 || draw <= self.probability)
         }
+    }
+}
+
+/// The draw of a profile for a pod that is created: a number from 0 to 99, each as likely as the others. It follows from the
+/// UID of the review, which the API server makes anew for each, so a review that is answered again is answered alike.
+pub fn draw(review: &str, profile: &str) -> u8 {
+    let mut hasher = DefaultHasher::new();
+    (review, profile).hash(&mut hasher);
+    u8::try_from(hasher.finish() % 100).unwrap_or_default()
+}
+
+/// What the profiles that are for a pod mean for its cpu and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TranslationWish {
+    is_wanted: bool,
+    is_skipped: bool,
+}
+
+impl TranslationWish {
+    /// Counts a profile that is for the pod, with what its `skip-update-resources` annotation says.
+    pub fn count(&mut self, is_applied: bool, skip: Option<&str>, switches: &Switches) {
+        self.is_wanted |= is_applied || !switches.is_on(&TRANSLATES_APPLIED);
+        self.is_skipped |= if switches.is_on(&SKIP_IS_BOOLEAN) {
+            is_applied && skip.is_some_and(|text| !text.trim().eq_ignore_ascii_case("false"))
+        } else {
+            skip.is_some()
+        };
+    }
+
+    /// True if cpu and memory are to become those of the band.
+    pub const fn is_granted(self) -> bool {
+        self.is_wanted && !self.is_skipped
     }
 }
 

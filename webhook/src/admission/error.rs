@@ -50,6 +50,14 @@ pub enum StepError {
     /// A change of a part that cannot be read or written.
     #[error(transparent)]
     Rewrite(#[from] RewriteError),
+    /// A colocation profile that is for the pod, and cannot be applied to it.
+    #[error("colocation profile {profile:?} cannot be applied: {reason}")]
+    Profile {
+        /// Its name.
+        profile: String,
+        /// Why.
+        reason: String,
+    },
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),

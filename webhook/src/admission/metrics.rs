@@ -50,6 +50,14 @@ headroom_kit::metrics! {
         "Status writes by the kubelets of amplified nodes: quieted (nothing is written), changed (more than heartbeats differs) or due (the stored heartbeat is as old as the interval).",
     );
 
+    /// Colocation profiles that are for a pod, by what came of each.
+    pub static PROFILES: Counter<1> = Counter::new(
+        "headroom_webhook_profile_results_total",
+        Unit::Count,
+        &["result"],
+        "Colocation profiles that were for a pod that was created, by result: applied, chance (its probability left this pod out) or failed (skipped as a whole, and the client was warned).",
+    );
+
     /// Bindings of pods, by decision.
     pub static BINDINGS: Counter<1> = Counter::new(
         "headroom_webhook_binding_decisions_total",

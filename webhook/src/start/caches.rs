@@ -75,6 +75,7 @@ pub(super) async fn follow(
     );
     let colocation = Colocation {
         pods: Arc::clone(&stores.pods.by_name) as _,
+        profiles: Arc::new(stores.profiles.clone()),
         binding: options.binding,
     };
     let slo = SloConfiguration {

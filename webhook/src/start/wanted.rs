@@ -14,15 +14,11 @@ use crate::{
 /// which readiness and the lease depend.
 pub static OF_NODES: [&Source; 3] = [&sources::NODES, &sources::PODS, &sources::SLO_CONFIG];
 
-/// What the process follows for Koordinator's family.
-static OF_KOORDINATOR: [&Source; 1] = [&sources::COLOCATION_PROFILES];
-
 /// What the process follows for a family besides what its steps read.
 pub fn of_family(family: Family) -> &'static [&'static Source] {
     match family {
         Family::Nodes => &OF_NODES,
-        Family::Koordinator => &OF_KOORDINATOR,
-        Family::Integrations => &[],
+        Family::Koordinator | Family::Integrations => &[],
     }
 }
 
@@ -65,7 +61,10 @@ mod tests {
         assert_eq!(names(&[Family::Nodes], "AllBeta=false"), of_nodes);
         let both = names(&[Family::Nodes, Family::Koordinator], "");
         assert_eq!(both.get(..3).unwrap(), of_nodes);
-        assert!(both.contains(&"clustercolocationprofiles"), "{both:?}");
+        let of_profiles = ["clustercolocationprofiles", "namespaces", "priorityclasses"];
+        assert_eq!(both.get(3..).unwrap(), of_profiles);
+        let without = "PodMutatingWebhook=false";
+        assert_eq!(names(&[Family::Nodes, Family::Koordinator], without), of_nodes);
     }
 
     #[test]

@@ -9,8 +9,11 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
+use headroom_rules::profile::PriorityClass;
 
 use crate::store::{
+    by_name::Listing,
+    colocation::profiles::KnownProfile,
     node::{Labels, Node},
     policies::koordinator_entries::Strategies,
 };
@@ -19,6 +22,18 @@ use crate::store::{
 pub trait PodLookup: Send + Sync {
     /// Labels and annotations of a pod; `None` while it is not known.
     fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>>;
+}
+
+/// Colocation profiles and what applying them takes, all in memory.
+pub trait ProfileLookup: Send + Sync {
+    /// All profiles, by name.
+    fn profiles(&self) -> Arc<Listing<KnownProfile>>;
+
+    /// The labels of a namespace; `None` while it is not known.
+    fn namespace(&self, name: &str) -> Option<Arc<Labels>>;
+
+    /// What a PriorityClass gives to its pods; `None` while it is not known.
+    fn priority_class(&self, name: &str) -> Option<Arc<PriorityClass>>;
 }
 
 /// What people wrote on a pod. Pods that have the same share it.

@@ -41,7 +41,7 @@ headroom_kit::metrics! {
         "headroom_webhook_profiles",
         Unit::Count,
         &["state"],
-        "ClusterColocationProfiles that this replica knows: valid, or invalid because a selector cannot be read or the specification is longer than 64 KiB.",
+        "ClusterColocationProfiles that this replica knows: valid, or invalid, which means that they are applied to no pod; the log says why.",
     );
 
     /// Versions of the ConfigMap with another text for us than the one before.

@@ -11,11 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     access::Access,
     arrivals::Arrivals,
-    colocation::{
-        pod_fan::PodFan,
-        pods::PodsByName,
-        profiles::{self, Profiles},
-    },
+    colocation::{pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources, profiles},
     informer::{self, Presence, Store, Subject},
     nodes::Nodes,
     pods::Pods,
@@ -63,8 +59,8 @@ pub struct SourceStores {
     pub pods: Arc<PodFan>,
     /// The policies of Koordinator's ConfigMap.
     pub policies: Arc<Policies>,
-    /// The colocation profiles.
-    pub profiles: Arc<Profiles>,
+    /// The colocation profiles, and what applying them takes.
+    pub profiles: ProfileSources,
 }
 
 /// A source that is followed.
@@ -76,7 +72,15 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 5] = [&NODES, &PODS, &PODS_BY_NAME, &SLO_CONFIG, &COLOCATION_PROFILES];
+pub static ALL: [&Source; 7] = [
+    &NODES,
+    &PODS,
+    &PODS_BY_NAME,
+    &SLO_CONFIG,
+    &COLOCATION_PROFILES,
+    &NAMESPACES,
+    &PRIORITY_CLASSES,
+];
 
 /// The Nodes.
 pub static NODES: Source = Source {
@@ -137,7 +141,7 @@ pub static SLO_CONFIG: Source = Source {
 /// Koordinator's colocation profiles.
 pub static COLOCATION_PROFILES: Source = Source {
     name: profiles::PLURAL,
-    about: "Koordinator's colocation profiles, as they are written.",
+    about: "Koordinator's colocation profiles, compiled.",
     access: Access::watch(profiles::GROUP, profiles::PLURAL),
     presence: Presence::Custom {
         group: profiles::GROUP,
@@ -146,9 +150,37 @@ pub static COLOCATION_PROFILES: Source = Source {
     shares: None,
     open: |opening| {
         let api = Api::all(opening.client.clone());
-        opening.follow(&COLOCATION_PROFILES, api, &opening.stores.profiles)
+        opening.follow(&COLOCATION_PROFILES, api, &opening.stores.profiles.profiles)
     },
-    close: None,
+    close: Some(|stores| stores.profiles.profiles.clear()),
+};
+
+/// The Namespaces.
+pub static NAMESPACES: Source = Source {
+    name: "namespaces",
+    about: "Labels of all namespaces.",
+    access: Access::watch("", "namespaces"),
+    presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&NAMESPACES, api, &opening.stores.profiles.namespaces)
+    },
+    close: Some(|stores| stores.profiles.namespaces.clear()),
+};
+
+/// The PriorityClasses.
+pub static PRIORITY_CLASSES: Source = Source {
+    name: "priorityclasses",
+    about: "Value and preemption policy of each PriorityClass.",
+    access: Access::watch("scheduling.k8s.io", "priorityclasses"),
+    presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&PRIORITY_CLASSES, api, &opening.stores.profiles.classes)
+    },
+    close: Some(|stores| stores.profiles.classes.clear()),
 };
 
 impl SourceStores {
@@ -162,7 +194,7 @@ impl SourceStores {
             nodes,
             pods: Arc::new(fan),
             policies,
-            profiles: Arc::new(Profiles::new(arrivals.clone())),
+            profiles: ProfileSources::new(arrivals),
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::{
 /// Longest part of a value that an error shows, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-/// A profile that can be applied.
-#[derive(Debug, Clone, PartialEq)]
+/// A profile whose pods can be told.
+#[derive(Debug)]
 pub struct Profile {
     pub(super) namespace_selector: Selector,
     pub(super) selector: Selector,
@@ -23,6 +23,8 @@ pub struct Profile {
     pub(super) probability: i32,
     pub(super) effects: Effects,
     pub(super) patch: Option<Patch>,
+    /// What keeps it from being applied to any pod.
+    defect: Option<ProfileError>,
 }
 
 /// What a profile writes, as its specification has it.
@@ -58,7 +60,7 @@ struct Scope {
     patch: Option<Value>,
 }
 
-/// Why a profile cannot be applied to anything.
+/// Why a profile cannot be applied to any pod.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// It is not what the kind says.
@@ -84,10 +86,11 @@ pub enum ProfileError {
 }
 
 impl Profile {
-    /// The profile of a specification, which is JSON.
+    /// The profile of a specification, which is JSON. One that can be read, and whose pods can be told, may still have a
+    /// [defect](Self::defect).
     ///
     /// # Errors
-    /// It cannot be read, or a selector, the probability, the priority or the patch in it is invalid.
+    /// It cannot be read, or a selector in it is invalid.
     pub fn compile(spec: &str) -> Result<Self, ProfileError> {
         let effects: Effects = serde_json::from_str(spec)?;
         let Scope {
@@ -96,16 +99,34 @@ impl Profile {
             probability,
             patch,
         } = serde_json::from_str(spec)?;
-        if let Some(priority) = effects.koordinator_priority.filter(|priority| *priority < 0) {
-            return Err(ProfileError::Priority(priority));
-        }
-        Ok(Self {
+        let mut profile = Self {
             namespace_selector: read_selector("namespaceSelector", namespace_selector)?,
             selector: read_selector("selector", selector)?,
-            probability: probability.map_or(Ok(100), |written| percent(&written))?,
+            probability: 100,
             effects,
-            patch: patch.map(Patch::new).transpose()?,
-        })
+            patch: None,
+            defect: None,
+        };
+        profile.defect = profile.complete(probability, patch).err();
+        Ok(profile)
+    }
+
+    /// What keeps it from being applied, whatever the pod.
+    pub const fn defect(&self) -> Option<&ProfileError> {
+        self.defect.as_ref()
+    }
+
+    fn complete(&mut self, probability: Option<Value>, patch: Option<Value>) -> Result<(), ProfileError> {
+        if let Some(written) = probability {
+            self.probability = percent(&written)?;
+        }
+        if let Some(patch) = patch {
+            self.patch = Some(Patch::new(patch)?);
+        }
+        match self.effects.koordinator_priority {
+            Some(priority) if priority < 0 => Err(ProfileError::Priority(priority)),
+            _ => Ok(()),
+        }
     }
 
     /// The PriorityClass that applying it needs.

@@ -10,11 +10,13 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::{binding, slo};
+use headroom_rules::{binding, profile::PriorityClass, slo};
 
 use crate::store::{
+    by_name::Listing,
+    colocation::profiles::KnownProfile,
     known::KnownSources,
-    lookup::{NodeLookup, PodKeys, PodLookup},
+    lookup::{NodeLookup, PodKeys, PodLookup, ProfileLookup},
     node::{Labels, Node},
     policies::koordinator_entries::Strategies,
 };
@@ -37,6 +39,8 @@ pub struct Stores {
 pub struct Colocation {
     /// The pods that are stored.
     pub pods: Arc<dyn PodLookup>,
+    /// The colocation profiles.
+    pub profiles: Arc<dyn ProfileLookup>,
     /// Who may bind pods.
     pub binding: binding::Settings,
 }
@@ -79,6 +83,7 @@ impl Default for Stores {
             nodes: Arc::new(NoStore),
             colocation: Colocation {
                 pods: Arc::new(NoStore),
+                profiles: Arc::new(NoStore),
                 binding: binding::Settings::default(),
             },
             slo: SloConfiguration {
@@ -115,6 +120,20 @@ impl slo::Nodes for NoStore {
 
 impl PodLookup for NoStore {
     fn pod(&self, _namespace: &str, _name: &str) -> Option<Arc<PodKeys>> {
+        None
+    }
+}
+
+impl ProfileLookup for NoStore {
+    fn profiles(&self) -> Arc<Listing<KnownProfile>> {
+        Arc::default()
+    }
+
+    fn namespace(&self, _name: &str) -> Option<Arc<Labels>> {
+        None
+    }
+
+    fn priority_class(&self, _name: &str) -> Option<Arc<PriorityClass>> {
         None
     }
 }

@@ -1,10 +1,12 @@
-//! Endpoint `/mutate-pod`: completes what a Pod asks for, so that scheduler and node agent read one form.
+//! Endpoint `/mutate-pod`: applies colocation profiles, and completes what a Pod asks for, so that scheduler and node agent read
+//! one form.
 //!
 //! It is never called again in one request: the API server's LimitRanger runs anew after a webhook has changed a Pod, and
 //! what it adds then is nobody's request.
 
 mod device;
 mod extended;
+mod profile;
 
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ use crate::admission::{
 
 static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes what pods ask for.");
 
-static STEPS: &[&PodStep] = &[&extended::STEP, &device::STEP];
+static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &device::STEP];
 
 /// The API server waits so long: a pod is worth more than a moment, and less than its client's patience.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,11 +46,11 @@ const fn pods(operations: &'static [Operation]) -> Rule {
 pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     declaration: Declaration {
         path: "/mutate-pod",
-        about: "Completes the batch and device resources of pods.",
+        about: "Applies colocation profiles to new pods, and completes their batch and device resources.",
         kind: Kind::Mutating(Reinvocation::Never),
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
-        modifiers: &[],
+        modifiers: &[&profile::SKIPPED],
         entries: &[
             Entry {
                 name: "mpod-create.koordinator.sh",
@@ -81,7 +83,8 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         work: Work::InPassing,
         limits: RequestLimits::DEFAULT,
     },
-    awaits: None,
+    // A class and a pod of it, or a namespace and a pod in it, often come in one file.
+    awaits: Some(profile::is_unknown),
     steps: STEPS,
 };
 
