@@ -44,16 +44,38 @@ fn with_labels(labels: &Value) -> Value {
 #[rstest]
 #[case(json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}}), "spec.selector is invalid")]
 #[case(json!({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}), "spec.namespaceSelector is invalid")]
-#[case(json!({"probability": "30"}), "spec.probability: invalid value for IntOrString: invalid type: string is not a percentage")]
-#[case(json!({"probability": "abc%"}), r#"spec.probability: invalid value for IntOrString: invalid value "abc%": strconv.Atoi: parsing "abc": invalid syntax"#)]
-#[case(json!({"probability": 5_000_000_000_i64}), "spec.probability: invalid value for IntOrString: invalid type: string is not a percentage")]
-#[case(json!({"koordinatorPriority": -5}), "spec.koordinatorPriority: -5 is negative, and a label cannot begin with a dash")]
-#[case(json!({"patch": "text"}), "spec.patch")]
 #[case(json!({"labels": []}), "spec cannot be read")]
 #[case(json!("text"), "spec cannot be read")]
-fn an_invalid_profile_is_an_error_and_matches_nothing(#[case] spec: Value, #[case] reason: &str) {
+fn a_profile_whose_pods_cannot_be_told_is_an_error(#[case] spec: Value, #[case] reason: &str) {
     let error = Profile::compile(&spec.to_string()).unwrap_err();
     assert_eq!(error.to_string(), reason);
+}
+
+#[rstest]
+#[case(json!("30"), "invalid type: string is not a percentage")]
+#[case(json!(5_000_000_000_i64), "invalid type: string is not a percentage")]
+#[case(json!("abc%"), r#"invalid value "abc%": strconv.Atoi: parsing "abc": invalid syntax"#)]
+fn a_probability_that_is_none_is_a_defect(#[case] probability: Value, #[case] reason: &str) {
+    let profile = compile(&json!({"probability": probability}));
+    let defect = profile.defect().map(ToString::to_string);
+    let expected = format!("spec.probability: invalid value for IntOrString: {reason}");
+    assert_eq!(defect, Some(expected));
+    assert!(profile.is_drawn(99, &ours()), "chance hides no defect");
+}
+
+#[rstest]
+#[case(json!({}), None)]
+#[case(json!({"koordinatorPriority": 0, "probability": "30%", "patch": {}}), None)]
+#[case(json!({"koordinatorPriority": -5}), Some("spec.koordinatorPriority: -5 is negative, and a label cannot begin with a dash"))]
+#[case(json!({"patch": "text"}), Some("spec.patch"))]
+fn a_profile_that_fits_no_pod_has_a_defect_and_still_matches(
+    #[case] spec: Value,
+    #[case] reason: Option<&str>,
+) {
+    let profile = compile(&spec);
+    let defect = profile.defect().map(ToString::to_string);
+    assert_eq!(defect.as_deref(), reason);
+    assert_eq!(profile.matches(&Labels::default(), None), ProfileMatch::Matches);
 }
 
 #[rstest]
@@ -93,6 +115,71 @@ fn a_profile_is_drawn_as_often_as_its_probability_says(
         (count(&ours()), count(&koordinators())),
         (ours_in_100, koordinators_in_100)
     );
+}
+
+#[test]
+fn each_draw_is_as_likely_as_the_others_and_follows_from_review_and_profile() {
+    let uids: Vec<String> = (0..20_000).map(|number| format!("review-{number}")).collect();
+    let mut counts = [0_u32; 100];
+    for uid in &uids {
+        let drawn = draw(uid, "p");
+        assert_eq!(draw(uid, "p"), drawn);
+        counts[usize::from(drawn)] += 1;
+    }
+    // Two hundred each, give or take five standard deviations.
+    for (drawn, count) in counts.iter().enumerate() {
+        assert!((130..=270).contains(count), "{drawn} is drawn {count} times");
+    }
+    // Draws of two profiles have nothing to do with each other, nor do those of two ways to part one text.
+    let equal = uids.iter().filter(|uid| draw(uid, "p") == draw(uid, "q")).count();
+    assert!((130..=270).contains(&equal), "{equal}");
+    let shifted = uids
+        .iter()
+        .filter(|uid| draw(uid, "p") == draw(&uid[..uid.len() - 1], &format!("{}p", &uid[uid.len() - 1..])));
+    let equal = shifted.count();
+    assert!((130..=270).contains(&equal), "{equal}");
+}
+
+/// Whether cpu and memory are translated: with both switches on, without the first, without the second, without both.
+#[rstest]
+#[case::no_profile(&[], [false, false, false, false])]
+#[case::applied(&[(true, None)], [true, true, true, true])]
+#[case::left_out(&[(false, None)], [false, true, false, true])]
+#[case::no(&[(true, Some("false"))], [true, true, false, false])]
+#[case::no_in_capitals(&[(true, Some(" FALSE"))], [true, true, false, false])]
+#[case::yes(&[(true, Some("true"))], [false, false, false, false])]
+#[case::neither_yes_nor_no(&[(true, Some(""))], [false, false, false, false])]
+#[case::yes_of_one_left_out(&[(false, Some("true")), (true, None)], [true, true, false, false])]
+#[case::yes_of_the_last(&[(true, None), (true, Some("true"))], [false, false, false, false])]
+#[case::all_left_out(&[(false, Some("true"))], [false, true, false, false])]
+fn what_profiles_mean_for_cpu_and_memory(
+    #[case] profiles: &[(bool, Option<&str>)],
+    #[case] expected: [bool; 4],
+) {
+    let off = [
+        vec![],
+        vec![&TRANSLATES_APPLIED],
+        vec![&SKIP_IS_BOOLEAN],
+        vec![&TRANSLATES_APPLIED, &SKIP_IS_BOOLEAN],
+    ];
+    let granted = off.map(|off| {
+        let list: Vec<String> = off
+            .iter()
+            .map(|switch| format!("{}=false", switch.name))
+            .collect();
+        let switches = Switches::parse(
+            [&TRANSLATES_APPLIED, &SKIP_IS_BOOLEAN],
+            Compat::Headroom,
+            &list.join(","),
+        )
+        .unwrap();
+        let mut wish = TranslationWish::default();
+        profiles
+            .iter()
+            .for_each(|(is_applied, skip)| wish.count(*is_applied, *skip, &switches));
+        wish.is_granted()
+    });
+    assert_eq!(granted, expected);
 }
 
 #[rstest]

@@ -169,11 +169,11 @@ fn apply(
         }
         ProfileMatch::Matches => {}
     }
-    if let Some(defect) = profile.defect() {
-        return Some(ProfileResult::Failed(chain(defect).to_string()));
-    }
     if !profile.is_drawn(draw(&newcomer.request.uid, name), ctx.switches) {
         return Some(ProfileResult::LeftOut);
+    }
+    if let Some(defect) = profile.defect() {
+        return Some(ProfileResult::Failed(chain(defect).to_string()));
     }
     let class = profile.priority_class_name();
     let class = class.and_then(|name| ctx.store.profiles.priority_class(name));
