@@ -1,25 +1,12 @@
 //! [`CaseTable`]: the tables of cases in tests/fixtures/cases, as they stand there.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use headroom_domain::{installation::ConfigMapName, selector::Labels};
-use headroom_rules::{
-    binding::{Lists, Settings},
-    slo,
-};
+use headroom_rules::profile;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::watch;
 
-use super::answer::ExpectedAnswer;
-use crate::{
-    admission::endpoint::{Colocation, SloConfiguration, Stores},
-    store::{
-        known::KnownSources,
-        lookup::{PodKeys, PodLookup},
-        sources,
-    },
-};
+use super::{answer::ExpectedAnswer, world::CaseWorld};
 
 /// One file.
 #[derive(Debug, Deserialize)]
@@ -60,6 +47,9 @@ pub(super) struct CaseRow {
     pub(super) switches: String,
     #[serde(default)]
     pub(super) world: CaseWorld,
+    /// What is drawn for colocation profiles.
+    #[serde(default)]
+    draws: BTreeMap<String, u8>,
     base: Option<String>,
     #[serde(default)]
     delta: Value,
@@ -84,39 +74,6 @@ pub(super) struct CaseRow {
     pub(super) expect: Expectation,
 }
 
-/// What is known.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct CaseWorld {
-    /// Pods by NAMESPACE/NAME.
-    pods: BTreeMap<String, PodNotes>,
-    binding: BindingFlags,
-    /// Labels of nodes by their names.
-    nodes: BTreeMap<String, Labels>,
-    /// Whether entries of Koordinator's ConfigMap need names.
-    needs_names: bool,
-}
-
-/// What is written on a stored pod.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct PodNotes {
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-}
-
-/// Who may bind pods, as the flags say it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct BindingFlags {
-    users: String,
-    namespaces: String,
-    excluded_namespaces: String,
-    bypass_labels: String,
-    bypass_annotations: String,
-    is_dry_run: bool,
-}
-
 /// What the answers are to be.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -129,10 +86,24 @@ pub(super) struct Expectation {
     pub(super) by: Option<String>,
     /// What Koordinator answers and nobody gets here.
     pub(super) not_offered: Option<NotOffered>,
+    /// Of every answer that is not a failed call.
     #[serde(default)]
     pub(super) warnings: Vec<String>,
     /// What the details say, where that is told.
     pub(super) causes: Option<Vec<String>>,
+    /// What a second run comes to where it changes what the first one made.
+    #[serde(default)]
+    pub(super) again: Again,
+}
+
+/// Answers to what the first answer made of the object.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Again {
+    /// By default.
+    pub(super) ours: Option<ExpectedAnswer>,
+    /// With `--compat upstream`, where it is another.
+    pub(super) upstream: Option<ExpectedAnswer>,
 }
 
 /// An answer of Koordinator that is a defect.
@@ -141,26 +112,6 @@ pub(super) struct Expectation {
 pub(super) struct NotOffered {
     pub(super) koordinator: String,
     pub(super) why: String,
-}
-
-impl Default for BindingFlags {
-    fn default() -> Self {
-        let Lists {
-            users,
-            namespaces,
-            excluded_namespaces,
-            bypass_labels,
-            bypass_annotations,
-        } = Lists::default();
-        Self {
-            users: users.to_owned(),
-            namespaces: namespaces.to_owned(),
-            excluded_namespaces: excluded_namespaces.to_owned(),
-            bypass_labels: bypass_labels.to_owned(),
-            bypass_annotations: bypass_annotations.to_owned(),
-            is_dry_run: false,
-        }
-    }
 }
 
 fn create() -> String {
@@ -201,74 +152,22 @@ impl CaseRow {
         (sent, stored)
     }
 
+    /// The UID of a review for which chance draws what the row says.
+    pub(super) fn uid(&self) -> String {
+        let mut uids = (0..1_000_000).map(|number| format!("review-{number}"));
+        let is_drawn = |uid: &String| {
+            let mut draws = self.draws.iter();
+            draws.all(|(name, number)| profile::draw(uid, name) == *number)
+        };
+        uids.find(is_drawn).expect("a UID with these draws")
+    }
+
     /// As in `pods/binding`.
     pub(super) fn resource<'r>(&'r self, section: &'r CaseSection) -> &'r str {
         self.resource
             .as_ref()
             .or(section.resource.as_ref())
             .expect("a resource")
-    }
-}
-
-impl CaseWorld {
-    /// What steps see of it.
-    pub(super) fn stores(self) -> Stores {
-        let Self {
-            pods,
-            binding,
-            nodes,
-            needs_names,
-        } = self;
-        let known = KnownSources::default();
-        known.record(&sources::NODES, watch::channel(true).1);
-        Stores {
-            colocation: colocation(pods, &binding),
-            slo: SloConfiguration {
-                config_map: ConfigMapName::default(),
-                settings: slo::Settings { needs_names },
-                nodes: Arc::new(LabelledNodes(nodes)),
-            },
-            known,
-            ..Stores::default()
-        }
-    }
-}
-
-fn colocation(pods: BTreeMap<String, PodNotes>, binding: &BindingFlags) -> Colocation {
-    let lists = Lists {
-        users: &binding.users,
-        namespaces: &binding.namespaces,
-        excluded_namespaces: &binding.excluded_namespaces,
-        bypass_labels: &binding.bypass_labels,
-        bypass_annotations: &binding.bypass_annotations,
-    };
-    let pods = pods.into_iter().map(|(name, PodNotes { labels, annotations })| {
-        let keys = PodKeys { labels, annotations };
-        (name, Arc::new(keys))
-    });
-    Colocation {
-        pods: Arc::new(StoredPods(pods.collect())),
-        binding: Settings::parse(&lists, binding.is_dry_run),
-    }
-}
-
-/// Labels of nodes by their names.
-struct LabelledNodes(BTreeMap<String, Labels>);
-
-impl slo::Nodes for LabelledNodes {
-    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
-        // The last come first: which one is told must not follow from the order.
-        let nodes = self.0.iter().rev();
-        nodes.for_each(|(name, labels)| visitor(name, labels));
-    }
-}
-
-/// Pods by NAMESPACE/NAME.
-struct StoredPods(BTreeMap<String, Arc<PodKeys>>);
-
-impl PodLookup for StoredPods {
-    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>> {
-        self.0.get(&format!("{namespace}/{name}")).map(Arc::clone)
     }
 }
 

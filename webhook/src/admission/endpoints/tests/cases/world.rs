@@ -1,0 +1,210 @@
+//! [`CaseWorld`]: what is known in a case, in the stores that steps read.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use headroom_domain::{installation::ConfigMapName, selector::Labels};
+use headroom_rules::{
+    binding::{Lists, Settings},
+    slo,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    admission::endpoint::{Colocation, SloConfiguration, Stores},
+    store::{
+        arrivals::Arrivals,
+        by_name::{ByName, Keep, Listing},
+        colocation::profile_sources::ProfileSources,
+        informer::Store as _,
+        known::KnownSources,
+        lookup::{PodKeys, PodLookup},
+        sources,
+    },
+};
+
+/// What is known.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CaseWorld {
+    /// Pods by NAMESPACE/NAME.
+    pods: BTreeMap<String, PodNotes>,
+    binding: BindingFlags,
+    /// Colocation profiles by name.
+    profiles: BTreeMap<String, ProfileParts>,
+    /// The labels of namespaces, by name.
+    namespaces: BTreeMap<String, Value>,
+    /// Members of PriorityClasses, by name.
+    priority_classes: BTreeMap<String, Value>,
+    /// Labels of nodes by their names.
+    nodes: BTreeMap<String, Labels>,
+    /// Whether entries of Koordinator's ConfigMap need names.
+    needs_names: bool,
+}
+
+/// What a colocation profile says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProfileParts {
+    spec: Value,
+    annotations: BTreeMap<String, String>,
+}
+
+/// What is written on a stored pod.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PodNotes {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+/// Who may bind pods, as the flags say it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct BindingFlags {
+    users: String,
+    namespaces: String,
+    excluded_namespaces: String,
+    bypass_labels: String,
+    bypass_annotations: String,
+    is_dry_run: bool,
+}
+
+impl Default for BindingFlags {
+    fn default() -> Self {
+        let Lists {
+            users,
+            namespaces,
+            excluded_namespaces,
+            bypass_labels,
+            bypass_annotations,
+        } = Lists::default();
+        Self {
+            users: users.to_owned(),
+            namespaces: namespaces.to_owned(),
+            excluded_namespaces: excluded_namespaces.to_owned(),
+            bypass_labels: bypass_labels.to_owned(),
+            bypass_annotations: bypass_annotations.to_owned(),
+            is_dry_run: false,
+        }
+    }
+}
+
+impl Default for CaseWorld {
+    fn default() -> Self {
+        Self {
+            pods: BTreeMap::new(),
+            binding: BindingFlags::default(),
+            profiles: BTreeMap::new(),
+            namespaces: BTreeMap::from([("ns".to_owned(), json!({"env": "dev"}))]),
+            priority_classes: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            needs_names: false,
+        }
+    }
+}
+
+impl CaseWorld {
+    /// What steps see of it.
+    pub(super) fn stores(mut self) -> Stores {
+        let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
+        let needs_names = self.needs_names;
+        Stores {
+            colocation: self.colocation(),
+            slo: SloConfiguration {
+                config_map: ConfigMapName::default(),
+                settings: slo::Settings { needs_names },
+                nodes: Arc::new(nodes),
+            },
+            known: known(),
+            ..Stores::default()
+        }
+    }
+
+    fn colocation(self) -> Colocation {
+        let Self {
+            pods,
+            binding,
+            profiles,
+            namespaces,
+            priority_classes,
+            ..
+        } = self;
+        let sources = ProfileSources::new(&Arrivals::default());
+        fill(
+            &sources.profiles,
+            profiles.into_iter().map(|(name, ProfileParts { spec, annotations })| {
+                json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec})
+            }),
+        );
+        fill(
+            &sources.namespaces,
+            namespaces
+                .into_iter()
+                .map(|(name, labels)| json!({"metadata": {"name": name, "labels": labels}})),
+        );
+        fill(
+            &sources.classes,
+            priority_classes.into_iter().map(|(name, mut class)| {
+                class["metadata"] = json!({"name": name});
+                class
+            }),
+        );
+        let lists = Lists {
+            users: &binding.users,
+            namespaces: &binding.namespaces,
+            excluded_namespaces: &binding.excluded_namespaces,
+            bypass_labels: &binding.bypass_labels,
+            bypass_annotations: &binding.bypass_annotations,
+        };
+        let pods = pods.into_iter().map(|(name, PodNotes { labels, annotations })| {
+            let keys = PodKeys { labels, annotations };
+            (name, Arc::new(keys))
+        });
+        Colocation {
+            pods: Arc::new(StoredPods(pods.collect())),
+            profiles: Arc::new(sources),
+            binding: Settings::parse(&lists, binding.is_dry_run),
+        }
+    }
+}
+
+/// Labels of nodes by their names.
+struct LabelledNodes(BTreeMap<String, Labels>);
+
+impl slo::Nodes for LabelledNodes {
+    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
+        // The last come first: which one is told must not follow from the order.
+        let nodes = self.0.iter().rev();
+        nodes.for_each(|(name, labels)| visitor(name, labels));
+    }
+}
+
+/// Lists objects as their source would.
+fn fill<K: Keep>(store: &ByName<K>, objects: impl Iterator<Item = Value>) {
+    let mut listing = Listing::default();
+    for object in objects {
+        let object = serde_json::from_str(&object.to_string()).expect("an object of its kind");
+        ByName::<K>::list(&mut listing, object);
+    }
+    store.replace(listing);
+}
+
+/// Every source, known.
+pub(super) fn known() -> KnownSources {
+    let known = KnownSources::default();
+    for source in sources::ALL {
+        known.record(source, watch::channel(true).1);
+    }
+    known
+}
+
+/// Pods by NAMESPACE/NAME.
+struct StoredPods(BTreeMap<String, Arc<PodKeys>>);
+
+impl PodLookup for StoredPods {
+    fn pod(&self, namespace: &str, name: &str) -> Option<Arc<PodKeys>> {
+        self.0.get(&format!("{namespace}/{name}")).map(Arc::clone)
+    }
+}
