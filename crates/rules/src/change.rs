@@ -78,17 +78,16 @@ impl AmountsChange {
     /// # Errors
     /// They are not an object. The value is to be dropped then.
     pub fn write(&self, amounts: &mut Value, path: &str) -> Result<(), ChangeError> {
-        if amounts.is_null() && !self.is_empty() {
+        if self.is_empty() {
+            return Ok(());
+        }
+        if amounts.is_null() {
             *amounts = Value::Object(Map::new());
         }
-        match amounts {
-            Value::Object(amounts) => self.apply(amounts),
-            _ if self.is_empty() => {}
-            _ => {
-                let path = path.to_owned();
-                return Err(ChangeError { path });
-            }
-        }
+        let amounts = amounts.as_object_mut().ok_or_else(|| ChangeError {
+            path: path.to_owned(),
+        })?;
+        self.apply(amounts);
         Ok(())
     }
 

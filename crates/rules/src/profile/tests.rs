@@ -174,9 +174,9 @@ fn what_profiles_mean_for_cpu_and_memory(
         )
         .unwrap();
         let mut wish = TranslationWish::default();
-        profiles
-            .iter()
-            .for_each(|(is_applied, skip)| wish.count(*is_applied, *skip, &switches));
+        for (is_applied, skip) in profiles {
+            wish.count(*is_applied, *skip, &switches);
+        }
         wish.is_granted()
     });
     assert_eq!(granted, expected);
