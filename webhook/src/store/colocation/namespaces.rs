@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::store::by_name::{ByName, Keep};
 
 /// The labels of all namespaces.
-pub type Namespaces = ByName<WatchedNamespace>;
+pub type NamespacesByName = ByName<WatchedNamespace>;
 
 /// A Namespace as the API server sends it, without what nobody reads.
 #[derive(Debug, Clone, Default, Deserialize)]

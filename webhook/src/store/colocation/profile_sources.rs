@@ -6,7 +6,7 @@ use headroom_domain::selector::Labels;
 use headroom_rules::profile::PriorityClass;
 
 use super::{
-    namespaces::Namespaces,
+    namespaces::NamespacesByName,
     priority_classes::PriorityClasses,
     profiles::{KnownProfile, Profiles},
 };
@@ -18,7 +18,7 @@ pub struct ProfileSources {
     /// The profiles.
     pub profiles: Arc<Profiles>,
     /// The namespaces that they select by.
-    pub namespaces: Arc<Namespaces>,
+    pub namespaces: Arc<NamespacesByName>,
     /// The priority classes that they name.
     pub classes: Arc<PriorityClasses>,
 }
@@ -28,7 +28,7 @@ impl ProfileSources {
     pub fn new(arrivals: &Arrivals) -> Self {
         Self {
             profiles: Arc::new(Profiles::new(arrivals.clone())),
-            namespaces: Arc::new(Namespaces::new(arrivals.clone())),
+            namespaces: Arc::new(NamespacesByName::new(arrivals.clone())),
             classes: Arc::new(PriorityClasses::new(arrivals.clone())),
         }
     }
