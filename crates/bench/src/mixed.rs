@@ -18,10 +18,12 @@ use headroom_webhook::{
         router::{Limits, Options, Router},
     },
     args::LOG_SAMPLE,
+    store::sources,
 };
 use serde::Serialize;
 use tokio::{
     runtime::Runtime,
+    sync::watch,
     time::{Instant, sleep_until},
 };
 
@@ -238,10 +240,14 @@ fn router() -> Result<Router> {
     let families = [Family::Nodes, Family::Koordinator];
     let endpoints = endpoints::served(&families);
     let heavy: &dyn AnyEndpoint = &heavy::ENDPOINT;
+    let stores = node_status::stores(Kind::Quieted)?;
+    for source in sources::ALL {
+        stores.known.record(source, watch::channel(true).1);
+    }
     Ok(Router::new(Options {
         endpoints: endpoints.into_iter().chain(iter::once(heavy)).collect(),
         features: Features::with_gates(GateSet::parse(endpoints::gates(), "")?).shared(),
-        stores: node_status::stores(Kind::Quieted)?,
+        stores,
         limits: Limits::default(),
         log_sample: LOG_SAMPLE,
     }))
