@@ -31,6 +31,7 @@ mod pod_merge;
 mod pods;
 mod policies;
 mod policy_cost;
+mod profiles;
 mod quarantine;
 mod registration;
 mod replica_agreement;
