@@ -232,11 +232,7 @@ impl Loop {
         self.gatherer.sampler.keep(kept);
         let runs = self.runs();
         let plain = self.plain(at);
-        let cpu_pressure = self.gatherer.files.psi(Subject::Cpu);
-        let cpu_pressure = self
-            .read_errors
-            .note(cpu_pressure, GatheredSignal::CpuPressure)
-            .flatten();
+        let cpu_pressure = self.cpu_pressure();
         let failing = self.read_errors.failing().iter().copied();
         Ok(Sample {
             at,
@@ -254,6 +250,12 @@ impl Loop {
             failing: failing.chain(self.accounts.failing()).collect(),
             has_kubepods: self.kubepods.is_some(),
         })
+    }
+
+    fn cpu_pressure(&mut self) -> Option<Psi> {
+        let pressure = self.gatherer.files.psi(Subject::Cpu);
+        let pressure = self.read_errors.note(pressure, GatheredSignal::CpuPressure);
+        pressure.flatten()
     }
 
     /// Lets the supervisor of the kernel programs judge a poll, and says how they stand.

@@ -125,6 +125,22 @@ impl WebhookOptions {
     }
 }
 
+/// The flags by which a replica knows its installation.
+fn flags_of(installation: &Installation) -> [&str; 10] {
+    [
+        "--namespace",
+        installation.namespace.as_str(),
+        "--agent-namespace",
+        installation.agent_namespace.as_str(),
+        "--name-suffix",
+        installation.suffix.as_str(),
+        "--config-namespace",
+        installation.slo_config.namespace.as_str(),
+        "--slo-config-name",
+        installation.slo_config.name.as_str(),
+    ]
+}
+
 impl Webhook {
     /// Starts it and waits until it is ready.
     ///
@@ -182,11 +198,7 @@ impl Webhook {
             .arg("--tls-self-signed-dir")
             .arg(&certificates)
             .args(accepts_no_floor.then_some("--accept-no-floor"))
-            .args(["--namespace", installation.namespace.as_str()])
-            .args(["--agent-namespace", installation.agent_namespace.as_str()])
-            .args(["--name-suffix", installation.suffix.as_str()])
-            .args(["--config-namespace", installation.slo_config.namespace.as_str()])
-            .args(["--slo-config-name", installation.slo_config.name.as_str()])
+            .args(flags_of(installation))
             .args(flags)
             // Not by their flags, so that `flags` may say otherwise.
             .env("HEADROOM_DRAIN_SECONDS", "1")

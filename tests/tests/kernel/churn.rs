@@ -27,8 +27,7 @@ const ROUNDS: u32 = 8;
 /// of anything.
 const LEAK_KIB: u64 = 16;
 /// What all of it may have grown by in all rounds but the one in which each part grew most: 40 bytes for each cgroup, less than
-/// a UID takes. One is left out because the heap grows once, by 3.5 MB when the agent is some half a minute old, and stays so:
-/// how many rounds that is depends on the machine.
+/// a UID takes. One is left out because the heap grows once, by 3.5 MB, and stays so: in which round depends on the machine.
 const GROWTH_KIB: u64 = 2_000;
 
 /// Makes and removes pods, a crowd at a time, each with a UID of its own.

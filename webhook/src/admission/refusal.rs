@@ -3,9 +3,8 @@
 use std::fmt;
 
 use headroom_domain::field::{self, Cause};
+use headroom_rules::slo::strategies::Conflict;
 use http::StatusCode;
-
-use crate::store::policies::koordinator_entries::Conflict;
 
 /// A rule's no.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -5,12 +5,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use headroom_rules::slo::strategies::Strategies;
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::metrics::CONFLICTING_NODES;
-use crate::store::{cluster::Cluster, node::Node, policies::koordinator_entries::Strategies};
+use crate::store::{cluster::Cluster, node::Node};
 
 /// Least time between two counts: bounds what they cost however often Nodes change.
 const COUNT_EVERY: Duration = Duration::from_secs(5);

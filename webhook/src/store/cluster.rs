@@ -18,6 +18,7 @@ use headroom_domain::{
     policy::{InForce, Mode, Policy, Source},
     resource::PerResource,
 };
+use headroom_rules::slo::strategies::Strategies;
 
 use crate::{
     control::floor::{Floor, Without},
@@ -30,7 +31,7 @@ use crate::{
         node::{Labels, Node},
         nodes::Nodes,
         pods::Pods,
-        policies::{Policies, koordinator_entries::Strategies},
+        policies::Policies,
     },
 };
 

@@ -9,13 +9,12 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::profile::PriorityClass;
+use headroom_rules::{profile::PriorityClass, slo::strategies::Strategies};
 
 use crate::store::{
     by_name::Listing,
     colocation::profiles::KnownProfile,
     node::{Labels, Node},
-    policies::koordinator_entries::Strategies,
 };
 
 /// What is known about pods, bound or not, all in memory.

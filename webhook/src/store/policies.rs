@@ -15,7 +15,6 @@ use headroom_domain::{
     names,
     policy::{InForce, Policy, Source},
 };
-pub use headroom_rules::slo::strategies as koordinator_entries;
 use headroom_rules::slo::{
     amplification::{self, PolicyDocument},
     strategies::Strategies,

@@ -10,12 +10,12 @@ use headroom_domain::{
     policy::{Mode, Policy},
     resource::PerResource,
 };
+use headroom_rules::slo::strategies::Strategies;
 use headroom_webhook::{
     admission::endpoint::Stores,
     store::{
         lookup::NodeLookup,
         node::{Labels, Node},
-        policies::koordinator_entries::Strategies,
     },
 };
 

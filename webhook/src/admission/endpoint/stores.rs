@@ -10,7 +10,7 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::{binding, profile::PriorityClass, slo};
+use headroom_rules::{binding, profile::PriorityClass, slo, slo::strategies::Strategies};
 
 use crate::store::{
     by_name::Listing,
@@ -18,7 +18,6 @@ use crate::store::{
     known::KnownSources,
     lookup::{NodeLookup, PodKeys, PodLookup, ProfileLookup},
     node::{Labels, Node},
-    policies::koordinator_entries::Strategies,
 };
 
 /// The stores of a replica, as steps see them.

@@ -38,6 +38,7 @@ use headroom_domain::{
     resource::PerResource,
 };
 use headroom_kit::gate::GateSet;
+use headroom_rules::slo::strategies::Strategies;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full};
 use json_patch::Patch;
@@ -55,7 +56,6 @@ use crate::{
     store::{
         lookup::NodeLookup,
         node::{Labels, Node},
-        policies::koordinator_entries::Strategies,
     },
 };
 
