@@ -4,6 +4,7 @@
 
 mod manifests;
 mod reference;
+mod slo;
 
 use std::{
     fs,
@@ -90,6 +91,10 @@ static FILES: &[File] = &[
         text: manifests::steady_state_skip,
     },
     File {
+        path: "deploy/schemas/slo-controller-config.schema.json",
+        text: slo::json_schema,
+    },
+    File {
         path: "docs/reference/cli.md",
         text: || Ok(reference::cli()),
     },
@@ -112,6 +117,10 @@ static FILES: &[File] = &[
     File {
         path: "docs/reference/signals.md",
         text: reference::signals,
+    },
+    File {
+        path: "docs/reference/slo-configuration.md",
+        text: slo::members,
     },
 ];
 
@@ -169,6 +178,8 @@ impl File {
         let first = match extension {
             Some("yaml") => format!("# {NOTE}"),
             Some("md") => format!("<!-- {NOTE} -->\n"),
+            // The first member of the object, whose others are the text.
+            Some("json") => format!("{{ \"$comment\": \"{NOTE}\","),
             other => bail!("no way to comment a file that ends in {other:?}"),
         };
         Ok(format!("{first}\n{text}"))

@@ -60,7 +60,9 @@ fn every_file_can_be_generated_and_says_so_in_its_first_line() {
 
 #[test]
 fn this_workspace_is_up_to_date() {
-    assert_eq!(drifts(&workspace::root(), FILES, SECTIONS).unwrap(), []);
+    let drifts = drifts(&workspace::root(), FILES, SECTIONS).unwrap();
+    let shown: Vec<String> = drifts.iter().map(Drift::shown).collect();
+    assert!(shown.is_empty(), "{shown:#?}");
 }
 
 #[test]

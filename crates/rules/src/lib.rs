@@ -30,7 +30,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 18] = [
+pub static SWITCHES: [&Switch; 19] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -48,6 +48,7 @@ pub static SWITCHES: [&Switch; 18] = [
     &slo::switches::BANDWIDTH_BY_KIND,
     &slo::switches::DEPENDENT_KEYS,
     &slo::switches::EXACT_OVERLAP,
+    &slo::switches::NEEDS_WORDS,
     &slo::switches::CHECKS_ALL_KEYS,
 ];
 

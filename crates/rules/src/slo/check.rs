@@ -1,12 +1,12 @@
 //! What is wrong with a version of the ConfigMap, in the order in which Koordinator looks for it.
 
 use super::{
-    Data, advice, conflict, decode,
+    Data, advice, conflict, cpu_product, decode,
     findings::Findings,
     key_check::KeyCheck,
     overlap,
     report::{CheckSettings, Nodes, Report, Target},
-    switches::EXACT_OVERLAP,
+    switches::{CHECKS_ALL_KEYS, EXACT_OVERLAP},
     table::KEYS,
 };
 use crate::switch::Switches;
@@ -41,7 +41,7 @@ pub fn check(
         .iter()
         .filter_map(|(key, text, reading)| Some((*key, check.check(key, text, reading)?)))
         .collect();
-    let mut findings = check.findings;
+    let mut findings = std::mem::take(&mut check.findings);
     let several = selecting
         .iter()
         .filter(|(_, selecting)| selecting.selectors.len() > 1);
@@ -53,6 +53,9 @@ pub fn check(
         for (key, selecting) in &contested {
             overlap::warn_of_possible(key, selecting, &mut findings);
         }
+    }
+    if switches.is_on(&CHECKS_ALL_KEYS) {
+        cpu_product::check(&check, &mut findings);
     }
     advice::warn_of_keys(new, old, &mut findings);
     findings.into_report()

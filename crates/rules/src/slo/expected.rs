@@ -8,6 +8,7 @@ pub fn expected(field: &MemberRow) -> String {
         ValueKind::Bool => "true or false",
         ValueKind::Int64 | ValueKind::Int32 => "a whole number",
         ValueKind::Number => "a number",
+        ValueKind::Text if field.rules.contains(&Rule::NotEmpty) => "a text in quotes that is not empty",
         ValueKind::Text => "a text in quotes",
         ValueKind::Duration => "a time such as \"5m\"",
         ValueKind::Quantity => "a quantity such as \"10G\"",
@@ -30,7 +31,7 @@ pub fn expected(field: &MemberRow) -> String {
 }
 
 /// The range that rules leave, with a blank before it; empty if they leave every number.
-pub(super) fn range(rules: &[Rule]) -> String {
+pub fn range(rules: &[Rule]) -> String {
     let mut min = None;
     let mut above = None;
     let mut max = None;
@@ -39,7 +40,10 @@ pub(super) fn range(rules: &[Rule]) -> String {
             Rule::Min(bound) => min = Some(bound),
             Rule::Above(bound) => above = Some(bound),
             Rule::Max(bound) => max = Some(bound),
-            Rule::AboveMember(_) | Rule::BelowMember(_) => {}
+            Rule::Hundredths(min, max) => {
+                return format!(" from {} to {}", hundredths(*min), hundredths(*max));
+            }
+            Rule::AboveMember(_) | Rule::BelowMember(_) | Rule::NotEmpty => {}
         }
     }
     match (min, above, max) {
@@ -58,8 +62,14 @@ pub(super) fn is_in_range(rules: &[Rule], number: f64) -> bool {
         Rule::Min(min) => number >= bound(min),
         Rule::Max(max) => number <= bound(max),
         Rule::Above(above) => number > bound(above),
-        Rule::AboveMember(_) | Rule::BelowMember(_) => true,
+        Rule::Hundredths(min, max) => (bound(min) / 100.0..=bound(max) / 100.0).contains(&number),
+        Rule::AboveMember(_) | Rule::BelowMember(_) | Rule::NotEmpty => true,
     })
+}
+
+/// A number of hundredths with two decimals.
+pub(super) fn hundredths(number: i64) -> String {
+    format!("{}.{:02}", number / 100, number % 100)
 }
 
 /// A bound as a number to compare with.
@@ -73,7 +83,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::slo::table::{COLOCATION, Key, SYSTEM, THRESHOLD};
+    use crate::slo::table::{AMPLIFICATION, COLOCATION, Key, SYSTEM, THRESHOLD};
 
     #[rstest]
     #[case(&COLOCATION, "degradeTimeMinutes", "must be a whole number of 1 or more, in minutes")]
@@ -82,6 +92,7 @@ mod tests {
     #[case(&SYSTEM, "memcgReapBackGround", "must be a whole number from 0 to 1 (0 is off, 1 is on)")]
     #[case(&SYSTEM, "totalNetworkBandwidth", "must be a quantity such as \"10G\", bytes per second")]
     #[case(&THRESHOLD, "enable", "must be true or false")]
+    #[case(&AMPLIFICATION, "bounds.cpu.min", "must be a number from 0.50 to 1.00, as a ratio")]
     fn a_row_says_what_it_takes(#[case] key: &'static Key, #[case] member: &str, #[case] text: &str) {
         let (_, field) = key.rows().find(|(_, field)| field.member == member).unwrap();
         assert_eq!(expected(field), text);

@@ -14,10 +14,7 @@ use super::{
     json::SyntaxError,
     overlap, ranges,
     report::{CheckSettings, Target},
-    switches::{
-        BANDWIDTH_BY_KIND, CHECKS_ALL_KEYS, DEPENDENT_KEYS, EXACT_OVERLAP, PAIRS_USE_DEFAULTS,
-        QOS_WITHOUT_SYSTEM,
-    },
+    switches::{BANDWIDTH_BY_KIND, CHECKS_ALL_KEYS, DEPENDENT_KEYS, EXACT_OVERLAP, QOS_WITHOUT_SYSTEM},
     table::{AMPLIFICATION, Key, QOS, SYSTEM},
 };
 use crate::switch::Switches;
@@ -45,7 +42,7 @@ impl<'c> KeyCheck<'c> {
     }
 
     /// The text of a key, if there is one.
-    fn text(&self, key: &Key) -> Option<&'c str> {
+    pub(super) fn text(&self, key: &Key) -> Option<&'c str> {
         let text = self.new.get(key.name).map(String::as_str);
         text.filter(|text| !text.is_empty())
     }
@@ -78,8 +75,7 @@ impl<'c> KeyCheck<'c> {
         }
         let system = if key.name == QOS.name { self.system() } else { None };
         let selecting = entries::selecting(key, &document.entries, &mut self.findings);
-        let uses_defaults = self.switches.is_on(&PAIRS_USE_DEFAULTS);
-        ranges::check(key, document, uses_defaults, &mut self.findings);
+        ranges::check(key, document, self.switches, &mut self.findings);
         if let Some(system) = system {
             let by_kind = self.switches.is_on(&BANDWIDTH_BY_KIND);
             bandwidth::check(document, &system, by_kind, &mut self.findings);

@@ -5,23 +5,27 @@ use std::collections::BTreeMap;
 use headroom_domain::field::{Error, Shown};
 
 use super::{
-    document::{Document, Given, Strategy},
+    document::{Content, Document, Given, Strategy},
     envelope::{self, Reason},
-    expected::{bound, expected},
+    expected::{bound, expected, hundredths, is_in_range},
     findings::{Findings, path},
+    switches::{NEEDS_WORDS, PAIRS_USE_DEFAULTS},
     table::{Key, MemberRow, Rule},
 };
+use crate::switch::Switches;
 
 /// How many fields the words of a refusal name. Koordinator has no limit.
 const MOST: usize = 256;
 
 /// Checks all values of a document. Koordinator refuses those of a key together.
-pub(super) fn check(key: &'static Key, document: &Document, uses_defaults: bool, findings: &mut Findings) {
+pub(super) fn check(key: &'static Key, document: &Document, switches: &Switches, findings: &mut Findings) {
     let mut check = Ranges {
         key,
         cluster: document.cluster.as_ref(),
-        uses_defaults,
+        uses_defaults: switches.is_on(&PAIRS_USE_DEFAULTS),
+        needs_words: switches.is_on(&NEEDS_WORDS),
         sentences: BTreeMap::new(),
+        count: 0,
         findings,
     };
     if let Some(cluster) = &document.cluster {
@@ -35,8 +39,14 @@ pub(super) fn check(key: &'static Key, document: &Document, uses_defaults: bool,
         check.strategy(&entry.strategy, entry_place);
     }
     let Ranges {
-        sentences, findings, ..
+        sentences,
+        count,
+        findings,
+        ..
     } = check;
+    if count > MOST {
+        findings.warn(|| format!("{}: the message names {MOST} of {count} values", key.name));
+    }
     if !sentences.is_empty() {
         findings.refuse(|| envelope::fields(Reason::Parameter, &sentences));
     }
@@ -46,8 +56,11 @@ struct Ranges<'c> {
     key: &'static Key,
     cluster: Option<&'c Strategy>,
     uses_defaults: bool,
+    needs_words: bool,
     /// What Koordinator says, by path in its code.
     sentences: BTreeMap<String, String>,
+    /// How many values are out of range.
+    count: usize,
     findings: &'c mut Findings,
 }
 
@@ -91,19 +104,28 @@ struct Counterpart {
 impl Ranges<'_> {
     fn strategy(&mut self, strategy: &Strategy, place: StrategyPlace) {
         for (own, given) in strategy.iter() {
-            let Some(number) = given.content.number() else {
-                continue;
-            };
-            for &rule in given.field.rules {
-                if let Some((sentence, detail)) = self.violation(strategy, place, own, given, rule, number) {
-                    self.add(place, own, given, sentence, &detail);
-                    break;
+            let rules = given.field.rules.iter();
+            let violation = match (&given.content, given.content.number()) {
+                (Content::Text(text), _) => {
+                    let is_lacking = self.needs_words && text.is_empty();
+                    (is_lacking && given.field.rules.contains(&Rule::NotEmpty)).then(|| {
+                        let sentence = format!("{} must not be empty", given.field.go_name());
+                        (sentence, expected(given.field))
+                    })
                 }
+                (_, Some(number)) => rules
+                    .into_iter()
+                    .find_map(|&rule| self.violation(strategy, place, own, given, rule, number)),
+                (_, None) => None,
+            };
+            if let Some((sentence, detail)) = violation {
+                self.add(place, own, given, sentence, &detail);
             }
         }
     }
 
     fn add(&mut self, place: StrategyPlace, own: &str, given: &Given, sentence: String, detail: &str) {
+        self.count += 1;
         if self.sentences.len() < MOST {
             let MemberRow { go, member, .. } = given.field;
             let class = given.class.map(|class| class.go).unwrap_or_default();
@@ -141,6 +163,11 @@ impl Ranges<'_> {
                 number > bound(above),
                 format!("greater than {}", with_commas(above)),
             ),
+            Rule::Hundredths(min, max) => (
+                is_in_range(&[rule], number),
+                format!("between {} and {}", hundredths(min), hundredths(max)),
+            ),
+            Rule::NotEmpty => return None,
             Rule::AboveMember(sibling) | Rule::BelowMember(sibling) => {
                 let is_above = matches!(rule, Rule::AboveMember(_));
                 let order = if is_above { "greater" } else { "less" };

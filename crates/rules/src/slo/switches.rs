@@ -52,6 +52,16 @@ pub static EXACT_OVERLAP: Switch = Switch {
     why: "which of them counts would be decided by their order alone",
 };
 
+/// Whether a word that Koordinator's controller needs may be empty.
+pub static NEEDS_WORDS: Switch = Switch {
+    name: "SloNeedsWords",
+    default: true,
+    row: "M14",
+    koordinator: "an empty `metricMemoryCollectPolicy` is stored, and its controller then ignores the whole key",
+    about: "it is refused",
+    why: "a version that is stored and not followed looks as if it were in force",
+};
+
 /// Whether all keys are checked.
 pub static CHECKS_ALL_KEYS: Switch = Switch {
     name: "SloChecksAllKeys",

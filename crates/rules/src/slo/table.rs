@@ -152,10 +152,14 @@ pub enum Rule {
     Max(i64),
     /// More than that.
     Above(i64),
+    /// From the first to the second, in hundredths.
+    Hundredths(i64, i64),
     /// More than the member of that name beside it.
     AboveMember(&'static str),
     /// Less than the member of that name beside it.
     BelowMember(&'static str),
+    /// A text that is not empty.
+    NotEmpty,
 }
 
 /// Percent of a whole.

@@ -1,12 +1,27 @@
-//! Members of `resource-amplification-config`: Koordinator's, then ours, whose values their own reader checks.
+//! Members of `resource-amplification-config`: Koordinator's, then ours.
 
 use super::{ANY, MemberRow, Rule, SWITCH, Unit, ValueKind, WORD};
 
-/// A ratio of ours. Its range is checked where it is read.
+/// A ratio of ours.
 const RATIO: MemberRow = MemberRow {
     kind: ValueKind::Number,
     unit: Unit::Ratio,
     ..ANY
+};
+/// A lower bound of a ratio.
+const MIN: MemberRow = MemberRow {
+    rules: &[Rule::Hundredths(50, 100)],
+    ..RATIO
+};
+/// An upper bound of a ratio.
+const MAX: MemberRow = MemberRow {
+    rules: &[Rule::Hundredths(100, 1000)],
+    ..RATIO
+};
+/// A share of a resource that predicted use may reach.
+const TARGET: MemberRow = MemberRow {
+    rules: &[Rule::Hundredths(10, 100)],
+    ..RATIO
 };
 
 pub(super) const FIELDS: &[MemberRow] = &[
@@ -46,56 +61,56 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "bounds.cpu.min",
         go: "Bounds.CPU.Min",
         default: &["1.00"],
-        about: "The lowest ratio of CPU in `guard` and `auto`, from 0.50 to 1.00.",
-        ..RATIO
+        about: "The lowest ratio of CPU in `guard` and `auto`.",
+        ..MIN
     },
     MemberRow {
         member: "bounds.cpu.max",
         go: "Bounds.CPU.Max",
         default: &["2.00"],
-        about: "The highest ratio of CPU in `guard` and `auto`, from 1.00 to 10.00.",
-        ..RATIO
+        about: "The highest ratio of CPU in `guard` and `auto`.",
+        ..MAX
     },
     MemberRow {
         member: "bounds.memory.min",
         go: "Bounds.Memory.Min",
         default: &["1.00"],
-        about: "The lowest ratio of memory in `guard` and `auto`, from 0.50 to 1.00.",
-        ..RATIO
+        about: "The lowest ratio of memory in `guard` and `auto`.",
+        ..MIN
     },
     MemberRow {
         member: "bounds.memory.max",
         go: "Bounds.Memory.Max",
         default: &["1.00"],
-        about: "The highest ratio of memory in `guard` and `auto`, from 1.00 to 10.00.",
-        ..RATIO
+        about: "The highest ratio of memory in `guard` and `auto`.",
+        ..MAX
     },
     MemberRow {
         member: "target.cpu",
         go: "Target.CPU",
         default: &["0.9"],
-        about: "The share of CPU that predicted use may reach, from 0.1 to 1.",
-        ..RATIO
+        about: "The share of CPU that predicted use may reach.",
+        ..TARGET
     },
     MemberRow {
         member: "target.memory",
         go: "Target.Memory",
         default: &["0.9"],
-        about: "The share of memory that predicted use may reach, from 0.1 to 1.",
-        ..RATIO
+        about: "The share of memory that predicted use may reach.",
+        ..TARGET
     },
     MemberRow {
         member: "staticMax.cpu",
         go: "StaticMax.CPU",
         default: &["5.00"],
-        about: "The highest ratio of CPU that an annotation may ask for, from 1.00 to 10.00.",
-        ..RATIO
+        about: "The highest ratio of CPU that an annotation may ask for.",
+        ..MAX
     },
     MemberRow {
         member: "staticMax.memory",
         go: "StaticMax.Memory",
         default: &["5.00"],
-        about: "The highest ratio of memory that an annotation may ask for, from 1.00 to 10.00.",
-        ..RATIO
+        about: "The highest ratio of memory that an annotation may ask for.",
+        ..MAX
     },
 ];

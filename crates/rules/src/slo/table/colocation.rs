@@ -53,6 +53,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             "usageWithHotPageCache",
             "usageWithPageCache",
         ],
+        rules: &[Rule::NotEmpty],
         default: &["usageWithoutPageCache"],
         about: "Which pages count as used memory.",
         ..WORD

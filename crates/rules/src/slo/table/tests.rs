@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::slo::expected::is_in_range;
+use crate::slo::{
+    amplification as amplification_reader,
+    expected::{hundredths, is_in_range},
+};
 
 #[test]
 fn each_member_is_declared_once_and_says_what_it_does() {
@@ -36,7 +39,9 @@ fn pairs_name_each_other() {
             let (name, is_above) = match rule {
                 Rule::AboveMember(name) => (name, true),
                 Rule::BelowMember(name) => (name, false),
-                Rule::Min(_) | Rule::Max(_) | Rule::Above(_) => continue,
+                Rule::Min(_) | Rule::Max(_) | Rule::Above(_) | Rule::Hundredths(..) | Rule::NotEmpty => {
+                    continue;
+                }
             };
             let mut rows = KEYS.into_iter().flat_map(Key::rows);
             let sibling = field.sibling(name);
@@ -87,4 +92,27 @@ fn a_class_has_the_value_that_is_recommended_for_it() {
         (field.go_name(), field.sibling("x")),
         ("GroupIdentity", "cpuQOS.x".to_owned())
     );
+}
+
+/// Whoever follows the key has the same ranges as its rows.
+#[test]
+fn a_ratio_of_ours_is_read_within_the_range_of_its_row_and_not_outside() {
+    let mut ranges = 0;
+    for field in AMPLIFICATION.fields {
+        for rule in field.rules {
+            let &Rule::Hundredths(min, max) = rule else {
+                continue;
+            };
+            let is_read = |number: i64| {
+                let nested = field.member.rsplit('.').fold(hundredths(number), |inner, name| {
+                    format!(r#"{{"{name}":{inner}}}"#)
+                });
+                amplification_reader::read(&nested).is_ok()
+            };
+            let read = [min - 1, min, max, max + 1].map(is_read);
+            assert_eq!(read, [false, true, true, false], "{}", field.member);
+            ranges += 1;
+        }
+    }
+    assert_eq!(ranges, 8);
 }

@@ -145,7 +145,7 @@ fn lists_of_errors_and_warnings_end() {
         report.warnings[32..],
         [
             "3900 more errors are not listed",
-            "2000 more warnings are not listed"
+            "2001 more warnings are not listed"
         ]
     );
 }

@@ -74,7 +74,7 @@ fn parameter(path: &str, sentence: &str) -> String {
     "BatchMemoryThresholdPercent must be 0 or greater"
 )]
 #[case::c58_policy("cpuCalculatePolicy", "\"x\"", "OK")]
-#[case::c58_empty("metricMemoryCollectPolicy", "\"\"", "OK")]
+#[case::c58_empty("cpuCalculatePolicy", "\"\"", "OK")]
 #[case::c58_mode("midReclaimMode", "\"x\"", "OK")]
 fn colocation(#[case] member: &str, #[case] value: &str, #[case] sentence: &str) {
     let text = format!(r#"{{"{member}":{value}}}"#);
@@ -270,4 +270,13 @@ fn c61_all_nodes_and_entries_are_named_together() {
 #[case::c95_right(SYS, r#""schedFeatures":{"A":true}"#, "OK")]
 fn clusters(#[case] key: &str, #[case] members: &str, #[case] expected: &str) {
     Case::new([(key, &cluster(&format!("{{{members}}}")))]).is(expected);
+}
+
+#[test]
+fn a_word_that_the_controller_needs_is_not_empty() {
+    let case = Case::new([(COLO, r#"{"metricMemoryCollectPolicy":""}"#)]);
+    case.is_upstream("OK");
+    case.is_ours("MetricMemoryCollectPolicy must not be empty");
+    let errors = case.report(Compat::Headroom).errors.to_string();
+    assert_contains(&errors, "must be a text in quotes that is not empty");
 }

@@ -74,12 +74,93 @@ fn a_warning_names_place_and_value(#[case] key: &str, #[case] text: &str, #[case
 }
 
 #[rstest]
-#[case(COLO, r#"{"cpuCalculatePolicy":"usage","metricMemoryCollectPolicy":""}"#)]
+#[case(COLO, r#"{"cpuCalculatePolicy":"usage","midReclaimMode":""}"#)]
 #[case("my-extension", "{}")]
 #[case("feature-gates", "A=true")]
 fn nothing_is_said_of_what_is_known(#[case] key: &str, #[case] text: &str) {
     assert_eq!(
         Case::new([(key, text)]).report(Compat::Headroom),
         Report::default()
+    );
+}
+
+/// The ratio of CPU, that of normalization, and what is said of the two together.
+#[rstest]
+#[case::above(
+    r#"{"enable":true,"resourceAmplificationRatio":{"cpu":2}}"#,
+    r#"{"enable":true,"defaultRatio":3}"#,
+    true
+)]
+#[case::at(
+    r#"{"enable":true,"resourceAmplificationRatio":{"cpu":2}}"#,
+    r#"{"enable":true,"defaultRatio":2.5}"#,
+    false
+)]
+#[case::model(
+    r#"{"enable":true,"resourceAmplificationRatio":{"cpu":2}}"#,
+    r#"{"enable":true,"ratioModel":{"m":{"turboEnabledRatio":3}}}"#,
+    true
+)]
+#[case::of_an_entry(r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"x":"1"}},"enable":true,"resourceAmplificationRatio":{"cpu":2}}]}"#, r#"{"enable":true,"defaultRatio":3}"#, true)]
+#[case::memory(
+    r#"{"enable":true,"resourceAmplificationRatio":{"memory":2}}"#,
+    r#"{"enable":true,"defaultRatio":3}"#,
+    false
+)]
+#[case::off(
+    r#"{"enable":false,"resourceAmplificationRatio":{"cpu":2}}"#,
+    r#"{"enable":true,"defaultRatio":3}"#,
+    false
+)]
+fn the_product_with_normalization_is_bounded(
+    #[case] ratio: &str,
+    #[case] normalization: &str,
+    #[case] warns: bool,
+) {
+    let expected = "resource-amplification-config: cpu: 2 times 3 of cpu-normalization-config comes to more than 5: slo-controller multiplies them";
+    let data = [(AMP, ratio), (NORM, normalization)];
+    let warnings = Case::new(data).report(Compat::Headroom).warnings;
+    assert_eq!(
+        warnings.iter().any(|warning| warning == expected),
+        warns,
+        "{warnings:?}"
+    );
+    // Either may be the one that changes, and neither is looked at if none does.
+    let halves = [[(AMP, ratio)], [(NORM, normalization)]];
+    for half in halves {
+        let warnings = Case::new(data).over(half).report(Compat::Headroom).warnings;
+        assert_eq!(
+            warnings.iter().any(|warning| warning == expected),
+            warns,
+            "{warnings:?}"
+        );
+    }
+    let unchanged = Case::new(data).over(data).report(Compat::Headroom);
+    assert!(unchanged.warnings.is_empty(), "{unchanged:?}");
+    assert!(
+        Case::new(data)
+            .report(Compat::Upstream)
+            .warnings
+            .iter()
+            .all(|warning| warning != expected)
+    );
+}
+
+#[test]
+fn a_message_that_does_not_name_all_values_says_so() {
+    let entries: Vec<String> = (0..300)
+        .map(|index| {
+            format!(r#"{{"nodeSelector":{{"matchLabels":{{"x":"{index}"}}}},"degradeTimeMinutes":0}}"#)
+        })
+        .collect();
+    let text = format!(r#"{{"nodeConfigs":[{}]}}"#, entries.join(","));
+    let report = Case::new([(COLO, &text)]).report(Compat::Headroom);
+    let named = report.refusal.unwrap().matches("must be 1 or greater").count();
+    assert_eq!(named, 256);
+    let expected = "colocation-config: the message names 256 of 300 values";
+    assert!(
+        report.warnings.iter().any(|warning| warning == expected),
+        "{:?}",
+        report.warnings
     );
 }

@@ -1,0 +1,233 @@
+//! Generates what follows from the table of Koordinator's ConfigMap: its JSON Schema, and the page of its members.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use headroom_rules::slo::{
+    expected::range,
+    schema,
+    table::{Class, KEYS, Key, MemberRow, Rule, Unit, ValueKind},
+};
+
+/// The schema of the ConfigMap, an object whose first member is written elsewhere.
+pub(super) fn json_schema() -> Result<String> {
+    let text = format!("{:#}\n", schema::config_map());
+    let inside = text.strip_prefix("{\n").context("a schema is an object")?;
+    Ok(inside.to_owned())
+}
+
+/// The members of all keys.
+pub(super) fn members() -> Result<String> {
+    let mut page = "# Members of Koordinator's ConfigMap\n\n\
+        What `/validate-configmap` reads under each key of `slo-controller-config`, and what it must be. A member that is absent or\n\
+        `null` is not checked; the default is what holds then. Names count in any case; the last of two counts. The same table is in\n\
+        [slo-controller-config.schema.json](../../deploy/schemas/slo-controller-config.schema.json), for editors.\n\
+        [slo-configuration.md](../slo-configuration.md) has an example and what is said to mistakes.\n"
+        .to_owned();
+    for key in KEYS {
+        section(&mut page, key)?;
+    }
+    Ok(page)
+}
+
+fn section(page: &mut String, key: &'static Key) -> Result<()> {
+    let place = match key.cluster {
+        Some(cluster) => format!(
+            "Members stand in `{cluster}` for all nodes, and in each entry of `{}` for the nodes that its `nodeSelector` selects.",
+            key.entries
+        ),
+        None => format!(
+            "Members stand in the document itself for all nodes, and in each entry of `{}` for the nodes that its `nodeSelector` selects.",
+            key.entries
+        ),
+    };
+    let since = key
+        .since
+        .map_or_else(String::new, |version| format!(" Since Koordinator {version}."));
+    let others = if key.is_strict {
+        "Other members are refused."
+    } else {
+        "Other members draw a warning."
+    };
+    write!(
+        page,
+        "\n## {}\n\n{}{since} {place} {others}\n",
+        key.name, key.about
+    )?;
+    table(page, key.fields.iter(), &[])?;
+    if !key.classes.is_empty() {
+        let names: Vec<String> = key
+            .classes
+            .iter()
+            .map(|class| format!("`{}`", class.member))
+            .collect();
+        write!(
+            page,
+            "\nMembers of each of {}, with a default for each of the first four:\n",
+            names.join(", ")
+        )?;
+        table(page, key.class_fields.iter(), key.classes)?;
+    }
+    Ok(())
+}
+
+fn table<'f>(
+    page: &mut String,
+    fields: impl Iterator<Item = &'f MemberRow>,
+    classes: &[Class],
+) -> Result<()> {
+    write!(
+        page,
+        "\n| member | takes | unit | default | since | does |\n|---|---|---|---|---|---|\n"
+    )?;
+    for field in fields {
+        let unit = match field.unit {
+            Unit::None => "-",
+            unit => unit.name(),
+        };
+        writeln!(
+            page,
+            "| `{}` | {} | {unit} | {} | {} | {} |",
+            field.member,
+            takes(field),
+            default(field, classes),
+            field.since.unwrap_or("-"),
+            field.about
+        )?;
+    }
+    Ok(())
+}
+
+/// Kind, range, and the words that are known.
+fn takes(field: &MemberRow) -> String {
+    let kind = match field.kind {
+        ValueKind::Bool => "true or false",
+        ValueKind::Int64 | ValueKind::Int32 => "whole number",
+        ValueKind::Number => "number",
+        ValueKind::Text => "text",
+        ValueKind::Duration => "time such as `5m`",
+        ValueKind::Quantity => "quantity",
+        ValueKind::PercentOrQuantity => "whole percentage from 0 to 100, or quantity in a text",
+        ValueKind::Object => "object",
+        ValueKind::Any => "anything",
+    };
+    let mut text = format!("{kind}{}", range(field.rules));
+    for rule in field.rules {
+        match rule {
+            Rule::AboveMember(other) => text += &format!(", more than `{other}`"),
+            Rule::BelowMember(other) => text += &format!(", less than `{other}`"),
+            Rule::Min(_) | Rule::Max(_) | Rule::Above(_) | Rule::Hundredths(..) | Rule::NotEmpty => {}
+        }
+    }
+    let advised = range(field.advice);
+    if !advised.is_empty() {
+        text += &format!("; should be{advised}");
+    }
+    let words = field.words.iter().filter(|word| !word.is_empty());
+    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    if !words.is_empty() {
+        text += &format!(": {}", words.join(", "));
+    }
+    text
+}
+
+fn default(field: &MemberRow, classes: &[Class]) -> String {
+    let of_classes = classes.iter().filter_map(|class| field.default_in(Some(class)));
+    match (field.default, classes) {
+        ([], _) => "-".to_owned(),
+        ([only], _) => format!("`{only}`"),
+        (_, _) => of_classes
+            .map(|text| format!("`{text}`"))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use headroom_rules::slo::{self, Data, Nodes, Target};
+    use jsonschema::Validator;
+    use serde_json::{Value, json};
+    use xtask::workspace;
+
+    use super::*;
+
+    struct NoNodes;
+
+    impl Nodes for NoNodes {
+        fn visit(&self, _visitor: &mut dyn FnMut(&str, &headroom_domain::selector::Labels)) {}
+    }
+
+    /// The schema of each key, compiled.
+    fn validators() -> BTreeMap<&'static str, Validator> {
+        let whole = schema::config_map();
+        let of = |key: &Key| {
+            let reference = format!("#/$defs/{}", key.name);
+            let schema = json!({
+                "$schema": whole["$schema"],
+                "$ref": reference,
+                "$defs": whole["$defs"],
+            });
+            (key.name, jsonschema::validator_for(&schema).unwrap())
+        };
+        KEYS.into_iter().map(of).collect()
+    }
+
+    /// The blocks of YAML of the page, which are data of ConfigMaps.
+    fn blocks() -> Vec<Data> {
+        let path = workspace::root().join("docs/slo-configuration.md");
+        let page = fs::read_to_string(path).unwrap();
+        let blocks = page.split("```yaml\n").skip(1);
+        blocks
+            .map(|block| serde_saphyr::from_str(block.split("```").next().unwrap()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_schema_itself_is_one() {
+        assert!(jsonschema::meta::is_valid(&schema::config_map()));
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_valid() {
+        let validators = validators();
+        let example = &blocks()[0];
+        assert_eq!(example.len(), KEYS.len());
+        for (key, text) in example {
+            let document: Value = serde_json::from_str(text).unwrap();
+            let errors: Vec<_> = validators[key.as_str()].iter_errors(&document).collect();
+            assert!(errors.is_empty(), "{key}: {errors:?}");
+        }
+    }
+
+    /// What one value shows is in the schema as well. Pairs and selectors are compared by the check alone.
+    #[test]
+    fn what_the_schema_refuses_is_refused() {
+        let validators = validators();
+        let target = Target {
+            namespace: "koordinator-system",
+            name: "slo-controller-config",
+        };
+        let mut refused = Vec::new();
+        for data in blocks() {
+            let report = slo::check(
+                target,
+                &data,
+                None,
+                &slo::Settings::default(),
+                &headroom_rules::switch::Switches::default(),
+                &NoNodes,
+            );
+            for (key, text) in &data {
+                let document = serde_json::from_str::<Value>(text);
+                let is_valid = document.is_ok_and(|document| validators[key.as_str()].is_valid(&document));
+                assert!(is_valid || report.refusal.is_some(), "{key}: {text}");
+                refused.extend((!is_valid).then(|| text.clone()));
+            }
+        }
+        // A text for a number, a percentage, an empty selector, a comma, a ratio.
+        assert_eq!(refused.len(), 5, "{refused:#?}");
+    }
+}
