@@ -81,9 +81,10 @@ fn table<'f>(
         "\n| member | takes | unit | default | since | does |\n|---|---|---|---|---|---|\n"
     )?;
     for field in fields {
-        let unit = match field.unit {
-            Unit::None => "-",
-            unit => unit.name(),
+        let unit = if field.unit == Unit::None {
+            "-"
+        } else {
+            field.unit.name()
         };
         writeln!(
             page,
@@ -111,24 +112,25 @@ fn takes(field: &MemberRow) -> String {
         ValueKind::Object => "object",
         ValueKind::Any => "anything",
     };
-    let mut text = format!("{kind}{}", range(field.rules));
-    for rule in field.rules {
-        match rule {
-            Rule::AboveMember(other) => text += &format!(", more than `{other}`"),
-            Rule::BelowMember(other) => text += &format!(", less than `{other}`"),
-            Rule::Min(_) | Rule::Max(_) | Rule::Above(_) | Rule::Hundredths(..) | Rule::NotEmpty => {}
-        }
-    }
-    let advised = range(field.advice);
-    if !advised.is_empty() {
-        text += &format!("; should be{advised}");
-    }
+    let others = field.rules.iter().map(|rule| match rule {
+        Rule::AboveMember(other) => format!(", more than `{other}`"),
+        Rule::BelowMember(other) => format!(", less than `{other}`"),
+        Rule::NotEmpty => ", not empty".to_owned(),
+        Rule::Min(_) | Rule::Max(_) | Rule::Above(_) | Rule::Hundredths(..) => String::new(),
+    });
+    let others: String = others.collect();
+    let advised = match range(field.advice) {
+        none if none.is_empty() => none,
+        advised => format!("; should be{advised}"),
+    };
     let words = field.words.iter().filter(|word| !word.is_empty());
     let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-    if !words.is_empty() {
-        text += &format!(": {}", words.join(", "));
-    }
-    text
+    let words = if words.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", words.join(", "))
+    };
+    format!("{kind}{}{others}{advised}{words}", range(field.rules))
 }
 
 fn default(field: &MemberRow, classes: &[Class]) -> String {
