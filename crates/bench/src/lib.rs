@@ -5,6 +5,8 @@
 pub mod agent_overhead;
 mod audit;
 pub mod brake_reaction;
+mod configmap;
+mod cost;
 pub mod criterion;
 pub mod declaration;
 mod estimator;
@@ -32,6 +34,7 @@ pub static BENCHES: &[&Row] = &[
     &brake_reaction::ROW,
     &fleet::ROW,
     &mixed::ROW,
+    &configmap::ROW,
     &frame::ROW,
 ];
 
@@ -41,6 +44,8 @@ pub static SERVED: &[&Served] = &[
     &node_status::AMPLIFIED,
     &node_status::QUIETED,
     &mixed::SERVED,
+    &configmap::MANY_ENTRIES,
+    &configmap::SIX_KEYS,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

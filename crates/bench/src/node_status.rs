@@ -1,7 +1,6 @@
 //! `bench node-status`: the cost of an 80 kB review of nodes/status, in memory and at the TLS socket.
 
 mod known_node;
-mod load;
 pub(crate) mod review;
 mod withheld;
 
@@ -12,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use headroom_kit::gate::GateSet;
-use headroom_testbed::{pathological, thread::cpu_time};
+use headroom_testbed::pathological;
 use headroom_webhook::{
     admission::{
         draft::Tree,
@@ -29,10 +28,11 @@ use tokio::runtime::Runtime;
 pub(crate) use self::known_node::stores;
 use self::{review::Kind, withheld::CROWD};
 use super::{
+    cost::cpu_us,
     criterion::Criterion,
     declaration::{BenchResult, Row, no_flags},
     percentile,
-    served::{Process, Served},
+    served::{Process, Served, load},
 };
 
 /// The bench.
@@ -302,13 +302,6 @@ fn in_memory(kind: Kind, reviews: &[review::Sync]) -> Result<InMemory> {
 fn scan(body: &[u8]) -> bool {
     let text = str::from_utf8(body).ok();
     text.is_some_and(|text| Tree::parse(text, review::OPENED).is_ok())
-}
-
-/// CPU time that this thread takes for `work`, in microseconds.
-fn cpu_us<T>(work: impl FnOnce() -> T) -> f64 {
-    let start = cpu_time();
-    black_box(work());
-    cpu_time().saturating_sub(start).as_secs_f64() * 1e6
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Runs a server under load as a process of its own, so that its CPU time and memory are separate from those of its clients.
 
 pub(crate) mod client;
+pub(crate) mod load;
 pub(crate) mod server;
 
 use std::{

@@ -17,24 +17,24 @@ use tokio::{task::JoinSet, time::sleep_until};
 use crate::served::{Process, client::connect};
 
 /// Connections, each with one request in flight.
-pub(super) const CONNECTIONS: usize = 8;
+pub(crate) const CONNECTIONS: usize = 8;
 /// How long the load is on before anything counts.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// How long it counts.
 const MEASURED: Duration = Duration::from_secs(5);
 
 /// What the clients saw, and what it took.
-pub(super) struct ClientLoad {
+pub(crate) struct ClientLoad {
     /// Time of each request, ascending.
-    pub(super) latencies_ms: Vec<f64>,
+    pub(crate) latencies_ms: Vec<f64>,
     /// Answers per second over all connections.
-    pub(super) per_second: f64,
+    pub(crate) per_second: f64,
     /// CPU time of the server for each answer, in microseconds.
-    pub(super) cpu_us: f64,
+    pub(crate) cpu_us: f64,
 }
 
 /// Asks `server` that from all connections, one request after the other.
-pub(super) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<ClientLoad> {
+pub(crate) async fn run(server: &Process, path: &'static str, body: &Bytes) -> Result<ClientLoad> {
     let mut clients = JoinSet::new();
     let (begin, answered) = (Instant::now() + WARM_UP, Arc::new(AtomicU64::new(0)));
     for _ in 0..CONNECTIONS {
