@@ -28,6 +28,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "enable",
         go: "Enable",
+        since: Some("1.6"),
         about: "Whether Koordinator's slo-controller writes ratios.",
         ..SWITCH
     },
@@ -38,6 +39,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Ratio,
         rules: &[Rule::Min(1)],
         advice: &[Rule::Max(5)],
+        since: Some("1.6"),
         about: "The ratio of a resource that Koordinator's slo-controller writes.",
         ..ANY
     },

@@ -32,6 +32,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Policies.CPUPolicy",
         words: &["groupIdentity", "coreSched"],
         default: &["groupIdentity"],
+        since: Some("0.6"),
         about: "How CPU is given by class.",
         ..WORD
     },
@@ -40,6 +41,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "Policies.NETQOSPolicy",
         words: &["tc", "terway-qos"],
         default: &["tc"],
+        since: Some("1.5"),
         about: "How the network is given by class.",
         ..WORD
     },

@@ -14,6 +14,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "enable",
         go: "Enable",
+        since: Some("0.1"),
         about: "Whether batch workloads share nodes. Without it for all nodes, no entry enables any.",
         ..SWITCH
     },
@@ -34,6 +35,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Seconds,
         rules: COUNT,
         default: &["60"],
+        since: Some("0.4"),
         about: "How often a node reports its use.",
         ..ANY
     },
@@ -42,6 +44,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MetricAggregatePolicy.Durations",
         kind: ValueKind::Duration,
         default: &["5m, 10m, 30m"],
+        since: Some("1.1"),
         about: "Times over which percentiles of use are reported.",
         ..ANY
     },
@@ -55,6 +58,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         ],
         rules: &[Rule::NotEmpty],
         default: &["usageWithoutPageCache"],
+        since: Some("1.4"),
         about: "Which pages count as used memory.",
         ..WORD
     },
@@ -63,6 +67,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUReclaimThresholdPercent",
         rules: POSITIVE,
         default: &["60"],
+        since: Some("0.1"),
         about: "The share of CPU that all workloads may use together.",
         ..PERCENTAGE
     },
@@ -71,6 +76,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUCalculatePolicy",
         words: CALCULATE,
         default: &["usage"],
+        since: Some("1.4"),
         about: "What of other pods is left out of the CPU of batch workloads.",
         ..WORD
     },
@@ -79,6 +85,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryReclaimThresholdPercent",
         rules: POSITIVE,
         default: &["65"],
+        since: Some("0.1"),
         about: "The share of memory that all workloads may use together.",
         ..PERCENTAGE
     },
@@ -87,6 +94,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryCalculatePolicy",
         words: CALCULATE,
         default: &["usage"],
+        since: Some("1.0"),
         about: "What of other pods is left out of the memory of batch workloads.",
         ..WORD
     },
@@ -97,6 +105,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Minutes,
         rules: COUNT,
         default: &["15"],
+        since: Some("0.1"),
         about: "How old a report may be before its node has no batch resources.",
         ..ANY
     },
@@ -107,6 +116,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Seconds,
         rules: COUNT,
         default: &["300"],
+        since: Some("0.1"),
         about: "How often batch resources are written even if they are as before.",
         ..ANY
     },
@@ -117,6 +127,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Ratio,
         rules: &[Rule::Above(0), Rule::Max(1)],
         default: &["0.1"],
+        since: Some("0.1"),
         about: "The change of batch resources that is written at once: 0.1 is a tenth.",
         ..ANY
     },
@@ -124,6 +135,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "midReclaimMode",
         go: "MidReclaimMode",
         words: &["static"],
+        since: Some("1.8"),
         about: "How mid-tier resources are calculated.",
         ..WORD
     },
@@ -131,6 +143,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "midCPUThresholdPercent",
         go: "MidCPUThresholdPercent",
         default: &["100"],
+        since: Some("1.3"),
         about: "The share of allocatable CPU that mid-tier workloads get at most.",
         ..MID
     },
@@ -138,24 +151,28 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "midMemoryThresholdPercent",
         go: "MidMemoryThresholdPercent",
         default: &["100"],
+        since: Some("1.3"),
         about: "The share of allocatable memory that mid-tier workloads get at most.",
         ..MID
     },
     MemberRow {
         member: "midUnallocatedPercent",
         go: "MidUnallocatedPercent",
+        since: Some("1.6"),
         about: "The share of what nobody has requested that mid-tier workloads get.",
         ..MID
     },
     MemberRow {
         member: "midStaticCPUReservedPercent",
         go: "MidStaticCPUReservedPercent",
+        since: Some("1.8"),
         about: "The share of CPU that mid-tier workloads get in mode `static`.",
         ..MID
     },
     MemberRow {
         member: "midStaticMemoryReservedPercent",
         go: "MidStaticMemoryReservedPercent",
+        since: Some("1.8"),
         about: "The share of memory that mid-tier workloads get in mode `static`.",
         ..MID
     },
@@ -163,6 +180,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "batchCPUThresholdPercent",
         go: "BatchCPUThresholdPercent",
         rules: POSITIVE,
+        since: Some("1.7"),
         about: "The share of a node's CPU that batch workloads get at most.",
         ..PERCENTAGE
     },
@@ -170,6 +188,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "batchMemoryThresholdPercent",
         go: "BatchMemoryThresholdPercent",
         rules: POSITIVE,
+        since: Some("1.7"),
         about: "The share of a node's memory that batch workloads get at most.",
         ..PERCENTAGE
     },

@@ -29,6 +29,7 @@ pub static COLOCATION: Key = Key {
     go_entry_type: "NodeColocationCfg",
     go_strategy: "ColocationStrategy",
     fields: colocation::FIELDS,
+    since: Some("0.1"),
     ..STRATEGY_KEY
 };
 
@@ -41,6 +42,7 @@ pub static THRESHOLD: Key = Key {
     go_entry_type: "NodeResourceThresholdStrategy",
     go_strategy: "ResourceThresholdStrategy",
     fields: threshold::FIELDS,
+    since: Some("0.1"),
     ..STRATEGY_KEY
 };
 
@@ -55,6 +57,7 @@ pub static QOS: Key = Key {
     fields: classes::FIELDS,
     classes: classes::CLASSES,
     class_fields: qos::FIELDS,
+    since: Some("0.3"),
     ..STRATEGY_KEY
 };
 
@@ -67,6 +70,7 @@ pub static SYSTEM: Key = Key {
     go_entry_type: "NodeSystemStrategy",
     go_strategy: "SystemStrategy",
     fields: system::FIELDS,
+    since: Some("1.2"),
     ..STRATEGY_KEY
 };
 
@@ -79,6 +83,7 @@ pub static BURST: Key = Key {
     go_entry_type: "NodeCPUBurstCfg",
     go_strategy: "CPUBurstStrategy",
     fields: burst::FIELDS,
+    since: Some("0.3"),
     ..STRATEGY_KEY
 };
 
@@ -104,6 +109,7 @@ pub static NORMALIZATION: Key = Key {
     go_entry_type: "NodeCPUNormalizationCfg",
     go_strategy: "CPUNormalizationStrategy",
     fields: normalization::FIELDS,
+    since: Some("1.4"),
     ..INLINE_KEY
 };
 
@@ -118,6 +124,7 @@ pub static AMPLIFICATION: Key = Key {
     go_strategy: "ResourceAmplificationStrategy",
     fields: amplification::FIELDS,
     is_strict: true,
+    since: Some("1.6"),
     ..INLINE_KEY
 };
 

@@ -14,36 +14,42 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "enable",
         go: "Enable",
+        since: Some("1.4"),
         about: "Whether CPUs are normalized.",
         ..SWITCH
     },
     MemberRow {
         member: "defaultRatio",
         go: "DefaultRatio",
+        since: Some("1.6"),
         about: "The ratio of CPUs whose model has none.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.baseRatio",
         go: "RatioModel.BaseRatio",
+        since: Some("1.4"),
         about: "The ratio of a model without hyper-threading and turbo.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.hyperThreadEnabledRatio",
         go: "RatioModel.HyperThreadEnabledRatio",
+        since: Some("1.4"),
         about: "The ratio of a model with hyper-threading alone.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.turboEnabledRatio",
         go: "RatioModel.TurboEnabledRatio",
+        since: Some("1.4"),
         about: "The ratio of a model with turbo alone.",
         ..RATIO
     },
     MemberRow {
         member: "ratioModel{}.hyperThreadTurboEnabledRatio",
         go: "RatioModel.HyperThreadTurboEnabledRatio",
+        since: Some("1.4"),
         about: "The ratio of a model with hyper-threading and turbo.",
         ..RATIO
     },

@@ -20,6 +20,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "cpuQOS.enable",
         go: "CPUQOS.Enable",
+        since: Some("0.6"),
         about: "Whether CPU is given by class.",
         ..SWITCH
     },
@@ -28,6 +29,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUQOS.CPUQOS.GroupIdentity",
         rules: &[Rule::Min(-1), Rule::Max(2)],
         default: &["2", "2", "-1", "0"],
+        since: Some("0.6"),
         about: "The identity of the group in the kernel's scheduler: the higher, the more urgent.",
         ..NUMBER
     },
@@ -50,6 +52,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "memoryQOS.enable",
         go: "MemoryQOS.Enable",
+        since: Some("0.6"),
         about: "Whether memory is given by class.",
         ..SWITCH
     },
@@ -57,6 +60,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "memoryQOS.minLimitPercent",
         go: "MemoryQOS.MemoryQOS.MinLimitPercent",
         default: &["0"],
+        since: Some("0.6"),
         about: "The share of its request that a pod keeps whatever happens.",
         ..PERCENTAGE
     },
@@ -64,6 +68,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "memoryQOS.lowLimitPercent",
         go: "MemoryQOS.MemoryQOS.LowLimitPercent",
         default: &["0"],
+        since: Some("0.6"),
         about: "The share of its request that a pod keeps as long as others can give.",
         ..PERCENTAGE
     },
@@ -71,6 +76,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "memoryQOS.throttlingPercent",
         go: "MemoryQOS.MemoryQOS.ThrottlingPercent",
         default: &["0"],
+        since: Some("0.6"),
         about: "Where between request and limit a pod is slowed down; 0 is never.",
         ..PERCENTAGE
     },
@@ -78,6 +84,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "memoryQOS.wmarkRatio",
         go: "MemoryQOS.MemoryQOS.WmarkRatio",
         default: &["95", "95", "95", "0"],
+        since: Some("0.6"),
         about: "The share of its limit from which on memory is reclaimed in the background; 0 is never.",
         ..PERCENTAGE
     },
@@ -87,6 +94,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::Permill,
         rules: &[Rule::Min(1), Rule::Max(1000)],
         default: &["20", "20", "20", "50"],
+        since: Some("0.6"),
         about: "How much is reclaimed then.",
         ..NUMBER
     },
@@ -95,6 +103,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.WmarkMinAdj",
         rules: &[Rule::Min(-25), Rule::Max(50)],
         default: &["-25", "-25", "50", "0"],
+        since: Some("0.6"),
         about: "How much earlier or later the kernel reclaims for all: the lower, the later.",
         ..PERCENTAGE
     },
@@ -104,6 +113,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::OffOn,
         rules: OFF_ON,
         default: &["0"],
+        since: Some("0.6"),
         about: "Whether the kernel knows priorities where memory runs out.",
         ..NUMBER
     },
@@ -112,6 +122,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "MemoryQOS.MemoryQOS.Priority",
         rules: &[Rule::Min(0), Rule::Max(12)],
         default: &["0"],
+        since: Some("0.6"),
         about: "That priority: the lower, the sooner it is ended.",
         ..NUMBER
     },
@@ -121,6 +132,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         unit: Unit::OffOn,
         rules: OFF_ON,
         default: &["0"],
+        since: Some("0.6"),
         about: "Whether all processes of a group are ended together.",
         ..NUMBER
     },
@@ -206,6 +218,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         rules: &[],
         advice: &[Rule::Min(1), Rule::Max(100)],
         default: &["100"],
+        since: Some("1.3"),
         about: "The weight of the group.",
         ..PERCENTAGE
     },
@@ -228,6 +241,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ReadLatencyPercent",
         rules: &[],
         advice: PERCENT,
+        since: Some("1.5"),
         about: "The share of reads that should keep to it.",
         ..PERCENTAGE
     },
@@ -236,12 +250,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.WriteLatencyPercent",
         rules: &[],
         advice: PERCENT,
+        since: Some("1.5"),
         about: "The share of writes that should keep to it.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "blkioQOS.blocks[].ioCfg.enableUserModel",
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.EnableUserModel",
+        since: Some("1.5"),
         about: "Whether the costs of the disk are those that follow.",
         ..SWITCH
     },
@@ -250,6 +266,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadBPS",
         unit: Unit::BytesPerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Bytes that the disk reads.",
         ..NUMBER
     },
@@ -258,6 +275,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteBPS",
         unit: Unit::BytesPerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Bytes that the disk writes.",
         ..NUMBER
     },
@@ -266,6 +284,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadSeqIOPS",
         unit: Unit::PerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Reads in sequence that the disk does.",
         ..NUMBER
     },
@@ -274,6 +293,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteSeqIOPS",
         unit: Unit::PerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Writes in sequence that the disk does.",
         ..NUMBER
     },
@@ -282,6 +302,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelReadRandIOPS",
         unit: Unit::PerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Scattered reads that the disk does.",
         ..NUMBER
     },
@@ -290,12 +311,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "BlkIOQOS.BlkIOQOS.Blocks.IOCfg.ModelWriteRandIOPS",
         unit: Unit::PerSecond,
         advice: COUNT,
+        since: Some("1.5"),
         about: "Scattered writes that the disk does.",
         ..NUMBER
     },
     MemberRow {
         member: "resctrlQOS.enable",
         go: "ResctrlQOS.Enable",
+        since: Some("0.6"),
         about: "Whether the last-level cache and memory bandwidth are given by class.",
         ..SWITCH
     },
@@ -308,6 +331,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::BelowMember("catRangeEndPercent"),
         ],
         default: &["0"],
+        since: Some("0.6"),
         about: "Where the share of the cache begins.",
         ..PERCENTAGE
     },
@@ -320,6 +344,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::AboveMember("catRangeStartPercent"),
         ],
         default: &["100", "100", "30", "100"],
+        since: Some("0.6"),
         about: "Where the share of the cache ends.",
         ..PERCENTAGE
     },
@@ -327,6 +352,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "resctrlQOS.mbaPercent",
         go: "ResctrlQOS.ResctrlQOS.MBAPercent",
         default: &["100"],
+        since: Some("0.6"),
         about: "The share of memory bandwidth.",
         ..PERCENTAGE
     },

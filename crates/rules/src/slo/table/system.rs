@@ -9,6 +9,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0)],
+        since: Some("1.2"),
         about: "Memory that the kernel keeps free, in ten-thousandths of all.",
         ..ANY
     },
@@ -18,6 +19,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::Permyriad,
         rules: &[Rule::Above(0), Rule::Max(400)],
+        since: Some("1.2"),
         about: "How far apart the kernel's watermarks of free memory are.",
         ..ANY
     },
@@ -27,6 +29,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::OffOn,
         rules: OFF_ON,
+        since: Some("1.2"),
         about: "Whether cgroups that are gone are cleaned up in the background.",
         ..ANY
     },
@@ -35,6 +38,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "SchedGroupIdentityEnabled",
         kind: ValueKind::Int64,
         unit: Unit::OffOn,
+        since: Some("1.7"),
         about: "Whether the scheduler of the kernel knows identities of groups.",
         ..ANY
     },
@@ -43,6 +47,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "SchedIdleSaverWmark",
         kind: ValueKind::Int64,
         unit: Unit::Nanoseconds,
+        since: Some("1.7"),
         about: "The time for which a CPU is idle before it counts as idle.",
         ..ANY
     },

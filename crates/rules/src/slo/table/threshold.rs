@@ -6,6 +6,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
     MemberRow {
         member: "enable",
         go: "Enable",
+        since: Some("0.1"),
         about: "Whether batch workloads are held back and evicted.",
         ..SWITCH
     },
@@ -13,12 +14,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "cpuSuppressThresholdPercent",
         go: "CPUSuppressThresholdPercent",
         default: &["65"],
+        since: Some("0.1"),
         about: "The load of the CPU from which on batch workloads are held back.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "cpuSuppressMinPercent",
         go: "CPUSuppressMinPercent",
+        since: Some("1.7"),
         about: "The share of CPU that batch workloads keep.",
         ..PERCENTAGE
     },
@@ -27,6 +30,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUSuppressPolicy",
         words: &["cpuset", "cfsQuota"],
         default: &["cpuset"],
+        since: Some("0.1"),
         about: "How batch workloads are held back.",
         ..WORD
     },
@@ -39,6 +43,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::AboveMember("memoryEvictLowerPercent"),
         ],
         default: &["70"],
+        since: Some("0.2"),
         about: "The use of memory from which on pods are evicted.",
         ..PERCENTAGE
     },
@@ -50,6 +55,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Max(100),
             Rule::BelowMember("memoryEvictThresholdPercent"),
         ],
+        since: Some("0.2"),
         about: "The use of memory at which eviction ends; 2 below where it begins if this is not set.",
         ..PERCENTAGE
     },
@@ -60,6 +66,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Min(0),
             Rule::AboveMember("memoryAllocatableEvictLowerPercent"),
         ],
+        since: Some("1.8"),
         about: "The share of allocatable memory in requests from which on pods are evicted.",
         ..PERCENTAGE
     },
@@ -70,6 +77,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Min(0),
             Rule::BelowMember("memoryAllocatableEvictThresholdPercent"),
         ],
+        since: Some("1.8"),
         about: "The share of allocatable memory in requests at which that eviction ends.",
         ..PERCENTAGE
     },
@@ -81,6 +89,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Max(100),
             Rule::AboveMember("cpuEvictBESatisfactionLowerPercent"),
         ],
+        since: Some("0.4"),
         about: "The share of its CPU that a batch workload gets at which eviction ends.",
         ..PERCENTAGE
     },
@@ -92,12 +101,14 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Max(100),
             Rule::BelowMember("cpuEvictBESatisfactionUpperPercent"),
         ],
+        since: Some("0.4"),
         about: "The share of its CPU that a batch workload gets below which pods are evicted.",
         ..PERCENTAGE
     },
     MemberRow {
         member: "cpuEvictBEUsageThresholdPercent",
         go: "CPUEvictBEUsageThresholdPercent",
+        since: Some("1.1"),
         about: "The use by batch workloads of the CPU that they get, from which on they are evicted.",
         ..PERCENTAGE
     },
@@ -107,6 +118,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int64,
         unit: Unit::Seconds,
         rules: &[Rule::Above(0)],
+        since: Some("0.4"),
         about: "The time over which the use of CPU is averaged for eviction.",
         ..ANY
     },
@@ -118,6 +130,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Max(100),
             Rule::AboveMember("cpuEvictLowerPercent"),
         ],
+        since: Some("1.7"),
         about: "The use of CPU from which on pods are evicted.",
         ..PERCENTAGE
     },
@@ -129,6 +142,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Max(100),
             Rule::BelowMember("cpuEvictThresholdPercent"),
         ],
+        since: Some("1.7"),
         about: "The use of CPU at which eviction ends.",
         ..PERCENTAGE
     },
@@ -136,6 +150,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         member: "cpuAllocatableEvictThresholdPercent",
         go: "CPUAllocatableEvictThresholdPercent",
         rules: &[Rule::Min(0), Rule::AboveMember("cpuAllocatableEvictLowerPercent")],
+        since: Some("1.8"),
         about: "The share of allocatable CPU in requests from which on pods are evicted.",
         ..PERCENTAGE
     },
@@ -146,6 +161,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
             Rule::Min(0),
             Rule::BelowMember("cpuAllocatableEvictThresholdPercent"),
         ],
+        since: Some("1.8"),
         about: "The share of allocatable CPU in requests at which that eviction ends.",
         ..PERCENTAGE
     },
@@ -154,6 +170,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "CPUEvictPolicy",
         words: &["evictByRealLimit", "evictByAllocatable"],
         default: &["evictByRealLimit"],
+        since: Some("1.4"),
         about: "What the CPU of batch workloads is compared with.",
         ..WORD
     },
@@ -162,6 +179,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         go: "EvictEnabledPriorityThreshold",
         kind: ValueKind::Int32,
         unit: Unit::Priority,
+        since: Some("1.7"),
         about: "The highest priority of a pod that may be evicted.",
         ..ANY
     },
@@ -171,6 +189,7 @@ pub(super) const FIELDS: &[MemberRow] = &[
         kind: ValueKind::Int32,
         unit: Unit::Priority,
         rules: &[Rule::Min(0), Rule::Max(7999)],
+        since: Some("1.8"),
         about: "The highest priority of a pod that may be evicted for allocatable resources.",
         ..ANY
     },
