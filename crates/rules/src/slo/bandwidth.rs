@@ -244,8 +244,27 @@ impl Part<'_> {
     }
 }
 
+/// What is in force for the nodes of a part.
+#[derive(Debug, Clone, Copy)]
+struct InForce<'d> {
+    own: &'d Strategy,
+    /// What holds where `own` says nothing.
+    base: Option<&'d Strategy>,
+}
+
+impl InForce<'_> {
+    fn bandwidth(&self, own: &str) -> Option<Bandwidth> {
+        let content = self.own.get(own).or_else(|| self.base?.get(own));
+        content.and_then(bandwidth_of)
+    }
+}
+
 fn bandwidth(strategy: &Strategy, own: &str) -> Option<Bandwidth> {
-    match strategy.get(own)? {
+    strategy.get(own).and_then(bandwidth_of)
+}
+
+fn bandwidth_of(content: &Content) -> Option<Bandwidth> {
+    match content {
         Content::Int(percent) => Some(Bandwidth::Percent(*percent)),
         Content::Text(text) => parse_quantity(text).ok().map(Bandwidth::Amount),
         Content::Bool(_) | Content::Number(_) | Content::Quantity(_) | Content::Json(_) => None,

@@ -3,7 +3,7 @@
 use super::{
     Data, advice, conflict, cpu_product, decode,
     findings::Findings,
-    key_check::KeyCheck,
+    key_check::{KeyCheck, KeyReading},
     overlap,
     report::{CheckSettings, Nodes, Report, Target},
     switches::{CHECKS_ALL_KEYS, EXACT_OVERLAP},
@@ -34,7 +34,7 @@ pub fn check(
     let keys = KEYS
         .into_iter()
         .filter_map(|key| Some((key, check.changed_text(key)?)));
-    let readings: Vec<_> = keys
+    let readings: Vec<KeyReading<'_>> = keys
         .map(|(key, text)| (key, text, decode::read(key, text)))
         .collect();
     let selecting: Vec<_> = readings
@@ -55,7 +55,7 @@ pub fn check(
         }
     }
     if switches.is_on(&CHECKS_ALL_KEYS) {
-        cpu_product::check(&check, &mut findings);
+        cpu_product::check(&check, &readings, &mut findings);
     }
     advice::warn_of_keys(new, old, &mut findings);
     findings.into_report()

@@ -2,10 +2,10 @@
 //! only the second.
 
 use super::{
-    decode,
+    decode::{self, Reading},
     document::{Content, Document, Strategy},
     findings::Findings,
-    key_check::KeyCheck,
+    key_check::{KeyCheck, KeyReading},
     table::{AMPLIFICATION, Key, NORMALIZATION},
 };
 
@@ -13,18 +13,24 @@ use super::{
 const MOST: f64 = 5.0;
 
 /// Warns where the highest ratio and the highest normalization together come to more than [`MOST`]. Which nodes have both
-/// depends on their CPUs, which the ConfigMap does not tell.
-pub(super) fn check(check: &KeyCheck<'_>, findings: &mut Findings) {
-    let is_changed = [&AMPLIFICATION, &NORMALIZATION].map(|key| check.changed_text(key).is_some());
-    if !is_changed.contains(&true) {
+/// depends on their CPUs, which the ConfigMap does not tell. `readings` are those of the keys that have changed.
+pub(super) fn check(check: &KeyCheck<'_>, readings: &[KeyReading<'_>], findings: &mut Findings) {
+    let changed = |key: &Key| {
+        let of_key = readings.iter().find(|(other, ..)| other.name == key.name);
+        of_key.and_then(|(_, _, reading)| reading.as_ref().ok())
+    };
+    let (ratios, normalization) = (changed(&AMPLIFICATION), changed(&NORMALIZATION));
+    if ratios.is_none() && normalization.is_none() {
         return;
     }
-    let highest = |key: &'static Key, is_one: fn(&str) -> bool| {
-        let reading = decode::read(key, check.text(key)?).ok()?;
-        highest(&reading.document, is_one)
+    let of_key = |key: &'static Key, reading: Option<&Reading>, is_one: fn(&str) -> bool| match reading {
+        Some(reading) => highest(&reading.document, is_one),
+        None => highest(&decode::read(key, check.text(key)?).ok()?.document, is_one),
     };
-    let ratio = highest(&AMPLIFICATION, |path| path == "resourceAmplificationRatio[cpu]");
-    let normalization = highest(&NORMALIZATION, |path| path.ends_with("Ratio"));
+    let ratio = of_key(&AMPLIFICATION, ratios, |path| {
+        path == "resourceAmplificationRatio[cpu]"
+    });
+    let normalization = of_key(&NORMALIZATION, normalization, |path| path.ends_with("Ratio"));
     if let (Some(ratio), Some(normalization)) = (ratio, normalization)
         && ratio * normalization > MOST
     {

@@ -1,6 +1,6 @@
 //! What the text under a key says: values by path, for all nodes and for those that an entry selects.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use headroom_domain::{
     field::Shown,
@@ -8,7 +8,10 @@ use headroom_domain::{
     selector::{LabelSelector, Selector, SelectorError},
 };
 
-use super::table::{Class, Key, MemberRow};
+use super::table::{
+    Class, Key, MemberRow,
+    tree::{PathNode, Shape},
+};
 
 /// The document under a key.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +35,16 @@ pub struct Entry {
 
 /// Values by path, such as `beClass.memoryQOS.priority` or `applications[0].name`.
 #[derive(Debug, Clone, Default)]
-pub struct Strategy(BTreeMap<String, Given>);
+pub struct Strategy(BTreeMap<ValuePath, Given>);
+
+/// Where a value is, below a strategy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ValuePath {
+    /// The rank of its row: most values have a row of their own, and no path is compared.
+    rank: u16,
+    /// Its path, borrowed from the table for all but elements.
+    text: Cow<'static, str>,
+}
 
 /// A value with the row that declares it.
 #[derive(Debug, Clone)]
@@ -106,12 +118,26 @@ impl Entry {
 impl Strategy {
     /// The value at a path.
     pub fn get(&self, path: &str) -> Option<&Content> {
-        self.0.get(path).map(|given| &given.content)
+        let mut values = self.0.iter();
+        let found = values.find(|(own, _)| own.text == path);
+        found.map(|(_, given)| &given.content)
     }
 
-    /// All values by path.
+    /// The value of a row that is in no list or map, of a class if it belongs to one.
+    pub(super) fn get_row(&self, class: Option<&Class>, field: &MemberRow) -> Option<&Content> {
+        let is_class = |own: Option<&Class>| match (own, class) {
+            (Some(own), Some(class)) => std::ptr::eq(own, class),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let mut values = self.0.values();
+        let found = values.find(|given| std::ptr::eq(given.field, field) && is_class(given.class));
+        found.map(|given| &given.content)
+    }
+
+    /// All values by path: in the order of their rows by path, elements of a list or a map behind each other.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Given)> {
-        self.0.iter().map(|(path, given)| (path.as_str(), given))
+        self.0.iter().map(|(path, given)| (path.text.as_ref(), given))
     }
 
     /// True if no value is given.
@@ -119,37 +145,40 @@ impl Strategy {
         self.0.is_empty()
     }
 
-    pub(super) fn set(&mut self, path: String, given: Given) {
-        self.0.insert(path, given);
+    pub(super) fn set(&mut self, rank: u16, path: Cow<'static, str>, given: Given) {
+        self.0.insert(ValuePath { rank, text: path }, given);
     }
 
-    /// Drops a value, or everything that is in a container.
-    pub(super) fn remove(&mut self, path: &str) {
-        self.0.remove(path);
-        // A character above all that may follow a container's path: `.` and `[`.
-        for (first, end) in [(".", "/"), ("[", "\\")] {
-            let range = format!("{path}{first}")..format!("{path}{end}");
-            let inside: Vec<String> = self.0.range(range).map(|(path, _)| path.clone()).collect();
-            for path in inside {
-                self.0.remove(&path);
+    /// Drops what is at a place: a value, or everything that is in a container. `element` is the path of the place where
+    /// it is in a list or a map.
+    pub(super) fn remove(&mut self, node: &'static PathNode, element: Option<&str>) {
+        match (element, &node.shape) {
+            (None, _) => self.remove_ranks(node.rank, node.end),
+            (Some(path), Shape::Value(_)) => {
+                let text = Cow::Owned(path.to_owned());
+                let rank = node.rank;
+                self.0.remove(&ValuePath { rank, text });
             }
+            (Some(path), Shape::Object(members)) => {
+                for (name, member) in members {
+                    self.remove(member, Some(&format!("{path}.{name}")));
+                }
+            }
+            // No element has elements of its own.
+            (Some(_), Shape::List(inner) | Shape::Map(inner)) => self.remove_ranks(inner.rank, inner.end),
         }
     }
 
-    /// These values over those of `base`: what both have counts here, and lists are replaced as a whole.
-    pub fn over(&self, base: &Self) -> Self {
-        let mut merged = base.clone();
-        let lists = self
-            .0
-            .iter()
-            .filter(|(_, given)| given.field.member.contains("[]"));
-        for (list, _) in lists.filter_map(|(path, _)| path.split_once('[')) {
-            merged.remove(list);
+    fn remove_ranks(&mut self, first: u16, end: u16) {
+        let from = |rank| ValuePath {
+            rank,
+            text: Cow::Borrowed(""),
+        };
+        let inside = self.0.range(from(first)..from(end));
+        let inside: Vec<ValuePath> = inside.map(|(path, _)| path.clone()).collect();
+        for path in inside {
+            self.0.remove(&path);
         }
-        for (path, given) in &self.0 {
-            merged.set(path.clone(), given.clone());
-        }
-        merged
     }
 }
 
@@ -189,6 +218,3 @@ impl fmt::Display for Content {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

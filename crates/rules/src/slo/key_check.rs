@@ -19,6 +19,9 @@ use super::{
 };
 use crate::switch::Switches;
 
+/// A key, its text, and what could be read of it.
+pub(super) type KeyReading<'t> = (&'static Key, &'t str, Result<Reading, SyntaxError>);
+
 /// Checks the keys of a version, one after the other.
 pub(super) struct KeyCheck<'c> {
     pub(super) target: Target<'c>,

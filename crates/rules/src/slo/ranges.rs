@@ -7,7 +7,7 @@ use headroom_domain::field::{Error, Shown};
 use super::{
     document::{Content, Document, Given, Strategy},
     envelope::{self, Reason},
-    expected::{bound, expected, hundredths, is_in_range},
+    expected::{expected, hundredths, is_in_range},
     findings::{Findings, path},
     switches::{NEEDS_WORDS, PAIRS_USE_DEFAULTS},
     table::{Key, MemberRow, Rule},
@@ -115,7 +115,7 @@ impl Ranges<'_> {
                 }
                 (_, Some(number)) => rules
                     .into_iter()
-                    .find_map(|&rule| self.violation(strategy, place, own, given, rule, number)),
+                    .find_map(|&rule| self.violation(strategy, place, given, rule, number)),
                 (_, None) => None,
             };
             if let Some((sentence, detail)) = violation {
@@ -149,43 +149,54 @@ impl Ranges<'_> {
         &self,
         strategy: &Strategy,
         place: StrategyPlace,
-        own: &str,
         given: &Given,
         rule: Rule,
         number: f64,
     ) -> Option<(String, String)> {
-        let field = given.field;
-        let name = field.go_name();
-        let (holds, sentence) = match rule {
-            Rule::Min(min) => (number >= bound(min), format!("{} or greater", with_commas(min))),
-            Rule::Max(max) => (number <= bound(max), format!("{} or less", with_commas(max))),
-            Rule::Above(above) => (
-                number > bound(above),
-                format!("greater than {}", with_commas(above)),
-            ),
-            Rule::Hundredths(min, max) => (
-                is_in_range(&[rule], number),
-                format!("between {} and {}", hundredths(min), hundredths(max)),
-            ),
-            Rule::NotEmpty => return None,
-            Rule::AboveMember(sibling) | Rule::BelowMember(sibling) => {
-                let is_above = matches!(rule, Rule::AboveMember(_));
-                let order = if is_above { "greater" } else { "less" };
-                let other = self.sibling_row(given, sibling)?;
-                let sentence = format!("{name} must be {order} than {}", other.go_name());
-                let detail = |tail: &str| format!("must be {order} than {sibling}{tail}");
-                let Some(counterpart) = self.counterpart(strategy, place, own, given, other, sibling) else {
-                    return (!self.uses_defaults).then(|| (sentence, detail(", which is not set beside it")));
-                };
-                let Counterpart {
-                    number: other,
-                    origin,
-                } = counterpart;
-                let holds = if is_above { number > other } else { number < other };
-                return (!holds).then(|| (sentence, detail(&format!(", which is {other}{origin}"))));
-            }
+        if let Rule::AboveMember(sibling) | Rule::BelowMember(sibling) = rule {
+            let is_above = matches!(rule, Rule::AboveMember(_));
+            return self.pair_violation(strategy, place, given, (sibling, is_above), number);
+        }
+        if is_in_range(&[rule], number) {
+            return None;
+        }
+        let sentence = match rule {
+            Rule::Min(min) => format!("{} or greater", with_commas(min)),
+            Rule::Max(max) => format!("{} or less", with_commas(max)),
+            Rule::Above(above) => format!("greater than {}", with_commas(above)),
+            Rule::Hundredths(min, max) => format!("between {} and {}", hundredths(min), hundredths(max)),
+            Rule::NotEmpty | Rule::AboveMember(_) | Rule::BelowMember(_) => return None,
         };
-        (!holds).then(|| (format!("{name} must be {sentence}"), expected(field)))
+        let field = given.field;
+        Some((format!("{} must be {sentence}", field.go_name()), expected(field)))
+    }
+
+    /// What is wrong with a value beside the member of that name, which it must be above, or below.
+    fn pair_violation(
+        &self,
+        strategy: &Strategy,
+        place: StrategyPlace,
+        given: &Given,
+        (sibling, is_above): (&'static str, bool),
+        number: f64,
+    ) -> Option<(String, String)> {
+        let order = if is_above { "greater" } else { "less" };
+        let other = self.sibling_row(given, sibling)?;
+        let words = |tail: &str| {
+            let sentence = format!(
+                "{} must be {order} than {}",
+                given.field.go_name(),
+                other.go_name()
+            );
+            Some((sentence, format!("must be {order} than {sibling}{tail}")))
+        };
+        match self.counterpart(strategy, place, given, other) {
+            None if self.uses_defaults => None,
+            None => words(", which is not set beside it"),
+            Some(Counterpart { number: other, .. }) if number > other && is_above => None,
+            Some(Counterpart { number: other, .. }) if number < other && !is_above => None,
+            Some(Counterpart { number, origin }) => words(&format!(", which is {number}{origin}")),
+        }
     }
 
     fn sibling_row(&self, given: &Given, name: &str) -> Option<&'static MemberRow> {
@@ -202,16 +213,10 @@ impl Ranges<'_> {
         &self,
         strategy: &Strategy,
         place: StrategyPlace,
-        own: &str,
         given: &Given,
         other: &MemberRow,
-        name: &str,
     ) -> Option<Counterpart> {
-        let path = match own.rsplit_once('.') {
-            Some((parent, _)) => format!("{parent}.{name}"),
-            None => name.to_owned(),
-        };
-        let find = |strategy: &Strategy| strategy.get(&path)?.number();
+        let find = |strategy: &Strategy| strategy.get_row(given.class, other)?.number();
         if let Some(number) = find(strategy) {
             return Some(Counterpart { number, origin: "" });
         }

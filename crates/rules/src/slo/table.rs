@@ -11,6 +11,7 @@ mod normalization;
 mod qos;
 mod system;
 mod threshold;
+pub(super) mod tree;
 
 pub use self::keys::{AMPLIFICATION, BURST, COLOCATION, HOST, KEYS, NORMALIZATION, QOS, SYSTEM, THRESHOLD};
 

@@ -11,7 +11,7 @@ use super::{
         findings::{Findings, path},
         table::{Key, QOS, SYSTEM},
     },
-    Bandwidth, MEMBERS, MemberKind, Part, REQUESTS, bandwidth, parts,
+    Bandwidth, InForce, MEMBERS, MemberKind, Part, REQUESTS, bandwidth, parts,
 };
 
 const TOTAL: &str = "totalNetworkBandwidth";
@@ -83,10 +83,10 @@ pub(in super::super) fn check_totals(
     });
 }
 
-fn check_limits(part: &Part<'_>, effective: &Strategy, total: Quantity, findings: &mut Findings) {
+fn check_limits(part: &Part<'_>, effective: InForce<'_>, total: Quantity, findings: &mut Findings) {
     let limits = MEMBERS.iter().filter(|member| !REQUESTS.contains(&member.kind));
     for member in limits {
-        let Some(Bandwidth::Amount(limit)) = bandwidth(effective, member.own) else {
+        let Some(Bandwidth::Amount(limit)) = effective.bandwidth(member.own) else {
             continue;
         };
         if limit <= total {
@@ -114,22 +114,25 @@ fn over_total(part: &Part<'_>) -> String {
 
 /// Calls for each part with what is in force for its nodes: of an entry what it lays over what holds for all, unless
 /// Koordinator's way is asked for. An entry that requests and limits nothing adds nothing to check.
-fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_>, &Strategy)) {
+fn for_each_part(qos: &Document, is_merged: bool, mut check: impl FnMut(&Part<'_>, InForce<'_>)) {
     for part in parts(qos) {
         let has_own = MEMBERS
             .iter()
             .any(|member| bandwidth(part.strategy, member.own).is_some());
-        match &qos.cluster {
-            _ if !has_own && is_merged => {}
-            Some(cluster) if is_merged && part.entry.is_some() => check(&part, &part.strategy.over(cluster)),
-            _ => check(&part, part.strategy),
+        if has_own || !is_merged {
+            let cluster = qos.cluster.as_ref();
+            let in_force = InForce {
+                own: part.strategy,
+                base: cluster.filter(|_| is_merged && part.entry.is_some()),
+            };
+            check(&part, in_force);
         }
     }
 }
 
-fn sum(strategy: &Strategy, kind: MemberKind, amount: impl Fn(Bandwidth) -> Option<i128>) -> i128 {
+fn sum(in_force: InForce<'_>, kind: MemberKind, amount: impl Fn(Bandwidth) -> Option<i128>) -> i128 {
     let members = MEMBERS.iter().filter(|member| member.kind == kind);
-    let bandwidths = members.filter_map(|member| bandwidth(strategy, member.own));
+    let bandwidths = members.filter_map(|member| in_force.bandwidth(member.own));
     bandwidths.filter_map(amount).fold(0, i128::saturating_add)
 }
 
