@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Workload {
     keys: &'static [&'static str],
+    /// How many of them an update changes, from the first on.
+    changed: usize,
     entries: usize,
     /// How many nodes there are.
     pub(super) nodes: usize,
@@ -20,10 +22,11 @@ impl Workload {
     /// One key with many entries.
     pub(super) const MANY_ENTRIES: Self = Self {
         keys: &["colocation-config"],
+        changed: 1,
         entries: POOLS,
         nodes: 5_000,
     };
-    /// Six keys with some.
+    /// Six keys with some, of which one changes: an administrator edits an entry.
     pub(super) const SIX_KEYS: Self = Self {
         keys: &[
             "colocation-config",
@@ -33,11 +36,17 @@ impl Workload {
             "cpu-burst-config",
             "cpu-normalization-config",
         ],
+        changed: 1,
         entries: 6,
         nodes: 208,
     };
+    /// The same keys, all of them changed.
+    pub(super) const SIX_NEW_KEYS: Self = Self {
+        changed: 6,
+        ..Self::SIX_KEYS
+    };
 
-    /// An update of the ConfigMap in which all keys have changed.
+    /// An update of the ConfigMap.
     pub(super) fn review(&self) -> Vec<u8> {
         let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
         let review = json!({
@@ -62,14 +71,14 @@ impl Workload {
         review.to_string().into_bytes()
     }
 
-    /// The ConfigMap with `end` behind each text, by which versions differ.
+    /// The ConfigMap with `end` behind each text that changes, by which versions differ.
     fn object(&self, version: &str, end: &str) -> Value {
-        let text = |key: &str| Value::from(format!("{}{end}", self.document(key)));
-        let data: Map<String, Value> = self
-            .keys
-            .iter()
-            .map(|key| ((*key).to_owned(), text(key)))
-            .collect();
+        let text = |(place, key): (usize, &&str)| {
+            let end = if place < self.changed { end } else { "" };
+            let text = format!("{}{end}", self.document(key));
+            ((*key).to_owned(), Value::from(text))
+        };
+        let data: Map<String, Value> = self.keys.iter().enumerate().map(text).collect();
         json!({
             "kind": "ConfigMap",
             "apiVersion": "v1",
