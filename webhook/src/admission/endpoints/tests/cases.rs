@@ -54,6 +54,9 @@ impl CaseRun<'_> {
         if row.has_no_object {
             review = review.with("object", Value::Null).with("oldObject", Value::Null);
         }
+        if row.has_no_old_object {
+            review = review.with("oldObject", Value::Null);
+        }
         if let Some(namespace) = &row.namespace {
             review = review.with("namespace", namespace.clone().into());
         }
