@@ -6,7 +6,7 @@ use headroom_domain::{
     amounts::Amounts,
     field::{Error, Errors, Path},
     names,
-    pod::{Container, PodSpec},
+    pod::PodSpec,
     quantity::Quantity,
 };
 
@@ -61,7 +61,12 @@ fn faults(spec: &PodSpec, switches: &Switches) -> Errors {
     let mut errors = Errors::default();
     for (list, containers) in lists {
         for (index, container) in containers.iter().enumerate() {
-            errors.extend(of_container(container, &path(list, index, switches), switches));
+            let requests = &container.resources.requests;
+            let devices = (requests.get(names::GPU), requests.get(names::GPU_SHARED));
+            if devices != (None, None) {
+                let path = path(list, index, switches);
+                errors.extend(of_container(devices, requests, &path, switches));
+            }
         }
     }
     errors
@@ -77,9 +82,14 @@ fn path(list: ContainerList, index: usize, switches: &Switches) -> Path {
     container.child("resources.requests")
 }
 
-fn of_container(container: &Container, path: &Path, switches: &Switches) -> Vec<Error> {
-    let requests = &container.resources.requests;
-    match (requests.get(names::GPU), requests.get(names::GPU_SHARED)) {
+/// What is wrong with a container that asks for GPUs in percent, in cards, or both.
+fn of_container(
+    devices: (Option<&Quantity>, Option<&Quantity>),
+    requests: &Amounts,
+    path: &Path,
+    switches: &Switches,
+) -> Vec<Error> {
+    match devices {
         (Some(_), Some(_)) => {
             let detail = "Forbidden declare GPU and GPU share at same time";
             vec![Error::forbidden(path, detail)]

@@ -33,7 +33,7 @@ pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods, 
 static STEPS: &[&PodStep] = &[&reserved::STEP, &colocation::STEP, &device::STEP, &enhanced::STEP];
 
 /// The most errors of one step in an answer. A Pod has as many containers as its client likes.
-const MOST_ERRORS: usize = 32;
+pub(super) const MOST_ERRORS: usize = 32;
 
 const fn pods(operations: &'static [Operation], sub_resource: &'static str) -> Rule {
     Rule {

@@ -365,4 +365,5 @@ fn a_patch_of_a_whole_container_touches_what_is_in_it() {
     assert_eq!(touched(&object, &patch), Vec::<String>::new());
 }
 
+mod checked_pods;
 mod pods;
