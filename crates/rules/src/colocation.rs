@@ -148,11 +148,8 @@ fn faults(pod: ColocatedPod<'_>, matrix: Matrix) -> Errors {
             None => errors.push(Error::required(&path, "LSR Pod must declare the requested CPUs")),
             // Both round away from zero, so a fraction of a milli-core that fills a CPU counts as one.
             Some(cpu) if cpu.whole().saturating_mul(1000) != cpu.whole_milli() => {
-                errors.push(Error::invalid(
-                    &path,
-                    cpu.to_string(),
-                    "the requested CPUs of LSR Pod must be integer",
-                ))
+                let detail = "the requested CPUs of LSR Pod must be integer";
+                errors.push(Error::invalid(&path, cpu.to_string(), detail));
             }
             Some(_) => {}
         }

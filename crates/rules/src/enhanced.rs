@@ -134,7 +134,7 @@ impl LabelRules {
             if missing.is_empty() {
                 continue;
             }
-            let text = told(&missing);
+            let text = missing_text(&missing);
             broken.texts.push(if is_named {
                 let name: String = rule.name.chars().take(LONGEST_NAME).collect();
                 format!("validation rule '{name}' failed: {text}")
@@ -178,7 +178,7 @@ fn is_exempt(labels: &Labels) -> bool {
 }
 
 /// What is missing, in Koordinator's words.
-fn told(missing: &[&str]) -> String {
+fn missing_text(missing: &[&str]) -> String {
     if let [only] = missing {
         format!("required label '{only}' is missing")
     } else {

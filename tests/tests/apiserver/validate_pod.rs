@@ -1,6 +1,11 @@
 //! Checks of pods on a real API server: all faults of a pod are told at once, a resize is checked as an update, rules for labels
 //! follow their ConfigMap, and nobody who must go on without the webhook waits for it.
-#![expect(clippy::expect_used, reason = "tests panic: a returned error has no stack")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
 
 use e2e::{
     namespaces,
@@ -26,13 +31,13 @@ const TEAM: &str = "team";
 const DENIED: &str = "admission webhook \"vpod.koordinator.sh\" denied the request: ";
 
 /// A stand with a replica that checks the pods of a namespace.
-struct Checked {
+struct CheckedPods {
     stand: Stand,
     webhook: Webhook,
     pods: Api<Pod>,
 }
 
-impl Checked {
+impl CheckedPods {
     async fn start() -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
         let pods = namespaces::create(&stand, TEAM).await;
@@ -49,11 +54,11 @@ impl Checked {
         checked
     }
 
-    async fn create(&self, pod: &Pod) -> Result<Pod, Status> {
+    async fn create(&self, pod: &Pod) -> Result<Pod, Box<Status>> {
         answered(self.pods.create(&PostParams::default(), pod).await)
     }
 
-    async fn dry(&self, pod: &Pod) -> Result<Pod, Status> {
+    async fn dry(&self, pod: &Pod) -> Result<Pod, Box<Status>> {
         let dry = PostParams {
             dry_run: true,
             ..PostParams::default()
@@ -61,12 +66,17 @@ impl Checked {
         answered(self.pods.create(&dry, pod).await)
     }
 
-    async fn patch(&self, name: &str, patch: &Value) -> Result<Pod, Status> {
+    async fn patch(&self, name: &str, patch: &Value) -> Result<Pod, Box<Status>> {
         let params = PatchParams::default();
         answered(self.pods.patch(name, &params, &Patch::Strategic(patch)).await)
     }
 
-    async fn patch_subresource(&self, subresource: &str, name: &str, spec: &Value) -> Result<Pod, Status> {
+    async fn patch_subresource(
+        &self,
+        subresource: &str,
+        name: &str,
+        spec: &Value,
+    ) -> Result<Pod, Box<Status>> {
         let (params, patch) = (PatchParams::default(), Patch::Strategic(json!({"spec": spec})));
         let patched = self
             .pods
@@ -75,7 +85,7 @@ impl Checked {
         answered(patched)
     }
 
-    async fn resize(&self, name: &str, cpu: &str) -> Result<Pod, Status> {
+    async fn resize(&self, name: &str, cpu: &str) -> Result<Pod, Box<Status>> {
         let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
         self.patch_subresource("resize", name, &json!({"containers": [container]}))
             .await
@@ -107,15 +117,18 @@ impl Checked {
 }
 
 /// An answer of the API server, or the status that it refuses with.
-fn answered<T>(result: kube::Result<T>) -> Result<T, Status> {
-    result.map_err(|error| match error {
-        kube::Error::Api(status) => *status,
-        other => panic!("no answer: {other}"),
+fn answered<T>(result: kube::Result<T>) -> Result<T, Box<Status>> {
+    result.map_err(|error| {
+        if let kube::Error::Api(status) = error {
+            status
+        } else {
+            panic!("no answer: {error}")
+        }
     })
 }
 
 /// What a request was refused with.
-fn refusal<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
+fn refusal<T: std::fmt::Debug>(answer: Result<T, Box<Status>>) -> String {
     let status = answer.expect_err("it is refused");
     let text = status.message.strip_prefix(DENIED);
     text.unwrap_or_else(|| panic!("refused by another: {status:?}"))
@@ -140,7 +153,7 @@ fn exclusive() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_with_three_faults_is_told_all_three_and_a_dry_run_leaves_no_trace() {
-    let checked = Checked::start().await;
+    let checked = CheckedPods::start().await;
     let metadata = json!({
         "annotations": {names::RESERVE_POD: ""}, "labels": {names::QOS_CLASS: "BE"},
     });
@@ -164,7 +177,7 @@ async fn a_pod_with_three_faults_is_told_all_three_and_a_dry_run_leaves_no_trace
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exclusive_cpus_are_whole_when_a_pod_comes_and_when_it_is_resized() {
-    let checked = Checked::start().await;
+    let checked = CheckedPods::start().await;
     let fraction = |value: &str| {
         format!(
             "pod.spec.containers[*].resources.requests: Invalid value: \"{value}\": the requested CPUs of LSR Pod must be integer"
@@ -200,7 +213,7 @@ async fn exclusive_cpus_are_whole_when_a_pod_comes_and_when_it_is_resized() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_for_labels_follow_their_config_map_and_a_broken_version_keeps_the_last_good_one() {
-    let checked = Checked::start().await;
+    let checked = CheckedPods::start().await;
     let nothing = json!({});
     checked
         .create(&pod("before", &nothing, &nothing))
@@ -253,7 +266,7 @@ async fn rules_for_labels_follow_their_config_map_and_a_broken_version_keeps_the
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_replica_the_system_and_we_ourselves_go_on() {
-    let mut checked = Checked::start().await;
+    let mut checked = CheckedPods::start().await;
     checked.webhook.process.stop().expect("stop the webhook");
     let nothing = json!({});
     let status = checked

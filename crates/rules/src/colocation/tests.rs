@@ -31,7 +31,7 @@ fn view(pod: &Pod) -> ColocatedPod<'_> {
     }
 }
 
-fn told(pod: &Value, stored: Option<&Value>, switches: &Switches) -> String {
+fn message(pod: &Value, stored: Option<&Value>, switches: &Switches) -> String {
     let (pod, stored) = (read(pod), stored.map(read));
     let errors = check(
         view(&pod),
@@ -86,7 +86,7 @@ fn a_new_pod_has_a_class_and_a_band_that_go_together(
 ) {
     let pod = pod(class, priority, band, &requests);
     for switches in [ours(), upstream()] {
-        assert_eq!(told(&pod, None, &switches), expected);
+        assert_eq!(message(&pod, None, &switches), expected);
     }
 }
 
@@ -112,7 +112,7 @@ fn exclusive_cpus_are_whole(#[case] amount: &str, #[case] expected: &str) {
     };
     for class in ["LSR", "LSE"] {
         let pod = pod(class, 9500, "", &cpu(amount));
-        assert_eq!(told(&pod, None, &upstream()), expected, "{class}");
+        assert_eq!(message(&pod, None, &upstream()), expected, "{class}");
     }
 }
 
@@ -132,7 +132,7 @@ fn cpus_count_wherever_they_are_asked_for(#[case] spec: Value, #[case] told_valu
     let expected = told_value.map_or_else(String::new, |value| {
         format!("{CPUS}Invalid value: \"{value}\": the requested CPUs of LSR Pod must be integer")
     });
-    assert_eq!(told(&pod, None, &ours()), expected);
+    assert_eq!(message(&pod, None, &ours()), expected);
 }
 
 #[rstest]
@@ -144,16 +144,16 @@ fn cpus_count_wherever_they_are_asked_for(#[case] spec: Value, #[case] told_valu
 #[case::a_band_goes(pod("", 5000, "", &json!({})), pod("", 5000, "other", &json!({})), "spec.priority: Invalid value: \"\": field is immutable")]
 fn class_and_band_stay(#[case] stored: Value, #[case] pod: Value, #[case] expected: &str) {
     for switches in [ours(), upstream()] {
-        assert_eq!(told(&pod, Some(&stored), &switches), expected);
+        assert_eq!(message(&pod, Some(&stored), &switches), expected);
     }
 }
 
 #[test]
 fn a_pod_without_a_band_gets_one_once_unless_koordinator_counts() {
     let (stored, given) = (pod("", 0, "", &json!({})), pod("", 0, "koord-mid", &json!({})));
-    assert_eq!(told(&given, Some(&stored), &ours()), "");
+    assert_eq!(message(&given, Some(&stored), &ours()), "");
     assert_eq!(
-        told(&given, Some(&stored), &upstream()),
+        message(&given, Some(&stored), &upstream()),
         "spec.priority: Invalid value: \"koord-mid\": field is immutable"
     );
 }
@@ -164,7 +164,7 @@ fn the_sub_priority_stays_unless_a_gate_lets_it_change() {
     let mut other = stored.clone();
     stored["metadata"]["labels"][names::SUB_PRIORITY] = "9999".into();
     other["metadata"]["labels"][names::SUB_PRIORITY] = "x".repeat(100_000).into();
-    let text = told(&other, Some(&stored), &ours());
+    let text = message(&other, Some(&stored), &ours());
     assert!(
         text.starts_with("labels.koordinator.sh/priority: Invalid value: \"xxx") && text.len() < 200,
         "{text}"
@@ -176,10 +176,10 @@ fn the_sub_priority_stays_unless_a_gate_lets_it_change() {
 #[test]
 fn a_legacy_pod_may_stay_as_it_is_and_not_get_worse() {
     let legacy = pod("LSR", 0, "", &cpu("500m"));
-    assert_eq!(told(&legacy, Some(&legacy), &ours()), "");
-    assert!(told(&legacy, Some(&legacy), &upstream()).contains("\"500m\""));
+    assert_eq!(message(&legacy, Some(&legacy), &ours()), "");
+    assert!(message(&legacy, Some(&legacy), &upstream()).contains("\"500m\""));
     let resized = pod("LSR", 0, "", &cpu("1500m"));
-    let text = told(&resized, Some(&legacy), &ours());
+    let text = message(&resized, Some(&legacy), &ours());
     assert_eq!(
         text,
         format!("{CPUS}Invalid value: \"1500m\": the requested CPUs of LSR Pod must be integer")
@@ -190,9 +190,9 @@ fn a_legacy_pod_may_stay_as_it_is_and_not_get_worse() {
 fn the_strict_matrix_is_for_those_who_ask() {
     let strict = Switches::parse(SWITCHES, Compat::Headroom, "ColocationStrictMatrix=true").unwrap();
     let lse = pod("LSE", 5500, "", &cpu("1"));
-    assert_eq!(told(&lse, None, &ours()), "");
+    assert_eq!(message(&lse, None, &ours()), "");
     assert_eq!(
-        told(&lse, None, &strict),
+        message(&lse, None, &strict),
         "Pod: Forbidden: koordinator.sh/qosClass=LSE and priorityClass=koord-batch cannot be used in combination"
     );
 }
@@ -210,8 +210,8 @@ proptest! {
         ),
     ) {
         let pod = pod(class, priority, band, &json!(amounts));
-        prop_assert_eq!(told(&pod, Some(&pod), &ours()), "");
+        prop_assert_eq!(message(&pod, Some(&pod), &ours()), "");
         // Koordinator refuses it for whatever it refuses a new one.
-        prop_assert_eq!(told(&pod, Some(&pod), &upstream()), told(&pod, None, &upstream()));
+        prop_assert_eq!(message(&pod, Some(&pod), &upstream()), message(&pod, None, &upstream()));
     }
 }

@@ -54,7 +54,9 @@ impl RulesDocument {
             let rule = match element {
                 Value::Null => LabelRule::default(),
                 Value::Object(members) => document.rule(members, &path)?,
-                _ => return Err(wrong(&path, "an object")),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    return Err(wrong(&path, "an object"));
+                }
             };
             document.rules.push(rule);
         }
@@ -87,23 +89,26 @@ fn list(value: Value, path: &str) -> Result<Vec<Value>, RulesError> {
     match value {
         Value::Null => Ok(Vec::new()),
         Value::Array(elements) => Ok(elements),
-        _ => Err(wrong(path, "a list")),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => Err(wrong(path, "a list")),
     }
 }
 
 fn texts(value: Value, path: &str) -> Result<Vec<String>, RulesError> {
     let elements = list(value, path)?.into_iter().enumerate();
-    let texts = elements.map(|(index, element)| match element {
-        Value::Null => Ok(String::new()),
-        element => text(element, &format!("{path}[{index}]")),
+    let texts = elements.map(|(index, element)| {
+        if element.is_null() {
+            return Ok(String::new());
+        }
+        text(element, &format!("{path}[{index}]"))
     });
     texts.collect()
 }
 
 fn text(value: Value, path: &str) -> Result<String, RulesError> {
-    match value {
-        Value::String(text) => Ok(text),
-        _ => Err(wrong(path, "a string")),
+    if let Value::String(text) = value {
+        Ok(text)
+    } else {
+        Err(wrong(path, "a string"))
     }
 }
 

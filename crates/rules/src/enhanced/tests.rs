@@ -183,9 +183,7 @@ proptest! {
     fn any_text_is_read_or_refused_as_a_whole(enable in ".{0,8}", text in "[\\[\\]{}\":,a-z0-9 nul]{0,60}") {
         let good = rules("true", APP);
         let (next, result) = good.updated(Some(&data(&enable, &text)));
-        match result {
-            Ok(document) => prop_assert_eq!(next.rules, document.rules),
-            Err(_) => prop_assert_eq!(next.rules, good.rules),
-        }
+        let rules = result.map_or(good.rules, |document| document.rules);
+        prop_assert_eq!(next.rules, rules);
     }
 }

@@ -30,7 +30,7 @@ fn container(requests: &Value) -> Value {
     json!({"resources": {"requests": requests}})
 }
 
-fn told(errors: &Errors) -> Vec<String> {
+fn texts(errors: &Errors) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
@@ -74,7 +74,7 @@ fn each_container_asks_for_what_cards_have(#[case] requests: Value, #[case] expe
     let spec = spec(&json!({"containers": [container(&requests), container(&requests)]}));
     for compat in [Compat::Headroom, Compat::Upstream] {
         let errors = check(&spec, None, &switches(compat, ""));
-        assert_eq!(told(&errors), expected, "equal ones of two containers are one");
+        assert_eq!(texts(&errors), expected, "equal ones of two containers are one");
         assert!(check(&spec, Some(&spec), &switches(Compat::Headroom, "")).is_empty());
     }
 }
@@ -90,7 +90,7 @@ fn no_card_has_more_than_all_of_itself(#[case] requests: Value, #[case] expected
         .map(|text| format!("pod.spec.containers[*].resources.requests: Invalid value: {text}"))
         .collect();
     assert_eq!(
-        told(&check(&spec, None, &switches(Compat::Headroom, ""))),
+        texts(&check(&spec, None, &switches(Compat::Headroom, ""))),
         expected
     );
     assert!(check(&spec, None, &switches(Compat::Upstream, "")).is_empty());
@@ -100,7 +100,7 @@ fn no_card_has_more_than_all_of_itself(#[case] requests: Value, #[case] expected
 fn init_containers_are_checked_unless_koordinator_counts() {
     let spec = spec(&json!({"initContainers": [container(&json!({"gpu": 150}))]}));
     assert_eq!(
-        told(&check(&spec, None, &switches(Compat::Headroom, ""))),
+        texts(&check(&spec, None, &switches(Compat::Headroom, ""))),
         [
             "pod.spec.initContainers[*].resources.requests: Invalid value: \"150\": the requested GPU must be percentage of 100"
         ]
