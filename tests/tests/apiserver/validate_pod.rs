@@ -17,7 +17,10 @@ use headroom_testbed::{
     webhook::{GATES, Webhook},
 };
 use headroom_webhook::admission::endpoint::Family;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
+use k8s_openapi::api::{
+    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    core::v1::{ConfigMap, Pod, ServiceAccount},
+};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -290,4 +293,20 @@ async fn without_any_replica_the_system_and_we_ourselves_go_on() {
         let patched = pods.patch("p", &PatchParams::default(), &patch).await;
         patched.expect("label the pod");
     }
+    // The way out for everybody else.
+    let (name, params) = (names::PODS_CONFIGURATION, DeleteParams::default());
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(checked.stand.client.clone());
+    mutating
+        .delete(name, &params)
+        .await
+        .expect("delete what changes pods");
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(checked.stand.client.clone());
+    validating
+        .delete(name, &params)
+        .await
+        .expect("delete what checks them");
+    until("pods are created again", async || {
+        checked.create(&pod("p", &nothing, &nothing)).await.is_ok()
+    })
+    .await;
 }

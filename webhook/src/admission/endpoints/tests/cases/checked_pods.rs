@@ -182,6 +182,23 @@ proptest! {
 }
 
 #[test]
+fn rules_for_labels_that_are_not_known_fail_the_call_while_their_gate_is_on() {
+    let object = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}});
+    let review = ReviewBuilder::create("pods", &object).build();
+    for (list, status) in [("", 200), ("EnablePodEnhancedValidator=true", 503)] {
+        let features = Features::with_gates(GateSet::parse(gates(), list).unwrap());
+        let router = Router::new(Options {
+            features: features.shared(),
+            ..options(FixtureCluster::default())
+        });
+        let endpoint = router.endpoint("/validate-pod").unwrap();
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = router.answer(endpoint, review.as_bytes(), deadline);
+        assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+    }
+}
+
+#[test]
 fn a_thousand_faulty_containers_are_a_bounded_refusal() {
     let section = section("CREATE");
     let run = CaseRun {
