@@ -2,6 +2,7 @@
 
 mod binding;
 mod installation;
+mod label_rules;
 mod slo;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -17,7 +18,9 @@ use headroom_rules::{
     switch::{Compat, SwitchError, Switches},
 };
 
-pub use self::{binding::BindingArgs, installation::InstallationArgs, slo::SloArgs};
+pub use self::{
+    binding::BindingArgs, installation::InstallationArgs, label_rules::LabelRuleArgs, slo::SloArgs,
+};
 use crate::{
     admission::{
         endpoint::Family,
@@ -92,6 +95,9 @@ pub struct Args {
     /// Who may bind pods.
     #[command(flatten)]
     pub binding: BindingArgs,
+    /// Which labels pods must have.
+    #[command(flatten)]
+    pub label_rules: LabelRuleArgs,
     /// What Koordinator's ConfigMap must be.
     #[command(flatten)]
     pub slo: SloArgs,

@@ -148,6 +148,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         families: args.serve.clone(),
         features: Arc::clone(&features),
         binding: args.binding.settings(),
+        label_rules: args.label_rules.config_map(),
         readiness,
     };
     let Caches { stores, are_known } = caches::follow(options, &cluster, &mut supervisor).await;

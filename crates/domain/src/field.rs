@@ -221,6 +221,16 @@ impl Errors {
         self.list.is_empty()
     }
 
+    /// True if an error with the same text is in the list.
+    pub fn contains(&self, error: &Error) -> bool {
+        self.texts.contains(&error.to_string())
+    }
+
+    /// The number of errors.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// The errors in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Error> {
         self.list.iter()

@@ -3,6 +3,7 @@
 //! The scheduler knows cores, memory and the number of cards, and no GPUs in percent. Devices are extended resources, of
 //! which a limit must equal its request, so each amount is set in both.
 
+pub mod check;
 mod fill;
 
 use headroom_domain::names;
@@ -32,6 +33,9 @@ pub static FROM_LIMITS: Switch = Switch {
     about: "a GPU resource that only limits name is requested as well",
     why: "a limit without a request is a request of the same amount, as anywhere in Kubernetes",
 };
+
+/// A whole card, in percent.
+const CARD: i128 = 100;
 
 /// The resources of GPUs. A container that names one of them is completed.
 const DEVICES: [&str; 5] = [

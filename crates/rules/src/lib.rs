@@ -18,11 +18,15 @@
 
 pub mod binding;
 pub mod change;
+pub mod colocation;
 pub mod container;
 pub mod device;
+pub mod enhanced;
 pub mod extended;
 pub mod merge;
+pub mod pod_check;
 pub mod profile;
+pub mod reserved;
 pub mod slo;
 pub mod switch;
 pub mod translate;
@@ -30,7 +34,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 19] = [
+pub static SWITCHES: [&Switch; 29] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -41,6 +45,16 @@ pub static SWITCHES: [&Switch; 19] = [
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,
     &device::FROM_LIMITS,
+    &pod_check::ALL_STEPS,
+    &pod_check::RESIZES,
+    &pod_check::RATCHETS,
+    &colocation::FIRST_BAND,
+    &colocation::STRICT_MATRIX,
+    &device::check::CHECKS_INIT_CONTAINERS,
+    &device::check::CHECKS_CARDS,
+    &device::check::INDICES,
+    &enhanced::NAMES_RULES,
+    &enhanced::ENABLE_ALONE,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
     &slo::switches::QOS_WITHOUT_SYSTEM,

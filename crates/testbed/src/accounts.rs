@@ -53,7 +53,7 @@ pub async fn create_installation(client: &Client, installation: &Installation) -
     grant(client, installation, &[Family::Nodes]).await
 }
 
-/// Gives the webhook what it may do to serve these families.
+/// Gives the webhook what it may do to serve these families, also in namespaces that are not there yet.
 ///
 /// # Errors
 /// If the API server refuses a role.
@@ -64,6 +64,7 @@ pub async fn grant(client: &Client, installation: &Installation, families: &[Fam
         apply(&Api::all(client.clone()), &name, &rights.binding).await?;
         for NamespaceRights { role, binding } in &rights.namespaces {
             let namespace = role.namespace().unwrap_or_default();
+            create_namespace(client, &namespace).await?;
             let roles: Api<Role> = Api::namespaced(client.clone(), &namespace);
             apply(&roles, &name, role).await?;
             let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), &namespace);

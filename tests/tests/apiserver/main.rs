@@ -44,3 +44,4 @@ mod strangers;
 mod sweep;
 mod unfit_pods;
 mod validate_node;
+mod validate_pod;

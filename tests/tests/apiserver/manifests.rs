@@ -28,7 +28,7 @@ use headroom_webhook::{
         registration::Registration,
     },
     install::manifest::{
-        Address,
+        Address, NamespaceRights,
         policies::checks::{Checks, checks},
     },
 };
@@ -43,9 +43,12 @@ use k8s_openapi::{
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
         core::v1::{ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret, Service},
         networking::v1::{NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort},
-        rbac::v1::{ClusterRole, ClusterRoleBinding},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
     },
-    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+    apimachinery::pkg::{
+        apis::meta::v1::{LabelSelector, ObjectMeta},
+        util::intstr::IntOrString,
+    },
 };
 use kube::{Api, Client, Resource, ResourceExt as _, api::PostParams};
 use serde::de::DeserializeOwned;
@@ -464,6 +467,19 @@ fn the_component_koordinator_brings_its_entries_its_roles_and_the_flag() {
             .remove(&rights.role.name_any())
             .expect("a role that is bound");
         assert_eq!(role.rules, rights.role.rules);
+        for NamespaceRights { role, binding } in rights.namespaces {
+            let is_it = |metadata: &ObjectMeta, other: &ObjectMeta| {
+                (&metadata.name, &metadata.namespace) == (&other.name, &other.namespace)
+            };
+            let roles = installation.all::<Role>();
+            let found = roles.iter().find(|found| is_it(&found.metadata, &role.metadata));
+            assert_eq!(found.expect("a role in a namespace").rules, role.rules);
+            let bindings = installation.all::<RoleBinding>();
+            let found = bindings
+                .iter()
+                .find(|found| is_it(&found.metadata, &binding.metadata));
+            assert_eq!(found.expect("its binding").subjects, binding.subjects);
+        }
     }
 }
 

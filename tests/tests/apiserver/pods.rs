@@ -63,12 +63,17 @@ async fn wait_until_called(pods: &Api<Pod>) {
         dry_run: true,
         ..PostParams::default()
     };
-    let batch = pod("probe", &json!({}), &batch("1"));
+    let batch = pod("probe", &json!({"labels": labels()}), &batch("1"));
     until("pods reach the webhook", async || {
         let created = pods.create(&dry, &batch).await.expect("a dry run");
         annotation(&created).is_some()
     })
     .await;
+}
+
+/// Labels of a pod that may ask for batch resources.
+fn labels() -> Value {
+    json!({names::QOS_CLASS: "BE", names::PRIORITY_CLASS: names::KOORD_BATCH})
 }
 
 fn batch(cpu: &str) -> Value {
@@ -88,7 +93,8 @@ async fn what_a_pod_asks_for_is_completed_and_a_dry_run_leaves_no_trace() {
     );
 
     // Whatever a client wrote into the annotation is replaced.
-    let metadata = json!({"annotations": {names::EXTENDED_RESOURCE_SPEC: "forged"}, "labels": {names::MUTATING_UPDATE: "true"}});
+    let mut metadata = json!({"annotations": {names::EXTENDED_RESOURCE_SPEC: "forged"}, "labels": labels()});
+    metadata["labels"][names::MUTATING_UPDATE] = "true".into();
     let created = create(&pods, &pod("batch", &metadata, &batch("1000"))).await;
     let wanted = r#"{"containers":{"main":{"limits":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"},"requests":{"kubernetes.io/batch-cpu":"1k","kubernetes.io/batch-memory":"1Gi"}}}}"#;
     assert_eq!(annotation(&created), Some(wanted));

@@ -6,6 +6,7 @@ mod node_fields;
 mod pod_types;
 mod validate_configmap;
 mod validate_node;
+mod validate_pod;
 mod validate_pod_binding;
 
 use headroom_kit::gate::{Gate, GateSet};
@@ -17,6 +18,7 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_node_status::ENDPOINT,
     &mutate_pod::ENDPOINT,
     &validate_node::ENDPOINT,
+    &validate_pod::ENDPOINT,
     &validate_pod_binding::ENDPOINT,
     &validate_configmap::ENDPOINT,
 ];

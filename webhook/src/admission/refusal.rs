@@ -41,6 +41,14 @@ pub enum Denial {
         /// What the details say of the fields.
         fields: field::Errors,
     },
+    /// Several texts for the whole object, beside what is wrong with each field.
+    #[error("{}", list(texts))]
+    Texts {
+        /// The texts, in order.
+        texts: Vec<String>,
+        /// What the details say of the fields.
+        fields: field::Errors,
+    },
 }
 
 /// Code and reason of the status that a refusal has.
@@ -100,7 +108,13 @@ impl Refusal {
     pub fn style(&self) -> DenialStyle {
         match self.denials.first() {
             Some(Denial::Conflict { .. }) => DenialStyle::KOORDINATOR,
-            Some(Denial::Value { .. } | Denial::Text(_) | Denial::Fields(_) | Denial::Worded { .. })
+            Some(
+                Denial::Value { .. }
+                | Denial::Text(_)
+                | Denial::Fields(_)
+                | Denial::Worded { .. }
+                | Denial::Texts { .. },
+            )
             | None => self.style,
         }
     }
@@ -109,7 +123,9 @@ impl Refusal {
     pub fn causes(&self) -> Vec<Cause> {
         let mut errors = field::Errors::default();
         for denial in &self.denials {
-            if let Denial::Fields(fields) | Denial::Worded { fields, .. } = denial {
+            if let Denial::Fields(fields) | Denial::Worded { fields, .. } | Denial::Texts { fields, .. } =
+                denial
+            {
                 fields.iter().for_each(|error| errors.push(error.clone()));
             }
         }
@@ -122,6 +138,7 @@ impl Refusal {
         for denial in &self.denials {
             let more = match denial {
                 Denial::Fields(fields) => fields.iter().map(ToString::to_string).collect(),
+                Denial::Texts { texts, .. } => texts.clone(),
                 Denial::Value { .. } | Denial::Conflict { .. } | Denial::Text(_) | Denial::Worded { .. } => {
                     vec![denial.to_string()]
                 }
@@ -145,10 +162,14 @@ impl From<Denial> for Refusal {
 impl fmt::Display for Refusal {
     /// One as it is; several in brackets, as Kubernetes lists errors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.texts().as_slice() {
-            [only] => f.write_str(only),
-            several => write!(f, "[{}]", several.join(", ")),
-        }
+        f.write_str(&list(&self.texts()))
+    }
+}
+
+fn list(texts: &[String]) -> String {
+    match texts {
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
     }
 }
 

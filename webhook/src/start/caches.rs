@@ -27,6 +27,7 @@ use crate::{
     },
     store::{
         cluster::Cluster,
+        colocation::label_rules::WatchedRules,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
         sources::{Opening, SourceStores},
@@ -48,6 +49,8 @@ pub(super) struct CacheOptions {
     pub(super) features: Arc<ArcSwap<Features>>,
     /// Who may bind pods.
     pub(super) binding: binding::Settings,
+    /// The ConfigMap with the labels that pods must have.
+    pub(super) label_rules: ConfigMapName,
     /// Has a line for each source.
     pub(super) readiness: Readiness,
 }
@@ -67,15 +70,19 @@ pub(super) async fn follow(
     supervisor: &mut Supervisor,
 ) -> Caches {
     let known = KnownSources::default();
-    let stores = SourceStores::new(
-        Arc::clone(&cluster.nodes),
-        Arc::clone(&cluster.pods),
-        Arc::clone(&cluster.policies),
-        &known.signal(),
-    );
+    let stores = SourceStores {
+        label_rules: Arc::new(WatchedRules::new(options.label_rules)),
+        ..SourceStores::new(
+            Arc::clone(&cluster.nodes),
+            Arc::clone(&cluster.pods),
+            Arc::clone(&cluster.policies),
+            &known.signal(),
+        )
+    };
     let colocation = Colocation {
         pods: Arc::clone(&stores.pods.by_name) as _,
         profiles: Arc::new(stores.profiles.clone()),
+        label_rules: Arc::clone(&stores.label_rules) as _,
         binding: options.binding,
     };
     let slo = SloConfiguration {

@@ -75,6 +75,9 @@ mod tests {
         let with = names(&families, "BindingAdmissionWebhook=true");
         let at = |name: &str| with.iter().position(|other| *other == name).unwrap();
         assert!(at("pods") < at(by_name), "{with:?}");
+        let rules = sources::LABEL_RULES.name;
+        assert!(!with.contains(&rules), "its step is off");
+        assert!(names(&families, "EnablePodEnhancedValidator=true").contains(&rules));
         let without = names(
             &families,
             "BindingAdmissionWebhook=true,PodValidatingWebhook=false",

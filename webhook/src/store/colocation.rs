@@ -1,6 +1,7 @@
-//! Stores for the admission of pods: pods by name, and colocation profiles with the namespaces and priority classes that they
-//! name. They exist only where an endpoint that is served reads them.
+//! Stores for the admission of pods: pods by name, colocation profiles with the namespaces and priority classes that they
+//! name, and the labels that pods must have. They exist only where an endpoint that is served reads them.
 
+pub mod label_rules;
 pub mod namespaces;
 pub mod pod_fan;
 mod pod_keys;

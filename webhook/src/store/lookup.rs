@@ -9,7 +9,7 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::{profile::PriorityClass, slo::strategies::Strategies};
+use headroom_rules::{enhanced::LabelRules, profile::PriorityClass, slo::strategies::Strategies};
 
 use crate::store::{
     by_name::Listing,
@@ -33,6 +33,12 @@ pub trait ProfileLookup: Send + Sync {
 
     /// What a PriorityClass gives to its pods; `None` while it is not known.
     fn priority_class(&self, name: &str) -> Option<Arc<PriorityClass>>;
+}
+
+/// The labels that pods must have, in memory.
+pub trait LabelRuleLookup: Send + Sync {
+    /// The rules in force.
+    fn label_rules(&self) -> Arc<LabelRules>;
 }
 
 /// What people wrote on a pod. Pods that have the same share it.

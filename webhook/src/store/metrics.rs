@@ -44,6 +44,14 @@ headroom_kit::metrics! {
         "ClusterColocationProfiles that this replica knows: valid, or invalid, which means that they are applied to no pod; the log says why.",
     );
 
+    /// Versions of the ConfigMap with rules for labels.
+    pub static LABEL_RULE_VERSIONS: Counter<1> = Counter::new(
+        "headroom_webhook_label_rule_versions_total",
+        Unit::Count,
+        &["result"],
+        "Versions of the ConfigMap with the labels that pods must have: accepted, refused (the last good rules stay in force) or absent (there are no rules).",
+    );
+
     /// Versions of the ConfigMap with another text for us than the one before.
     pub static CONFIG_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_config_versions_total",

@@ -4,14 +4,18 @@
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
+use headroom_domain::names;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    access::Access,
+    access::{Access, AccessNamespace},
     arrivals::Arrivals,
-    colocation::{pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources, profiles},
+    colocation::{
+        label_rules::WatchedRules, pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources,
+        profiles,
+    },
     informer::{self, Presence, Store, Subject},
     nodes::Nodes,
     pods::Pods,
@@ -61,6 +65,8 @@ pub struct SourceStores {
     pub policies: Arc<Policies>,
     /// The colocation profiles, and what applying them takes.
     pub profiles: ProfileSources,
+    /// The labels that pods must have.
+    pub label_rules: Arc<WatchedRules>,
 }
 
 /// A source that is followed.
@@ -72,7 +78,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 7] = [
+pub static ALL: [&Source; 8] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -80,6 +86,7 @@ pub static ALL: [&Source; 7] = [
     &COLOCATION_PROFILES,
     &NAMESPACES,
     &PRIORITY_CLASSES,
+    &LABEL_RULES,
 ];
 
 /// The Nodes.
@@ -128,7 +135,7 @@ pub static PODS_BY_NAME: Source = Source {
 pub static SLO_CONFIG: Source = Source {
     name: "configmaps",
     about: "Koordinator's ConfigMap, with the policies in it.",
-    access: Access::watch_named("", "configmaps", &[headroom_domain::names::SLO_CONFIG]),
+    access: Access::watch_named("", "configmaps", &[names::SLO_CONFIG]),
     presence: Presence::Always,
     shares: None,
     open: |opening| {
@@ -183,6 +190,22 @@ pub static PRIORITY_CLASSES: Source = Source {
     close: Some(|stores| stores.profiles.classes.clear()),
 };
 
+/// The ConfigMap with the labels that pods must have.
+pub static LABEL_RULES: Source = Source {
+    name: "label-rules",
+    about: "The ConfigMap with the labels that pods must have.",
+    access: Access::watch_named("", "configmaps", &[names::LABEL_RULES])
+        .in_namespace(AccessNamespace::Named(names::SLO_CONFIG_NAMESPACE)),
+    presence: Presence::Always,
+    shares: None,
+    open: |opening| {
+        let namespace = opening.stores.label_rules.namespace();
+        let api = Api::namespaced(opening.client.clone(), namespace.as_str());
+        opening.follow(&LABEL_RULES, api, &opening.stores.label_rules)
+    },
+    close: Some(|stores| stores.label_rules.clear()),
+};
+
 impl SourceStores {
     /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
     pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
@@ -195,6 +218,7 @@ impl SourceStores {
             pods: Arc::new(fan),
             policies,
             profiles: ProfileSources::new(arrivals),
+            label_rules: Arc::new(WatchedRules::default()),
         }
     }
 }

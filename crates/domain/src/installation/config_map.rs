@@ -1,4 +1,4 @@
-//! [`ConfigMapName`]: the name of Koordinator's ConfigMap, which steers all nodes of a cluster.
+//! [`ConfigMapName`]: the name of a ConfigMap, such as Koordinator's, which steers all nodes of a cluster.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use crate::names;
 /// The longest name of an object, in bytes: a DNS subdomain.
 const LONGEST_NAME: usize = 253;
 
-/// Where Koordinator's ConfigMap is. The default is Koordinator's own.
+/// Where a ConfigMap is. The default is the one that steers nodes, by its own name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigMapName {
     /// Its namespace.
@@ -22,6 +22,14 @@ pub struct ConfigMapName {
 pub struct ObjectName(String);
 
 impl ConfigMapName {
+    /// The ConfigMap with the labels that pods must have, by Koordinator's own name.
+    pub fn label_rules() -> Self {
+        Self {
+            name: ObjectName(names::LABEL_RULES.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// True for the ConfigMap of that namespace and name.
     pub fn is(&self, namespace: &str, name: &str) -> bool {
         (self.namespace.as_str(), self.name.as_str()) == (namespace, name)
@@ -80,6 +88,10 @@ mod tests {
         assert_eq!(
             koordinators.to_string(),
             "koordinator-system/slo-controller-config"
+        );
+        assert_eq!(
+            ConfigMapName::label_rules().to_string(),
+            "koordinator-system/pod-enhanced-validator-config"
         );
         assert!(koordinators.is("koordinator-system", "slo-controller-config"));
         assert!(!koordinators.is("default", "slo-controller-config"));

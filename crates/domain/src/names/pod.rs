@@ -27,6 +27,9 @@ pub const MUTATING_UPDATE: &str = "pod.koordinator.sh/mutating-update";
 /// Label on a Pod: `true` exempts it from the rules of the ConfigMap for pods.
 pub const SKIP_ENHANCED_VALIDATION: &str = "pod.koordinator.sh/skip-enhanced-validation";
 
+/// ConfigMap with the labels that pods must have, in Koordinator's namespace.
+pub const LABEL_RULES: &str = "pod-enhanced-validator-config";
+
 /// Label on a Pod: anybody may bind it; the default of the flag that lists such labels.
 pub const BINDING_ADMISSION_BYPASS: &str = "koordinator.sh/binding-admission-bypass";
 

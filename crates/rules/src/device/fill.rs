@@ -2,11 +2,8 @@
 
 use headroom_domain::{amounts::Amounts, names, quantity::Quantity};
 
-use super::DEVICES;
+use super::{CARD, DEVICES};
 use crate::container::Resources;
-
-/// A whole card, in percent.
-const CARD: i128 = 100;
 
 /// The resources with complete devices; `None` for a container that names no device. `is_from_limits` says whether a limit
 /// counts as the request that is missing.

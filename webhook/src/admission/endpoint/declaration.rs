@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headroom_domain::names;
 use headroom_kit::gate::{Gate, GateSet};
+use headroom_rules::switch::{Switch, Switches};
 
 use crate::admission::{
     refusal::DenialStyle,
@@ -193,6 +194,8 @@ pub enum Denials {
     First,
     /// Those of all steps.
     All,
+    /// Those of all steps while the switch is on, else that of the first.
+    AllIf(&'static Switch),
 }
 
 /// Where reviews are answered.
@@ -319,6 +322,17 @@ impl RequestLimits {
         body_bytes: 7 << 20,
         working: 4,
     };
+}
+
+impl Denials {
+    /// True if one refusal is enough.
+    pub fn end_with_first(self, switches: &Switches) -> bool {
+        match self {
+            Self::First => true,
+            Self::All => false,
+            Self::AllIf(switch) => !switches.is_on(switch),
+        }
+    }
 }
 
 impl When {

@@ -8,7 +8,7 @@ use std::{
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 
-use super::{BrokenStep, Ctx, Deadline, Denials, Endpoint, Step, Stop, Stores, UnknownSource};
+use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::admission::{
     draft::Draft,
     error::{AdmissionError, StepError},
@@ -90,7 +90,7 @@ impl<S: ?Sized> Endpoint<S> {
                 }
                 (StepVerdict::Denied(denial), _) => {
                     refusal.push(denial);
-                    if self.declaration.denials == Denials::First {
+                    if self.declaration.denials.end_with_first(ctx.switches) {
                         break;
                     }
                 }

@@ -10,13 +10,15 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::{binding, profile::PriorityClass, slo, slo::strategies::Strategies};
+use headroom_rules::{
+    binding, enhanced::LabelRules, profile::PriorityClass, slo, slo::strategies::Strategies,
+};
 
 use crate::store::{
     by_name::Listing,
     colocation::profiles::KnownProfile,
     known::KnownSources,
-    lookup::{NodeLookup, PodKeys, PodLookup, ProfileLookup},
+    lookup::{LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup},
     node::{Labels, Node},
 };
 
@@ -40,6 +42,8 @@ pub struct Colocation {
     pub pods: Arc<dyn PodLookup>,
     /// The colocation profiles.
     pub profiles: Arc<dyn ProfileLookup>,
+    /// The labels that pods must have.
+    pub label_rules: Arc<dyn LabelRuleLookup>,
     /// Who may bind pods.
     pub binding: binding::Settings,
 }
@@ -83,6 +87,7 @@ impl Default for Stores {
             colocation: Colocation {
                 pods: Arc::new(NoStore),
                 profiles: Arc::new(NoStore),
+                label_rules: Arc::new(NoStore),
                 binding: binding::Settings::default(),
             },
             slo: SloConfiguration {
@@ -120,6 +125,12 @@ impl slo::Nodes for NoStore {
 impl PodLookup for NoStore {
     fn pod(&self, _namespace: &str, _name: &str) -> Option<Arc<PodKeys>> {
         None
+    }
+}
+
+impl LabelRuleLookup for NoStore {
+    fn label_rules(&self) -> Arc<LabelRules> {
+        Arc::default()
     }
 }
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 use headroom_kit::gate::Gate;
 use headroom_rules::binding::{self, Decision, PodMetadata};
 
-use super::pod_types::{PodCtx, PodEndpoint, PodStep};
+use super::{
+    pod_types::{PodCtx, PodEndpoint, PodStep},
+    validate_pod,
+};
 use crate::{
     admission::{
         draft::Draft,
@@ -20,7 +23,6 @@ use crate::{
     store::sources,
 };
 
-static ENDPOINT_GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods, and who binds them.");
 static GATE: Gate = Gate::alpha(
     "BindingAdmissionWebhook",
     "Lets only the users of --binding-admission-user-name bind pods.",
@@ -52,7 +54,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         about: "Lets only listed users bind pods to nodes.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Pods,
-        gate: Some(&ENDPOINT_GATE),
+        gate: Some(&validate_pod::GATE),
         modifiers: &[],
         entries: &[Entry {
             name: "vpodbinding.koordinator.sh",

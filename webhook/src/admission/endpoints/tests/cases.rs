@@ -54,6 +54,9 @@ impl CaseRun<'_> {
         if row.has_no_object {
             review = review.with("object", Value::Null).with("oldObject", Value::Null);
         }
+        if row.has_no_old_object {
+            review = review.with("oldObject", Value::Null);
+        }
         if let Some(namespace) = &row.namespace {
             review = review.with("namespace", namespace.clone().into());
         }
@@ -362,4 +365,5 @@ fn a_patch_of_a_whole_container_touches_what_is_in_it() {
     assert_eq!(touched(&object, &patch), Vec::<String>::new());
 }
 
+mod checked_pods;
 mod pods;

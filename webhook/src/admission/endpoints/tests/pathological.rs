@@ -8,7 +8,11 @@
 mod shapes;
 
 use allocation_counter::AllocationInfo;
-use headroom_rules::binding::{Lists, Settings};
+use headroom_rules::{
+    SWITCHES,
+    binding::{Lists, Settings},
+    switch::{Compat, Switches},
+};
 use tokio::sync::watch;
 
 use self::shapes::{BodyShape, Subject, own_shapes, pod_shapes, shapes, slo_shapes};
@@ -68,7 +72,16 @@ fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
 
 #[test]
 fn pods_and_bindings_cost_no_more() {
-    let features = Features::with_gates(GateSet::parse(gates(), "BindingAdmissionWebhook=true").unwrap());
+    let gates = GateSet::parse(
+        gates(),
+        "BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true",
+    );
+    let features = Features {
+        switches: Switches::parse(SWITCHES, Compat::Headroom, "DeviceNamesContainers=true").unwrap(),
+        ..Features::with_gates(gates.unwrap())
+    };
+    let known = KnownSources::default();
+    known.record(&sources::LABEL_RULES, watch::channel(true).1);
     let lists = Lists {
         users: "nobody",
         namespaces: "*",
@@ -82,6 +95,7 @@ fn pods_and_bindings_cost_no_more() {
                 binding: Settings::parse(&lists, false),
                 ..stores.colocation
             },
+            known,
             ..stores
         },
         ..options(FixtureCluster::default())
@@ -95,6 +109,7 @@ fn pods_and_bindings_cost_no_more() {
     let mut found = Vec::new();
     for (path, subject) in [
         ("/mutate-pod", review("CREATE", "pods", "")),
+        ("/validate-pod", review("CREATE", "pods", "")),
         ("/validate-pod-binding", review("CREATE", "pods", "binding")),
         ("/validate-pod-binding", review("CREATE", "bindings", "")),
     ] {
@@ -106,6 +121,7 @@ fn pods_and_bindings_cost_no_more() {
         // What is a little narrower than too wide costs the most, and that is another length for each shape.
         for bytes in [400_000, 200_000, 100_000, 50_000, 20_000] {
             found.extend(excess(&router, "/mutate-pod", &shape, bytes, &MOST_OF_PODS));
+            found.extend(excess(&router, "/validate-pod", &shape, bytes, &MOST_OF_PODS));
         }
     }
     assert_eq!(found, Vec::<String>::new());

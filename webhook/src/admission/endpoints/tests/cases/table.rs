@@ -62,6 +62,8 @@ pub(super) struct CaseRow {
     old_data: Option<BTreeMap<String, String>>,
     #[serde(default)]
     pub(super) has_no_object: bool,
+    #[serde(default)]
+    pub(super) has_no_old_object: bool,
     #[serde(default = "create")]
     pub(super) operation: String,
     resource: Option<String>,

@@ -16,7 +16,7 @@ use crate::{
     store::{
         arrivals::Arrivals,
         by_name::{ByName, Keep, Listing},
-        colocation::profile_sources::ProfileSources,
+        colocation::{label_rules::WatchedRules, profile_sources::ProfileSources},
         informer::Store as _,
         known::KnownSources,
         lookup::{PodKeys, PodLookup},
@@ -37,6 +37,8 @@ pub(super) struct CaseWorld {
     namespaces: BTreeMap<String, Value>,
     /// Members of PriorityClasses, by name.
     priority_classes: BTreeMap<String, Value>,
+    /// Versions of the ConfigMap with the labels that pods must have, one after the other.
+    label_rules: Vec<BTreeMap<String, String>>,
     /// Labels of nodes by their names.
     nodes: BTreeMap<String, Labels>,
     /// Whether entries of Koordinator's ConfigMap need names.
@@ -99,6 +101,7 @@ impl Default for CaseWorld {
             profiles: BTreeMap::new(),
             namespaces: BTreeMap::from([("ns".to_owned(), json!({"env": "dev"}))]),
             priority_classes: BTreeMap::new(),
+            label_rules: Vec::new(),
             nodes: BTreeMap::new(),
             needs_names: false,
         }
@@ -129,6 +132,7 @@ impl CaseWorld {
             profiles,
             namespaces,
             priority_classes,
+            label_rules,
             ..
         } = self;
         let sources = ProfileSources::new(&Arrivals::default());
@@ -151,6 +155,10 @@ impl CaseWorld {
                 class
             }),
         );
+        let watched_rules = WatchedRules::default();
+        for data in label_rules {
+            watched_rules.apply(serde_json::from_value(json!({"data": data})).unwrap());
+        }
         let lists = Lists {
             users: &binding.users,
             namespaces: &binding.namespaces,
@@ -165,6 +173,7 @@ impl CaseWorld {
         Colocation {
             pods: Arc::new(StoredPods(pods.collect())),
             profiles: Arc::new(sources),
+            label_rules: Arc::new(watched_rules),
             binding: Settings::parse(&lists, binding.is_dry_run),
         }
     }

@@ -1,0 +1,103 @@
+//! Endpoint `/validate-pod`: refuses Pods that break Koordinator's rules, and says all that is wrong with one at once.
+//!
+//! A resize is an update of the requests of a running Pod, so it is judged as one. Other subresources change nothing that
+//! a rule looks at: ephemeral containers have no resources.
+
+mod colocation;
+mod device;
+mod enhanced;
+mod reserved;
+
+use std::time::Duration;
+
+use headroom_domain::field::Errors;
+use headroom_kit::gate::Gate;
+use headroom_rules::pod_check::{ALL_STEPS, RESIZES};
+use serde::de::DeserializeOwned;
+
+use super::pod_types::{PodCtx, PodEndpoint, PodStep};
+use crate::admission::{
+    draft::{Draft, Fields},
+    endpoint::{
+        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
+        Objects, RequestLimits, Rule, SideEffects, Stop, Work,
+    },
+    error::StepError,
+    refusal::{Denial, DenialStyle},
+    review::Operation,
+};
+
+/// Switches the checks of pods, and of who binds them.
+pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods, and who binds them.");
+
+static STEPS: &[&PodStep] = &[&reserved::STEP, &colocation::STEP, &device::STEP, &enhanced::STEP];
+
+/// The most errors of one step in an answer. A Pod has as many containers as its client likes.
+pub(super) const MOST_ERRORS: usize = 32;
+
+const fn pods(operations: &'static [Operation], sub_resource: &'static str) -> Rule {
+    Rule {
+        operations,
+        group: "",
+        version: "v1",
+        resource: "pods",
+        sub_resource,
+    }
+}
+
+pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
+    declaration: Declaration {
+        path: "/validate-pod",
+        about: "Refuses pods whose QoS class, priority, devices or labels break a rule.",
+        kind: Kind::Validating,
+        configuration: ConfigurationObject::Pods,
+        gate: Some(&GATE),
+        modifiers: &[&colocation::SUB_PRIORITY_MAY_CHANGE],
+        entries: &[Entry {
+            name: "vpod.koordinator.sh",
+            rules: &[
+                pods(&[Operation::Create, Operation::Update], ""),
+                pods(&[Operation::Update], "resize"),
+            ],
+            namespaces: Namespaces::ExceptSystem,
+            objects: Objects::All,
+            conditions: &[],
+            side_effects: SideEffects::None,
+            failure_policy: FailurePolicy::Fail,
+            timeout: Duration::from_secs(5),
+        }],
+        broken_step: BrokenStep::FailsTheCall,
+        denial_style: DenialStyle::KOORDINATOR,
+        denials: Denials::AllIf(&ALL_STEPS),
+        skips_deleting: true,
+        work: Work::InPassing,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
+    steps: STEPS,
+};
+
+/// True if the request is one that the rules are for.
+fn is_checked(ctx: &PodCtx<'_>) -> bool {
+    ctx.request.sub_resource.is_empty() || ctx.switches.is_on(&RESIZES)
+}
+
+/// A part of the Pod, or of the stored one; empty if it is absent.
+fn part<T: DeserializeOwned + Default>(pod: &impl Fields, path: &[&str]) -> Result<T, StepError> {
+    let part = pod.read(path).map_err(|source| StepError::Read {
+        field: path.join("."),
+        source,
+    })?;
+    Ok(part.unwrap_or_default())
+}
+
+/// Refuses with the errors if there are any; a warning says how many are not told.
+fn refuse(draft: &mut Draft<'_>, errors: Errors) -> Result<(), Stop> {
+    let rest = errors.len().saturating_sub(MOST_ERRORS);
+    if rest > 0 {
+        draft.warn(format!("{rest} more errors are not shown"));
+    }
+    let told: Errors = errors.into_iter().take(MOST_ERRORS).collect();
+    told.into_result()
+        .map_err(|errors| Stop::Denied(Denial::Fields(errors)))
+}
