@@ -16,6 +16,8 @@ mod mixed;
 pub mod node_harm;
 pub mod node_status;
 pub mod node_storm;
+mod pod;
+mod pod_review;
 mod revisions;
 pub mod served;
 pub mod table;
@@ -35,6 +37,7 @@ pub static BENCHES: &[&Row] = &[
     &fleet::ROW,
     &mixed::ROW,
     &configmap::ROW,
+    &pod::ROW,
     &frame::ROW,
 ];
 
@@ -46,6 +49,9 @@ pub static SERVED: &[&Served] = &[
     &mixed::SERVED,
     &configmap::MANY_ENTRIES,
     &configmap::SIX_KEYS,
+    &pod::WITHOUT_PROFILES,
+    &pod::WITH_10_PROFILES,
+    &pod::WITH_100_PROFILES,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

@@ -4,7 +4,6 @@
 mod crowd;
 mod heavy;
 mod pace;
-mod pod;
 
 use std::{iter, time::Duration};
 
@@ -36,6 +35,7 @@ use crate::{
         review::{self, Kind},
     },
     percentile,
+    pod_review::{self, Amounts},
     served::{Process, Served},
 };
 
@@ -212,7 +212,12 @@ where
 /// Asks about everything but Nodes.
 async fn others(server: &Process, begin: Instant, measured: Duration) -> Result<Others> {
     let (pods, heavy, slow_given_up) = tokio::join!(
-        PODS.run(server, vec![pod::review().into()], begin, measured),
+        PODS.run(
+            server,
+            vec![pod_review::review(Amounts::Batch).into()],
+            begin,
+            measured
+        ),
         HEAVY.run(server, vec![heavy::review().into()], begin, measured),
         crowd::run(server, &[NODES.path, PODS.path], SLOW, begin + measured),
     );
@@ -272,7 +277,7 @@ mod tests {
         };
         let sync = review::kubelet_syncs(Kind::Quieted, 1).remove(0);
         assert_eq!(decision(NODES.path, &sync.body).acted, Kind::Quieted.acts());
-        let pod = pod::review();
+        let pod = pod_review::review(Amounts::Batch);
         assert!((4_000..=6_000).contains(&pod.len()), "{}", pod.len());
         let decided = decision(PODS.path, &pod);
         assert!(decided.operations > 0, "{decided:?}");

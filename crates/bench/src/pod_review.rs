@@ -1,9 +1,27 @@
-//! Builds the review of a Pod that is created, as a controller writes one: two containers with probes, mounts and batch resources.
+//! Builds the review of a Pod that is created, as a controller writes one: two containers with probes, mounts and resources.
 
 use serde_json::{Value, json};
 
-/// The review, 4 to 6 kB long.
-pub(super) fn review() -> Vec<u8> {
+/// How the containers name what they ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Amounts {
+    /// As people write it: CPU and memory.
+    Native,
+    /// As batch resources, with the class of the Pod.
+    Batch,
+}
+
+/// The review of a Pod, 4 to 6 kB long.
+pub(crate) fn review(amounts: Amounts) -> Vec<u8> {
+    review_of(&pod(amounts))
+}
+
+/// The review of an object without members.
+pub(crate) fn empty() -> Vec<u8> {
+    review_of(&json!({}))
+}
+
+fn review_of(object: &Value) -> Vec<u8> {
     let review = json!({
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",
@@ -19,7 +37,7 @@ pub(super) fn review() -> Vec<u8> {
                 "username": "system:serviceaccount:kube-system:replicaset-controller",
                 "groups": ["system:serviceaccounts", "system:authenticated"],
             },
-            "object": pod(),
+            "object": object,
             "oldObject": null,
             "dryRun": false,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
@@ -28,8 +46,8 @@ pub(super) fn review() -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-fn pod() -> Value {
-    json!({
+fn pod(amounts: Amounts) -> Value {
+    let mut pod = json!({
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {
@@ -38,7 +56,6 @@ fn pod() -> Value {
             "labels": {
                 "app.kubernetes.io/name": "nightly-report",
                 "app.kubernetes.io/part-of": "reports",
-                "koordinator.sh/qosClass": "BE",
                 "pod-template-hash": "7d4b9c6f58",
             },
             "annotations": {"checksum/config": "0123456789abcdef".repeat(4)},
@@ -53,7 +70,7 @@ fn pod() -> Value {
             }],
         },
         "spec": {
-            "containers": [container("report"), container("upload")],
+            "containers": [container("report", amounts), container("upload", amounts)],
             "volumes": [
                 {"name": "config", "configMap": {"name": "nightly-report", "defaultMode": 420}},
                 {"name": "scratch", "emptyDir": {}},
@@ -67,20 +84,29 @@ fn pod() -> Value {
             "dnsPolicy": "ClusterFirst",
             "serviceAccountName": "reports",
             "securityContext": {"runAsNonRoot": true, "runAsUser": 10_001},
-            "schedulerName": "koord-scheduler",
-            "priority": 5_500,
-            "priorityClassName": "koord-batch",
+            "schedulerName": "default-scheduler",
+            "priority": 0,
             "preemptionPolicy": "PreemptLowerPriority",
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
                 {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
             ],
         },
-    })
+    });
+    if amounts == Amounts::Batch {
+        pod["metadata"]["labels"]["koordinator.sh/qosClass"] = "BE".into();
+        pod["spec"]["schedulerName"] = "koord-scheduler".into();
+        pod["spec"]["priority"] = 5_500.into();
+        pod["spec"]["priorityClassName"] = "koord-batch".into();
+    }
+    pod
 }
 
-fn container(name: &str) -> Value {
-    let amounts = json!({"kubernetes.io/batch-cpu": "2500", "kubernetes.io/batch-memory": "4Gi"});
+fn container(name: &str, amounts: Amounts) -> Value {
+    let amounts = match amounts {
+        Amounts::Native => json!({"cpu": "2500m", "memory": "4Gi"}),
+        Amounts::Batch => json!({"kubernetes.io/batch-cpu": "2500", "kubernetes.io/batch-memory": "4Gi"}),
+    };
     let probe = json!({
         "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
         "initialDelaySeconds": 5, "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,

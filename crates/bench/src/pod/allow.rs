@@ -1,0 +1,51 @@
+//! An endpoint that allows at once: what every review costs, whatever is decided.
+
+use std::time::Duration;
+
+use headroom_webhook::admission::{
+    endpoint::{
+        BrokenStep, Colocation, ConfigurationObject, Declaration, Denials, Endpoint, Entry, FailurePolicy,
+        Kind, Namespaces, Objects, RequestLimits, Rule, SideEffects, Work,
+    },
+    refusal::DenialStyle,
+    review::Operation,
+};
+
+/// Its path.
+pub(super) const PATH: &str = "/allow";
+
+/// The endpoint.
+pub(super) static ENDPOINT: Endpoint<Colocation> = Endpoint {
+    declaration: Declaration {
+        path: PATH,
+        about: "Allows at once.",
+        kind: Kind::Validating,
+        configuration: ConfigurationObject::Pods,
+        gate: None,
+        modifiers: &[],
+        entries: &[Entry {
+            name: "allow.headroom.sh",
+            rules: &[Rule {
+                operations: &[Operation::Create],
+                group: "",
+                version: "v1",
+                resource: "pods",
+                sub_resource: "",
+            }],
+            namespaces: Namespaces::All,
+            objects: Objects::All,
+            conditions: &[],
+            side_effects: SideEffects::None,
+            failure_policy: FailurePolicy::Fail,
+            timeout: Duration::from_secs(5),
+        }],
+        broken_step: BrokenStep::FailsTheCall,
+        denial_style: DenialStyle::KOORDINATOR,
+        denials: Denials::First,
+        skips_deleting: false,
+        work: Work::InPassing,
+        limits: RequestLimits::DEFAULT,
+    },
+    awaits: None,
+    steps: &[],
+};

@@ -1,0 +1,61 @@
+//! Colocation profiles of a cluster, of which one in ten selects the Pod under review, and the class that they name.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use headroom_webhook::store::{
+    arrivals::Arrivals,
+    by_name::{ByName, Keep, Listing},
+    colocation::profile_sources::ProfileSources,
+    informer::Store as _,
+};
+use serde_json::{Value, json};
+
+/// Of so many profiles one selects the Pod.
+const ONE_OF: usize = 10;
+
+/// The stores of a replica that follows that many profiles.
+pub(super) fn sources(count: usize) -> Result<Arc<ProfileSources>> {
+    let sources = ProfileSources::new(&Arrivals::default());
+    fill(&sources.profiles, (0..count).map(profile))?;
+    let namespace = json!({"metadata": {"name": "reports", "labels": {"example.com/colocation": "enabled"}}});
+    fill(&sources.namespaces, [namespace])?;
+    let class = json!({
+        "metadata": {"name": "koord-batch"}, "value": 5_500, "preemptionPolicy": "PreemptLowerPriority",
+    });
+    fill(&sources.classes, [class])?;
+    Ok(Arc::new(sources))
+}
+
+/// A profile as the documentation of Koordinator has one. Those that do not select the Pod are for other applications.
+fn profile(index: usize) -> Value {
+    let app = if index % ONE_OF == 0 {
+        "nightly-report".to_owned()
+    } else {
+        format!("other-{index}")
+    };
+    json!({
+        "metadata": {"name": format!("profile-{index:03}")},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"example.com/colocation": "enabled"}},
+            "selector": {"matchLabels": {"app.kubernetes.io/name": app}},
+            "labels": {"example.com/colocated": "true"},
+            "annotations": {"example.com/profile": format!("profile-{index:03}")},
+            "qosClass": "BE",
+            "priorityClassName": "koord-batch",
+            "koordinatorPriority": 1000,
+            "schedulerName": "koord-scheduler",
+            "patch": {"spec": {"terminationGracePeriodSeconds": 30}},
+        },
+    })
+}
+
+/// Lists objects as their source would.
+fn fill<K: Keep>(store: &ByName<K>, objects: impl IntoIterator<Item = Value>) -> Result<()> {
+    let mut listing = Listing::default();
+    for object in objects {
+        ByName::<K>::list(&mut listing, serde_json::from_str(&object.to_string())?);
+    }
+    store.replace(listing);
+    Ok(())
+}
