@@ -1,6 +1,6 @@
 //! Builds the review of a Pod that is created, as a controller writes one: two containers with probes, mounts and resources.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How the containers name what they ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,28 +47,22 @@ fn review_of(object: &Value) -> Vec<u8> {
 }
 
 fn pod(amounts: Amounts) -> Value {
-    let mut pod = json!({
+    let (labels, class, priority, scheduler) = match amounts {
+        Amounts::Native => (Map::new(), Value::Null, 0, "default-scheduler"),
+        Amounts::Batch => {
+            let class = ("koordinator.sh/qosClass".to_owned(), Value::from("BE"));
+            (
+                Map::from_iter([class]),
+                Value::from("koord-batch"),
+                5_500,
+                "koord-scheduler",
+            )
+        }
+    };
+    json!({
         "kind": "Pod",
         "apiVersion": "v1",
-        "metadata": {
-            "generateName": "nightly-report-7d4b9c6f58-",
-            "namespace": "reports",
-            "labels": {
-                "app.kubernetes.io/name": "nightly-report",
-                "app.kubernetes.io/part-of": "reports",
-                "pod-template-hash": "7d4b9c6f58",
-            },
-            "annotations": {"checksum/config": "0123456789abcdef".repeat(4)},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "nightly-report-7d4b9c6f58",
-                "uid": "0c1c5e4e-8f0e-4b1c-9a53-1f6d6f0f9a01", "controller": true, "blockOwnerDeletion": true,
-            }],
-            "managedFields": [{
-                "manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1",
-                "time": "2026-11-20T10:00:00Z", "fieldsType": "FieldsV1",
-                "fieldsV1": {"f:metadata": {"f:generateName": {}, "f:labels": {}}, "f:spec": {"f:containers": {}}},
-            }],
-        },
+        "metadata": metadata(labels),
         "spec": {
             "containers": [container("report", amounts), container("upload", amounts)],
             "volumes": [
@@ -84,22 +78,42 @@ fn pod(amounts: Amounts) -> Value {
             "dnsPolicy": "ClusterFirst",
             "serviceAccountName": "reports",
             "securityContext": {"runAsNonRoot": true, "runAsUser": 10_001},
-            "schedulerName": "default-scheduler",
-            "priority": 0,
+            "schedulerName": scheduler,
+            "priority": priority,
+            "priorityClassName": class,
             "preemptionPolicy": "PreemptLowerPriority",
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
                 {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
             ],
         },
-    });
-    if amounts == Amounts::Batch {
-        pod["metadata"]["labels"]["koordinator.sh/qosClass"] = "BE".into();
-        pod["spec"]["schedulerName"] = "koord-scheduler".into();
-        pod["spec"]["priority"] = 5_500.into();
-        pod["spec"]["priorityClassName"] = "koord-batch".into();
+    })
+}
+
+/// Metadata with the labels of the controller beside `labels`.
+fn metadata(mut labels: Map<String, Value>) -> Value {
+    for (key, value) in [
+        ("app.kubernetes.io/name", "nightly-report"),
+        ("app.kubernetes.io/part-of", "reports"),
+        ("pod-template-hash", "7d4b9c6f58"),
+    ] {
+        labels.insert(key.to_owned(), value.into());
     }
-    pod
+    json!({
+        "generateName": "nightly-report-7d4b9c6f58-",
+        "namespace": "reports",
+        "labels": labels,
+        "annotations": {"checksum/config": "0123456789abcdef".repeat(4)},
+        "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "nightly-report-7d4b9c6f58",
+            "uid": "0c1c5e4e-8f0e-4b1c-9a53-1f6d6f0f9a01", "controller": true, "blockOwnerDeletion": true,
+        }],
+        "managedFields": [{
+            "manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1",
+            "time": "2026-11-20T10:00:00Z", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:generateName": {}, "f:labels": {}}, "f:spec": {"f:containers": {}}},
+        }],
+    })
 }
 
 fn container(name: &str, amounts: Amounts) -> Value {

@@ -29,7 +29,7 @@ pub(super) fn sources(count: usize) -> Result<Arc<ProfileSources>> {
 
 /// A profile as the documentation of Koordinator has one. Those that do not select the Pod are for other applications.
 fn profile(index: usize) -> Value {
-    let app = if index % ONE_OF == 0 {
+    let app = if index.is_multiple_of(ONE_OF) {
         "nightly-report".to_owned()
     } else {
         format!("other-{index}")
