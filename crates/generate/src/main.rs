@@ -87,6 +87,10 @@ static FILES: &[File] = &[
         text: manifests::koordinator_rbac,
     },
     File {
+        path: "deploy/kustomize/components/koordinator-kinds/kinds.yaml",
+        text: manifests::koordinator_kinds,
+    },
+    File {
         path: "deploy/kustomize/components/steady-state-skip/webhooks.yaml",
         text: manifests::steady_state_skip,
     },

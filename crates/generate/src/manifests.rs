@@ -6,7 +6,7 @@ use headroom_kit::gate::GateSet;
 use headroom_webhook::{
     admission::{endpoint::Family, endpoints},
     install::manifest::{
-        self, Address, Client, NamespaceRights, Rights,
+        self, Address, Client, NamespaceRights, Rights, custom_kinds,
         policies::{
             self, PolicyAndBinding,
             checks::{self, Checks},
@@ -63,6 +63,15 @@ pub(super) fn koordinator_webhooks() -> Result<String> {
 /// What the webhook may do for the component `koordinator`.
 pub(super) fn koordinator_rbac() -> Result<String> {
     Ok(documents(&roles(Family::Koordinator)?))
+}
+
+/// Koordinator's kinds, for clusters that lack them.
+pub(super) fn koordinator_kinds() -> Result<String> {
+    let texts: Vec<String> = custom_kinds::definitions()?
+        .iter()
+        .map(yaml)
+        .collect::<Result<_>>()?;
+    Ok(documents(&texts))
 }
 
 /// The webhook configurations of a family, with all gates at their defaults; none if it has no entries.

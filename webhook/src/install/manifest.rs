@@ -1,6 +1,7 @@
 //! Generates webhook configurations, policies and RBAC rules from the endpoint declarations, as typed objects and as YAML.
 
 mod configurations;
+pub mod custom_kinds;
 pub mod difference;
 pub mod policies;
 mod rights;

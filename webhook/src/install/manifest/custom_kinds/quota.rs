@@ -1,0 +1,94 @@
+//! The kinds `ElasticQuota` and `ElasticQuotaProfile`.
+
+use serde_json::{Value, json};
+
+use super::{
+    AGE, Column, CustomKind,
+    schema::{amounts, anything, object, selector, text, texts, whole, with},
+};
+
+const fn column(name: &'static str, path: &'static str) -> Column {
+    Column {
+        name,
+        kind: "string",
+        path,
+        priority: 0,
+    }
+}
+
+pub(super) static QUOTA: CustomKind = CustomKind {
+    group: "scheduling.sigs.k8s.io",
+    kind: "ElasticQuota",
+    singular: "elasticquota",
+    plural: "elasticquotas",
+    short: &[],
+    is_namespaced: true,
+    // Koordinator's scheduler writes the status of a quota with the quota.
+    has_status: false,
+    columns: &[
+        column(
+            "Parent",
+            r".metadata.labels.quota\.scheduling\.koordinator\.sh/parent",
+        ),
+        column("Min CPU", ".spec.min.cpu"),
+        column("Max CPU", ".spec.max.cpu"),
+        column("Used CPU", ".status.used.cpu"),
+        AGE,
+    ],
+    schema: quota,
+};
+
+pub(super) static QUOTA_PROFILE: CustomKind = CustomKind {
+    group: "quota.koordinator.sh",
+    kind: "ElasticQuotaProfile",
+    singular: "elasticquotaprofile",
+    plural: "elasticquotaprofiles",
+    short: &["eqp"],
+    is_namespaced: true,
+    has_status: false,
+    columns: &[
+        column("Quota", ".spec.quotaName"),
+        column("Ratio", ".spec.resourceRatio"),
+        AGE,
+    ],
+    schema: profile,
+};
+
+fn quota() -> Value {
+    let spec = object(
+        "What the pods of the quota are sure of, and what they get at most.",
+        &[
+            ("min", amounts("What they are sure of.")),
+            (
+                "max",
+                amounts("What they get at most; what is not named has no bound."),
+            ),
+        ],
+    );
+    let status = anything("What is used.");
+    whole("A share of the cluster for some pods.", spec, status)
+}
+
+fn profile() -> Value {
+    let spec = object(
+        "Nodes whose resources make a quota.",
+        &[
+            (
+                "quotaName",
+                json!({"type": "string", "minLength": 1, "description": "The quota."}),
+            ),
+            ("nodeSelector", selector("Labels of the nodes.")),
+            ("quotaLabels", texts("Labels that the quota gets.")),
+            (
+                "resourceRatio",
+                text("The share of the resources, above 0 and up to 1."),
+            ),
+        ],
+    );
+    let spec = with(spec, json!({"required": ["nodeSelector", "quotaName"]}));
+    whole(
+        "Makes a quota from the resources of nodes.",
+        spec,
+        anything("Nothing yet."),
+    )
+}
