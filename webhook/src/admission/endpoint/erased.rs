@@ -41,7 +41,7 @@ pub trait AnyEndpoint: Debug + Sync {
     /// Runs the steps that are on, in order, until one says no or the deadline passes.
     ///
     /// # Errors
-    /// A denial; a step that broke, unless the endpoint passes over it; the deadline.
+    /// A denial; a step that broke, unless the endpoint passes over it or an earlier step said no; the deadline.
     fn admit(
         &self,
         context: &StepContext<'_>,

@@ -51,7 +51,7 @@ impl<S: ?Sized> Endpoint<S> {
     /// Runs the steps that are on, in order, until one says no or the deadline passes.
     ///
     /// # Errors
-    /// A denial; a step that broke, unless the endpoint passes over it; the deadline.
+    /// A denial; a step that broke, unless the endpoint passes over it or an earlier step said no; the deadline.
     pub(super) fn run(
         &self,
         context: &StepContext<'_>,
@@ -100,7 +100,9 @@ impl<S: ?Sized> Endpoint<S> {
                     draft.roll_back(checkpoint);
                     admitted.skipped.push(error);
                 }
-                (StepVerdict::Broken(error), _) => return Err(error),
+                (StepVerdict::Broken(error), _) if refusal.is_empty() => return Err(error),
+                // What was refused stays refused, whatever the others would say.
+                (StepVerdict::Broken(_), _) => break,
             }
         }
         deadline.check()?;

@@ -76,6 +76,14 @@ static TELLS_ALL: ThingEndpoint = ThingEndpoint {
     awaits: None,
     steps: &[&REFUSES_A, &REFUSES_B],
 };
+static REFUSES_UNTIL_UNKNOWN: ThingEndpoint = ThingEndpoint {
+    declaration: Declaration {
+        denials: Denials::All,
+        ..thing("/until-unknown", Kind::Validating, BrokenStep::FailsTheCall).declaration
+    },
+    awaits: None,
+    steps: &[&REFUSES_A, &READS_PODS, &REFUSES_B],
+};
 static NEEDS_PODS: ThingEndpoint = ThingEndpoint {
     steps: &[&READS_PODS],
     ..thing("/needs-pods", Kind::Validating, BrokenStep::FailsTheCall)
@@ -83,7 +91,7 @@ static NEEDS_PODS: ThingEndpoint = ThingEndpoint {
 
 fn router(stores: Stores) -> Router {
     Router::new(Options {
-        endpoints: vec![&PATIENT, &TELLS_ALL, &NEEDS_PODS],
+        endpoints: vec![&PATIENT, &TELLS_ALL, &REFUSES_UNTIL_UNKNOWN, &NEEDS_PODS],
         features: all_on(),
         stores,
         limits: Limits::default(),
@@ -191,6 +199,19 @@ async fn what_is_not_known_is_a_failed_call_and_no_denial() {
     assert_eq!(answer().await.0, 200);
     is_known_tx.send_replace(false);
     assert_eq!(answer().await.0, 503, "no longer");
+}
+
+#[tokio::test]
+async fn what_was_refused_stays_refused_if_a_later_step_cannot_decide() {
+    let (status, body) = ask(
+        router(Stores::default()),
+        post("/until-unknown", question("x").to_string()),
+    )
+    .await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let response = &body["response"];
+    assert_eq!((status, &response["allowed"]), (200, &json!(false)));
+    assert_eq!(response["status"]["message"], "spec.a: Required value");
 }
 
 #[test]
