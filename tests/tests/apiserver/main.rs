@@ -20,6 +20,7 @@ mod full_node;
 mod heartbeats;
 mod hints;
 mod hostile_bodies;
+mod koordinator_kinds;
 mod lagging_kubelet;
 mod manifests;
 mod no_floor;
