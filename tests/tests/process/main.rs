@@ -9,6 +9,7 @@ mod agent_cli;
 mod agent_config;
 mod agent_missing;
 mod checkpoint;
+mod config_check;
 mod extending;
 mod imports;
 mod names;
