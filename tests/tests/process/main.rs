@@ -10,6 +10,7 @@ mod agent_config;
 mod agent_missing;
 mod checkpoint;
 mod config_check;
+mod config_page;
 mod extending;
 mod imports;
 mod names;

@@ -41,10 +41,10 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
     match selected_by.as_slice() {
         [] => {}
         [only] => f.write_str(&wrapped(2, &format!("entry {only} selects the node")))?,
-        [first, rest @ ..] => {
-            let rest = rest.join(", ");
+        several => {
+            let names = several.join(", ");
             let text = format!(
-                "entry {first} selects the node, and counts as the first; so do {rest}, which the webhook calls a conflict"
+                "entries {names} select the node: the first counts, and the webhook refuses such a version"
             );
             f.write_str(&wrapped(2, &text))?;
         }
