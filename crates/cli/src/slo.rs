@@ -60,14 +60,14 @@ pub enum SloError {
         found: String,
     },
     /// The node is not among those that are known.
-    #[error("node {name:?} is not among the {count} nodes of {origin}")]
+    #[error("node {name:?} is not among the {count} nodes of {}", file.display())]
     UnknownNode {
         /// The name as given.
         name: String,
         /// How many there are.
         count: usize,
-        /// Where they come from.
-        origin: String,
+        /// Where they are.
+        file: PathBuf,
     },
     /// The webhook follows another ConfigMap.
     #[error("the webhook checks ConfigMap {theirs}, not {asked}")]

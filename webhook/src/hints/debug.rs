@@ -140,8 +140,10 @@ impl debug_server::Debug for Debug {
     ) -> Result<Response<ListNodeLabelsResponse>, Status> {
         let admitted = self.admit(&request).await;
         let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
-        let ListNodeLabelsRequest { after } = request.into_inner();
-        Ok(Response::new(slo_config::labels(&self.shared, &after).await))
+        let ListNodeLabelsRequest { after, node } = request.into_inner();
+        Ok(Response::new(
+            slo_config::labels(&self.shared, &node, &after).await,
+        ))
     }
 }
 

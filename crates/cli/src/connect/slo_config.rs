@@ -64,14 +64,17 @@ impl Connection {
         })
     }
 
-    /// The labels of all nodes.
+    /// The labels of all nodes, or of one, which may be unknown.
     ///
     /// # Errors
     /// The webhook refuses, is gone, or does not know all nodes.
-    pub async fn node_labels(&mut self) -> Result<NodeList, Error> {
+    pub async fn node_labels(&mut self, node: Option<&str>) -> Result<NodeList, Error> {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
-            let mut request = Request::new(ListNodeLabelsRequest { after: after.clone() });
+            let mut request = Request::new(ListNodeLabelsRequest {
+                after: after.clone(),
+                node: node.unwrap_or_default().to_owned(),
+            });
             request.set_timeout(LIMIT);
             let page = self.client.list_node_labels(request).await?.into_inner();
             let ListNodeLabelsResponse { nodes, next, known } = page;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use headroom_domain::installation::ConfigMapName;
+use headroom_domain::{installation::ConfigMapName, selector::Labels};
 use headroom_rules::slo::Data;
 
 use super::{SloError, manifest::Manifest, node_list::NodeList, stored_config::StoredConfig};
@@ -17,15 +17,6 @@ pub struct SloSource<'a> {
     args: &'a ConnectArgs,
     wanted: &'a ConfigMapName,
     connection: Option<Connection>,
-}
-
-/// Nodes, and where they come from.
-#[derive(Debug)]
-pub struct KnownNodes {
-    /// The nodes.
-    pub nodes: NodeList,
-    /// Where they come from, in words.
-    pub origin: String,
 }
 
 impl<'a> SloSource<'a> {
@@ -53,16 +44,32 @@ impl<'a> SloSource<'a> {
     ///
     /// # Errors
     /// The file has no nodes, or the webhook cannot tell.
-    pub async fn nodes(&mut self, file: Option<&Path>) -> Result<KnownNodes, Error> {
-        if let Some(file) = file {
-            return Ok(KnownNodes {
-                nodes: Manifest::read(file)?.nodes()?,
-                origin: file.display().to_string(),
-            });
+    pub async fn nodes(&mut self, file: Option<&Path>) -> Result<NodeList, Error> {
+        match file {
+            Some(file) => Ok(Manifest::read(file)?.nodes()?),
+            None => self.open().await?.node_labels(None).await,
         }
-        Ok(KnownNodes {
-            nodes: self.open().await?.node_labels().await?,
-            origin: "the webhook".to_owned(),
+    }
+
+    /// The labels of a node in a file, or of one of the cluster without a file.
+    ///
+    /// # Errors
+    /// The node is not there, or the webhook cannot tell.
+    pub async fn node(&mut self, name: &str, file: Option<&Path>) -> Result<Labels, Error> {
+        let nodes = match file {
+            Some(_) => self.nodes(file).await?,
+            None => self.open().await?.node_labels(Some(name)).await?,
+        };
+        let found = nodes.labels(name).cloned();
+        found.ok_or_else(|| match file {
+            Some(file) => Error::Slo(SloError::UnknownNode {
+                name: name.to_owned(),
+                count: nodes.len(),
+                file: file.to_owned(),
+            }),
+            None => Error::UnknownNode {
+                name: name.to_owned(),
+            },
         })
     }
 

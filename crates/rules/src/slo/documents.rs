@@ -5,11 +5,14 @@ use headroom_domain::selector::{Labels, Selector};
 use super::{
     Data, amplification,
     decode::{self, Fault, Reading},
-    document::Document,
+    document::{Content, Document},
     effective::{EffectiveKey, EffectiveValues, NodeLabelValues, merged},
     entries::called,
-    table::{AMPLIFICATION, KEYS, Key},
+    table::{AMPLIFICATION, COLOCATION, KEYS, Key},
 };
+
+/// The member by which co-location is switched on.
+const ENABLE: &str = "enable";
 
 /// The documents of a version, in the order of the keys.
 #[derive(Debug, Clone)]
@@ -81,15 +84,25 @@ impl KeyDocument {
         let matching = matching.filter(|(_, selector)| selector.matches(labels));
         let selected_by: Vec<usize> = matching.map(|(place, _)| *place).collect();
         let names = selected_by.iter().map(|place| self.entry_name(*place)).collect();
+        let label_values = NodeLabelValues::read(self.key, labels);
+        let values = self.values(selected_by.first().copied(), &label_values);
         EffectiveKey {
             key: self.key,
             unreadable: self.unreadable.clone(),
             selected_by: names,
-            values: self.values(
-                selected_by.first().copied(),
-                &NodeLabelValues::read(self.key, labels),
-            ),
+            caveat: self.caveat(&values),
+            values,
         }
+    }
+
+    /// Koordinator co-locates on no node unless it does on all that no entry selects.
+    fn caveat(&self, values: &EffectiveValues) -> Option<&'static str> {
+        let on = Content::Bool(true);
+        let is_on =
+            self.key.name == COLOCATION.name && values.get(ENABLE).is_some_and(|value| value.content == on);
+        let cluster = self.document.cluster.as_ref();
+        let is_on_for_all = cluster.and_then(|cluster| cluster.get(ENABLE)) == Some(&on);
+        (is_on && !is_on_for_all).then_some("enable has no effect, as it is not true for all nodes")
     }
 
     /// The selectors that can select a node, in the order in which they are tried.

@@ -31,6 +31,8 @@ pub struct EffectiveKey {
     pub unreadable: Option<String>,
     /// The entries that select the node, by name in quotes or by place. The first counts, the others are a conflict.
     pub selected_by: Vec<String>,
+    /// What keeps a value from having an effect, in words.
+    pub caveat: Option<&'static str>,
     /// The values.
     pub values: EffectiveValues,
 }

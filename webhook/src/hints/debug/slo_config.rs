@@ -7,7 +7,7 @@ use super::PAGE_BYTES;
 use crate::{
     control::time_slices::Slices,
     hints::stream_context::{SloCheck, StreamContext},
-    store::policies::StoredVersion,
+    store::{node::Node, policies::StoredVersion},
 };
 
 /// The ConfigMap, and what its check goes by.
@@ -36,13 +36,17 @@ pub(super) fn config(shared: &StreamContext) -> GetSloConfigResponse {
     }
 }
 
-/// The labels of as many nodes as go into a page, by name, after that one.
-pub(super) async fn labels(shared: &StreamContext, after: &str) -> ListNodeLabelsResponse {
+/// The labels of one node, or of as many as go into a page, by name, after that one.
+pub(super) async fn labels(shared: &StreamContext, node: &str, after: &str) -> ListNodeLabelsResponse {
     let nodes = &shared.cluster.nodes;
     let mut page = ListNodeLabelsResponse {
         known: nodes.has_synced(),
         ..ListNodeLabelsResponse::default()
     };
+    if !node.is_empty() {
+        page.nodes = nodes.get(node).iter().map(|node| labelled(node)).collect();
+        return page;
+    }
     let mut bytes = 0;
     let mut slices = Slices::begin();
     for node in nodes.all().iter().filter(|node| node.name.as_str() > after) {
@@ -53,13 +57,17 @@ pub(super) async fn labels(shared: &StreamContext, after: &str) -> ListNodeLabel
                 .map_or_else(String::new, |last| last.name.clone());
             break;
         }
-        let labelled = NodeLabels {
-            name: node.name.clone(),
-            labels: node.labels.clone().into_iter().collect(),
-        };
+        let labelled = labelled(node);
         bytes += labelled.bytes();
         page.nodes.push(labelled);
         slices.rest().await;
     }
     page
+}
+
+fn labelled(node: &Node) -> NodeLabels {
+    NodeLabels {
+        name: node.name.clone(),
+        labels: node.labels.clone().into_iter().collect(),
+    }
 }

@@ -122,7 +122,7 @@ impl CheckArgs {
         };
         let nodes = match (&self.nodes, self.online) {
             (None, false) => None,
-            (file, _) => Some(source.nodes(file.as_deref()).await?.nodes),
+            (file, _) => Some(source.nodes(file.as_deref()).await?),
         };
         let (settings, switches) = self.rules(stored.as_ref())?;
         let check = VersionCheck {

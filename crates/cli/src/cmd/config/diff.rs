@@ -6,12 +6,7 @@ use headroom_domain::installation::ConfigMapName;
 use headroom_rules::slo::{difference::difference, documents::SloDocuments};
 
 use super::super::Session;
-use crate::{
-    args::Format,
-    error::Error,
-    output::slo::ConfigDifference,
-    slo::source::{KnownNodes, SloSource},
-};
+use crate::{args::Format, error::Error, output::slo::ConfigDifference, slo::source::SloSource};
 
 /// Which nodes would get what else from a version: values that change, and the nodes of each change.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,7 +38,7 @@ impl DiffArgs {
         let mut source = SloSource::new(&session.connect, config_map);
         let new = SloDocuments::read(&source.version(Some(&file)).await?);
         let old = SloDocuments::read(&source.version(old.as_deref()).await?);
-        let KnownNodes { nodes, .. } = source.nodes(nodes.as_deref()).await?;
+        let nodes = source.nodes(nodes.as_deref()).await?;
         let found = ConfigDifference {
             keys: difference(&old, &new, &nodes),
             nodes: nodes.len(),

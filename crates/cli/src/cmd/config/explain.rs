@@ -9,15 +9,7 @@ use headroom_rules::slo::{
 };
 
 use super::super::Session;
-use crate::{
-    args::Format,
-    error::Error,
-    output::slo::NodeConfig,
-    slo::{
-        SloError,
-        source::{KnownNodes, SloSource},
-    },
-};
+use crate::{args::Format, error::Error, output::slo::NodeConfig, slo::source::SloSource};
 
 /// What a node gets of the ConfigMap: each value, and whether it is a default, for all nodes, or of which entry.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,14 +50,10 @@ impl ExplainConfigArgs {
         } = self;
         let mut source = SloSource::new(&session.connect, config_map);
         let documents = SloDocuments::read(&source.version(file.as_deref()).await?);
-        let KnownNodes { nodes, origin } = source.nodes(nodes.as_deref()).await?;
-        let Some(labels) = nodes.labels(&name) else {
-            let count = nodes.len();
-            return Err(Error::Slo(SloError::UnknownNode { name, count, origin }));
-        };
+        let labels = source.node(&name, nodes.as_deref()).await?;
         let is_wanted = |document: &&_| key.is_none_or(|key| is_document_of(key, document));
         let documents = documents.iter().filter(is_wanted);
-        let keys = documents.map(|document| document.effective(labels)).collect();
+        let keys = documents.map(|document| document.effective(&labels)).collect();
         let explained = NodeConfig { node: name, keys };
         session.screen.print(&match session.format {
             Format::Table => explained.to_string(),

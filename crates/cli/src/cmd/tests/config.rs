@@ -18,7 +18,10 @@ const LABELS_PAGE: usize = 2;
 pub(super) fn page(asked: &ListNodeLabelsRequest, shown: &Shown) -> ListNodeLabelsResponse {
     let shown = shown.lock().unwrap();
     let (_, nodes, known) = &*shown;
-    let mut rest = nodes.iter().filter(|node| node.name > asked.after);
+    let is_wanted = |node: &&NodeLabels| asked.node.is_empty() || asked.node == node.name;
+    let mut rest = nodes
+        .iter()
+        .filter(|node| node.name > asked.after && is_wanted(node));
     let nodes: Vec<_> = rest.by_ref().take(LABELS_PAGE).cloned().collect();
     let next = rest.next().and(nodes.last()).map(|last| last.name.clone());
     ListNodeLabelsResponse {

@@ -35,6 +35,7 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
         key,
         unreadable,
         selected_by,
+        caveat,
         values,
     } = effective;
     writeln!(f, "\n{}", key.name)?;
@@ -48,6 +49,9 @@ fn write_key(f: &mut fmt::Formatter<'_>, effective: &EffectiveKey) -> fmt::Resul
             );
             f.write_str(&wrapped(2, &text))?;
         }
+    }
+    if let Some(caveat) = caveat {
+        f.write_str(&wrapped(2, caveat))?;
     }
     match unreadable {
         Some(reason) => {
@@ -109,6 +113,7 @@ impl NodeConfig {
                 key,
                 unreadable,
                 selected_by,
+                caveat,
                 values,
             } = effective;
             let values = values.iter().map(|(path, value)| {
@@ -121,6 +126,7 @@ impl NodeConfig {
             json!({
                 "key": key.name,
                 "selected_by": selected_by,
+                "caveat": caveat,
                 "unreadable": unreadable,
                 "values": values.collect::<Value>(),
             })

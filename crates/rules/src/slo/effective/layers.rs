@@ -36,17 +36,12 @@ pub(in super::super) fn merged(
             reset_total(key, origin, &mut values);
         }
     }
-    for NodeLabelValue {
-        label,
-        member,
-        percent,
-    } in labels.iter()
-    {
-        if let Some(field) = key.fields.iter().find(|field| field.member == *member) {
-            let content = Content::Int(*percent);
-            let origin = Origin::Label(label);
+    for value in labels.iter() {
+        let NodeLabelValue { label, member, .. } = *value;
+        if let Some(field) = key.fields.iter().find(|field| field.member == member) {
+            let (content, origin) = (value.content(), Origin::Label(label));
             values.insert(
-                (*member).to_owned(),
+                member.to_owned(),
                 EffectiveValue {
                     field,
                     content,

@@ -1,5 +1,7 @@
 //! Tests of merged values and their origins.
 
+mod properties;
+
 use headroom_domain::selector::Labels;
 use rstest::rstest;
 
@@ -216,6 +218,26 @@ fn labels_of_the_node_stand_above_all(#[case] ratio: &str, #[case] expected: &st
     );
     let found = effective(COLO, &text, &labels);
     assert_eq!(value(&found, "cpuReclaimThresholdPercent"), expected);
+}
+
+#[rstest]
+#[case("T", "true, label node.koordinator.sh/cpu-normalization-enabled")]
+#[case("0", "false, label node.koordinator.sh/cpu-normalization-enabled")]
+#[case("yes", "false, default")]
+fn a_label_switches_normalization(#[case] text: &str, #[case] expected: &str) {
+    let labels = [("node.koordinator.sh/cpu-normalization-enabled", text)];
+    assert_eq!(value(&effective(NORM, "{}", &labels), "enable"), expected);
+    assert_eq!(value(&effective(COLO, "{}", &labels), "enable"), "false, default");
+}
+
+#[rstest]
+#[case::of_an_entry_alone("", r#""enable":true"#, true)]
+#[case::of_all(r#""enable":true,"#, r#""enable":true"#, false)]
+#[case::of_all_but_this(r#""enable":true,"#, r#""enable":false"#, false)]
+#[case::of_none("", "", false)]
+fn an_entry_cannot_switch_colocation_on(#[case] cluster: &str, #[case] own: &str, #[case] is_vain: bool) {
+    let text = format!(r#"{{{cluster}"nodeConfigs":[{}]}}"#, entry(own));
+    assert_eq!(effective(COLO, &text, &[]).caveat.is_some(), is_vain);
 }
 
 #[rstest]

@@ -101,7 +101,13 @@ async fn labels_of_all_nodes_are_listed_page_by_page() {
     let mut debug = DebugClient::new(site.channel(None).await);
     let (mut listed, mut after, mut pages) = (Vec::new(), String::new(), 0);
     loop {
-        let request = authorized(ListNodeLabelsRequest { after }, Some("person"));
+        let request = authorized(
+            ListNodeLabelsRequest {
+                after,
+                ..ListNodeLabelsRequest::default()
+            },
+            Some("person"),
+        );
         let page = debug.list_node_labels(request).await.unwrap().into_inner();
         let bytes: usize = page.nodes.iter().map(NodeLabels::bytes).sum();
         assert!(page.known && bytes < 2 << 20, "{bytes}");
@@ -115,6 +121,16 @@ async fn labels_of_all_nodes_are_listed_page_by_page() {
     assert!(pages > 2, "{pages}");
     assert!(listed.iter().map(|node| &node.name).eq(&names));
     assert!(listed[1..].iter().all(|node| node.labels["pool"] == node.name));
+
+    for (node, count) in [("node-0007", 1), ("gone", 0)] {
+        let node = node.to_owned();
+        let request = ListNodeLabelsRequest {
+            node,
+            ..ListNodeLabelsRequest::default()
+        };
+        let page = debug.list_node_labels(authorized(request, Some("person"))).await;
+        assert_eq!(page.unwrap().into_inner().nodes.len(), count);
+    }
 
     site.cluster.nodes.set_known(false);
     let request = authorized(ListNodeLabelsRequest::default(), Some("person"));
