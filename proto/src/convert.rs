@@ -74,6 +74,13 @@ impl wire::NodeStatus {
     }
 }
 
+impl wire::NodeLabels {
+    /// Its size in a message, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
+}
+
 impl From<PerResource<u64>> for wire::Amounts {
     fn from(amounts: PerResource<u64>) -> Self {
         let PerResource { cpu, memory } = amounts;

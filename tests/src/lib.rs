@@ -45,6 +45,7 @@ pub mod scheduler_double;
 pub mod scripted_agent;
 pub mod seccomp;
 pub mod slo_page;
+pub mod slo_versions;
 pub mod slow_bodies;
 pub mod stand;
 pub mod steady_agent;

@@ -49,8 +49,11 @@ use crate::{
         sweep::Sweeper,
     },
     hints::{
-        auth::Authenticator, metrics as hint_metrics, server, stream_context::StreamContext,
-        streams::Streams, token_review,
+        auth::Authenticator,
+        metrics as hint_metrics, server,
+        stream_context::{SloCheck, StreamContext},
+        streams::Streams,
+        token_review,
     },
     store::{
         clock::Clock,
@@ -137,10 +140,8 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let clock = Arc::new(Clock::new());
     let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
-    supervisor.spawn("clock", {
-        let stop = stop.clone();
-        async move { clock.keep(stop).await }
-    });
+    let stop_clock = stop.clone();
+    supervisor.spawn("clock", async move { clock.keep(stop_clock).await });
     let options = CacheOptions {
         client: client.clone(),
         slo_config: args.installation.get().slo_config,
@@ -158,7 +159,16 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     });
     observe(&args, &client, &cluster, &store, &features, &mut supervisor);
     lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
-    serve_hints(&args, files, &store, &client, &cluster, &mut supervisor).await?;
+    serve_hints(
+        &args,
+        files,
+        &store,
+        &client,
+        &cluster,
+        &features,
+        &mut supervisor,
+    )
+    .await?;
     let ready = ready.admission;
     let _threads = admission::serve(&args, files, store, stores, features, ready, &mut supervisor).await?;
 
@@ -306,6 +316,7 @@ async fn serve_hints(
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
+    features: &Arc<ArcSwap<Features>>,
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -340,6 +351,14 @@ async fn serve_hints(
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(cluster), writer, args.rates())),
         profiles,
+        slo_check: SloCheck {
+            config_map: args.installation.get().slo_config,
+            settings: args.slo.settings(),
+            switches: {
+                let features = Arc::clone(features);
+                Arc::new(move || features.load().switches.clone())
+            },
+        },
         shutdown: shutdown.clone(),
     });
     supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));

@@ -50,7 +50,7 @@ Examples:
   kubectl-headroom --addr headroom-hints.headroom-system.svc:9444 --ca-file /etc/headroom/ca.crt \\
     --token-file /var/run/secrets/headroom/token top --once -o json
 
-Exit codes: 0 an answer, 1 an error, 2 wrong usage.";
+Exit codes: 0 an answer, 1 an error, 2 wrong usage; of config check: 0 accepted, 1 refused, 2 not decided.";
 
 #[cfg(test)]
 mod tests {

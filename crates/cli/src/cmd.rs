@@ -5,6 +5,7 @@
 mod advise;
 mod agent;
 mod completions;
+mod config;
 mod explain;
 mod hints;
 mod node;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Off(off::OffArgs),
     Advise(Box<advise::AdviseArgs>),
     Agent(agent::AgentArgs),
+    Config(config::ConfigArgs),
     Reasons(reasons::ReasonsArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -57,6 +59,7 @@ impl Command {
             Self::Off(args) => args.run(session).await,
             Self::Advise(args) => args.run(session).await,
             Self::Agent(args) => args.run(session).await,
+            Self::Config(args) => args.run(session).await,
             Self::Reasons(args) => args.run(session),
             Self::Completions(args) => args.run(session),
         }

@@ -1,6 +1,8 @@
 //! Client of the webhook's debug service: TLS to a server of the expected name, and a bearer token. Also builds clients
 //! of the API server from a kubeconfig.
 
+mod slo_config;
+
 use std::{path::Path, time::Duration};
 
 use headroom_domain::{installation::Installation, names};
@@ -23,6 +25,7 @@ use tonic::{
 };
 use tower::{BoxError, Layer as _, ServiceExt as _, retry::RetryLayer, service_fn};
 
+pub use self::slo_config::SloConfigAnswer;
 use crate::{
     args::{Address, ConnectArgs},
     error::Error,

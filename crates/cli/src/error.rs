@@ -2,11 +2,14 @@
 
 use std::{io, path::PathBuf};
 
-use headroom_domain::{installation::Namespace, names};
+use headroom_domain::{
+    installation::{ConfigMapName, Namespace},
+    names,
+};
 use headroom_proto::WireError;
 use tonic::Code;
 
-use crate::{advise, args::Address};
+use crate::{advise, args::Address, slo::SloError};
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +156,18 @@ pub enum Error {
     /// No advice can be made of the past.
     #[error(transparent)]
     Advise(#[from] advise::AdviceError),
+    /// A question about Koordinator's ConfigMap has no answer.
+    #[error(transparent)]
+    Slo(#[from] SloError),
+    /// A version of Koordinator's ConfigMap would be refused. Why has been said.
+    #[error("ConfigMap {config_map} would be refused")]
+    VersionRefused {
+        /// The ConfigMap.
+        config_map: ConfigMapName,
+    },
+    /// Whether a version of Koordinator's ConfigMap would be refused cannot be told.
+    #[error("cannot decide")]
+    Undecided(#[source] Box<Self>),
     /// The answer cannot be written.
     #[error("cannot write the answer")]
     Write(#[source] io::Error),
@@ -162,6 +177,11 @@ impl Error {
     /// True if the answer could not be written for this reason.
     pub fn is_io(&self, kind: io::ErrorKind) -> bool {
         matches!(self, Self::Write(error) if error.kind() == kind)
+    }
+
+    /// The exit code of the process.
+    pub const fn exit_code(&self) -> u8 {
+        if matches!(self, Self::Undecided(_)) { 2 } else { 1 }
     }
 
     /// True if asking again later may help: the webhook restarts, or the way to it was cut.

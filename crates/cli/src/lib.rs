@@ -4,6 +4,7 @@
 //! args -> connect (TLS, token) -> cmd::{top, node, explain, hints} -> view::Node -> output -> screen
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
+//!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
 //!      -> agent (unix socket) -> cmd::agent -> messages of the agent -------------------^
 //! ```
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod error;
 pub mod human_numbers;
 pub mod output;
 pub mod screen;
+pub mod slo;
 pub mod view;
 
 mod cmd;

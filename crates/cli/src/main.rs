@@ -1,4 +1,5 @@
-//! Entry point of `kubectl-headroom`: exit code 0 for an answer, 1 for an error, 2 for wrong usage.
+//! Entry point of `kubectl-headroom`: exit code 0 for an answer, 1 for an error, 2 for wrong usage. What
+//! `config check` cannot decide is 2 as well, as 1 means that it refuses.
 #![forbid(unsafe_code)]
 
 use std::{io, process::ExitCode};
@@ -17,7 +18,7 @@ async fn main() -> ExitCode {
         Err(error) if error.is_io(io::ErrorKind::BrokenPipe) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", chain(&error));
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
     }
 }

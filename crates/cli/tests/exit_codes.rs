@@ -1,8 +1,12 @@
-//! Tests of the exit codes of the built binary: 0 for an answer, 1 for an error, 2 for wrong usage.
+//! Tests of the exit codes of the built binary: 0 for an answer, 1 for an error, 2 for wrong usage; of `config check` 0 for a
+//! version that is accepted, 1 for one that is refused, 2 where that cannot be told.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test panics where it breaks")]
 
-use std::process::{Command, Output};
+use std::{
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
 
 fn run(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kubectl-headroom"))
@@ -75,4 +79,47 @@ fn an_agent_that_has_no_socket_is_an_error_that_says_what_to_do() {
         told.contains("/nonexistent/agent.sock") && told.contains("--debug-socket"),
         "{told}"
     );
+}
+
+/// Checks a ConfigMap with that text under a key, from standard input.
+fn check(text: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-headroom"))
+        .args(["config", "check", "-"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let object = format!(
+        "kind: ConfigMap\nmetadata: {{name: slo-controller-config}}\ndata:\n  colocation-config: {text}\n"
+    );
+    child.stdin.take().unwrap().write_all(object.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_version_that_is_refused_is_told_from_one_that_cannot_be_checked() {
+    for (text, code, stdout, stderr) in [
+        ("'{}'", 0, "accepted: ConfigMap ", ""),
+        (
+            "'{'",
+            1,
+            "refused: ConfigMap ",
+            "error: ConfigMap koordinator-system/slo-controller-config would be refused\n",
+        ),
+        (
+            "{}",
+            2,
+            "",
+            "error: cannot decide: -: data[colocation-config] is not a text",
+        ),
+    ] {
+        let output = check(text);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(self::text(&output.stdout).starts_with(stdout), "{output:?}");
+        assert!(self::text(&output.stderr).starts_with(stderr), "{output:?}");
+    }
+    let output = run(&["config", "check"]);
+    assert_eq!(output.status.code(), Some(2));
 }

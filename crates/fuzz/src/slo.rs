@@ -5,6 +5,8 @@ use headroom_rules::{
     SWITCHES,
     slo::{
         self, Data, Nodes, Report, Settings, Target, amplification,
+        difference::difference,
+        documents::SloDocuments,
         strategies::Strategies,
         table::{AMPLIFICATION, KEYS},
     },
@@ -47,7 +49,35 @@ pub fn check(data: &[u8]) {
             // What may be stored is followed.
             assert!(key.name != AMPLIFICATION.name || amplification::read(text).is_ok());
             assert_eq!(Strategies::read(&alone).conflicts(&labels()).count(), 0);
+            is_explained(&alone);
         }
+    }
+}
+
+/// What may be stored can be read, one entry at most selects a node, and what it changes are the values that it gives.
+fn is_explained(data: &Data) {
+    let (none, documents) = (SloDocuments::read(&Data::new()), SloDocuments::read(data));
+    assert!(difference(&documents, &documents, &OneNode).is_empty());
+    let changed = difference(&none, &documents, &OneNode);
+    for (before, after) in none.iter().zip(documents.iter()) {
+        let (before, after) = (before.effective(&labels()), after.effective(&labels()));
+        assert_eq!(after.unreadable, None);
+        assert!(after.selected_by.len() <= 1, "{:?}", after.selected_by);
+        let mut changes = changed
+            .iter()
+            .filter(|difference| difference.key.name == after.key.name);
+        let changes = changes
+            .next()
+            .map_or(0, |difference| difference.groups[0].changes.len());
+        let gone = before
+            .values
+            .keys()
+            .filter(|path| !after.values.contains_key(*path));
+        let other = after.values.iter().filter(|(path, value)| {
+            let before = before.values.get(*path);
+            before.is_none_or(|before| !before.is_same(value))
+        });
+        assert_eq!(changes, gone.count() + other.count());
     }
 }
 

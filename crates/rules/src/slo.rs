@@ -15,7 +15,10 @@ mod check;
 mod conflict;
 mod cpu_product;
 pub mod decode;
+pub mod difference;
 pub mod document;
+pub mod documents;
+pub mod effective;
 mod entries;
 pub mod envelope;
 pub mod expected;
@@ -31,6 +34,7 @@ pub mod schema;
 pub mod strategies;
 pub mod switches;
 pub mod table;
+pub mod version;
 
 pub use self::{
     check::check,

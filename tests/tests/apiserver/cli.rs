@@ -22,7 +22,7 @@ use tokio::process::Command;
 const GIB: u64 = 1 << 30;
 
 /// A way to ask.
-struct Cli {
+pub(crate) struct Cli {
     program: PathBuf,
     addr: String,
     ca: PathBuf,
@@ -30,7 +30,7 @@ struct Cli {
 }
 
 impl Cli {
-    fn new(stand: &Stand, webhook: &Webhook, who: &str, token: &str) -> Self {
+    pub(crate) fn new(stand: &Stand, webhook: &Webhook, who: &str, token: &str) -> Self {
         let file = stand.cluster.dir().join(format!("{who}.token"));
         write_secret(&file, token).expect("write");
         Self {
@@ -41,7 +41,7 @@ impl Cli {
         }
     }
 
-    async fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
         command.args(["--addr", &self.addr]);
         command.arg("--ca-file").arg(&self.ca);
@@ -55,7 +55,7 @@ impl Cli {
     }
 
     /// What it prints for an answer.
-    async fn ask(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn ask(&self, arguments: &[&str]) -> String {
         let Output {
             status,
             stdout,
@@ -69,13 +69,13 @@ impl Cli {
         String::from_utf8(stdout).expect("text")
     }
 
-    async fn ask_json(&self, arguments: &[&str]) -> Value {
+    pub(crate) async fn ask_json(&self, arguments: &[&str]) -> Value {
         let text = self.ask(&[arguments, &["-o", "json"]].concat()).await;
         serde_json::from_str(&text).expect("JSON")
     }
 
     /// Its exit code and what it complains about, when there is no answer.
-    async fn fail(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    pub(crate) async fn fail(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let Output {
             status,
             stdout,

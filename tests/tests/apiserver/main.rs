@@ -11,6 +11,7 @@ mod brake_reaction;
 mod cli;
 mod cluster;
 mod concurrent_writers;
+mod config_command;
 mod de_amplification;
 mod deferred_resize;
 mod floor;

@@ -29,25 +29,32 @@ const FAMILIES: [Family; 2] = [Family::Nodes, Family::Koordinator];
 const DENIED: &str = "admission webhook \"vconfigmap.koordinator.sh\" denied the request: ";
 
 /// kubectl as an administrator calls it.
-struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
 }
 
 /// A stand with the namespace of the ConfigMap and a replica that checks it.
-struct Checked {
-    stand: Stand,
-    webhook: Webhook,
-    kubectl: Kubectl,
+pub(crate) struct Checked {
+    pub(crate) stand: Stand,
+    pub(crate) webhook: Webhook,
+    pub(crate) kubectl: Kubectl,
 }
 
 impl Checked {
     async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// With a replica that has these flags.
+    pub(crate) async fn with(flags: &[&str]) -> Self {
         let stand = Stand::start().await;
         let created = accounts::create_namespace(&stand.client, names::SLO_CONFIG_NAMESPACE).await;
         created.expect("create the namespace");
         let gates = format!("{GATES},ConfigMapValidatingWebhook=true");
-        let webhook = stand.serving("webhook-0", "{}", &FAMILIES, &gates).await;
+        let webhook = stand
+            .serving_with("webhook-0", "{}", &FAMILIES, &gates, flags)
+            .await;
         let kubectl = Kubectl::new(&stand);
         let invalid = config_map(names::SLO_CONFIG, &Data::from([colocation("bad")]));
         until("the ConfigMap reaches the webhook", async || {
@@ -65,7 +72,7 @@ impl Checked {
         Api::namespaced(self.stand.client.clone(), names::SLO_CONFIG_NAMESPACE)
     }
 
-    async fn create_node(&self, name: &str, labels: serde_json::Value) {
+    pub(crate) async fn create_node(&self, name: &str, labels: serde_json::Value) {
         let node = json!({"metadata": {"name": name, "labels": labels}});
         let node: Node = serde_json::from_value(node).expect("a Node");
         let created = self.stand.nodes().create(&PostParams::default(), &node).await;
@@ -82,7 +89,7 @@ impl Kubectl {
         }
     }
 
-    fn run(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut kubectl = Command::new(&self.program)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
@@ -99,7 +106,7 @@ impl Kubectl {
         kubectl.wait_with_output().expect("wait for kubectl")
     }
 
-    fn apply(&self, object: &str, flags: &[&str]) -> Output {
+    pub(crate) fn apply(&self, object: &str, flags: &[&str]) -> Output {
         self.run(&[&["apply", "--filename=-"], flags].concat(), object)
     }
 }
@@ -108,13 +115,13 @@ fn colocation(text: &str) -> (String, String) {
     (names::COLOCATION_CONFIG.to_owned(), text.to_owned())
 }
 
-fn config_map(name: &str, data: &Data) -> String {
+pub(crate) fn config_map(name: &str, data: &Data) -> String {
     let metadata = json!({"name": name, "namespace": names::SLO_CONFIG_NAMESPACE});
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}).to_string()
 }
 
 /// What kubectl says of warnings and of a refusal, as the page has it.
-fn answer(output: &Output) -> Vec<String> {
+pub(crate) fn answer(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().map(|line| match line.split_once(DENIED) {
         Some((_, message)) => format!("Error: {message}"),

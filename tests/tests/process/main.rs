@@ -9,6 +9,8 @@ mod agent_cli;
 mod agent_config;
 mod agent_missing;
 mod checkpoint;
+mod config_check;
+mod config_page;
 mod extending;
 mod imports;
 mod names;

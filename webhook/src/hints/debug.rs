@@ -1,4 +1,7 @@
-//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision.
+//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision, and
+//! Koordinator's ConfigMap with what its check goes by.
+
+mod slo_config;
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +10,10 @@ use headroom_kit::{
     log::chain,
     serve::{Hold, Peer},
 };
-use headroom_proto::v1alpha1::{self as wire, ListNodesRequest, ListNodesResponse, NodeStatus, debug_server};
+use headroom_proto::v1alpha1::{
+    self as wire, GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
+    ListNodesRequest, ListNodesResponse, NodeStatus, debug_server,
+};
 use tokio::{
     select,
     sync::mpsc,
@@ -67,10 +73,7 @@ impl Debug {
     }
 
     /// Who asks, and a hold on their connection.
-    async fn admit(
-        &self,
-        request: &Request<ListNodesRequest>,
-    ) -> Result<(Caller, Option<Hold>), StreamError> {
+    async fn admit<T: Sync>(&self, request: &Request<T>) -> Result<(Caller, Option<Hold>), StreamError> {
         if self.shared.shutdown.draining().is_cancelled() {
             return Err(StreamError::ShuttingDown);
         }
@@ -120,6 +123,27 @@ impl debug_server::Debug for Debug {
         };
         tokio::spawn(watch.run());
         Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn get_slo_config(
+        &self,
+        request: Request<GetSloConfigRequest>,
+    ) -> Result<Response<GetSloConfigResponse>, Status> {
+        let admitted = self.admit(&request).await;
+        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        Ok(Response::new(slo_config::config(&self.shared)))
+    }
+
+    async fn list_node_labels(
+        &self,
+        request: Request<ListNodeLabelsRequest>,
+    ) -> Result<Response<ListNodeLabelsResponse>, Status> {
+        let admitted = self.admit(&request).await;
+        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let ListNodeLabelsRequest { after, node } = request.into_inner();
+        Ok(Response::new(
+            slo_config::labels(&self.shared, &node, &after).await,
+        ))
     }
 }
 

@@ -1,9 +1,11 @@
-//! Shared state of all agent streams and debug calls: stores, authenticator, open streams, nudger, profiles, shutdown.
+//! Shared state of all agent streams and debug calls: stores, authenticator, open streams, nudger, profiles, check of
+//! Koordinator's ConfigMap, shutdown.
 
 use std::sync::Arc;
 
-use headroom_domain::estimate::Profile;
+use headroom_domain::{estimate::Profile, installation::ConfigMapName};
 use headroom_kit::supervise::Shutdown;
+use headroom_rules::{slo, switch::Switches};
 
 use super::{auth::Authenticator, streams::Streams};
 use crate::{control::nudge::Nudger, store::cluster::Cluster};
@@ -20,6 +22,18 @@ pub struct StreamContext {
     pub nudger: Arc<Nudger>,
     /// Timing profiles whose hints are taken.
     pub profiles: Vec<Profile>,
+    /// How Koordinator's ConfigMap is checked.
+    pub slo_check: SloCheck,
     /// The end of the process.
     pub shutdown: Shutdown,
+}
+
+/// How Koordinator's ConfigMap is checked.
+pub struct SloCheck {
+    /// The ConfigMap.
+    pub config_map: ConfigMapName,
+    /// What is asked of its versions.
+    pub settings: slo::Settings,
+    /// Reads the switches in force.
+    pub switches: Arc<dyn Fn() -> Switches + Send + Sync>,
 }

@@ -59,4 +59,12 @@ headroom_kit::metrics! {
         &["result"],
         "Versions of the ConfigMap whose policies differ from the last: accepted, refused (the last good one stays in force) or absent (the configuration file's are in force).",
     );
+
+    /// Memory for the texts of the ConfigMap.
+    pub static CONFIG_BYTES: Gauge<0> = Gauge::new(
+        "headroom_webhook_config_bytes",
+        Unit::Bytes,
+        &[],
+        "Bytes of all keys and texts of Koordinator's ConfigMap that this replica keeps to show them, 1 MiB at most.",
+    );
 }

@@ -10,20 +10,22 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use headroom_domain::{
     names,
     policy::{InForce, Policy, Source},
 };
 use headroom_rules::slo::{
+    Data,
     amplification::{self, PolicyDocument},
     strategies::Strategies,
+    version,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::metrics::CONFIG_VERSIONS;
+use super::metrics::{CONFIG_BYTES, CONFIG_VERSIONS};
 use crate::store::{
     changes::{Changes, Urgency},
     configuration::Amplification,
@@ -43,6 +45,18 @@ pub struct Policies {
     strategies: watch::Sender<Arc<Strategies>>,
     /// The text under the key of gates, empty if there is none; `None` while that is not known.
     feature_gates: watch::Sender<Option<String>>,
+    /// All texts, for people who ask.
+    stored: ArcSwapOption<StoredVersion>,
+    is_too_long: AtomicBool,
+}
+
+/// A version of the ConfigMap as the API server has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StoredVersion {
+    /// Its resource version.
+    pub version: String,
+    /// Its texts by key.
+    pub data: Data,
 }
 
 /// A version of the ConfigMap that is not in force.
@@ -74,6 +88,8 @@ impl Policies {
             is_lost: AtomicBool::new(false),
             strategies: watch::Sender::default(),
             feature_gates: watch::Sender::default(),
+            stored: ArcSwapOption::default(),
+            is_too_long: AtomicBool::new(false),
         }
     }
 
@@ -123,10 +139,34 @@ impl Policies {
         self.feature_gates.subscribe()
     }
 
+    /// The stored version, or that there is none; `None` while that is not known.
+    pub fn stored(&self) -> Option<Option<Arc<StoredVersion>>> {
+        let is_known = self.has_synced() && !self.is_too_long.load(Ordering::Relaxed);
+        is_known.then(|| self.stored.load_full())
+    }
+
+    /// Keeps the texts. The API server takes none that are too long together; such would be nothing to keep.
+    fn keep(&self, stored: Option<StoredVersion>) {
+        let is_too_long = stored
+            .as_ref()
+            .is_some_and(|stored| version::too_long(&stored.data).is_some());
+        let kept = stored.filter(|_| !is_too_long);
+        let texts = kept.iter().flat_map(|stored| &stored.data);
+        let bytes: usize = texts.map(|(key, text)| key.len() + text.len()).sum();
+        self.stored.store(kept.map(Arc::new));
+        self.is_too_long.store(is_too_long, Ordering::Relaxed);
+        CONFIG_BYTES
+            .with([])
+            .set(f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)));
+    }
+
     /// Applies the present ConfigMap; `None` if there is none.
     fn update(&self, config_map: Option<ConfigMap>) {
+        let is_there = config_map.is_some();
         let ConfigMap { metadata, data, .. } = config_map.unwrap_or_default();
-        let mut data = data.unwrap_or_default();
+        let data = data.unwrap_or_default();
+        let version = metadata.resource_version.unwrap_or_default();
+        let text_under = |key: &str| data.get(key).cloned().unwrap_or_default();
         let strategies = Strategies::read(&data);
         self.strategies.send_if_modified(|before| {
             let has_changed = **before != strategies;
@@ -135,18 +175,21 @@ impl Policies {
             }
             has_changed
         });
-        let gates = data.remove(names::FEATURE_GATES).unwrap_or_default();
+        let gates = text_under(names::FEATURE_GATES);
         self.feature_gates.send_if_modified(|before| {
             let has_changed = before.as_ref() != Some(&gates);
             *before = Some(gates);
             has_changed
         });
-        let text = data.remove(names::AMPLIFICATION_CONFIG).unwrap_or_default();
+        let text = text_under(names::AMPLIFICATION_CONFIG);
+        self.keep(is_there.then(|| StoredVersion {
+            version: version.clone(),
+            data,
+        }));
         let before = self.state.load();
         if before.text.as_ref() == Some(&text) {
             return;
         }
-        let version = metadata.resource_version.unwrap_or_default();
         let (good, refused) = match amplification::read(&text) {
             Ok(document) => {
                 let result = if text.is_empty() { "absent" } else { "accepted" };

@@ -20,6 +20,7 @@ use headroom_kit::{
     supervise::Shutdown,
     tls::{self, CertStore, ClientAuth, MinVersion, client::client_config, self_signed, server_config},
 };
+use headroom_rules::{slo, switch::Switches};
 use headroom_webhook::{
     admission::{
         endpoint::{Family, Stores},
@@ -35,7 +36,13 @@ use headroom_webhook::{
         rates::Rates,
         sweep::Sweeper,
     },
-    hints::{auth::Authenticator, server, stream_context::StreamContext, streams::Streams, token_review},
+    hints::{
+        auth::Authenticator,
+        server,
+        stream_context::{SloCheck, StreamContext},
+        streams::Streams,
+        token_review,
+    },
     start::{self, threads::Threads, wanted},
     store::{
         clock::Clock,
@@ -238,6 +245,11 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         streams: Arc::new(Streams::default()),
         nudger: Arc::new(Nudger::new(Arc::clone(&cluster), Arc::new(writer), *rates)),
         profiles: Profile::ALL.to_vec(),
+        slo_check: SloCheck {
+            config_map: ConfigMapName::default(),
+            settings: slo::Settings::default(),
+            switches: Arc::new(Switches::default),
+        },
         shutdown: shutdown.clone(),
     });
     let hints = serve_hints(keys, shared, &shutdown, hints, is_secure).await?;

@@ -1,5 +1,7 @@
 //! Tests of the commands against a debug service in this process, over real TLS.
 
+mod config;
+
 use std::{
     net::SocketAddr,
     path::PathBuf,
@@ -10,6 +12,7 @@ use std::{
 use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
+    GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
     ListNodesRequest, ListNodesResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
 };
@@ -33,6 +36,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// A webhook that knows some nodes and one token.
 struct Webhook {
     nodes: watch::Receiver<ListNodesResponse>,
+    slo: config::Shown,
 }
 
 impl Webhook {
@@ -110,6 +114,22 @@ impl Debug for Webhook {
         });
         Ok(Response::new(ReceiverStream::new(answers)))
     }
+
+    async fn get_slo_config(
+        &self,
+        request: Request<GetSloConfigRequest>,
+    ) -> Result<Response<GetSloConfigResponse>, Status> {
+        Self::authenticate(&request)?;
+        Ok(Response::new(self.slo.lock().unwrap().0.clone()))
+    }
+
+    async fn list_node_labels(
+        &self,
+        request: Request<ListNodeLabelsRequest>,
+    ) -> Result<Response<ListNodeLabelsResponse>, Status> {
+        Self::authenticate(&request)?;
+        Ok(Response::new(config::page(&request.into_inner(), &self.slo)))
+    }
 }
 
 /// A webhook that serves, and what a client needs to reach it.
@@ -117,6 +137,7 @@ struct Running {
     place: TempDir,
     addr: SocketAddr,
     nodes: watch::Sender<ListNodesResponse>,
+    slo: config::Shown,
 }
 
 impl Running {
@@ -133,13 +154,23 @@ impl Running {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
+        let slo = config::Shown::default();
+        let webhook = Webhook {
+            nodes: received,
+            slo: Arc::clone(&slo),
+        };
         let server = Server::builder()
             .tls_config(ServerTlsConfig::new().identity(identity))
             .unwrap()
-            .add_service(DebugServer::new(Webhook { nodes: received }))
+            .add_service(DebugServer::new(webhook))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(server);
-        Self { place, addr, nodes }
+        Self {
+            place,
+            addr,
+            nodes,
+            slo,
+        }
     }
 
     fn file(&self, name: &str, content: &str) -> PathBuf {

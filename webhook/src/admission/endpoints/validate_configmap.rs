@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_kit::gate::Gate;
-use headroom_rules::slo::{self, Data, Report, Target, table::KEYS};
+use headroom_rules::slo::{self, Data, Report, Target, version};
 
 use crate::{
     admission::{
@@ -22,9 +22,6 @@ use crate::{
     store::sources,
 };
 
-/// The most bytes of all texts together, as Kubernetes has it. It refuses longer ones before it asks; others who ask are not
-/// worth the memory.
-const LONGEST: usize = 1 << 20;
 /// Warnings of one answer. The API server shortens them where all of them together have more than 4,096 characters.
 const MOST_WARNINGS: usize = 16;
 
@@ -92,8 +89,7 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
         return Ok(());
     }
     let new = data(draft)?;
-    if new.values().map(String::len).sum::<usize>() > LONGEST {
-        let text = format!("data: Too long: may not be more than {LONGEST} bytes");
+    if let Some(text) = version::too_long(&new) {
         return Err(Stop::Denied(Denial::Text(text)));
     }
     let old = draft.old().map(data).transpose()?;
@@ -103,7 +99,7 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
     };
     let report = slo::check(target, &new, old.as_ref(), settings, ctx.switches, nodes.as_ref());
     answer(report, draft)?;
-    for text in emptied(&new, &old.unwrap_or_default()) {
+    for text in version::emptied(&new, &old.unwrap_or_default()) {
         draft.warn(text);
     }
     Ok(())
@@ -137,16 +133,6 @@ fn answer(report: Report, draft: &mut Draft<'_>) -> Result<(), Stop> {
 /// What a removal means.
 fn removal(config_map: &ConfigMapName) -> String {
     format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
-}
-
-/// What it means that keys have lost their text.
-fn emptied(new: &Data, old: &Data) -> Vec<String> {
-    let has_text = |data: &Data, name: &str| data.get(name).is_some_and(|text| !text.is_empty());
-    let names = KEYS.iter().map(|key| key.name);
-    let emptied = names.filter(|name| has_text(old, name) && !has_text(new, name));
-    emptied
-        .map(|name| format!("{name} is gone: defaults hold for all nodes"))
-        .collect()
 }
 
 /// What is under `data`; nothing if there is none.

@@ -3,11 +3,19 @@
 use std::{net::SocketAddr, path::PathBuf, time::SystemTime};
 
 use futures::future::BoxFuture;
-use headroom_domain::{estimate::Profile, hint::NodeHint, installation::Installation};
+use headroom_domain::{
+    estimate::Profile,
+    hint::NodeHint,
+    installation::{ConfigMapName, Installation},
+};
 use headroom_kit::tls::{self, CertStore, ClientAuth, Files, client, self_signed};
 use headroom_proto::v1alpha1::{
     Ack, Directive, HintReport, Pods, Policy, Verdict, debug_client::DebugClient, directive::Kind,
     hints_client::HintsClient,
+};
+use headroom_rules::{
+    SWITCHES, slo,
+    switch::{Compat, Switches},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,6 +41,7 @@ use crate::{
             Authenticator,
             tests::{FakeReviewer, agent_token},
         },
+        stream_context::SloCheck,
         streams::Streams,
     },
     store::{
@@ -48,6 +57,7 @@ mod connection_limits;
 mod credentials;
 mod debug_service;
 mod reports;
+mod slo_config;
 
 /// Longer than anything here takes on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -107,6 +117,11 @@ impl Site {
                 Rates::DEFAULT,
             )),
             profiles,
+            slo_check: SloCheck {
+                config_map: ConfigMapName::default(),
+                settings: slo::Settings::default(),
+                switches: Arc::new(|| Switches::preset(SWITCHES, Compat::Headroom)),
+            },
             shutdown: shutdown.clone(),
         });
         let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, shutdown.clone())));

@@ -1,0 +1,107 @@
+//! Koordinator's ConfigMap and the labels of nodes, as the webhook knows them.
+
+use headroom_proto::v1alpha1::{
+    GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse, NodeLabels,
+    StoredSloConfig,
+};
+use headroom_rules::{
+    SWITCHES,
+    slo::Data,
+    switch::{Compat, Switches},
+};
+use tonic::Request;
+
+use super::{Connection, LIMIT, goes_on};
+use crate::{
+    error::Error,
+    slo::{SloError, node_list::NodeList, stored_config::StoredConfig},
+};
+
+/// What the webhook says of the ConfigMap.
+#[derive(Debug)]
+pub struct SloConfigAnswer {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What is stored, and how it is checked; `None` while that is not known.
+    pub stored: Option<StoredConfig>,
+}
+
+impl Connection {
+    /// The ConfigMap, and how new versions of it are checked.
+    ///
+    /// # Errors
+    /// The webhook refuses or is gone.
+    pub async fn slo_config(&mut self) -> Result<SloConfigAnswer, Error> {
+        let mut request = Request::new(GetSloConfigRequest {});
+        request.set_timeout(LIMIT);
+        let GetSloConfigResponse {
+            namespace,
+            name,
+            known,
+            stored,
+            needs_names,
+            switches,
+        } = self.client.get_slo_config(request).await?.into_inner();
+        let (data, version) = stored.map_or((None, String::new()), |stored| {
+            let StoredSloConfig {
+                resource_version,
+                data,
+            } = stored;
+            (Some(data.into_iter().collect::<Data>()), resource_version)
+        });
+        let stored = known.then(|| StoredConfig {
+            data,
+            version,
+            needs_names,
+            switches: known_switches(&switches),
+        });
+        Ok(SloConfigAnswer {
+            namespace,
+            name,
+            stored,
+        })
+    }
+
+    /// The labels of all nodes, or of one, which may be unknown.
+    ///
+    /// # Errors
+    /// The webhook refuses, is gone, or does not know all nodes.
+    pub async fn node_labels(&mut self, node: Option<&str>) -> Result<NodeList, Error> {
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let mut request = Request::new(ListNodeLabelsRequest {
+                after: after.clone(),
+                node: node.unwrap_or_default().to_owned(),
+            });
+            request.set_timeout(LIMIT);
+            let page = self.client.list_node_labels(request).await?.into_inner();
+            let ListNodeLabelsResponse { nodes, next, known } = page;
+            if !known {
+                return Err(Error::Slo(SloError::NodesNotKnown));
+            }
+            found.extend(
+                nodes
+                    .into_iter()
+                    .map(|NodeLabels { name, labels }| (name, labels.into_iter().collect())),
+            );
+            let before = std::mem::replace(&mut after, next);
+            if after.is_empty() {
+                return Ok(found.into_iter().collect());
+            }
+            goes_on(&before, &after)?;
+        }
+    }
+}
+
+/// The switches that this program knows; those that the webhook does not have keep their defaults.
+fn known_switches(switches: &std::collections::HashMap<String, bool>) -> Switches {
+    let states = SWITCHES.iter().filter_map(|switch| {
+        let is_on = switches.get(switch.name)?;
+        Some(format!("{}={is_on}", switch.name))
+    });
+    let list: Vec<String> = states.collect();
+    let preset = Switches::preset(SWITCHES, Compat::Headroom);
+    preset.with(&list.join(",")).unwrap_or(preset)
+}

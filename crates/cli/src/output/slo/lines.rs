@@ -1,0 +1,81 @@
+//! Lines of 80 columns, without characters that move a terminal's cursor.
+
+use std::fmt::Write as _;
+
+/// Columns of a page.
+pub(super) const WIDTH: usize = 80;
+
+/// Breaks a text between words, each line behind that many blanks. A word that is too long has a line of its own.
+pub(super) fn wrapped(indent: usize, text: &str) -> String {
+    let text = printable(text);
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            lines.push('\n');
+            used = 0;
+        }
+        if used == 0 {
+            lines.extend(std::iter::repeat_n(' ', indent));
+            used = indent;
+        } else {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += length;
+    }
+    lines.push('\n');
+    lines
+}
+
+/// The text with control characters written out.
+pub(super) fn printable(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_invisible(character) {
+            let escape = character.escape_unicode();
+            let _is_text = write!(plain, "{escape}").is_ok();
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+/// Characters that turn the direction of a text or have no width.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_between_words() {
+        let text = "word ".repeat(40);
+        let lines = wrapped(4, text.trim());
+        assert!(
+            lines
+                .lines()
+                .all(|line| line.starts_with("    word") && line.len() <= WIDTH)
+        );
+        assert!(lines.lines().count() == 3 && lines.ends_with("word\n"), "{lines}");
+        let long = "x".repeat(100);
+        assert_eq!(
+            wrapped(2, &format!("a {long} b")),
+            format!("  a\n  {long}\n  b\n")
+        );
+        assert_eq!(wrapped(2, ""), "  \n");
+    }
+
+    #[test]
+    fn a_terminal_is_not_moved() {
+        assert_eq!(
+            printable("a\u{1b}[2Jä\n\u{202e}b"),
+            "a\\u{1b}[2Jä\\u{a}\\u{202e}b"
+        );
+    }
+}

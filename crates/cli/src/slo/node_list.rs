@@ -1,0 +1,40 @@
+//! [`NodeList`]: nodes with their labels.
+
+use headroom_domain::selector::Labels;
+use headroom_rules::slo::Nodes;
+
+/// Nodes with their labels.
+#[derive(Debug, Default)]
+pub struct NodeList(Vec<(String, Labels)>);
+
+impl NodeList {
+    /// The labels of a node.
+    pub fn labels(&self, name: &str) -> Option<&Labels> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, labels)| labels)
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, Labels)> for NodeList {
+    fn from_iter<I: IntoIterator<Item = (String, Labels)>>(nodes: I) -> Self {
+        Self(nodes.into_iter().collect())
+    }
+}
+
+impl Nodes for NodeList {
+    fn visit(&self, visitor: &mut dyn FnMut(&str, &Labels)) {
+        for (name, labels) in &self.0 {
+            visitor(name, labels);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where versions, nodes and settings come from: files, and the webhook for what no file is given for.
+
+use std::path::Path;
+
+use headroom_domain::{installation::ConfigMapName, selector::Labels};
+use headroom_rules::slo::Data;
+
+use super::{SloError, manifest::Manifest, node_list::NodeList, stored_config::StoredConfig};
+use crate::{
+    args::ConnectArgs,
+    connect::{self, Connection, SloConfigAnswer},
+    error::Error,
+};
+
+/// A webhook that is asked once it is needed.
+pub struct SloSource<'a> {
+    args: &'a ConnectArgs,
+    wanted: &'a ConfigMapName,
+    connection: Option<Connection>,
+}
+
+impl<'a> SloSource<'a> {
+    /// A source for that ConfigMap. Nothing is asked yet.
+    pub fn new(args: &'a ConnectArgs, wanted: &'a ConfigMapName) -> Self {
+        Self {
+            args,
+            wanted,
+            connection: None,
+        }
+    }
+
+    /// The version in a file, or the stored one without a file; one that is not there says nothing.
+    ///
+    /// # Errors
+    /// The file has no such version, or the webhook cannot tell.
+    pub async fn version(&mut self, file: Option<&Path>) -> Result<Data, Error> {
+        match file {
+            Some(file) => Ok(Manifest::read(file)?.config_map(self.wanted)?),
+            None => Ok(self.stored().await?.data.unwrap_or_default()),
+        }
+    }
+
+    /// The nodes in a file, or those of the cluster without a file.
+    ///
+    /// # Errors
+    /// The file has no nodes, or the webhook cannot tell.
+    pub async fn nodes(&mut self, file: Option<&Path>) -> Result<NodeList, Error> {
+        match file {
+            Some(file) => Ok(Manifest::read(file)?.nodes()?),
+            None => self.open().await?.node_labels(None).await,
+        }
+    }
+
+    /// The labels of a node in a file, or of one of the cluster without a file.
+    ///
+    /// # Errors
+    /// The node is not there, or the webhook cannot tell.
+    pub async fn node(&mut self, name: &str, file: Option<&Path>) -> Result<Labels, Error> {
+        let nodes = match file {
+            Some(_) => self.nodes(file).await?,
+            None => self.open().await?.node_labels(Some(name)).await?,
+        };
+        let found = nodes.labels(name).cloned();
+        found.ok_or_else(|| match file {
+            Some(file) => Error::Slo(SloError::UnknownNode {
+                name: name.to_owned(),
+                count: nodes.len(),
+                file: file.to_owned(),
+            }),
+            None => Error::UnknownNode {
+                name: name.to_owned(),
+            },
+        })
+    }
+
+    /// The stored version, and how others are checked.
+    ///
+    /// # Errors
+    /// The webhook cannot tell, or checks another ConfigMap.
+    pub async fn stored(&mut self) -> Result<StoredConfig, Error> {
+        let wanted = self.wanted;
+        let SloConfigAnswer {
+            namespace,
+            name,
+            stored,
+        } = self.open().await?.slo_config().await?;
+        if !wanted.is(&namespace, &name) {
+            return Err(Error::Slo(SloError::OtherConfigMap {
+                theirs: format!("{namespace}/{name}"),
+                asked: wanted.clone(),
+            }));
+        }
+        stored.ok_or(Error::Slo(SloError::ConfigMapNotKnown))
+    }
+
+    async fn open(&mut self) -> Result<&mut Connection, Error> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect::open(self.args).await?,
+        };
+        Ok(self.connection.insert(connection))
+    }
+}

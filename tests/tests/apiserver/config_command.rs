@@ -1,0 +1,190 @@
+//! `kubectl headroom config` against a real webhook: what no file is given for is what the API server has, and what it
+//! says of a version is what the API server answers to it.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use std::{fs, path::PathBuf};
+
+use e2e::{slo_page::Data, stand::until};
+use headroom_domain::names;
+use headroom_testbed::accounts;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Cli,
+    slo_config::{Checked, answer, config_map},
+};
+
+/// Entries for nodes of a pool and for those with GPUs.
+const STORED: &str = r#"{"enable":true,"degradeTimeMinutes":20,"nodeConfigs":[
+    {"name":"dense","nodeSelector":{"matchLabels":{"pool":"dense"}},"degradeTimeMinutes":5}]}"#;
+const NEW: &str = r#"{"enable":true,"degradeTimeMinutes":30,"nodeConfigs":[
+    {"name":"dense","nodeSelector":{"matchLabels":{"pool":"dense"}},"degradeTimeMinutes":6}]}"#;
+const CONFLICTING: &str = r#"{"nodeConfigs":[
+    {"name":"dense","nodeSelector":{"matchLabels":{"pool":"dense"}}},
+    {"name":"gpu","nodeSelector":{"matchLabels":{"gpu":"true"}}}]}"#;
+const UNNAMED: &str = r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"pool":"dense"}}}]}"#;
+/// A threshold without its counterpart, which is compared with defaults unless a switch is off.
+const PAIR: &str = r#"{"clusterStrategy":{"memoryEvictThresholdPercent":70}}"#;
+
+/// A stand with nodes, and a command for somebody who may look.
+struct Asked {
+    checked: Checked,
+    cli: Cli,
+}
+
+impl Asked {
+    async fn start() -> Self {
+        let checked = Checked::with(&["--node-strategy-name-need-check=true"]).await;
+        for (name, labels) in [
+            ("plain", json!({})),
+            ("dense", json!({"pool": "dense"})),
+            ("both", json!({"pool": "dense", "gpu": "true"})),
+        ] {
+            checked.create_node(name, labels).await;
+        }
+        let token = accounts::debug_token(&checked.stand.client)
+            .await
+            .expect("a token");
+        let cli = Cli::new(&checked.stand, &checked.webhook, "person", &token);
+        let asked = Self { checked, cli };
+        until("the webhook knows the nodes", async || {
+            let output = asked.cli.run(&["config", "explain", "both"]).await;
+            output.status.success()
+        })
+        .await;
+        asked
+    }
+
+    fn file(&self, name: &str, data: &Data) -> PathBuf {
+        let file = self.checked.stand.cluster.dir().join(name);
+        fs::write(&file, config_map(names::SLO_CONFIG, data)).expect("write");
+        file
+    }
+
+    /// Stores a version, and waits until the webhook knows it.
+    async fn store(&self, data: &Data) {
+        let object = config_map(names::SLO_CONFIG, data);
+        let output = self
+            .checked
+            .kubectl
+            .apply(&object, &["--server-side", "--force-conflicts"]);
+        assert!(output.status.success(), "{output:?}");
+        let file = self.file("stored.json", data);
+        until("the webhook knows the stored version", async || {
+            self.diff(&file.display().to_string()).await["keys"] == json!([])
+        })
+        .await;
+    }
+
+    async fn diff(&self, file: &str) -> Value {
+        self.cli.ask_json(&["config", "diff", file]).await
+    }
+
+    /// What the command would say of a version, and what the API server answers to it.
+    async fn check(&self, data: &Data) -> [Option<String>; 2] {
+        let file = self.file("new.json", data).display().to_string();
+        let output = self
+            .cli
+            .run(&["config", "check", &file, "--online", "-o", "json"])
+            .await;
+        let verdict: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let refusal = verdict["refusal"].as_str().map(str::to_owned);
+        assert_eq!(output.status.code(), Some(i32::from(refusal.is_some())));
+        assert_eq!(verdict["nodes"], 3);
+        let flags = ["--dry-run=server", "--server-side", "--force-conflicts"];
+        let object = config_map(names::SLO_CONFIG, data);
+        let lines = answer(&self.checked.kubectl.apply(&object, &flags));
+        let error = lines.iter().find_map(|line| line.strip_prefix("Error: "));
+        [refusal, error.map(str::to_owned)]
+    }
+}
+
+fn data<const N: usize>(texts: [(&str, &str); N]) -> Data {
+    texts.map(|(key, text)| (key.to_owned(), text.to_owned())).into()
+}
+
+/// The value of a member with its origin.
+fn value(explained: &Value, member: &str) -> String {
+    let values = explained["keys"][0]["values"].as_array().expect("values");
+    let found = values
+        .iter()
+        .find(|value| value["member"] == member)
+        .expect("the member");
+    format!(
+        "{} {}",
+        found["value"],
+        found["from"].as_str().expect("an origin")
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_is_explained_and_compared() {
+    let asked = Asked::start().await;
+    let explain = async |node: &str| {
+        let words = ["config", "explain", node, "--key", names::COLOCATION_CONFIG];
+        let explained = asked.cli.ask_json(&words).await;
+        value(&explained, "degradeTimeMinutes")
+    };
+    assert_eq!(explain("dense").await, "15 default", "nothing is stored");
+    asked.store(&data([(names::COLOCATION_CONFIG, STORED)])).await;
+    assert_eq!(explain("dense").await, "5 entry \"dense\"");
+    assert_eq!(explain("plain").await, "20 cluster");
+
+    let new = asked.file("new.json", &data([(names::COLOCATION_CONFIG, NEW)]));
+    let text = asked
+        .cli
+        .ask(&["config", "diff", &new.display().to_string()])
+        .await;
+    assert_eq!(
+        text,
+        "colocation-config\n  2 nodes: both, dense\n    degradeTimeMinutes: 5 minutes (entry \"dense\") -> 6 minutes \
+         (entry \"dense\")\n  1 node: plain\n    degradeTimeMinutes: 20 minutes (cluster) -> 30 minutes (cluster)\n"
+    );
+    let (code, complaint) = asked.cli.fail(&["config", "explain", "gone"]).await;
+    assert_eq!(code, Some(1));
+    assert_eq!(complaint, "error: node \"gone\" is not known to the webhook\n");
+
+    let output = asked
+        .checked
+        .kubectl
+        .run(&["delete", "configmap", names::SLO_CONFIG], "");
+    assert!(output.status.success(), "{output:?}");
+    until("the webhook knows that nothing is stored", async || {
+        explain("dense").await == "15 default"
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_is_checked_as_the_webhook_is_set() {
+    let asked = Asked::start().await;
+    for (text, reason) in [
+        (CONFLICTING, Some("\"exampleNodes\":[\"both\"]")),
+        (UNNAMED, Some("nodeConfig Name need!")),
+        (NEW, None),
+    ] {
+        let [said, answered] = asked.check(&data([(names::COLOCATION_CONFIG, text)])).await;
+        assert_eq!(said, answered);
+        let is_as_expected = match (&said, reason) {
+            (None, None) => true,
+            (Some(said), Some(reason)) => said.contains(reason),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        assert!(is_as_expected, "{said:?}");
+    }
+    // Switches of the stored version are in force.
+    let pair = data([(names::RESOURCE_THRESHOLD_CONFIG, PAIR)]);
+    assert_eq!(asked.check(&pair).await, [None, None]);
+    asked
+        .store(&data([(names::FEATURE_GATES, "SloPairsUseDefaults=false")]))
+        .await;
+    until("the webhook has the switch", async || {
+        let [said, answered] = asked.check(&pair).await;
+        said.is_some() && said == answered
+    })
+    .await;
+}
