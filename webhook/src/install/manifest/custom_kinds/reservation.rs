@@ -36,16 +36,6 @@ pub(super) static KIND: CustomKind = CustomKind {
 
 fn definition() -> Value {
     let switch = |about: &str| json!({"type": "boolean", "description": about});
-    let policy = object(
-        "How resources are kept free before pods leave.",
-        &[
-            (
-                "mode",
-                json!({"type": "string", "enum": ["Default", "Cluster"], "default": "Default"}),
-            ),
-            ("enableMultiple", json!({"type": "boolean", "default": false})),
-        ],
-    );
     let spec = object(
         "What is kept free, for whom and for how long.",
         &[
@@ -85,7 +75,7 @@ fn definition() -> Value {
                 "taints",
                 json!({"type": "array", "maxItems": 64, "items": anything("A taint, as nodes have them."), "description": "What owners must tolerate."}),
             ),
-            ("preAllocationPolicy", policy),
+            ("preAllocationPolicy", policy()),
         ],
     );
     let spec = with(
@@ -100,6 +90,19 @@ fn definition() -> Value {
     );
     let about = "Resources of a node that are kept free for pods to come.";
     whole(about, spec, anything("What became of it."))
+}
+
+fn policy() -> Value {
+    object(
+        "How resources are kept free before pods leave.",
+        &[
+            (
+                "mode",
+                json!({"type": "string", "enum": ["Default", "Cluster"], "default": "Default"}),
+            ),
+            ("enableMultiple", json!({"type": "boolean", "default": false})),
+        ],
+    )
 }
 
 /// Pods that may use it: an object, a controller's pods, or those with some labels.
