@@ -52,7 +52,7 @@ pub(crate) struct ReviewCost {
 }
 
 /// CPU time of each review and of parsing its bytes, in microseconds, ascending.
-struct InMemory {
+struct MemoryCost {
     review: Vec<f64>,
     parse: Vec<f64>,
     operations: usize,
@@ -68,7 +68,7 @@ impl ReviewCost {
         body: &[u8],
         samples: usize,
     ) -> Result<Self> {
-        let InMemory {
+        let MemoryCost {
             review,
             parse,
             operations,
@@ -95,7 +95,7 @@ impl ReviewCost {
     }
 }
 
-fn in_memory(router: &Router, path: &'static str, body: &[u8], samples: usize) -> Result<InMemory> {
+fn in_memory(router: &Router, path: &'static str, body: &[u8], samples: usize) -> Result<MemoryCost> {
     let endpoint = router.endpoint(path)?;
     let answer = || {
         let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
@@ -107,7 +107,7 @@ fn in_memory(router: &Router, path: &'static str, body: &[u8], samples: usize) -
         decision.outcome == ReviewOutcome::Allowed && decision.errors.is_empty(),
         "not allowed: {decision:?}"
     );
-    let mut times = InMemory {
+    let mut times = MemoryCost {
         review: Vec::new(),
         parse: Vec::new(),
         operations: decision.operations,

@@ -90,7 +90,7 @@ fn table<'f>(
             page,
             "| `{}` | {} | {unit} | {} | {} | {} |",
             field.member,
-            takes(field),
+            accepted_values(field),
             default(field, classes),
             field.since.unwrap_or("-"),
             field.about
@@ -100,7 +100,7 @@ fn table<'f>(
 }
 
 /// Kind, range, and the words that are known.
-fn takes(field: &MemberRow) -> String {
+fn accepted_values(field: &MemberRow) -> String {
     let kind = match field.kind {
         ValueKind::Bool => "true or false",
         ValueKind::Int64 | ValueKind::Int32 => "whole number",
