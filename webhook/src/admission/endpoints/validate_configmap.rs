@@ -88,11 +88,13 @@ fn check(ctx: &Ctx<'_, SloConfiguration>, draft: &mut Draft<'_>) -> Result<(), S
         draft.warn(removal(config_map));
         return Ok(());
     }
-    let new = data(draft)?;
+    let new = data(draft, |_| None)?;
     if let Some(text) = version::too_long(&new) {
         return Err(Stop::Denied(Denial::Text(text)));
     }
-    let old = draft.old().map(data).transpose()?;
+    // Texts that stay as they are are read once.
+    let unchanged = |name: &str| new.get(name).filter(|_| draft.is_as_stored(&["data", name]));
+    let old = draft.old().map(|old| data(old, unchanged)).transpose()?;
     let target = Target {
         namespace: config_map.namespace.as_str(),
         name: config_map.name.as_str(),
@@ -135,13 +137,25 @@ fn removal(config_map: &ConfigMapName) -> String {
     format!("ConfigMap {config_map} is removed: all nodes fall back to defaults")
 }
 
-/// What is under `data`; nothing if there is none.
-fn data(object: &impl Fields) -> Result<Data, StepError> {
-    let data = object.read(&["data"]).map_err(|source| StepError::Read {
-        field: "data".to_owned(),
-        source,
-    })?;
-    Ok(data.unwrap_or_default())
+/// What is under `data`; nothing if there is none. A text that `known` has is not read.
+fn data<'k>(object: &impl Fields, known: impl Fn(&str) -> Option<&'k String>) -> Result<Data, StepError> {
+    let names = object.names(&["data"]);
+    if names.is_empty() {
+        // Nothing, or what is no object.
+        let data = object.read(&["data"]).map_err(|source| StepError::Read {
+            field: "data".to_owned(),
+            source,
+        })?;
+        return Ok(data.unwrap_or_default());
+    }
+    let texts = names.into_iter().map(|name| {
+        let text = match known(name) {
+            Some(text) => text.clone(),
+            None => text(object, &["data", name])?,
+        };
+        Ok((name.to_owned(), text))
+    });
+    texts.collect()
 }
 
 fn text(object: &impl Fields, path: &[&str]) -> Result<String, StepError> {
