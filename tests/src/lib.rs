@@ -40,6 +40,7 @@ mod pool;
 pub mod process_resources;
 pub mod prometheus;
 pub mod prometheus_samples;
+pub mod random;
 pub mod review;
 pub mod scheduler_double;
 pub mod scripted_agent;

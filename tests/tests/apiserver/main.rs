@@ -30,6 +30,7 @@ mod off;
 mod outages;
 mod over_committed;
 mod pod_merge;
+mod pod_templates;
 mod pods;
 mod policies;
 mod policy_cost;

@@ -1,0 +1,206 @@
+//! Strategic merges of patches into pod templates come to what a real API server makes of them: each pair is merged here and,
+//! as a PATCH of a `PodTemplate`, there.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests panic: a returned error has no stack"
+)]
+
+use e2e::{random::Random, stand::Stand};
+use headroom_rules::merge::{self, POD, Patch as Merge};
+use headroom_testbed::cluster::ClusterOptions;
+use k8s_openapi::api::core::v1::PodTemplate;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Map, Value, json};
+
+/// Pairs that both must have merged.
+const MERGES: usize = 200;
+/// Pairs that are tried: the API server refuses results that are no pod.
+const TRIES: usize = 400;
+
+/// Members of a map, and in a patch with `null`.
+fn texts(random: &mut Random, is_patch: bool) -> Value {
+    let members = random.words().into_iter().map(|word| {
+        let value = if is_patch && random_null(word) {
+            Value::Null
+        } else {
+            word.into()
+        };
+        (word.to_owned(), value)
+    });
+    members.collect::<Map<_, _>>().into()
+}
+
+/// Whether a patch takes a member away: one word in five does.
+fn random_null(word: &str) -> bool {
+    word == "c"
+}
+
+/// A container as the API server takes one; in a patch it may be taken away.
+fn container(random: &mut Random, word: &str, is_patch: bool) -> Value {
+    if is_patch && random.once_in(8) {
+        return json!({"name": word, "$patch": "delete"});
+    }
+    let mut container = json!({"name": word, "image": random.word()});
+    if random.once_in(2) {
+        container["command"] = json!(random.words());
+    }
+    if random.once_in(2) {
+        container["env"] = list(
+            random,
+            is_patch,
+            |random, word| json!({"name": word, "value": random.word()}),
+        );
+    }
+    if random.once_in(2) {
+        container["ports"] = list(random, is_patch, |random, word| {
+            let port = 8_000 + u32::from(word.as_bytes()[0]);
+            let protocol = ["TCP", "UDP"][random.below(2)];
+            json!({"containerPort": port, "name": format!("p-{word}"), "protocol": protocol})
+        });
+    }
+    if random.once_in(2) {
+        let cpu = 1 + random.below(4);
+        container["resources"] =
+            json!({"requests": {"cpu": cpu.to_string()}, "limits": {"cpu": (cpu + 1).to_string()}});
+    }
+    container
+}
+
+/// A list with an element for some words; in a patch sometimes with the order of its elements.
+fn list(
+    random: &mut Random,
+    is_patch: bool,
+    mut element: impl FnMut(&mut Random, &'static str) -> Value,
+) -> Value {
+    let words = random.words();
+    let elements: Vec<Value> = words.into_iter().map(|word| element(random, word)).collect();
+    if is_patch && random.once_in(10) {
+        Value::Null
+    } else {
+        elements.into()
+    }
+}
+
+/// The order of the elements that stay, as kubectl writes it, before one that the patch does not have.
+fn order(elements: &Value) -> Value {
+    let elements = elements.as_array().map(Vec::as_slice).unwrap_or_default();
+    let kept = elements.iter().filter(|element| element.get("$patch").is_none());
+    kept.rev()
+        .map(|element| json!({"name": element["name"]}))
+        .collect()
+}
+
+fn volume(random: &mut Random, word: &str, is_patch: bool) -> Value {
+    let (source, content) = [
+        ("emptyDir", json!({})),
+        ("hostPath", json!({"path": "/x"})),
+        ("configMap", json!({"name": "x"})),
+    ][random.below(3)]
+    .clone();
+    let mut volume = json!({"name": word, source: content});
+    if is_patch {
+        // As kubectl writes it, so that the other source goes.
+        volume["$retainKeys"] = json!(["name", source]);
+    }
+    volume
+}
+
+/// A template, or a patch of one.
+fn template(random: &mut Random, is_patch: bool) -> Value {
+    let mut containers: Vec<Value> = Vec::new();
+    for word in random.words() {
+        containers.push(container(random, word, is_patch));
+    }
+    if !is_patch && containers.is_empty() {
+        containers.push(container(random, "a", false));
+    }
+    let containers = Value::from(containers);
+    let mut spec = json!({"nodeSelector": texts(random, is_patch)});
+    if is_patch && random.once_in(3) {
+        spec["$setElementOrder/containers"] = order(&containers);
+    }
+    spec["containers"] = containers;
+    spec["volumes"] = list(random, is_patch, |random, word| volume(random, word, is_patch));
+    spec["imagePullSecrets"] = list(random, is_patch, |_, word| json!({"name": word}));
+    spec["tolerations"] = list(
+        random,
+        is_patch,
+        |_, word| json!({"key": word, "operator": "Exists"}),
+    );
+    spec["hostAliases"] = list(
+        random,
+        is_patch,
+        |_, word| json!({"ip": format!("10.0.0.{}", word.as_bytes()[0]), "hostnames": [word]}),
+    );
+    if random.once_in(2) {
+        spec["terminationGracePeriodSeconds"] = json!(random.below(60));
+    }
+    json!({"metadata": {"labels": texts(random, is_patch), "annotations": texts(random, is_patch)}, "spec": spec})
+}
+
+/// A `PodTemplate` with that template.
+fn object(template: &Value) -> Option<PodTemplate> {
+    serde_json::from_value(json!({"metadata": {"generateName": "t-"}, "template": template})).ok()
+}
+
+/// The template of an object as JSON, with the API server's defaults.
+fn template_of(object: &PodTemplate) -> Value {
+    let object = serde_json::to_value(object).expect("JSON");
+    object["template"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_patches_make_of_templates_what_the_api_server_makes_of_them() {
+    let stand = Stand::start_with(ClusterOptions::default()).await;
+    let templates: Api<PodTemplate> = Api::namespaced(stand.client.clone(), "default");
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let dry_patch = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let mut random = Random(11);
+    let (mut merges, mut changes) = (0, 0);
+    for _ in 0..TRIES {
+        let (before, patch) = (template(&mut random, false), template(&mut random, true));
+        let before = object(&before).expect("a template");
+        let stored = templates
+            .create(&PostParams::default(), &before)
+            .await
+            .expect("a valid template");
+        let name = stored.metadata.name.as_deref().expect("a name");
+        let stored = template_of(&stored);
+        let patched = Patch::Strategic(json!({"template": patch}));
+        let theirs = templates.patch(name, &dry_patch, &patched).await;
+        let ours = Merge::new(patch.clone()).expect("a patch");
+        let ours = merge::merged(stored.clone(), &ours, &POD).ok();
+        // The API server sets defaults in what comes of it, and may find that it is no pod.
+        let ours = match ours.as_ref().and_then(object) {
+            Some(object) => templates.create(&dry, &object).await.ok(),
+            None => None,
+        };
+        match (theirs.ok(), ours) {
+            (Some(theirs), Some(ours)) => {
+                assert_eq!(template_of(&ours), template_of(&theirs), "{patch} into {stored}");
+                merges += 1;
+                changes += usize::from(template_of(&theirs) != stored);
+            }
+            (None, None) => {}
+            (theirs, ours) => {
+                let takes = [theirs.is_some(), ours.is_some()];
+                unreachable!("one of the two is no pod, {takes:?}: {patch} into {stored}");
+            }
+        }
+        if merges == MERGES {
+            break;
+        }
+    }
+    assert_eq!(merges, MERGES);
+    assert!(changes >= MERGES / 2, "{changes} of {merges} changed something");
+}
