@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use headroom_kit::log::chain;
 use headroom_webhook::{args::Args, start};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

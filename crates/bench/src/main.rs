@@ -16,7 +16,12 @@ use headroom_bench::{
     table::table,
 };
 use headroom_testbed::logs;
+use mimalloc::MiMalloc;
 use xtask::terminal::print;
+
+/// As in the webhook.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The latency probe of a bench, which starts this program again for it.
 const PROBE: &str = "probe";

@@ -6,6 +6,7 @@ mod buffer;
 mod intake;
 mod judge;
 mod permits;
+mod serial_queue;
 
 use std::{
     error::Error,
@@ -24,7 +25,7 @@ use http::{
 use http_body_util::Full;
 use hyper::body::Body;
 use tokio::{
-    task::spawn_blocking,
+    sync::oneshot,
     time::{Instant as TokioInstant, timeout_at},
 };
 use tracing::{Instrument as _, Span};
@@ -35,6 +36,7 @@ use self::{
     intake::{Intake, Received},
     judge::{Attempt, Judge, Patience},
     permits::{LanePermit, Lanes},
+    serial_queue::SerialQueue,
 };
 use crate::admission::{
     endpoint::{AnyEndpoint, Deadline, Stores},
@@ -237,8 +239,8 @@ impl RouterContext {
                 Ok(turn) => turn,
                 Err(error) => return error.into(),
             };
-            let attempt = if turn.is_apart {
-                self.attempt_apart(endpoint, Arc::clone(&received), turn, deadline, patience)
+            let attempt = if let Some(queue) = turn.apart.clone() {
+                self.attempt_apart(endpoint, &queue, Arc::clone(&received), turn, deadline, patience)
                     .await
             } else {
                 self.judge.attempt(endpoint, received.bytes(), deadline, patience)
@@ -283,29 +285,37 @@ impl RouterContext {
         self.intake.receive(body, announced, longest, deadline).await
     }
 
-    /// Answers where it keeps nobody waiting. Body and permits stay until it is done, also when nobody waits any more.
+    /// Answers where it keeps nobody waiting. Body and permits stay until it is done; what nobody waits for any more when its
+    /// turn comes is not begun.
     async fn attempt_apart(
         self: &Arc<Self>,
         endpoint: &'static dyn AnyEndpoint,
+        queue: &Arc<SerialQueue>,
         received: Arc<Received>,
         turn: LanePermit,
         deadline: Deadline,
         patience: Patience,
     ) -> Attempt {
         let (shared, span) = (Arc::clone(self), Span::current());
-        let answered = spawn_blocking(move || {
+        let (answer_tx, answered) = oneshot::channel();
+        queue.push(Box::new(move || {
             let _turn = turn;
-            span.in_scope(|| {
+            if answer_tx.is_closed() {
+                return;
+            }
+            let attempt = span.in_scope(|| {
                 shared
                     .judge
                     .attempt(endpoint, received.bytes(), deadline, patience)
-            })
-        });
-        let answered = answered.await;
-        answered.unwrap_or_else(|_panic| {
-            let error = AdmissionError::Panicked { step: "answer" };
-            Attempt::Answered(Box::new(error.into()))
-        })
+            });
+            let _is_awaited = answer_tx.send(attempt).is_ok();
+        }));
+        let error = match timeout_at(deadline.at().into(), answered).await {
+            Ok(Ok(attempt)) => return attempt,
+            Ok(Err(_panic)) => AdmissionError::Panicked { step: "answer" },
+            Err(_elapsed) => deadline.error(),
+        };
+        Attempt::Answered(Box::new(error.into()))
     }
 }
 

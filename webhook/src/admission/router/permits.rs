@@ -10,7 +10,7 @@ use tokio::{
     time::timeout_at,
 };
 
-use super::{Limits, intake::SMALL_BYTES};
+use super::{Limits, intake::SMALL_BYTES, serial_queue::SerialQueue};
 use crate::admission::{
     endpoint::{AnyEndpoint, Deadline, Work},
     error::AdmissionError,
@@ -20,8 +20,8 @@ use crate::admission::{
 pub(super) struct Lanes {
     /// Those of each, by path.
     endpoints: BTreeMap<&'static str, Lane>,
-    /// For a review that is long, of whatever endpoint.
-    large: Arc<Semaphore>,
+    /// For reviews that are long, of whatever endpoint.
+    large: Arc<SerialQueue>,
     /// Requests of one endpoint that are answered or wait for it.
     limit: usize,
 }
@@ -31,15 +31,23 @@ struct Lane {
     /// To be here at all.
     present: Arc<Semaphore>,
     /// To work.
-    working: Arc<Semaphore>,
+    working: Working,
+}
+
+/// How an endpoint works.
+enum Working {
+    /// On the thread that received the review, with a permit.
+    InPassing(Arc<Semaphore>),
+    /// One review after the other.
+    Apart(Arc<SerialQueue>),
 }
 
 /// Leave to answer one review.
 pub(super) struct LanePermit {
-    /// True if answering takes so long that it must not be done in passing.
-    pub(super) is_apart: bool,
+    /// Where to answer if that takes so long that it must not be done in passing.
+    pub(super) apart: Option<Arc<SerialQueue>>,
     _present: OwnedSemaphorePermit,
-    _working: OwnedSemaphorePermit,
+    _working: Option<OwnedSemaphorePermit>,
 }
 
 impl Lanes {
@@ -48,23 +56,23 @@ impl Lanes {
         let lane = |endpoint: &&'static dyn AnyEndpoint| {
             let declaration = endpoint.declaration();
             let working = match declaration.work {
-                Work::InPassing => declaration.limits.working,
-                Work::Apart => 1,
+                Work::InPassing => Working::InPassing(Arc::new(Semaphore::new(declaration.limits.working))),
+                Work::Apart => Working::Apart(Arc::default()),
             };
             let lane = Lane {
                 present: Arc::new(Semaphore::new(limits.concurrent)),
-                working: Arc::new(Semaphore::new(working)),
+                working,
             };
             (declaration.path, lane)
         };
         Self {
             endpoints: endpoints.iter().map(lane).collect(),
-            large: Arc::new(Semaphore::new(1)),
+            large: Arc::default(),
             limit: limits.concurrent,
         }
     }
 
-    /// Waits for the turn of a review that is `bytes` long.
+    /// Waits for the turn of a review that is `bytes` long. One that is answered apart waits in its queue.
     ///
     /// # Errors
     /// If too many wait already, or the deadline passes.
@@ -81,25 +89,35 @@ impl Lanes {
             .ok_or_else(too_many)?;
         let present = Arc::clone(&lane.present);
         let present = present.try_acquire_owned().map_err(|_full| too_many())?;
-        let is_large = bytes > SMALL_BYTES;
-        let working = if is_large { &self.large } else { &lane.working };
-        let working = timeout_at(deadline.at().into(), Arc::clone(working).acquire_owned()).await;
+        let apart = |queue: &Arc<SerialQueue>, present| LanePermit {
+            apart: Some(Arc::clone(queue)),
+            _present: present,
+            _working: None,
+        };
+        let permits = match &lane.working {
+            _ if bytes > SMALL_BYTES => return Ok(apart(&self.large, present)),
+            Working::Apart(queue) => return Ok(apart(queue, present)),
+            Working::InPassing(permits) => permits,
+        };
+        let working = timeout_at(deadline.at().into(), Arc::clone(permits).acquire_owned()).await;
         // The semaphores are never closed.
         let working = working
             .map_err(|_elapsed| deadline.error())?
             .map_err(|_closed| too_many())?;
         Ok(LanePermit {
-            is_apart: is_large || endpoint.declaration().work == Work::Apart,
+            apart: None,
             _present: present,
-            _working: working,
+            _working: Some(working),
         })
     }
 
     /// All permits to answer reviews of an endpoint in passing.
     #[cfg(test)]
     pub(super) fn acquire_all(&self, path: &str) -> OwnedSemaphorePermit {
-        let working = Arc::clone(&self.endpoints[path].working);
-        working
+        let Working::InPassing(working) = &self.endpoints[path].working else {
+            panic!("{path} does not work in passing")
+        };
+        Arc::clone(working)
             .try_acquire_many_owned(
                 u32::try_from(crate::admission::endpoint::RequestLimits::DEFAULT.working).unwrap(),
             )
