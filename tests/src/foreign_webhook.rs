@@ -33,11 +33,29 @@ pub const AFTER: &str = "z.example.org";
 pub struct AdmissionCall<'a> {
     /// The user who writes.
     pub user: &'a str,
-    /// The stored Node.
+    /// The stored object; `null` for a new one.
     pub old: &'a Value,
 }
 
-/// A webhook for `nodes/status` that does as its rule says; it ends when dropped.
+/// What a webhook is called for.
+#[derive(Debug, Clone, Copy)]
+pub struct CalledFor {
+    /// The operation.
+    pub operation: &'static str,
+    /// The resource of the core API, in plural, with its subresource.
+    pub resource: &'static str,
+    /// `Never`, or `IfNeeded`: again when others have changed the object after it.
+    pub reinvocation: &'static str,
+}
+
+/// Every write of a node's status, once.
+const NODE_STATUS: CalledFor = CalledFor {
+    operation: "UPDATE",
+    resource: "nodes/status",
+    reinvocation: "Never",
+};
+
+/// A webhook that does as its rule says; it ends when dropped.
 #[derive(Debug)]
 pub struct Foreign {
     server: TlsServer,
@@ -78,6 +96,16 @@ impl Foreign {
 
     /// Has the API server call it for writes of `nodes/status`. A write does not pass without it.
     pub async fn register(&self, client: &Client, name: &str) {
+        self.register_for(client, name, NODE_STATUS).await;
+    }
+
+    /// Has the API server call it for that. No write passes without it.
+    pub async fn register_for(&self, client: &Client, name: &str, called_for: CalledFor) {
+        let CalledFor {
+            operation,
+            resource,
+            reinvocation,
+        } = called_for;
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
@@ -86,11 +114,11 @@ impl Foreign {
                 "name": name,
                 "clientConfig": {"url": format!("https://{}/", self.server.address), "caBundle": ByteString(self.server.ca.clone())},
                 "rules": [{
-                    "operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes/status"],
+                    "operations": [operation], "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource],
                 }],
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "None",
-                "reinvocationPolicy": "Never",
+                "reinvocationPolicy": reinvocation,
                 "failurePolicy": "Fail",
             }],
         });

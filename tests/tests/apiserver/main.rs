@@ -34,6 +34,7 @@ mod pod_templates;
 mod pods;
 mod policies;
 mod policy_cost;
+mod profile_neighbours;
 mod profiles;
 mod quarantine;
 mod registration;

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 /// The namespace of the pods. The API server labels it with its name.
 const TEAM: &str = "team";
 /// Classes that come just before the first pod of each.
-const LATE_CLASSES: usize = 20;
+const LATE_CLASSES: usize = 100;
 
 fn pod(name: &str, app: &str) -> Pod {
     let resources = json!({
