@@ -60,6 +60,9 @@ impl CaseRun<'_> {
         if let Some(namespace) = &row.namespace {
             review = review.with("namespace", namespace.clone().into());
         }
+        if let Some(kind) = &row.kind {
+            review = review.kind(kind);
+        }
         if row.is_dry_run {
             review = review.dry_run();
         }
