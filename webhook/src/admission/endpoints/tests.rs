@@ -14,7 +14,6 @@ mod pathological;
 #[path = "../../../../tests/src/review.rs"]
 #[expect(
     unreachable_pub,
-    dead_code,
     reason = "a file of the end-to-end tests, which depend on this crate"
 )]
 mod review;

@@ -370,3 +370,4 @@ fn a_patch_of_a_whole_container_touches_what_is_in_it() {
 
 mod checked_pods;
 mod pods;
+mod reservations;
