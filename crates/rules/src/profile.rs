@@ -6,6 +6,7 @@
 
 mod apply;
 mod compiled;
+mod error;
 mod target;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,8 +14,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use headroom_domain::selector::Labels;
 
 pub use self::{
-    apply::{ApplyError, PriorityClass},
+    apply::PriorityClass,
     compiled::{Profile, ProfileError},
+    error::ApplyError,
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};

@@ -3,22 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use headroom_domain::{field, names};
+use headroom_domain::names;
 use serde_json::{Map, Value};
 
 use super::{
     Profile, SKIPS_MISSING_SOURCES, SUFFIXES_ONCE,
     compiled::Effects,
+    error::{ApplyError, LONGEST_VALUE, MOST_COPIED},
     target::{ProfileTarget, member},
 };
-use crate::{merge::MergeError, reservation::ReservationTypeError, switch::Switches};
-
-/// Longest value of a label, in bytes.
-const LONGEST_VALUE: usize = 63;
-
-/// Most bytes that the key mappings of a profile copy in one object. Kubernetes takes no more in all its annotations, and
-/// whoever creates the object writes the values.
-const MOST_COPIED: usize = 256 << 10;
+use crate::switch::Switches;
 
 /// What a PriorityClass gives to its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,32 +21,6 @@ pub struct PriorityClass {
     pub value: i32,
     /// Whether pods of the class may preempt others; absent where the class does not say.
     pub preemption_policy: Option<String>,
-}
-
-/// A profile cannot be applied to an object.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ApplyError {
-    /// The PriorityClass does not exist, or is not known.
-    #[error("PriorityClass.scheduling.k8s.io {0:?} not found")]
-    UnknownClass(String),
-    /// A label would be too long with its suffix.
-    #[error("label {0} would be longer than {LONGEST_VALUE} bytes with its suffix")]
-    LongLabel(String),
-    /// Key mappings would copy more than an object may hold.
-    #[error("key mappings of {0} would copy more than {MOST_COPIED} bytes")]
-    LargeMapping(&'static str),
-    /// Something on the way to a field is no object.
-    #[error("{0} is not an object")]
-    NoObject(&'static str),
-    /// The patch does not fit.
-    #[error("spec.patch does not apply")]
-    Patch(#[from] MergeError),
-    /// The patch gives a field of a Reservation another type.
-    #[error("spec.patch does not apply")]
-    Type(#[from] ReservationTypeError),
-    /// The patch writes an amount that is none.
-    #[error("spec.patch does not apply: {0}")]
-    Amounts(field::Errors),
 }
 
 impl Profile {

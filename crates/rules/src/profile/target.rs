@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{RESERVATION_PATCH_PARTS, apply::ApplyError};
+use super::{RESERVATION_PATCH_PARTS, error::ApplyError};
 use crate::{
     merge::{self, POD, Patch, RESERVATION},
     reservation,
@@ -88,18 +88,18 @@ fn patch_parts(object: &mut Value, patch: &Patch) -> Result<(), ApplyError> {
     let mut handed = Map::new();
     let mut parts = Map::new();
     if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
-        take(metadata, &PATCHED_METADATA, &mut parts);
+        move_members(metadata, &PATCHED_METADATA, &mut parts);
     }
-    take(members, &["spec"], &mut handed);
+    move_members(members, &["spec"], &mut handed);
     handed.insert("metadata".to_owned(), Value::Object(parts));
     let mut merged = merge::merged(Value::Object(handed), patch, &RESERVATION)?;
     let merged = merged.as_object_mut().ok_or(ApplyError::NoObject("the object"))?;
-    take(merged, &["spec"], members);
+    move_members(merged, &["spec"], members);
     match merged.get_mut("metadata") {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Object(parts)) => {
             if PATCHED_METADATA.iter().any(|name| parts.contains_key(*name)) {
-                take(parts, &PATCHED_METADATA, member(members, "metadata", "metadata")?);
+                move_members(parts, &PATCHED_METADATA, member(members, "metadata", "metadata")?);
             }
             Ok(())
         }
@@ -108,7 +108,7 @@ fn patch_parts(object: &mut Value, patch: &Patch) -> Result<(), ApplyError> {
 }
 
 /// Moves the members of these names, where there are any.
-fn take(from: &mut Map<String, Value>, names: &[&str], to: &mut Map<String, Value>) {
+fn move_members(from: &mut Map<String, Value>, names: &[&str], to: &mut Map<String, Value>) {
     for name in names {
         if let Some(value) = from.remove(*name) {
             to.insert((*name).to_owned(), value);

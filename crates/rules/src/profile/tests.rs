@@ -27,7 +27,7 @@ fn koordinators() -> Switches {
 }
 
 /// An error with its cause.
-fn told(error: &ApplyError) -> String {
+fn text_with_cause(error: &ApplyError) -> String {
     let source = std::error::Error::source(error);
     let source = source.map(|source| format!(": {source}"));
     format!("{error}{}", source.unwrap_or_default())
@@ -41,7 +41,7 @@ fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, Stri
     };
     let mut pod = pod.clone();
     let result = compile(spec).apply(&mut pod, ProfileTarget::Pod, Some(&class), switches);
-    result.map(|()| pod).map_err(|error| told(&error))
+    result.map(|()| pod).map_err(|error| text_with_cause(&error))
 }
 
 fn with_labels(labels: &Value) -> Value {
