@@ -1,4 +1,4 @@
-//! What a Reservation must be so that the scheduler can read it: types of its own fields, amounts in its template.
+//! What a Reservation must be so that the scheduler can read it: types of its own fields, its time, amounts in its template.
 //!
 //! The API server checks the fields by the schema of the kind, but after webhooks have written, and without a word on who
 //! wrote; the template it does not check at all. One Reservation that cannot be read keeps the scheduler from reading the
@@ -25,6 +25,21 @@ pub static NEEDS_SPEC: Switch = Switch {
 /// What Kubernetes says of a text that is no amount.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// What is said of a text that is no time.
+const NO_DURATION: &str = "must be a duration, such as 1h30m";
+
+/// The units of a duration, in nanoseconds. `ms` stands before `m`, which it begins with.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
 
 /// Longest part of a value that an error shows, in characters.
 const LONGEST_SHOWN: usize = 40;
@@ -109,9 +124,21 @@ pub fn check_types(spec: &Value) -> Result<(), ReservationTypeError> {
     wrong.map_or(Ok(()), Err)
 }
 
-/// The amounts in the template of a `spec` that are none, eight at most.
-pub fn check_amounts(spec: &Value) -> Errors {
+/// The values in a `spec` that are none of their kind: its time, and eight amounts of its template at most.
+pub fn check_values(spec: &Value) -> Errors {
     let mut errors = Errors::default();
+    if let Some(text) = spec
+        .get("ttl")
+        .and_then(Value::as_str)
+        .filter(|text| !is_duration(text))
+    {
+        let shown: String = text.chars().take(LONGEST_SHOWN).collect();
+        errors.push(Error::invalid(
+            &Path::new("spec").child("ttl"),
+            shown,
+            NO_DURATION,
+        ));
+    }
     let Some(pod) = spec.pointer("/template/spec") else {
         return errors;
     };
@@ -160,6 +187,43 @@ fn check_list(amounts: Option<&Value>, path: &Path, errors: &mut Errors) {
         let name: String = name.chars().take(LONGEST_SHOWN).collect();
         errors.push(Error::invalid(&path.key(&name), shown(amount), NO_QUANTITY));
     }
+}
+
+/// True if Go reads the text as a duration: `0`, or numbers with units, of less than 292 years.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let (mut total, has_some) = (0_u64, !rest.is_empty());
+    while !rest.is_empty() {
+        let Some((length, after)) = read_part(rest) else {
+            return false;
+        };
+        let sum = total.checked_add(length);
+        let Some(sum) = sum.filter(|sum| i64::try_from(*sum).is_ok()) else {
+            return false;
+        };
+        (total, rest) = (sum, after);
+    }
+    has_some
+}
+
+/// A number and its unit at the start of a text, in nanoseconds without the fraction, and what follows.
+fn read_part(text: &str) -> Option<(u64, &str)> {
+    let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (whole, after) = text.split_at(digits(text));
+    let (fraction, after) = match after.strip_prefix('.') {
+        Some(after) => after.split_at(digits(after)),
+        None => ("", after),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut units = UNITS.iter();
+    let (after, nanos) = units.find_map(|(name, nanos)| Some((after.strip_prefix(name)?, nanos)))?;
+    Some((whole.checked_mul(*nanos)?, after))
 }
 
 /// `null` is an amount of nothing.
@@ -217,11 +281,32 @@ mod tests {
         assert_eq!(check_types(&spec), Ok(()));
     }
 
+    #[rstest]
+    #[case("24h", true)]
+    #[case("1h0m0s", true)]
+    #[case("0", true)]
+    #[case("-1.5h", true)]
+    #[case("1.s.5ms3\u{b5}s", true)]
+    #[case("2562047h", true)]
+    #[case("", false)]
+    #[case("-", false)]
+    #[case("5", false)]
+    #[case("h", false)]
+    #[case(".h", false)]
+    #[case("1d", false)]
+    #[case("1h ", false)]
+    #[case("1h5", false)]
+    #[case("2562048h", false)]
+    #[case("99999999999999999999s", false)]
+    fn a_time_is_one_if_go_reads_it(#[case] text: &str, #[case] is_one: bool) {
+        assert_eq!(check_values(&json!({"ttl": text})).is_empty(), is_one);
+    }
+
     #[test]
     fn amounts_that_are_none_are_named_with_their_place() {
         let resources = json!({"requests": {"cpu": "x", "memory": 5}, "limits": {"cpu": true, "a": null}});
         let pod = json!({"containers": [{"name": "c"}, {"resources": resources}], "overhead": {"cpu": "1 "}});
-        let errors = check_amounts(&json!({"template": {"spec": pod}}));
+        let errors = check_values(&json!({"template": {"spec": pod}}));
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let path = "spec.template.spec";
         assert_eq!(
@@ -242,7 +327,7 @@ mod tests {
             .map(|at| ("x".repeat(1_000 + at), "y".repeat(1_000).into()))
             .collect();
         let pod = json!({"containers": [{"resources": {"requests": amounts}}]});
-        let errors = check_amounts(&json!({"template": {"spec": pod}}));
+        let errors = check_values(&json!({"template": {"spec": pod}}));
         assert_eq!(errors.len(), 1, "shortened names are one");
         assert!(errors.to_string().len() < 400);
     }

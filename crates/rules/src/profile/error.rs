@@ -32,7 +32,7 @@ pub enum ApplyError {
     /// The patch gives a field of a Reservation another type.
     #[error("spec.patch does not apply")]
     Type(#[from] ReservationTypeError),
-    /// The patch writes an amount that is none.
+    /// The patch writes a time or an amount into a Reservation that is none.
     #[error("spec.patch does not apply: {0}")]
-    Amounts(field::Errors),
+    Values(field::Errors),
 }

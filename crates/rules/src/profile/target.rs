@@ -78,8 +78,8 @@ impl ProfileTarget {
 fn check(reservation: &Value) -> Result<(), ApplyError> {
     let spec = reservation.get("spec").unwrap_or(&Value::Null);
     reservation::check_types(spec)?;
-    let amounts = reservation::check_amounts(spec);
-    amounts.into_result().map_err(ApplyError::Amounts)
+    let values = reservation::check_values(spec);
+    values.into_result().map_err(ApplyError::Values)
 }
 
 /// Merges a patch into labels, annotations and specification; the rest of the object is not handed over.

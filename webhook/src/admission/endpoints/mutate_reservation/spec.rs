@@ -14,7 +14,7 @@ use crate::admission::{
 pub(super) static STEP: PodStep = PodStep {
     name: "spec",
     when: When::Always,
-    about: "Refuses a Reservation with a field of another type, or with an amount in its template that is none.",
+    about: "Refuses a Reservation with a field of another type, a time that is none, or an amount in its template that is none.",
     reads: &[],
     unknown: UnknownSource::IsHandled,
     run: check,
@@ -27,7 +27,7 @@ fn check(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     })?;
     let spec = spec.unwrap_or_default();
     reservation::check_types(&spec).map_err(|error| Denial::Text(error.to_string()))?;
-    let mut errors = reservation::check_amounts(&spec);
+    let mut errors = reservation::check_values(&spec);
     if ctx.switches.is_on(&reservation::NEEDS_SPEC) {
         let needs = reservation::check_needs(&spec);
         needs.iter().for_each(|error| errors.push(error.clone()));
