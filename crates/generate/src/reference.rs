@@ -170,7 +170,9 @@ fn wanted_by(source: &Source) -> String {
     let steps = ENDPOINTS.iter().flat_map(|endpoint| endpoint.steps());
     let steps = steps.filter(|step| step.reads.iter().any(is_source));
     let steps = steps.map(|step| format!("step {}", step.name));
-    let wanted: Vec<_> = always.clone().into_iter().chain(families).chain(steps).collect();
+    let mut wanted: Vec<_> = always.clone().into_iter().chain(families).chain(steps).collect();
+    // Steps of two endpoints may have one name.
+    wanted.dedup();
     if wanted.is_empty() {
         "nothing yet".to_owned()
     } else {

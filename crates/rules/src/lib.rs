@@ -26,6 +26,7 @@ pub mod extended;
 pub mod merge;
 pub mod pod_check;
 pub mod profile;
+pub mod reservation;
 pub mod reserved;
 pub mod slo;
 pub mod switch;
@@ -34,13 +35,16 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 29] = [
+pub static SWITCHES: [&Switch; 32] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
     &profile::SKIPS_MISSING_SOURCES,
     &profile::SUFFIXES_ONCE,
     &profile::FAILURES_SKIP,
+    &profile::RESERVATION_NAMESPACES,
+    &profile::RESERVATION_PATCH_PARTS,
+    &reservation::NEEDS_SPEC,
     &extended::INIT_CONTAINERS,
     &extended::REMOVES_STALE,
     &device::INIT_CONTAINERS,

@@ -100,6 +100,18 @@ impl Patch {
         }
         Ok(Self(members))
     }
+
+    /// The names of the members that it has in the object at `path`, without directives.
+    pub fn names(&self, path: &[&str]) -> impl Iterator<Item = &str> {
+        let mut inside = Some(&self.0);
+        for name in path {
+            inside = inside
+                .and_then(|members| members.get(*name))
+                .and_then(Value::as_object);
+        }
+        let names = inside.into_iter().flat_map(Map::keys).map(String::as_str);
+        names.filter(|name| !directive::is_directive(name))
+    }
 }
 
 /// Counts the values in a value, up to what is allowed.

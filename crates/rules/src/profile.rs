@@ -2,18 +2,22 @@
 //!
 //! A profile that cannot be compiled is an error, and never one that matches everything. What is applied to is a copy: after
 //! an error nothing of it counts. Cpu and memory of a pod that a profile was applied to become those of its band
-//! ([`crate::translate`]).
+//! ([`crate::translate`]); those of a Reservation stay, as with Koordinator.
 
 mod apply;
 mod compiled;
+mod error;
+mod target;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use headroom_domain::selector::Labels;
 
 pub use self::{
-    apply::{ApplyError, PriorityClass},
+    apply::PriorityClass,
     compiled::{Profile, ProfileError},
+    error::ApplyError,
+    target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};
 
@@ -52,9 +56,29 @@ pub static FAILURES_SKIP: Switch = Switch {
     name: "ProfileFailuresSkip",
     default: true,
     row: "D-11",
-    koordinator: "a profile that cannot be applied ends the creation of every pod that it is for",
+    koordinator: "a profile that cannot be applied ends the creation of every pod and Reservation that it is for",
     about: "a profile that cannot be applied is skipped as a whole, with a warning that names it",
-    why: "one profile with a mistake does not stop the pods of a cluster",
+    why: "one profile with a mistake does not stop a cluster",
+};
+
+/// Whether profiles that select by namespace alone leave Reservations out.
+pub static RESERVATION_NAMESPACES: Switch = Switch {
+    name: "ReservationSkipsNamespaceProfiles",
+    default: true,
+    row: "S6",
+    koordinator: "a profile that selects by namespace alone is applied to every Reservation",
+    about: "a profile that selects by namespace alone is for no Reservation",
+    why: "a Reservation is in no namespace, and the profile was written for the pods of some",
+};
+
+/// Whether the patch of a profile writes only some parts of a Reservation.
+pub static RESERVATION_PATCH_PARTS: Switch = Switch {
+    name: "ReservationPatchesParts",
+    default: true,
+    row: "S9",
+    koordinator: "the patch of a profile writes any field of a Reservation, its name among them",
+    about: "the patch of a profile writes labels, annotations and `spec` of a Reservation, with a warning where it has more",
+    why: "what a Reservation is called, and who owns it, is up to who creates it",
 };
 
 /// Whether resources are translated only where a profile was applied.
@@ -77,14 +101,14 @@ pub static SKIP_IS_BOOLEAN: Switch = Switch {
     why: "it is what the value says",
 };
 
-/// Whether a profile is for a pod.
+/// Whether a profile is for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileMatch {
     /// It is.
     Matches,
-    /// Its selector is for pods with other labels.
+    /// Its selector is for objects with other labels.
     OtherLabels,
-    /// Its namespace selector is for other namespaces.
+    /// Its namespace selector is for other namespaces, or it is for pods of a namespace and the object is a Reservation.
     OtherNamespace,
     /// It selects by namespace, and the pod's namespace is not known.
     UnknownNamespace,
@@ -103,6 +127,19 @@ impl Profile {
             None => ProfileMatch::UnknownNamespace,
             Some(namespace) if self.namespace_selector.matches(namespace) => ProfileMatch::Matches,
             Some(_) => ProfileMatch::OtherNamespace,
+        }
+    }
+
+    /// Whether the profile is for a Reservation with these labels. It is in no namespace, so no namespace selector is asked.
+    pub fn matches_reservation(&self, labels: &Labels, switches: &Switches) -> ProfileMatch {
+        let selects_by_namespace_alone =
+            self.selector.is_everything() && !self.namespace_selector.is_everything();
+        if !self.selector.matches(labels) {
+            ProfileMatch::OtherLabels
+        } else if selects_by_namespace_alone && switches.is_on(&RESERVATION_NAMESPACES) {
+            ProfileMatch::OtherNamespace
+        } else {
+            ProfileMatch::Matches
         }
     }
 

@@ -23,6 +23,8 @@ pub struct BodyShape {
 pub struct Subject<'s> {
     /// As in `CREATE`.
     pub operation: &'s str,
+    /// API group and version.
+    pub api: (&'s str, &'s str),
     /// In plural.
     pub resource: &'s str,
     /// Empty for the resource itself.
@@ -32,7 +34,7 @@ pub struct Subject<'s> {
 }
 
 /// A review, up to its objects.
-const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"OPERATION","resource":{"group":"","version":"v1","resource":"RESOURCE"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
+const HEAD: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","operation":"OPERATION","resource":{"group":"GROUP","version":"VERSION","resource":"RESOURCE"},"subResource":"SUB","name":"n1","userInfo":{"username":"USER"},"#;
 /// The stored Node: an amplified one, so that all that is compared is compared.
 const OLD: &str = r#""oldObject":{META,"status":{AMOUNTS,"conditions":[READY]}},"#;
 const META: &str = r#""metadata":{"name":"n1","uid":"u1","annotations":{MARKER}}"#;
@@ -303,6 +305,7 @@ const ROWS: &[Row] = &[
 pub fn shapes(sub_resource: &str, user: &str) -> Vec<BodyShape> {
     let nodes = Subject {
         operation: "UPDATE",
+        api: ("", "v1"),
         resource: "nodes",
         sub_resource,
         user,
@@ -326,6 +329,7 @@ pub fn pod_shapes(subject: &Subject<'_>) -> Vec<BodyShape> {
 pub fn slo_shapes() -> Vec<BodyShape> {
     let subject = Subject {
         operation: "CREATE",
+        api: ("", "v1"),
         resource: "configmaps",
         sub_resource: "",
         user: "somebody",
@@ -346,6 +350,8 @@ fn shapes_of(subject: &Subject<'_>, rows: &[Row]) -> Vec<BodyShape> {
             ("AMOUNTS", AMOUNTS),
             ("READY", READY),
             ("OPERATION", subject.operation),
+            ("GROUP", subject.api.0),
+            ("VERSION", subject.api.1),
             ("RESOURCE", subject.resource),
             ("SUB", subject.sub_resource),
             ("USER", subject.user),

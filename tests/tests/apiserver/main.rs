@@ -40,6 +40,7 @@ mod quarantine;
 mod registration;
 mod replica_agreement;
 mod replica_kills;
+mod reservations;
 mod slo_config;
 mod sources;
 mod status_writer;

@@ -2,8 +2,10 @@
 
 mod mutate_node_status;
 mod mutate_pod;
+mod mutate_reservation;
 mod node_fields;
 mod pod_types;
+mod profiles;
 mod validate_configmap;
 mod validate_node;
 mod validate_pod;
@@ -17,6 +19,7 @@ use crate::admission::endpoint::{AnyEndpoint, Family};
 pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_node_status::ENDPOINT,
     &mutate_pod::ENDPOINT,
+    &mutate_reservation::ENDPOINT,
     &validate_node::ENDPOINT,
     &validate_pod::ENDPOINT,
     &validate_pod_binding::ENDPOINT,

@@ -1,4 +1,4 @@
-//! Applies one profile to a Pod: labels, annotations, key mappings, suffixes, scheduler, QoS, priority and patch, in this
+//! Applies one profile to an object: labels, annotations, key mappings, suffixes, scheduler, QoS, priority and patch, in this
 //! order, in which the later ones win.
 
 use std::collections::BTreeMap;
@@ -6,18 +6,13 @@ use std::collections::BTreeMap;
 use headroom_domain::names;
 use serde_json::{Map, Value};
 
-use super::{Profile, SKIPS_MISSING_SOURCES, SUFFIXES_ONCE, compiled::Effects};
-use crate::{
-    merge::{self, MergeError, POD},
-    switch::Switches,
+use super::{
+    Profile, SKIPS_MISSING_SOURCES, SUFFIXES_ONCE,
+    compiled::Effects,
+    error::{ApplyError, LONGEST_VALUE, MOST_COPIED},
+    target::{ProfileTarget, member},
 };
-
-/// Longest value of a label, in bytes.
-const LONGEST_VALUE: usize = 63;
-
-/// Most bytes that the key mappings of a profile copy in one pod. Kubernetes takes no more in all annotations of an object, and
-/// whoever creates the pod writes the values.
-const MOST_COPIED: usize = 256 << 10;
+use crate::switch::Switches;
 
 /// What a PriorityClass gives to its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,50 +23,36 @@ pub struct PriorityClass {
     pub preemption_policy: Option<String>,
 }
 
-/// A profile cannot be applied to a pod.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ApplyError {
-    /// The PriorityClass does not exist, or is not known.
-    #[error("PriorityClass.scheduling.k8s.io {0:?} not found")]
-    UnknownClass(String),
-    /// A label would be too long with its suffix.
-    #[error("label {0} would be longer than {LONGEST_VALUE} bytes with its suffix")]
-    LongLabel(String),
-    /// Key mappings would copy more than an object may hold.
-    #[error("key mappings of {0} would copy more than {MOST_COPIED} bytes")]
-    LargeMapping(&'static str),
-    /// Something on the way to a field is no object.
-    #[error("{0} is not an object")]
-    NoObject(&'static str),
-    /// The patch does not fit.
-    #[error("spec.patch does not apply: {0}")]
-    Patch(#[from] MergeError),
-}
-
 impl Profile {
-    /// Applies the profile. After an error the pod is half changed, and must be dropped. `class` is the PriorityClass that
+    /// Applies the profile. After an error the object is half changed, and must be dropped. `class` is the PriorityClass that
     /// [`Self::priority_class_name`] names, if it is known.
     ///
     /// # Errors
     /// The class is not known, a label becomes too long, or the patch does not fit.
     pub fn apply(
         &self,
-        pod: &mut Value,
+        object: &mut Value,
+        target: ProfileTarget,
         class: Option<&PriorityClass>,
         switches: &Switches,
     ) -> Result<(), ApplyError> {
-        self.effects.write_labels(pod, switches)?;
-        self.effects.write_annotations(pod, switches)?;
-        self.effects.write_spec(pod, class)?;
-        if let Some(patch) = &self.patch {
-            *pod = merge::merged(pod.take(), patch, &POD)?;
+        self.effects.write_labels(object, switches)?;
+        self.effects.write_annotations(object, switches)?;
+        self.effects.write_spec(object, target, class)?;
+        match &self.patch {
+            Some(patch) => target.patch(object, patch, switches),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The first member of its patch that is not written in such an object.
+    pub fn left_out(&self, target: ProfileTarget, switches: &Switches) -> Option<String> {
+        target.left_out(self.patch.as_ref()?, switches)
     }
 }
 
 impl Effects {
-    fn write_labels(&self, pod: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
+    fn write_labels(&self, object: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
         let mut written: BTreeMap<&str, String> = BTreeMap::new();
         let priority = self.koordinator_priority.map(|priority| priority.to_string());
         let qos = Some(&self.qos_class).filter(|class| !class.is_empty());
@@ -82,7 +63,7 @@ impl Effects {
         if changes_none && written.is_empty() {
             return Ok(());
         }
-        change_texts(pod, "labels", "metadata.labels", |labels| {
+        change_texts(object, "labels", "metadata.labels", |labels| {
             set(labels, &self.labels);
             map_keys(labels, "metadata.labels", &self.label_keys_mapping, switches)?;
             add_suffixes(labels, &self.label_suffixes, switches)?;
@@ -95,11 +76,11 @@ impl Effects {
         })
     }
 
-    fn write_annotations(&self, pod: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
+    fn write_annotations(&self, object: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
         if self.annotations.is_empty() && self.annotation_keys_mapping.is_empty() {
             return Ok(());
         }
-        change_texts(pod, "annotations", "metadata.annotations", |annotations| {
+        change_texts(object, "annotations", "metadata.annotations", |annotations| {
             set(annotations, &self.annotations);
             map_keys(
                 annotations,
@@ -111,11 +92,18 @@ impl Effects {
     }
 
     /// Writes the scheduler, and the three fields of a PriorityClass together: the API server checks that they agree.
-    fn write_spec(&self, pod: &mut Value, class: Option<&PriorityClass>) -> Result<(), ApplyError> {
+    fn write_spec(
+        &self,
+        object: &mut Value,
+        target: ProfileTarget,
+        class: Option<&PriorityClass>,
+    ) -> Result<(), ApplyError> {
         if self.scheduler_name.is_empty() && self.priority_class_name.is_empty() {
             return Ok(());
         }
-        let spec = member_of(pod, "spec")?;
+        let Some(spec) = target.pod_spec(object)? else {
+            return Ok(());
+        };
         if !self.scheduler_name.is_empty() {
             spec.insert("schedulerName".to_owned(), self.scheduler_name.clone().into());
         }
@@ -140,12 +128,13 @@ impl Effects {
 
 /// Changes labels or annotations; where there were none and there are none, nothing is created.
 fn change_texts(
-    pod: &mut Value,
+    object: &mut Value,
     name: &str,
     path: &'static str,
     change: impl FnOnce(&mut Map<String, Value>) -> Result<(), ApplyError>,
 ) -> Result<(), ApplyError> {
-    let metadata = member_of(pod, "metadata")?;
+    let members = object.as_object_mut().ok_or(ApplyError::NoObject("the object"))?;
+    let metadata = member(members, "metadata", "metadata")?;
     let has_some = metadata.get(name).is_some_and(|value| !value.is_null());
     let texts = member(metadata, name, path)?;
     change(texts)?;
@@ -207,22 +196,4 @@ fn map_keys(
     }
     members.extend(read);
     Ok(())
-}
-
-fn member_of<'v>(pod: &'v mut Value, name: &'static str) -> Result<&'v mut Map<String, Value>, ApplyError> {
-    let members = pod.as_object_mut().ok_or(ApplyError::NoObject("the pod"))?;
-    member(members, name, name)
-}
-
-/// The object that is a member; it is created where it is absent or `null`.
-fn member<'v>(
-    members: &'v mut Map<String, Value>,
-    name: &str,
-    path: &'static str,
-) -> Result<&'v mut Map<String, Value>, ApplyError> {
-    let value = members.entry(name).or_insert(Value::Null);
-    if value.is_null() {
-        *value = Value::Object(Map::new());
-    }
-    value.as_object_mut().ok_or(ApplyError::NoObject(path))
 }

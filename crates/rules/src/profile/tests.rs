@@ -26,6 +26,13 @@ fn koordinators() -> Switches {
     Switches::preset(SWITCHES, Compat::Upstream)
 }
 
+/// An error with its cause.
+fn text_with_cause(error: &ApplyError) -> String {
+    let source = std::error::Error::source(error);
+    let source = source.map(|source| format!(": {source}"));
+    format!("{error}{}", source.unwrap_or_default())
+}
+
 /// What a profile makes of a pod.
 fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, String> {
     let class = PriorityClass {
@@ -33,8 +40,8 @@ fn applied(spec: &Value, pod: &Value, switches: &Switches) -> Result<Value, Stri
         preemption_policy: Some("Never".to_owned()),
     };
     let mut pod = pod.clone();
-    let result = compile(spec).apply(&mut pod, Some(&class), switches);
-    result.map(|()| pod).map_err(|error| error.to_string())
+    let result = compile(spec).apply(&mut pod, ProfileTarget::Pod, Some(&class), switches);
+    result.map(|()| pod).map_err(|error| text_with_cause(&error))
 }
 
 fn with_labels(labels: &Value) -> Value {
@@ -234,13 +241,17 @@ fn the_three_fields_of_a_priority_class_are_written_together() {
         value: 5_000,
         preemption_policy: None,
     };
-    profile.apply(&mut pod, Some(&class), &ours()).unwrap();
+    profile
+        .apply(&mut pod, ProfileTarget::Pod, Some(&class), &ours())
+        .unwrap();
     let spec = json!({"priorityClassName": "pc", "priority": 5_000, "schedulerName": "s"});
     assert_eq!(
         pod,
         json!({"metadata": {"annotations": {"n": "1"}}, "spec": spec})
     );
-    let error = profile.apply(&mut pod, None, &ours()).unwrap_err();
+    let error = profile
+        .apply(&mut pod, ProfileTarget::Pod, None, &ours())
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         r#"PriorityClass.scheduling.k8s.io "pc" not found"#
@@ -325,7 +336,7 @@ fn mappings_that_multiply_a_long_annotation_are_refused() {
         let profile = Profile::compile(&spec).unwrap();
         let mut pod = json!({"metadata": {"annotations": annotations}});
         let switches = Switches::preset(SWITCHES, Compat::Headroom);
-        let applied = profile.apply(&mut pod, None, &switches);
+        let applied = profile.apply(&mut pod, ProfileTarget::Pod, None, &switches);
         assert_eq!(
             applied == Err(ApplyError::LargeMapping("metadata.annotations")),
             is_refused,

@@ -234,6 +234,8 @@ pub enum UnknownSource {
     IsHandled,
     /// The call fails, and `failurePolicy` decides; never a denial.
     FailsTheCall,
+    /// As [`Self::FailsTheCall`] where an object is created. The step does without its sources in any other request.
+    FailsCreation,
 }
 
 impl Declaration {

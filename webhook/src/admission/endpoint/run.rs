@@ -14,6 +14,7 @@ use crate::admission::{
     error::{AdmissionError, StepError},
     metrics,
     refusal::{Denial, Refusal},
+    review::Operation,
     shadow::Shadow,
 };
 
@@ -118,7 +119,12 @@ impl<S: ?Sized> Step<S> {
     /// Runs the step; a defect in it ends this request only.
     fn attempt(&self, context: &StepContext<'_>, ctx: &Ctx<'_, S>, draft: &mut Draft<'_>) -> StepVerdict {
         let step = self.name;
-        if self.unknown == UnknownSource::FailsTheCall {
+        let needs_sources = match self.unknown {
+            UnknownSource::IsHandled => false,
+            UnknownSource::FailsTheCall => true,
+            UnknownSource::FailsCreation => ctx.request.operation == Operation::Create,
+        };
+        if needs_sources {
             let known = &context.stores.known;
             if let Some(source) = self.reads.iter().find(|source| !known.is_known(source)) {
                 let resource = source.name;

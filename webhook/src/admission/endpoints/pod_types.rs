@@ -1,8 +1,8 @@
-//! Types of the endpoints whose steps read what is known about pods.
+//! Types of the endpoints whose steps read what is known about pods: those of pods, and of Reservations, which stand for some.
 
 use crate::admission::endpoint::{Colocation, Ctx, Endpoint, Step};
 
-/// An endpoint of pods.
+/// An endpoint of pods or Reservations.
 pub(super) type PodEndpoint = Endpoint<Colocation>;
 /// A step of one.
 pub(super) type PodStep = Step<Colocation>;

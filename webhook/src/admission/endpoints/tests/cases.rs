@@ -60,6 +60,9 @@ impl CaseRun<'_> {
         if let Some(namespace) = &row.namespace {
             review = review.with("namespace", namespace.clone().into());
         }
+        if let Some(kind) = &row.kind {
+            review = review.kind(kind);
+        }
         if row.is_dry_run {
             review = review.dry_run();
         }
@@ -367,3 +370,4 @@ fn a_patch_of_a_whole_container_touches_what_is_in_it() {
 
 mod checked_pods;
 mod pods;
+mod reservations;

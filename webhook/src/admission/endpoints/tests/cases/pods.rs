@@ -176,3 +176,19 @@ proptest! {
         prop_assert_eq!(run.answer(&completed).answer, ExpectedAnswer::Unchanged);
     }
 }
+
+/// Only what applies profiles needs to know them.
+#[test]
+fn profiles_that_are_not_known_fail_new_pods_and_no_updates() {
+    let router = Router::new(options(FixtureCluster::default()));
+    let endpoint = router.endpoint("/mutate-pod").unwrap();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}});
+    for (review, status) in [
+        (ReviewBuilder::create("pods", &pod), 503),
+        (ReviewBuilder::update("pods", &pod, &pod), 200),
+    ] {
+        let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+        let answer = router.answer(endpoint, review.build().as_bytes(), deadline);
+        assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+    }
+}

@@ -67,6 +67,8 @@ pub(super) struct CaseRow {
     #[serde(default = "create")]
     pub(super) operation: String,
     resource: Option<String>,
+    /// The kind that the review says, where it is not that of the object.
+    pub(super) kind: Option<String>,
     #[serde(default = "somebody")]
     pub(super) user: String,
     /// The namespace of the request, where the object has none.
@@ -173,6 +175,9 @@ impl CaseRow {
     }
 }
 
+/// Stands in an array for an element that goes.
+const REMOVED: &str = "$removed";
+
 /// Merges objects member by member and arrays place by place; `null` removes a member.
 pub(super) fn merge(value: &mut Value, delta: &Value) {
     match (value, delta) {
@@ -189,6 +194,7 @@ pub(super) fn merge(value: &mut Value, delta: &Value) {
             elements.resize(elements.len().max(delta.len()), Value::Null);
             let places = elements.iter_mut().zip(delta);
             places.for_each(|(element, delta)| merge(element, delta));
+            elements.retain(|element| *element != REMOVED);
         }
         (_, Value::Null) => {}
         (value, delta) => *value = delta.clone(),
