@@ -101,28 +101,8 @@ async fn create_profiles(stand: &Stand) {
     PROFILES.create(stand, "", "of-pods", &of_pods).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_a_warning() {
-    let stand = Stand::start_with(ClusterOptions::default()).await;
-    install_kinds(&stand).await;
-    let class = json!({"metadata": {"name": "koord-prod"}, "value": 9_500, "preemptionPolicy": "Never"});
-    let class: PriorityClass = serde_json::from_value(class).expect("a class");
-    let classes: Api<PriorityClass> = Api::all(stand.client.clone());
-    let created = classes.create(&PostParams::default(), &class).await;
-    created.expect("create the class");
-    create_profiles(&stand).await;
-    let gates = format!("{GATES},ReservationMutatingWebhook=true");
-    let families = [Family::Nodes, Family::Koordinator];
-    let webhook = stand.serving("webhook-0", "{}", &families, &gates).await;
-    until("Reservations reach the webhook", async || {
-        let created = create(&stand, &reservation("probe", "good"), "?dryRun=All").await;
-        created.body["metadata"]["labels"]
-            .get("koordinator.sh/qosClass")
-            .is_some()
-    })
-    .await;
-
-    let good = create(&stand, &reservation("plain", "good"), "").await;
+/// What the profile wrote, where parents were missing, and nothing else.
+fn assert_written(good: &Created) {
     assert_eq!(good.status, 201, "{}", good.body);
     let (metadata, spec) = (&good.body["metadata"], &good.body["spec"]);
     assert_eq!(metadata["name"], "plain");
@@ -149,6 +129,55 @@ async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_
     );
     // What the kind does not have does not stay.
     assert_eq!((&spec["ttl"], &spec["foo"]), (&json!("24h"), &Value::Null));
+}
+
+/// An amount that is none is refused, and the Reservation is not there.
+async fn assert_refused(stand: &Stand) {
+    // The kind leaves the template unchecked.
+    let mut unreadable = reservation("unreadable", "other");
+    unreadable["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "x"}});
+    let refused = create(stand, &unreadable, "").await;
+    let message = refused.body["message"].as_str().unwrap_or_default();
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(
+        message.starts_with(
+            "admission webhook \"mreservation-create.koordinator.sh\" denied the request: spec.template.spec.containers[0]"
+        ),
+        "{message}"
+    );
+    assert!(
+        RESERVATIONS
+            .api(stand, "")
+            .get_opt("unreadable")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_a_warning() {
+    let stand = Stand::start_with(ClusterOptions::default()).await;
+    install_kinds(&stand).await;
+    let class = json!({"metadata": {"name": "koord-prod"}, "value": 9_500, "preemptionPolicy": "Never"});
+    let class: PriorityClass = serde_json::from_value(class).expect("a class");
+    let classes: Api<PriorityClass> = Api::all(stand.client.clone());
+    let created = classes.create(&PostParams::default(), &class).await;
+    created.expect("create the class");
+    create_profiles(&stand).await;
+    let gates = format!("{GATES},ReservationMutatingWebhook=true");
+    let families = [Family::Nodes, Family::Koordinator];
+    let webhook = stand.serving("webhook-0", "{}", &families, &gates).await;
+    until("Reservations reach the webhook", async || {
+        let created = create(&stand, &reservation("probe", "good"), "?dryRun=All").await;
+        created.body["metadata"]["labels"]
+            .get("koordinator.sh/qosClass")
+            .is_some()
+    })
+    .await;
+
+    let good = create(&stand, &reservation("plain", "good"), "").await;
+    assert_written(&good);
 
     let broken = create(&stand, &reservation("broken", "broken"), "").await;
     assert_eq!(broken.status, 201, "{}", broken.body);
@@ -162,24 +191,5 @@ async fn a_profile_writes_where_a_reservation_has_nothing_and_one_that_fails_is_
     let series = "headroom_webhook_profile_results_total{result=\"failed\"";
     assert_eq!(count(&webhook, series).await, 2);
 
-    // The kind leaves the template unchecked.
-    let mut unreadable = reservation("unreadable", "other");
-    unreadable["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "x"}});
-    let refused = create(&stand, &unreadable, "").await;
-    let message = refused.body["message"].as_str().unwrap_or_default();
-    assert_eq!(refused.status, 400, "{}", refused.body);
-    assert!(
-        message.starts_with(
-            "admission webhook \"mreservation-create.koordinator.sh\" denied the request: spec.template.spec.containers[0]"
-        ),
-        "{message}"
-    );
-    assert!(
-        RESERVATIONS
-            .api(&stand, "")
-            .get_opt("unreadable")
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    assert_refused(&stand).await;
 }
