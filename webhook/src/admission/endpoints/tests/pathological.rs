@@ -84,37 +84,7 @@ fn whatever_is_in_a_review_memory_and_work_are_bounded_by_its_size() {
 
 #[test]
 fn pods_reservations_and_bindings_cost_little_more() {
-    let gates = GateSet::parse(
-        gates(),
-        "BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true",
-    );
-    let features = Features {
-        switches: Switches::parse(SWITCHES, Compat::Headroom, "DeviceNamesContainers=true").unwrap(),
-        ..Features::with_gates(gates.unwrap())
-    };
-    let known = KnownSources::default();
-    for source in sources::ALL {
-        known.record(source, watch::channel(true).1);
-    }
-    let lists = Lists {
-        users: "nobody",
-        namespaces: "*",
-        ..Lists::default()
-    };
-    let stores = Stores::default();
-    let router = Router::new(Options {
-        features: features.shared(),
-        stores: Stores {
-            colocation: Colocation {
-                binding: Settings::parse(&lists, false),
-                profiles: Arc::new(one_profile()),
-                ..stores.colocation
-            },
-            known,
-            ..stores
-        },
-        ..options(FixtureCluster::default())
-    });
+    let router = router_of_pods();
     let review = |operation, resource, sub_resource| Subject {
         operation,
         api: ("", "v1"),
@@ -146,6 +116,41 @@ fn pods_reservations_and_bindings_cost_little_more() {
         }
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// The endpoints of pods and Reservations with all of their steps, and every source known.
+fn router_of_pods() -> Router {
+    let gates = GateSet::parse(
+        gates(),
+        "BindingAdmissionWebhook=true,ValidatePodDeviceResource=true,EnablePodEnhancedValidator=true",
+    );
+    let features = Features {
+        switches: Switches::parse(SWITCHES, Compat::Headroom, "DeviceNamesContainers=true").unwrap(),
+        ..Features::with_gates(gates.unwrap())
+    };
+    let known = KnownSources::default();
+    for source in sources::ALL {
+        known.record(source, watch::channel(true).1);
+    }
+    let lists = Lists {
+        users: "nobody",
+        namespaces: "*",
+        ..Lists::default()
+    };
+    let stores = Stores::default();
+    Router::new(Options {
+        features: features.shared(),
+        stores: Stores {
+            colocation: Colocation {
+                binding: Settings::parse(&lists, false),
+                profiles: Arc::new(one_profile()),
+                ..stores.colocation
+            },
+            known,
+            ..stores
+        },
+        ..options(FixtureCluster::default())
+    })
 }
 
 /// A profile that is for every object, and writes into all parts of it.
