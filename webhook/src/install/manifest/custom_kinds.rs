@@ -35,6 +35,18 @@ struct Column {
     priority: u8,
 }
 
+impl Column {
+    /// A text that `kubectl get` always prints.
+    const fn text(name: &'static str, path: &'static str) -> Self {
+        Self {
+            name,
+            kind: "string",
+            path,
+            priority: 0,
+        }
+    }
+}
+
 /// How old an object is.
 const AGE: Column = Column {
     name: "Age",

@@ -8,15 +8,6 @@ use super::{
 };
 use crate::store::colocation::profiles;
 
-const fn column(name: &'static str, path: &'static str, priority: u8) -> Column {
-    Column {
-        name,
-        kind: "string",
-        path,
-        priority,
-    }
-}
-
 pub(super) static KIND: CustomKind = CustomKind {
     group: profiles::GROUP,
     kind: "ClusterColocationProfile",
@@ -26,10 +17,13 @@ pub(super) static KIND: CustomKind = CustomKind {
     is_namespaced: false,
     has_status: true,
     columns: &[
-        column("QoS", ".spec.qosClass", 0),
-        column("PriorityClass", ".spec.priorityClassName", 0),
-        column("Scheduler", ".spec.schedulerName", 0),
-        column("Probability", ".spec.probability", 1),
+        Column::text("QoS", ".spec.qosClass"),
+        Column::text("PriorityClass", ".spec.priorityClassName"),
+        Column::text("Scheduler", ".spec.schedulerName"),
+        Column {
+            priority: 1,
+            ..Column::text("Probability", ".spec.probability")
+        },
         AGE,
     ],
     schema: definition,

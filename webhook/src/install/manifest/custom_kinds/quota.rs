@@ -7,15 +7,6 @@ use super::{
     schema::{amounts, anything, object, selector, text, texts, whole, with},
 };
 
-const fn column(name: &'static str, path: &'static str) -> Column {
-    Column {
-        name,
-        kind: "string",
-        path,
-        priority: 0,
-    }
-}
-
 pub(super) static QUOTA: CustomKind = CustomKind {
     group: "scheduling.sigs.k8s.io",
     kind: "ElasticQuota",
@@ -26,13 +17,13 @@ pub(super) static QUOTA: CustomKind = CustomKind {
     // Koordinator's scheduler writes the status of a quota with the quota.
     has_status: false,
     columns: &[
-        column(
+        Column::text(
             "Parent",
             r".metadata.labels.quota\.scheduling\.koordinator\.sh/parent",
         ),
-        column("Min CPU", ".spec.min.cpu"),
-        column("Max CPU", ".spec.max.cpu"),
-        column("Used CPU", ".status.used.cpu"),
+        Column::text("Min CPU", ".spec.min.cpu"),
+        Column::text("Max CPU", ".spec.max.cpu"),
+        Column::text("Used CPU", ".status.used.cpu"),
         AGE,
     ],
     schema: quota,
@@ -47,8 +38,8 @@ pub(super) static QUOTA_PROFILE: CustomKind = CustomKind {
     is_namespaced: true,
     has_status: false,
     columns: &[
-        column("Quota", ".spec.quotaName"),
-        column("Ratio", ".spec.resourceRatio"),
+        Column::text("Quota", ".spec.quotaName"),
+        Column::text("Ratio", ".spec.resourceRatio"),
         AGE,
     ],
     schema: profile,

@@ -7,15 +7,6 @@ use super::{
     schema::{anything, object, selector, text, whole, with},
 };
 
-const fn column(name: &'static str, path: &'static str) -> Column {
-    Column {
-        name,
-        kind: "string",
-        path,
-        priority: 0,
-    }
-}
-
 pub(super) static KIND: CustomKind = CustomKind {
     group: "scheduling.koordinator.sh",
     kind: "Reservation",
@@ -25,11 +16,11 @@ pub(super) static KIND: CustomKind = CustomKind {
     is_namespaced: false,
     has_status: true,
     columns: &[
-        column("Phase", ".status.phase"),
+        Column::text("Phase", ".status.phase"),
         AGE,
-        column("Node", ".status.nodeName"),
-        column("TTL", ".spec.ttl"),
-        column("Expires", ".spec.expires"),
+        Column::text("Node", ".status.nodeName"),
+        Column::text("TTL", ".spec.ttl"),
+        Column::text("Expires", ".spec.expires"),
     ],
     schema: definition,
 };
