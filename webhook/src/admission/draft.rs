@@ -9,6 +9,7 @@ mod compare_stored;
 mod edits;
 mod equal;
 mod rewrite;
+mod rewrite_each;
 mod tree;
 mod written;
 

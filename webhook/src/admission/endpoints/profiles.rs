@@ -7,9 +7,12 @@ use std::sync::Arc;
 use headroom_domain::selector::Labels;
 use headroom_kit::log::chain;
 use headroom_rules::{
-    profile::{ApplyError, FAILURES_SKIP, Profile, ProfileMatch, ProfileTarget, TranslationWish, draw},
+    profile::{
+        ApplyError, FAILURES_SKIP, PriorityClass, Profile, ProfileMatch, ProfileTarget, TranslationWish, draw,
+    },
     switch::Switches,
 };
+use serde_json::Value;
 
 use crate::{
     admission::{
@@ -37,6 +40,14 @@ enum ProfileResult {
     LeftOut,
     /// It cannot be applied, or nobody knows whether it is for the object.
     Failed(String),
+}
+
+/// What is to be done about a profile that is for the object, or may be.
+enum ProfilePlan<'p> {
+    /// Nothing: that came of it.
+    Decided(ProfileResult),
+    /// It is applied, with the class that it names if that is known.
+    Apply(&'p Profile, Option<Arc<PriorityClass>>),
 }
 
 /// Why a profile is not applied to this object.
@@ -139,9 +150,16 @@ pub(super) fn apply_all(
     }
     let newcomer = Newcomer::read(ctx.request, target, draft, ctx.store)?;
     let (mut results, mut warnings) = (Vec::new(), ProfileWarnings::default());
-    for (name, known) in profiles.iter() {
-        let Some(result) = apply(ctx, draft, &newcomer, name, known) else {
-            continue;
+    let plans: Vec<_> = profiles
+        .iter()
+        .filter_map(|(name, known)| Some((name, known, plan(ctx, &newcomer, name, known)?)))
+        .collect();
+    let mut applied = apply_planned(ctx, draft, target, &plans).into_iter();
+    for (name, known, plan) in plans {
+        let result = match plan {
+            ProfilePlan::Decided(result) => result,
+            // There is one for each.
+            ProfilePlan::Apply(..) => applied.next().unwrap_or(ProfileResult::LeftOut),
         };
         metrics::PROFILES.with([result.word()]).increment(1);
         match &result {
@@ -179,46 +197,78 @@ fn left_out(known: &KnownProfile, target: ProfileTarget, switches: &Switches) ->
     known.compiled.as_ref().ok()?.left_out(target, switches)
 }
 
-/// Applies one profile; `None` if it is not for the object. One that cannot be read might be for any.
-fn apply(
+/// What is to be done about a profile; `None` if it is not for the object. One that cannot be read might be for any.
+fn plan<'p>(
     ctx: &PodCtx<'_>,
-    draft: &mut Draft<'_>,
     newcomer: &Newcomer<'_>,
     name: &str,
-    known: &KnownProfile,
-) -> Option<ProfileResult> {
+    known: &'p KnownProfile,
+) -> Option<ProfilePlan<'p>> {
+    let failed = |reason| Some(ProfilePlan::Decided(ProfileResult::Failed(reason)));
     let profile = match &known.compiled {
         Ok(profile) => profile,
-        Err(reason) => return Some(ProfileResult::Failed(reason.clone())),
+        Err(reason) => return failed(reason.clone()),
     };
     match newcomer.matches(profile, ctx.switches) {
         ProfileMatch::OtherLabels | ProfileMatch::OtherNamespace => return None,
         ProfileMatch::UnknownNamespace => {
             let namespace = &newcomer.request.namespace;
-            return Some(ProfileResult::Failed(format!(
+            return failed(format!(
                 "it selects by namespace, and Namespace {namespace:?} is not known to this replica"
-            )));
+            ));
         }
         ProfileMatch::Matches => {}
     }
     if !profile.is_drawn(draw(&newcomer.request.uid, name), ctx.switches) {
-        return Some(ProfileResult::LeftOut);
+        return Some(ProfilePlan::Decided(ProfileResult::LeftOut));
     }
     if let Some(defect) = profile.defect() {
-        return Some(ProfileResult::Failed(chain(defect).to_string()));
+        return failed(chain(defect).to_string());
     }
     let class = profile.priority_class_name();
     let class = class.and_then(|name| ctx.store.profiles.priority_class(name));
-    let written: Result<(), ProfileFailure> = draft.rewrite(&[], |object| {
-        Ok(profile.apply(object, newcomer.target, class.as_deref(), ctx.switches)?)
+    Some(ProfilePlan::Apply(profile, class))
+}
+
+/// Applies the profiles that are to be; what came of each, in their order. The object is read and compared once for all.
+fn apply_planned<N>(
+    ctx: &PodCtx<'_>,
+    draft: &mut Draft<'_>,
+    target: ProfileTarget,
+    plans: &[(N, &Arc<KnownProfile>, ProfilePlan<'_>)],
+) -> Vec<ProfileResult> {
+    let planned = plans.iter().filter_map(|(_, _, plan)| match plan {
+        ProfilePlan::Apply(profile, class) => Some((*profile, class.as_deref())),
+        ProfilePlan::Decided(_) => None,
     });
-    Some(match written {
-        Ok(()) => ProfileResult::Applied,
-        Err(failure) => ProfileResult::Failed(chain(&failure).to_string()),
-    })
+    let planned: Vec<_> = planned.collect();
+    if planned.is_empty() {
+        return Vec::new();
+    }
+    let changes = planned.iter().map(|&(profile, class)| {
+        move |object: &mut Value| -> Result<(), ProfileFailure> {
+            Ok(profile.apply(object, target, class, ctx.switches)?)
+        }
+    });
+    match draft.rewrite_each(&[], changes) {
+        Ok(results) => {
+            let results = results.into_iter();
+            results
+                .map(|result| match result {
+                    Ok(()) => ProfileResult::Applied,
+                    Err(failure) => ProfileResult::failed(&failure),
+                })
+                .collect()
+        }
+        Err(failure) => planned.iter().map(|_| ProfileResult::failed(&failure)).collect(),
+    }
 }
 
 impl ProfileResult {
+    fn failed(failure: &(impl std::error::Error + 'static)) -> Self {
+        Self::Failed(chain(failure).to_string())
+    }
+
     /// The word for metrics and audit events.
     const fn word(&self) -> &'static str {
         match self {
