@@ -95,6 +95,11 @@ impl ConfigMapReport {
                 self.six_keys.tls_cpu_parse_ratio,
                 6.0,
             ),
+            Criterion::at_most(
+                "six_new_keys.tls_cpu_parse_ratio",
+                self.six_new_keys.tls_cpu_parse_ratio,
+                6.0,
+            ),
         ]
     }
 }
