@@ -8,6 +8,7 @@
 mod compare_stored;
 mod edits;
 mod equal;
+mod overlay;
 mod rewrite;
 mod rewrite_each;
 mod tree;
@@ -18,7 +19,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use self::edits::{edited, place, record_removal};
 #[cfg(test)]
 pub(crate) use self::tree::scan::take_passed;
 pub use self::{
@@ -33,6 +33,10 @@ pub(crate) use self::{
     edits::{Edit, Edits},
     rewrite::{differ_by_member, is_deep},
     written::{WriteKind, Written},
+};
+use self::{
+    edits::{edited, place, record_removal},
+    overlay::Overlay,
 };
 
 /// Reading by path, from an object as it came or with writes on top.
@@ -242,7 +246,7 @@ impl Fields for Draft<'_> {
             PathValue::Nothing => Ok(None),
             PathValue::Written(value, _) => Deserialize::deserialize(value),
             PathValue::Stored(tree) => tree.read(&[]),
-            PathValue::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
+            PathValue::Edited(tree, edits) => Overlay::new(tree, edits).read().map(Some),
         }
     }
 

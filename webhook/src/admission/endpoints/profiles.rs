@@ -250,7 +250,8 @@ fn apply_planned<N>(
             Ok(profile.apply(object, target, class, ctx.switches)?)
         }
     });
-    match draft.rewrite_each(&[], changes) {
+    let places = planned.iter().flat_map(|(profile, _)| profile.places(target));
+    match draft.rewrite_each(places, changes) {
         Ok(results) => {
             let results = results.into_iter();
             results
