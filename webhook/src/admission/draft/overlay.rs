@@ -88,7 +88,7 @@ impl<'de, 'a: 'de> Deserializer<'de> for Part<'de, 'a> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
             Self::Stored("null") | Self::Written(Value::Null) => visitor.visit_none(),
-            _ => visitor.visit_some(self),
+            Self::Stored(_) | Self::Written(_) | Self::Edited(_) => visitor.visit_some(self),
         }
     }
 
@@ -166,8 +166,8 @@ mod tests {
     struct Spec {
         priority: Option<i32>,
         share: f64,
-        list: Vec<Kind>,
-        kind: Option<Kind>,
+        list: Vec<Choice>,
+        kind: Option<Choice>,
     }
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -175,7 +175,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "camelCase")]
-    enum Kind {
+    enum Choice {
         Plain,
         WithNumber(u8),
     }
@@ -203,11 +203,11 @@ mod tests {
         assert_eq!((labels["a"].as_str(), labels["b"].as_str()), ("2", "3"));
         assert_eq!(size, Size(3));
         assert_eq!((spec.priority, spec.share), (None, 1.0));
-        assert_eq!(spec.list, [Kind::Plain, Kind::WithNumber(2)]);
-        assert_eq!(spec.kind, Some(Kind::WithNumber(9)));
+        assert_eq!(spec.list, [Choice::Plain, Choice::WithNumber(2)]);
+        assert_eq!(spec.kind, Some(Choice::WithNumber(9)));
         draft.remove(&["spec", "kind"]);
         draft.set(&["spec", "kind", "withNumber"], 4).unwrap();
-        assert_eq!(overlaid(&draft).spec.kind, Some(Kind::WithNumber(4)));
+        assert_eq!(overlaid(&draft).spec.kind, Some(Choice::WithNumber(4)));
     }
 
     #[test]

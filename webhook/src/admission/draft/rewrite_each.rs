@@ -196,9 +196,10 @@ mod tests {
             *outer = json!({});
         }
         let members = outer.as_object_mut().ok_or(RewriteError::NoObject)?;
-        match value {
-            Value::Null => drop(members.remove(inner)),
-            value => drop(members.insert(inner.to_owned(), value.clone())),
+        if value.is_null() {
+            members.remove(inner);
+        } else {
+            members.insert(inner.to_owned(), value.clone());
         }
         Ok(())
     }
