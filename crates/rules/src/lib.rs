@@ -25,6 +25,7 @@ pub mod enhanced;
 pub mod extended;
 pub mod merge;
 pub mod pod_check;
+pub mod pod_quota;
 pub mod profile;
 pub mod reservation;
 pub mod reserved;
@@ -35,7 +36,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 32] = [
+pub static SWITCHES: [&Switch; 39] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -59,6 +60,13 @@ pub static SWITCHES: [&Switch; 32] = [
     &device::check::INDICES,
     &enhanced::NAMES_RULES,
     &enhanced::ENABLE_ALONE,
+    &pod_quota::TREE_BY_LABEL,
+    &pod_quota::TREE_NODES,
+    &pod_quota::PARENT_ON_CHANGE,
+    &pod_quota::CHECKS_GROWTH,
+    &pod_quota::USED_BY_SUM,
+    &pod_quota::ALL_RESOURCES,
+    &pod_quota::ADMISSION_ABOVE_MAX,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
     &slo::switches::QOS_WITHOUT_SYSTEM,

@@ -23,3 +23,6 @@ pub const SYSTEM_QUOTA: &str = "koordinator-system-quota";
 
 /// The quota above all others.
 pub const ROOT_QUOTA: &str = "koordinator-root-quota";
+
+/// Annotation on an ElasticQuota: JSON resource list of the limits that hold for new pods in place of `spec.max`.
+pub const QUOTA_ADMISSION: &str = "quota.scheduling.koordinator.sh/admission";
