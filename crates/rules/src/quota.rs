@@ -32,6 +32,10 @@ pub use self::{
 };
 
 /// Which of Koordinator's rules are in force.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a gate or a switch of its own"
+)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaRules {
     /// `max` of a part may name fewer resources than its parent's, instead of the same ones.

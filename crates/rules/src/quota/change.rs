@@ -42,12 +42,12 @@ impl QuotaChange {
     }
 
     /// What the new one may be as wrong as.
-    pub fn baseline(&self, rules: &QuotaRules) -> Option<&Quota> {
+    pub fn baseline(&self, rules: QuotaRules) -> Option<&Quota> {
         self.old().filter(|_| rules.ratchets)
     }
 
     /// The stored annotation, if the new one may be as wrong as it.
-    pub(super) fn old_annotation(&self, key: &str, rules: &QuotaRules) -> Option<&str> {
+    pub(super) fn old_annotation(&self, key: &str, rules: QuotaRules) -> Option<&str> {
         let (parts, _) = self.old.as_ref().filter(|_| rules.ratchets)?;
         Some(parts.annotation(key))
     }
@@ -63,13 +63,13 @@ impl QuotaChange {
     }
 
     /// True if anything that is checked differs.
-    pub fn is_checked(&self, rules: &QuotaRules) -> bool {
-        let differs = |key: &&str| {
+    pub fn is_checked(&self, rules: QuotaRules) -> bool {
+        let differs = |key: &str| {
             let before = self.old.as_ref().map(|(parts, _)| parts.annotation(key));
             before != Some(self.parts.annotation(key))
         };
         let differs_as_quota = self.old().is_none_or(|old| *old != self.new);
-        let has_other_annotations = CHECKED.iter().any(|key| differs(&key));
+        let has_other_annotations = CHECKED.iter().any(|key| differs(key));
         self.is_tracked() || (rules.checks_annotations && (differs_as_quota || has_other_annotations))
     }
 }

@@ -13,7 +13,7 @@ pub const MOST_NAMESPACES: usize = 10_000;
 pub fn check(
     change: &QuotaChange,
     tree: &dyn Tree,
-    rules: &QuotaRules,
+    rules: QuotaRules,
     existing_passes: bool,
     found: &mut Violations,
 ) {
@@ -33,7 +33,7 @@ pub fn check(
     check_namespaces(change, tree, rules, found);
 }
 
-fn check_namespaces(change: &QuotaChange, tree: &dyn Tree, rules: &QuotaRules, found: &mut Violations) {
+fn check_namespaces(change: &QuotaChange, tree: &dyn Tree, rules: QuotaRules, found: &mut Violations) {
     let (name, new) = (&change.new.name, &change.new);
     let field = annotation(names::QUOTA_NAMESPACES);
     let listed: BTreeSet<&str> = change

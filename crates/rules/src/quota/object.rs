@@ -11,6 +11,7 @@ use super::annotation;
 pub type QuotaKey = (Box<str>, Box<str>);
 
 /// An ElasticQuota as rules see it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a label of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Its namespace.

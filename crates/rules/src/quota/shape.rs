@@ -10,7 +10,7 @@ use headroom_domain::{
 use super::{Quota, QuotaChange, QuotaRules, Violations, annotation, change::annotation as annotation_path};
 
 /// Adds what is wrong.
-pub fn check(change: &QuotaChange, rules: &QuotaRules, found: &mut Violations) {
+pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (new, old) = (&change.new, change.baseline(rules));
     let spec = Path::new("spec");
     for (word, part) in [("Max", "max"), ("Min", "min")] {
@@ -55,7 +55,7 @@ fn check_signs(
     }
 }
 
-fn check_weight(change: &QuotaChange, rules: &QuotaRules, found: &mut Violations) {
+fn check_weight(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (key, name) = (names::QUOTA_SHARED_WEIGHT, &change.new.name);
     let (text, field) = (change.parts.annotation(key), annotation_path(key));
     let old = change.old_annotation(key, rules);
@@ -103,7 +103,7 @@ fn excess(larger: &Quantity, smaller: &Quantity) -> Option<Quantity> {
 }
 
 /// `max` of the listed resources not below what is used.
-fn check_strict_keys(change: &QuotaChange, rules: &QuotaRules, found: &mut Violations) {
+fn check_strict_keys(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (annotation_key, new) = (names::QUOTA_STRICT_KEYS, &change.new);
     let (text, field) = (
         change.parts.annotation(annotation_key),
@@ -150,7 +150,7 @@ fn check_strict_keys(change: &QuotaChange, rules: &QuotaRules, found: &mut Viola
 }
 
 /// Annotations that Koordinator reads later without a word.
-fn check_readable(change: &QuotaChange, rules: &QuotaRules, found: &mut Violations) {
+fn check_readable(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let name = &change.new.name;
     let mut refuse = |key: &str, text: &str, error: String| {
         let sentence = format!("{name} quota.Annotation[{key}]'s value is invalid: {error}");

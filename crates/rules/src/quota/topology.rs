@@ -17,7 +17,7 @@ struct Checked<'c> {
     /// The same while its parent is: what is wrong between both was so already.
     old_here: Option<&'c Quota>,
     tree: &'c dyn Tree,
-    rules: &'c QuotaRules,
+    rules: QuotaRules,
 }
 
 /// The beginning of each text about resources.
@@ -25,7 +25,7 @@ const KEYS: &str =
     "failed to check sub and parent group quotaKey, err: checkSubAndParentGroupQuotaKey failed:";
 
 /// Adds what is wrong.
-pub fn check(change: &QuotaChange, tree: &dyn Tree, rules: &QuotaRules, found: &mut Violations) {
+pub fn check(change: &QuotaChange, tree: &dyn Tree, rules: QuotaRules, found: &mut Violations) {
     let new = &change.new;
     if *new.name == *names::ROOT_QUOTA {
         return;
@@ -227,7 +227,8 @@ impl Checked<'_> {
                 sum.add(&own.min);
                 sum
             };
-            let before = self.old_here.map(|old| (sum(old), &parent.min));
+            let sum_before = self.old_here.map(sum);
+            let before = sum_before.as_ref().map(|sum| (sum, &parent.min));
             if let Some(key) = exceeding(&sum(new), &parent.min, before) {
                 let text = format!(
                     "checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: {}",
@@ -238,7 +239,7 @@ impl Checked<'_> {
         }
         let mut children = Amounts::default();
         self.visit_children(&mut |child| children.add(&child.min));
-        let before = old.map(|old| (children.clone(), &old.min));
+        let before = old.map(|old| (&children, &old.min));
         if let Some(key) = exceeding(&children, &new.min, before) {
             let text = format!(
                 "checkMinQuotaSum all children's MinQuota > current MinQuota, current: {}",
@@ -250,7 +251,7 @@ impl Checked<'_> {
 }
 
 /// The first resource of which the sum is above the bound, and further above it than before.
-fn exceeding(sum: &Amounts, bound: &Amounts, before: Option<(Amounts, &Amounts)>) -> Option<String> {
+fn exceeding(sum: &Amounts, bound: &Amounts, before: Option<(&Amounts, &Amounts)>) -> Option<String> {
     let excess = |sum: &Amounts, bound: &Amounts, key: &str| {
         let amount = |amounts: &Amounts| amounts.get(key).copied().unwrap_or(Quantity::ZERO);
         let (sum, bound) = (amount(sum), amount(bound));
@@ -259,7 +260,7 @@ fn exceeding(sum: &Amounts, bound: &Amounts, before: Option<(Amounts, &Amounts)>
     let mut keys = sum.iter().map(|(key, _)| key);
     let worse = keys.find(|key| {
         let now = excess(sum, bound, key);
-        let before = before.as_ref().and_then(|(sum, bound)| excess(sum, bound, key));
+        let before = before.and_then(|(sum, bound)| excess(sum, bound, key));
         now.is_some() && now > before
     });
     worse.map(str::to_owned)
