@@ -18,4 +18,5 @@ pub mod node;
 pub mod nodes;
 pub mod pods;
 pub mod policies;
+pub mod quota;
 pub mod sources;
