@@ -9,6 +9,9 @@ use headroom_domain::{
 
 use super::{Quota, QuotaChange, QuotaRules, Violations, annotation, change::annotation as annotation_path};
 
+/// Most resources in `min`, and in `max`.
+pub const MOST_RESOURCES: usize = 256;
+
 /// Adds what is wrong.
 pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     let (new, old) = (&change.new, change.baseline(rules));
@@ -23,6 +26,7 @@ pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
         };
         let start = format!("{} quota.Spec.{word}'s value < 0, in dimensions :", new.name);
         let old = old.map(amounts).unwrap_or_default();
+        check_count(change, part, &amounts(new), &old, found);
         check_signs(
             &amounts(new),
             &old,
@@ -36,6 +40,17 @@ pub fn check(change: &QuotaChange, rules: QuotaRules, found: &mut Violations) {
     check_strict_keys(change, rules, found);
     if rules.checks_annotations {
         check_readable(change, rules, found);
+    }
+}
+
+/// Adds a list that is too long to be compared with those of many other quotas.
+fn check_count(change: &QuotaChange, part: &str, amounts: &Amounts, old: &Amounts, found: &mut Violations) {
+    let (count, name) = (amounts.iter().count(), &change.new.name);
+    if count > MOST_RESOURCES && count > old.iter().count() {
+        let text =
+            format!("quota {name} names {count} resources in {part}, at most {MOST_RESOURCES} are allowed");
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        found.push(&Path::new("spec").child(part), count, text);
     }
 }
 

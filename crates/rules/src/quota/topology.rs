@@ -16,6 +16,8 @@ struct Checked<'c> {
     old: Option<&'c Quota>,
     /// The same while its parent is: what is wrong between both was so already.
     old_here: Option<&'c Quota>,
+    /// True if the stored one has the same parent: our own bounds on places in trees are for new places.
+    keeps_place: bool,
     tree: &'c dyn Tree,
     rules: QuotaRules,
 }
@@ -35,6 +37,7 @@ pub fn check(change: &QuotaChange, tree: &dyn Tree, rules: QuotaRules, found: &m
         new,
         old,
         old_here: old.filter(|old| old.parent == new.parent),
+        keeps_place: change.old().is_some_and(|old| old.parent == new.parent),
         tree,
         rules,
     };
@@ -81,7 +84,8 @@ impl Checked<'_> {
             return;
         }
         if new.is_parent {
-            if tree.bound_pods(old).count > 0 {
+            let belongs = |quota| tree.bound_pods(quota).count > 0;
+            if belongs(old) || belongs(new) {
                 let text = format!(
                     "quota has bound pods, isParent is forbidden to modify as true, quotaName: {name}"
                 );
@@ -134,7 +138,7 @@ impl Checked<'_> {
         }
         let (name, above, field) = (&new.name, &new.parent, label(names::QUOTA_PARENT));
         let ancestry = ancestry(new, self.tree);
-        if ancestry.has_itself {
+        if ancestry.has_itself && !self.keeps_place {
             let text = format!("{name} has parentName {above} but that is the quota itself, or a part of it");
             found.push(&field, &**above, text);
             return;
@@ -148,7 +152,7 @@ impl Checked<'_> {
             let text = format!("{name} has parentName {above} but the parentQuotaInfo's IsParent is false");
             found.push(&field, &**above, text);
         }
-        if self.rules.bounds_depth && ancestry.levels >= MOST_LEVELS {
+        if self.rules.bounds_depth && !self.keeps_place && ancestry.levels >= MOST_LEVELS {
             let text = format!("{name} has parentName {above} but a tree has at most {MOST_LEVELS} levels");
             found.push(&field, &**above, text);
         }
@@ -188,7 +192,8 @@ impl Checked<'_> {
             is_wrong(above, below, key) && !before.is_some_and(|(above, below)| is_wrong(above, below, key))
         };
         let wrong = |above: &Quota, below: &Quota, key: &str| differs(above, below, key);
-        let mut keys = above.max.iter().chain(below.max.iter()).map(|(key, _)| key);
+        let outer_keys = above.max.iter().filter(|_| !fewer);
+        let mut keys = outer_keys.chain(below.max.iter()).map(|(key, _)| key);
         if let Some(key) = keys.find(|key| is_new(key, &wrong)) {
             let text = if fewer {
                 format!("{KEYS} {inner}'s max keys are not all included in {outer}'s")
@@ -227,8 +232,9 @@ impl Checked<'_> {
                 sum.add(&own.min);
                 sum
             };
-            let sum_before = self.old_here.map(sum);
-            let before = sum_before.as_ref().map(|sum| (sum, &parent.min));
+            // A new part of an exceeded sum adds to it what it asks for.
+            let sum_before = self.old_here.map_or_else(|| others.clone(), sum);
+            let before = self.rules.ratchets.then_some((&sum_before, &parent.min));
             if let Some(key) = exceeding(&sum(new), &parent.min, before) {
                 let text = format!(
                     "checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: {}",

@@ -74,7 +74,7 @@ impl Tree for Snapshot<'_> {
         let is_like_named = |namespace: &str| self.get(namespace, namespace).is_some();
         let own = (quota.namespace == quota.name).then_some(&quota.name);
         let listed = quota.namespaces.iter().filter(|namespace| {
-            !is_like_named(namespace) && self.owner(namespace).is_some_and(|owner| owner.is_same(quota))
+            !is_like_named(namespace) && self.owner(namespace).is_none_or(|owner| owner.is_same(quota))
         });
         let namespaces: Vec<&str> = own.into_iter().chain(listed).map(|name| &**name).collect();
         self.pods.bound_to(&quota.name, &namespaces)
