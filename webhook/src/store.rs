@@ -18,5 +18,6 @@ pub mod node;
 pub mod nodes;
 pub mod pods;
 pub mod policies;
+pub mod quota;
 pub mod quota_pods;
 pub mod sources;

@@ -62,6 +62,16 @@ impl Amounts {
         self.combine(other, Quantity::saturating_add)
     }
 
+    /// Adds the amounts of another, as [`Self::plus`] does, in place: for sums over many.
+    pub fn add(&mut self, other: &Self) {
+        for (name, amount) in &other.0 {
+            match self.0.get_mut(name) {
+                Some(sum) => *sum = sum.saturating_add(amount),
+                None => self.set(name.as_str(), *amount),
+            }
+        }
+    }
+
     /// The larger amount of each resource that either names; ours where they are equal.
     pub fn max(&self, other: &Self) -> Self {
         self.combine(other, |ours, theirs| if theirs > ours { *theirs } else { *ours })
@@ -170,6 +180,9 @@ mod tests {
             "cpu=1,memory=1573741824,pods=3,zero=1Ki"
         );
         assert_eq!(left.plus(&Amounts::default()), left);
+        let mut sum = left.clone();
+        sum.add(&right);
+        assert_eq!(sum.to_string(), left.plus(&right).to_string());
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub mod merge;
 pub mod pod_check;
 pub mod pod_quota;
 pub mod profile;
+pub mod quota;
 pub mod reservation;
 pub mod reserved;
 pub mod slo;
@@ -36,7 +37,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 39] = [
+pub static SWITCHES: [&Switch; 45] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -69,6 +70,12 @@ pub static SWITCHES: [&Switch; 39] = [
     &pod_quota::ADMISSION_ABOVE_MAX,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
+    &quota::switches::ALL_VIOLATIONS,
+    &quota::switches::RATCHETS,
+    &quota::switches::CHECKS_ANNOTATIONS,
+    &quota::switches::EXISTING_PASSES,
+    &quota::switches::BOUNDED_DEPTH,
+    &quota::switches::NAMESPACES_END,
     &slo::switches::QOS_WITHOUT_SYSTEM,
     &slo::switches::PAIRS_USE_DEFAULTS,
     &slo::switches::BANDWIDTH_BY_KIND,

@@ -4,6 +4,7 @@
 //! metric labels and documentation follow from the declarations. The type parameter is the store that the steps see: a
 //! step cannot name a store that its endpoint did not declare.
 
+mod claims;
 mod deadline;
 mod declaration;
 mod erased;
@@ -16,6 +17,7 @@ use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 
 pub use self::{
+    claims::{Claim, Claims},
     deadline::Deadline,
     declaration::{
         BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Family, Kind,
@@ -70,6 +72,8 @@ pub struct Ctx<'a, S: ?Sized> {
     pub gates: &'a GateSet,
     /// Where a rule differs from Koordinator's, and where it does not.
     pub switches: &'a Switches,
+    /// What the request leaves in the stores if its answer goes out in time.
+    pub claims: &'a Claims,
 }
 
 /// Why a step ends admission.

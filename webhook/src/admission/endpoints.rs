@@ -1,12 +1,15 @@
 //! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
+mod mutate_elasticquota;
 mod mutate_node_status;
 mod mutate_pod;
 mod mutate_reservation;
 mod node_fields;
 mod pod_types;
 mod profiles;
+mod quota_fields;
 mod validate_configmap;
+mod validate_elasticquota;
 mod validate_node;
 mod validate_pod;
 mod validate_pod_binding;
@@ -20,9 +23,11 @@ pub static ENDPOINTS: &[&dyn AnyEndpoint] = &[
     &mutate_node_status::ENDPOINT,
     &mutate_pod::ENDPOINT,
     &mutate_reservation::ENDPOINT,
+    &mutate_elasticquota::ENDPOINT,
     &validate_node::ENDPOINT,
     &validate_pod::ENDPOINT,
     &validate_pod_binding::ENDPOINT,
+    &validate_elasticquota::ENDPOINT,
     &validate_configmap::ENDPOINT,
 ];
 

@@ -160,9 +160,15 @@ impl From<Denial> for Refusal {
 }
 
 impl fmt::Display for Refusal {
-    /// One as it is; several in brackets, as Kubernetes lists errors.
+    /// One as it is; several in brackets, as Kubernetes lists errors, or behind the first one if that is for the whole object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&list(&self.texts()))
+        let texts = self.texts();
+        let has_text_for_all = matches!(self.denials.first(), Some(Denial::Worded { .. }));
+        f.write_str(&if has_text_for_all {
+            texts.join("; ")
+        } else {
+            list(&texts)
+        })
     }
 }
 

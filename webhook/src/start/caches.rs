@@ -30,6 +30,7 @@ use crate::{
         colocation::label_rules::WatchedRules,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
+        quota::with_pods::QuotasWithPods,
         sources::{Opening, SourceStores},
     },
 };
@@ -85,6 +86,10 @@ pub(super) async fn follow(
         label_rules: Arc::clone(&stores.label_rules) as _,
         binding: options.binding,
     };
+    let quotas = Arc::new(QuotasWithPods {
+        index: Arc::clone(&stores.quotas),
+        pods: Arc::clone(&stores.pods.by_name),
+    });
     let slo = SloConfiguration {
         config_map: options.slo_config.clone(),
         settings: options.slo_settings,
@@ -118,6 +123,7 @@ pub(super) async fn follow(
             nodes: Arc::clone(cluster) as _,
             colocation,
             slo,
+            quotas,
             known,
         },
         are_known,

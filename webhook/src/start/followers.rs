@@ -201,7 +201,7 @@ mod tests {
         };
         let wants = Wants {
             families: vec![Family::Nodes, Family::Koordinator],
-            features: features("").shared(),
+            features: features("ElasticValidatingWebhook=false").shared(),
         };
         let in_force = Arc::clone(&wants.features);
         let followers = Followers::new(wants, opening, known.clone(), readiness.clone());
@@ -212,7 +212,13 @@ mod tests {
             ("BindingAdmissionWebhook=false", false),
             ("BindingAdmissionWebhook=true", true),
         ] {
-            in_force.store(Arc::new(features(gates)));
+            let gates = [gates, "ElasticValidatingWebhook=false"].map(str::to_owned);
+            let gates = gates
+                .into_iter()
+                .filter(|list| !list.is_empty())
+                .collect::<Vec<_>>()
+                .join(",");
+            in_force.store(Arc::new(features(&gates)));
             sleep(GATES_EVERY * 3).await;
             assert_eq!(known.is_followed(&PODS_BY_NAME), is_wanted, "{gates}");
             assert_eq!(by_name.listing().is_some(), is_wanted, "{gates}");

@@ -59,19 +59,24 @@ mod tests {
         let of_nodes = ["nodes", "pods", "configmaps"];
         assert_eq!(names(&[Family::Nodes], ""), of_nodes);
         assert_eq!(names(&[Family::Nodes], "AllBeta=false"), of_nodes);
-        let both = names(&[Family::Nodes, Family::Koordinator], "");
+        let without_quotas = "ElasticMutatingWebhook=false,ElasticValidatingWebhook=false";
+        let both = names(&[Family::Nodes, Family::Koordinator], without_quotas);
         assert_eq!(both.get(..3).unwrap(), of_nodes);
         let of_profiles = ["clustercolocationprofiles", "namespaces", "priorityclasses"];
         assert_eq!(both.get(3..).unwrap(), of_profiles);
-        let without = "PodMutatingWebhook=false";
-        assert_eq!(names(&[Family::Nodes, Family::Koordinator], without), of_nodes);
+        let without = format!("PodMutatingWebhook=false,{without_quotas}");
+        assert_eq!(names(&[Family::Nodes, Family::Koordinator], &without), of_nodes);
+        let quotas = "PodMutatingWebhook=false,ElasticMutatingWebhook=false";
+        let of_quotas = names(&[Family::Koordinator], quotas);
+        assert_eq!(of_quotas.get(3..).unwrap(), ["elasticquotas", "pods-by-name"]);
     }
 
     #[test]
     fn a_gate_that_is_switched_on_wants_what_its_step_reads_and_the_watch_that_brings_it() {
         let families = [Family::Koordinator];
         let by_name = sources::PODS_BY_NAME.name;
-        assert!(!names(&families, "").contains(&by_name));
+        let without_quotas = "ElasticValidatingWebhook=false";
+        assert!(!names(&families, without_quotas).contains(&by_name));
         let with = names(&families, "BindingAdmissionWebhook=true");
         let at = |name: &str| with.iter().position(|other| *other == name).unwrap();
         assert!(at("pods") < at(by_name), "{with:?}");
@@ -80,7 +85,7 @@ mod tests {
         assert!(names(&families, "EnablePodEnhancedValidator=true").contains(&rules));
         let without = names(
             &families,
-            "BindingAdmissionWebhook=true,PodValidatingWebhook=false",
+            "BindingAdmissionWebhook=true,PodValidatingWebhook=false,ElasticValidatingWebhook=false",
         );
         assert!(!without.contains(&by_name), "its endpoint is off");
     }

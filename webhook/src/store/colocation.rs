@@ -9,3 +9,4 @@ pub mod pods;
 pub mod priority_classes;
 pub mod profile_sources;
 pub mod profiles;
+mod quota_members;

@@ -10,7 +10,7 @@ mod life;
 mod presence;
 mod watch_loop;
 
-use std::{fmt::Debug, sync::Arc};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -45,6 +45,12 @@ pub trait Store: Send + Sync {
 
     /// Has all objects listed anew whenever it is notified, although nothing went wrong.
     fn relist(&self) -> Option<&Notify> {
+        None
+    }
+
+    /// After how long without a watch that works the store is unknown; only after [`UNKNOWN_AFTER`] without a sign of life
+    /// unless said otherwise.
+    fn fails_within(&self) -> Option<Duration> {
         None
     }
 

@@ -9,12 +9,21 @@ use headroom_domain::{
     policy::Policy,
     resource::PerResource,
 };
-use headroom_rules::{enhanced::LabelRules, profile::PriorityClass, slo::strategies::Strategies};
+use headroom_rules::{
+    enhanced::LabelRules,
+    profile::PriorityClass,
+    quota::{QuotaKey, Tree},
+    slo::strategies::Strategies,
+};
 
-use crate::store::{
-    by_name::Listing,
-    colocation::profiles::KnownProfile,
-    node::{Labels, Node},
+use crate::{
+    admission::endpoint::Claim,
+    store::{
+        by_name::Listing,
+        colocation::profiles::KnownProfile,
+        node::{Labels, Node},
+        quota::claims::AdmittedQuota,
+    },
 };
 
 /// What is known about pods, bound or not, all in memory.
@@ -39,6 +48,19 @@ pub trait ProfileLookup: Send + Sync {
 pub trait LabelRuleLookup: Send + Sync {
     /// The rules in force.
     fn label_rules(&self) -> Arc<LabelRules>;
+}
+
+/// Decides on all quotas; gives what is to be recorded, if anything is.
+pub type Decide<'d> = dyn FnMut(&dyn Tree) -> Option<(QuotaKey, AdmittedQuota)> + 'd;
+
+/// Quotas and the pods that belong to them, in memory.
+pub trait QuotaLookup: Send + Sync {
+    /// Looks at all quotas at one moment.
+    fn look(&self, look: &mut dyn FnMut(&dyn Tree));
+
+    /// Decides on all quotas at one moment, and records what was admitted, if anything is to be recorded, before anybody
+    /// else decides. What is returned ends the record unless it is kept.
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>>;
 }
 
 /// What people wrote on a pod. Pods that have the same share it.

@@ -44,6 +44,22 @@ headroom_kit::metrics! {
         "ClusterColocationProfiles that this replica knows: valid, or invalid, which means that they are applied to no pod; the log says why.",
     );
 
+    /// ElasticQuotas that this replica knows.
+    pub static QUOTAS: Gauge<0> = Gauge::new(
+        "headroom_webhook_quotas",
+        Unit::Count,
+        &[],
+        "ElasticQuotas that this replica knows, those included that it admitted and has not seen on its watch yet.",
+    );
+
+    /// Admitted and not seen yet.
+    pub static QUOTA_CLAIMS: Gauge<0> = Gauge::new(
+        "headroom_webhook_quota_claims",
+        Unit::Count,
+        &[],
+        "Creations, changes and removals of ElasticQuotas that this replica admitted and has not seen on its watch yet; each counts for 30 seconds at most.",
+    );
+
     /// Versions of the ConfigMap with rules for labels.
     pub static LABEL_RULE_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_label_rule_versions_total",

@@ -20,6 +20,7 @@ use super::{
     nodes::Nodes,
     pods::Pods,
     policies::Policies,
+    quota::{index::QuotaIndex, object},
 };
 
 /// Objects of the API server that a store of this replica follows.
@@ -67,6 +68,8 @@ pub struct SourceStores {
     pub profiles: ProfileSources,
     /// The labels that pods must have.
     pub label_rules: Arc<WatchedRules>,
+    /// The quotas.
+    pub quotas: Arc<QuotaIndex>,
 }
 
 /// A source that is followed.
@@ -78,7 +81,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 8] = [
+pub static ALL: [&Source; 9] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -87,6 +90,7 @@ pub static ALL: [&Source; 8] = [
     &NAMESPACES,
     &PRIORITY_CLASSES,
     &LABEL_RULES,
+    &QUOTAS,
 ];
 
 /// The Nodes.
@@ -206,6 +210,23 @@ pub static LABEL_RULES: Source = Source {
     close: Some(|stores| stores.label_rules.clear()),
 };
 
+/// Koordinator's ElasticQuotas.
+pub static QUOTAS: Source = Source {
+    name: object::PLURAL,
+    about: "Place in its tree, namespaces, min, max and guarantee of each ElasticQuota.",
+    access: Access::watch(object::GROUP, object::PLURAL),
+    presence: Presence::Custom {
+        group: object::GROUP,
+        version: object::VERSION,
+    },
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&QUOTAS, api, &opening.stores.quotas)
+    },
+    close: Some(|stores| stores.quotas.clear()),
+};
+
 impl SourceStores {
     /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
     pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
@@ -219,6 +240,7 @@ impl SourceStores {
             policies,
             profiles: ProfileSources::new(arrivals),
             label_rules: Arc::new(WatchedRules::default()),
+            quotas: QuotaIndex::new(arrivals.clone()),
         }
     }
 }

@@ -24,5 +24,26 @@ pub const SYSTEM_QUOTA: &str = "koordinator-system-quota";
 /// The quota above all others.
 pub const ROOT_QUOTA: &str = "koordinator-root-quota";
 
-/// Annotation on an ElasticQuota: JSON resource list of the limits that hold for new pods in place of `spec.max`.
+/// Label on an ElasticQuota: the name of the quota that it is a part of.
+pub const QUOTA_PARENT: &str = "quota.scheduling.koordinator.sh/parent";
+
+/// Label on an ElasticQuota: `true` if other quotas may be parts of it.
+pub const QUOTA_IS_PARENT: &str = "quota.scheduling.koordinator.sh/is-parent";
+
+/// Label on an ElasticQuota: `true` if it is the first of its tree.
+pub const QUOTA_IS_ROOT: &str = "quota.scheduling.koordinator.sh/is-root";
+
+/// Label on an ElasticQuota: `true` if sums of `min` do not bind it.
+pub const QUOTA_ALLOW_FORCE_UPDATE: &str = "quota.scheduling.koordinator.sh/allow-force-update";
+
+/// Annotation on an ElasticQuota: JSON resource list by which what is left over is shared.
+pub const QUOTA_SHARED_WEIGHT: &str = "quota.scheduling.koordinator.sh/shared-weight";
+
+/// Annotation on an ElasticQuota: JSON list of the resources whose `max` may not fall below what is used.
+pub const QUOTA_STRICT_KEYS: &str = "quota.scheduling.koordinator.sh/max-strict-check-resource-keys";
+
+/// Annotation on an ElasticQuota: JSON resource list that limits its pods instead of `max`.
 pub const QUOTA_ADMISSION: &str = "quota.scheduling.koordinator.sh/admission";
+
+/// Annotation on an ElasticQuota: JSON resource list that Koordinator's scheduler guarantees to it.
+pub const QUOTA_GUARANTEED: &str = "quota.scheduling.koordinator.sh/guaranteed";

@@ -6,8 +6,8 @@ use headroom_domain::{
     quantity::Quantity,
 };
 
-use super::{PodQuota, replacement};
-use crate::switch::Switch;
+use super::replacement;
+use crate::{quota::Quota, switch::Switch};
 
 /// Whether a Pod is compared with its quota when what it asks for grows.
 pub static CHECKS_GROWTH: Switch = Switch {
@@ -46,7 +46,7 @@ pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
 }
 
 /// What of it a quota limits.
-pub fn cost(requested: &Amounts, quota: &PodQuota) -> Amounts {
+pub fn cost(requested: &Amounts, quota: &Quota) -> Amounts {
     let limited = requested.iter().filter(|(name, _)| quota.max.contains(name));
     limited.map(|(name, amount)| (name.to_owned(), *amount)).collect()
 }

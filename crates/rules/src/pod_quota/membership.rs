@@ -4,8 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use headroom_domain::{names, selector::Labels};
 
-use super::{PodQuota, QuotaTable};
-use crate::switch::{Switch, Switches};
+use crate::{
+    quota::{Quota, Tree},
+    switch::{Switch, Switches},
+};
 
 /// Whether a label that names no quota leaves a Pod without a tree.
 pub static TREE_BY_LABEL: Switch = Switch {
@@ -36,18 +38,18 @@ impl<'p> Membership<'p> {
     }
 
     /// The name of its quota; empty if it belongs to none. The scheduler finds it in the same way.
-    pub fn quota(&self, table: &(impl QuotaTable + ?Sized)) -> Cow<'p, str> {
+    pub fn quota(&self, tree: &dyn Tree) -> Cow<'p, str> {
         if let Some(label) = self.label() {
             return label.into();
         }
         if !self.has_default {
             return "".into();
         }
-        if table.quota(self.namespace, self.namespace).is_some() {
+        if tree.get(self.namespace, self.namespace).is_some() {
             return self.namespace.into();
         }
-        match table.of_namespace(self.namespace) {
-            Some(quota) => Cow::Owned(quota.name.clone()),
+        match tree.owner(self.namespace) {
+            Some(quota) => Cow::Owned(quota.name.to_string()),
             None => names::DEFAULT_QUOTA.into(),
         }
     }
@@ -55,18 +57,14 @@ impl<'p> Membership<'p> {
 
 /// The quota whose tree a new Pod belongs to: the first of the name that its label has, or else of the name of its namespace,
 /// or else the one that lists the namespace.
-pub fn tree_quota(
-    membership: Membership<'_>,
-    table: &(impl QuotaTable + ?Sized),
-    switches: &Switches,
-) -> Option<Arc<PodQuota>> {
+pub fn tree_quota(membership: Membership<'_>, tree: &dyn Tree, switches: &Switches) -> Option<Arc<Quota>> {
     let label = membership.label();
     let name = label.unwrap_or(membership.namespace);
-    if let Some(quota) = table.named(name).into_iter().next() {
+    if let Some(quota) = tree.by_name(name) {
         return Some(quota);
     }
     if label.is_some() && switches.is_on(&TREE_BY_LABEL) {
         return None;
     }
-    table.of_namespace(membership.namespace)
+    tree.owner(membership.namespace)
 }

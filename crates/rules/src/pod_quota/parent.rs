@@ -6,8 +6,9 @@ use headroom_domain::{
     selector::Labels,
 };
 
-use super::{Membership, QuotaTable};
+use super::Membership;
 use crate::{
+    quota::Tree,
     slo::decode::shortened,
     switch::{Switch, Switches},
 };
@@ -16,7 +17,7 @@ use crate::{
 pub static PARENT_ON_CHANGE: Switch = Switch {
     name: "QuotaParentOnChange",
     default: true,
-    row: "quotas 9.9, parents",
+    row: "quotas, parents",
     koordinator: "every update of a pod whose quota has become a parent is refused, the removal of its finalizers as well",
     about: "an update is refused if it moves the pod to a quota that is a parent",
     why: "a quota becomes a parent after its pods were created, and those must be able to end",
@@ -39,7 +40,7 @@ pub fn check(
     pod: Membership<'_>,
     stored: Option<Membership<'_>>,
     parents: ParentPods,
-    table: &(impl QuotaTable + ?Sized),
+    tree: &dyn Tree,
     switches: &Switches,
 ) -> Option<(String, Error)> {
     let label = |key: &str| Path::new("metadata").child("labels").key(key);
@@ -58,15 +59,15 @@ pub fn check(
     if parents == ParentPods::Taken {
         return None;
     }
-    let named = pod.quota(table);
-    if switches.is_on(&PARENT_ON_CHANGE) && stored.is_some_and(|stored| stored.quota(table) == named) {
+    let named = pod.quota(tree);
+    if switches.is_on(&PARENT_ON_CHANGE) && stored.is_some_and(|stored| stored.quota(tree) == named) {
         return None;
     }
     // One that is not known counts as the default quota.
     if [names::DEFAULT_QUOTA, ""].contains(&named.as_ref()) {
         return None;
     }
-    let quota = table.named(&named).into_iter().next()?;
+    let quota = tree.by_name(&named)?;
     quota.is_parent.then(|| {
         let quota = shortened(&named);
         let text = format!(

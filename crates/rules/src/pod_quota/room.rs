@@ -9,14 +9,16 @@ use headroom_domain::{
     quantity::Quantity,
 };
 
-use super::{PodQuota, written};
-use crate::switch::{Switch, Switches};
+use crate::{
+    quota::{Quota, annotation},
+    switch::{Switch, Switches},
+};
 
 /// Whether the pods that are there count, and not what the scheduler has noted of them.
 pub static USED_BY_SUM: Switch = Switch {
     name: "QuotaCountsPods",
     default: true,
-    row: "quotas 9.10, used",
+    row: "quotas, used",
     koordinator: "what is used stands in the annotation child-request, which the webhook raises with each pod and the scheduler overwrites each second",
     about: "what is used is the sum over the pods of the quota, those that were just admitted among them; the annotation is not read",
     why: "pods that were refused later, or only tried, do not count, and no pod is refused because two write one annotation",
@@ -26,7 +28,7 @@ pub static USED_BY_SUM: Switch = Switch {
 pub static ALL_RESOURCES: Switch = Switch {
     name: "QuotaLimitsAllResources",
     default: true,
-    row: "quotas 9.10, resources",
+    row: "quotas, resources",
     koordinator: "a quota is not evaluated unless its max names cpu, memory or another of fourteen resources",
     about: "a quota is evaluated whatever resources its max names",
     why: "a limit on a device alone is meant as one",
@@ -36,7 +38,7 @@ pub static ALL_RESOURCES: Switch = Switch {
 pub static ADMISSION_ABOVE_MAX: Switch = Switch {
     name: "QuotaAdmissionKeepsMax",
     default: true,
-    row: "quotas 9.10, admission",
+    row: "quotas, admission",
     koordinator: "a resource that the annotation admission does not name is not limited as soon as it names another one",
     about: "a resource that the annotation admission does not name is limited by max",
     why: "who raises or stops one resource does not mean to open all others",
@@ -67,6 +69,8 @@ pub struct Usage {
     pub stored: Amounts,
     /// What the pods ask for that were admitted and that it has not seen stored yet.
     pub claimed: Amounts,
+    /// What the scheduler has noted of the pods in an annotation of the quota, as it is written; empty for nothing.
+    pub noted: Box<str>,
 }
 
 /// A quota has no room for a Pod. Prints as Koordinator says it.
@@ -98,14 +102,18 @@ pub enum RoomError {
 ///
 /// # Errors
 /// It does not fit, or an annotation that counts cannot be read.
-pub fn room(quota: &PodQuota, cost: &Amounts, usage: &Usage, switches: &Switches) -> Result<(), RoomError> {
-    let Usage { stored, claimed } = usage;
+pub fn room(quota: &Quota, cost: &Amounts, usage: &Usage, switches: &Switches) -> Result<(), RoomError> {
+    let Usage {
+        stored,
+        claimed,
+        noted,
+    } = usage;
     let used = if switches.is_on(&USED_BY_SUM) {
         Ok(stored.clone())
     } else {
-        annotation(quota, names::QUOTA_CHILD_REQUEST, quota.child_request.as_deref())
+        written(quota, names::QUOTA_CHILD_REQUEST, noted)
     };
-    let admission = annotation(quota, names::QUOTA_ADMISSION, quota.admission.as_deref());
+    let admission = written(quota, names::QUOTA_ADMISSION, &quota.admission);
     let (used, admission) = both(used, admission)?;
     let names_any = EVALUATED.iter().any(|name| quota.max.contains(name));
     if cost.is_empty() || !(names_any || switches.is_on(&ALL_RESOURCES)) {
@@ -145,11 +153,12 @@ fn limits(max: &Amounts, admission: Amounts, keeps_max: bool) -> Amounts {
     limits
 }
 
-fn annotation(quota: &PodQuota, key: &str, text: Option<&str>) -> Result<Amounts, RoomError> {
-    written::amounts(text.unwrap_or_default()).map_err(|text| RoomError::Annotation {
+fn written(quota: &Quota, key: &str, text: &str) -> Result<Amounts, RoomError> {
+    let amounts = annotation::amounts(text).map_err(|text| RoomError::Annotation {
         text,
         place: format!("{} of {}", key, full_name(quota)),
-    })
+    });
+    Ok(amounts?.unwrap_or_default())
 }
 
 /// Both values, or what is wrong with either: in brackets if both are wrong in different ways.
@@ -169,7 +178,7 @@ fn both(
     }
 }
 
-fn full_name(quota: &PodQuota) -> String {
+fn full_name(quota: &Quota) -> String {
     format!("{}/{}", quota.namespace, quota.name)
 }
 

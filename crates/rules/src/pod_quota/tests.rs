@@ -3,7 +3,7 @@
 mod affinity;
 mod amounts;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use headroom_domain::selector::Labels;
 use rstest::rstest;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     SWITCHES,
+    quota::{BoundPods, Quota, Tree},
     switch::{Compat, Switches},
 };
 
@@ -23,46 +24,38 @@ fn switches(compat: Compat) -> Switches {
 
 /// Quotas by namespace and name, and those that list a namespace.
 #[derive(Default)]
-struct Table {
-    quotas: BTreeMap<(String, String), Arc<PodQuota>>,
+struct Quotas {
+    quotas: BTreeMap<(String, String), Arc<Quota>>,
     by_namespace: BTreeMap<&'static str, (&'static str, &'static str)>,
 }
 
-impl Table {
-    fn add(&mut self, namespace: &str, name: &str, is_parent: bool, tree_id: &str) {
-        let quota = PodQuota {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            is_parent,
-            tree_id: tree_id.to_owned(),
-            ..PodQuota::default()
-        };
-        self.quotas
-            .insert((namespace.to_owned(), name.to_owned()), Arc::new(quota));
+impl Tree for Quotas {
+    fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
+        self.quotas.values().find(|quota| *quota.name == *name).cloned()
     }
-}
 
-impl QuotaTable for Table {
-    fn quota(&self, namespace: &str, name: &str) -> Option<Arc<PodQuota>> {
+    fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
         self.quotas.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    fn named(&self, name: &str) -> Vec<Arc<PodQuota>> {
-        self.quotas
-            .values()
-            .filter(|quota| quota.name == name)
-            .cloned()
-            .collect()
+    fn visit_children(&self, _parent: &str, _visit: &mut dyn FnMut(&Quota)) {}
+
+    fn owner(&self, namespace: &str) -> Option<Arc<Quota>> {
+        let (own, name) = self.by_namespace.get(namespace)?;
+        self.get(own, name)
     }
 
-    fn of_namespace(&self, namespace: &str) -> Option<Arc<PodQuota>> {
-        let (own, name) = self.by_namespace.get(namespace)?;
-        self.quota(own, name)
+    fn is_leaving(&self, _quota: &Quota) -> bool {
+        false
+    }
+
+    fn bound_pods(&self, _quota: &Quota) -> BoundPods {
+        BoundPods::default()
     }
 }
 
-fn table() -> Table {
-    let mut table = Table::default();
+fn quotas() -> Quotas {
+    let mut quotas = Quotas::default();
     for (namespace, name, is_parent, tree) in [
         ("q", "web", false, "t1"),
         ("q", "org", true, ""),
@@ -72,10 +65,19 @@ fn table() -> Table {
         ("q", "ns", false, "t1"),
         ("q", "koordinator-root-quota", true, ""),
     ] {
-        table.add(namespace, name, is_parent, tree);
+        let quota = Quota {
+            namespace: namespace.into(),
+            name: name.into(),
+            is_parent,
+            tree_id: tree.into(),
+            ..Quota::default()
+        };
+        quotas
+            .quotas
+            .insert((namespace.to_owned(), name.to_owned()), Arc::new(quota));
     }
-    table.by_namespace = [("n-a", ("q", "shared")), ("n-b", ("q", "sharedp"))].into();
-    table
+    quotas.by_namespace = [("n-a", ("q", "shared")), ("n-b", ("q", "sharedp"))].into();
+    quotas
 }
 
 fn labels(labels: &[(&str, &str)]) -> Labels {
@@ -116,7 +118,7 @@ fn a_pod_belongs_to_the_quota_of_its_label_or_namespace(
         has_default,
         ..member(&labels, namespace)
     };
-    assert_eq!(membership.quota(&table()), expected);
+    assert_eq!(membership.quota(&quotas()), expected);
 }
 
 /// Koordinator's text under both behaviours, or its text alone where ours is different.
@@ -160,7 +162,7 @@ fn parents_take_no_pods(
                 member(&own, namespace),
                 stored,
                 parents,
-                &table(),
+                &quotas(),
                 &switches(compat),
             );
             found.map(|(text, _)| text)
@@ -187,7 +189,7 @@ fn without_a_default_only_a_label_makes_a_pod_one_of_a_parent() {
             pod,
             None,
             ParentPods::Refused,
-            &table(),
+            &quotas(),
             &Switches::default(),
         );
         found.map(|(text, error)| (text, error.field().to_owned()))
@@ -214,9 +216,9 @@ fn the_tree_is_that_of_the_quota(
 ) {
     let labels = labels(own);
     for (compat, expected) in BOTH.into_iter().zip(expected) {
-        let quota = tree_quota(member(&labels, namespace), &table(), &switches(compat));
+        let quota = tree_quota(member(&labels, namespace), &quotas(), &switches(compat));
         assert_eq!(
-            quota.as_ref().map(|quota| quota.tree_id.as_str()),
+            quota.as_ref().map(|quota| quota.tree_id.as_ref()),
             expected,
             "{compat:?}"
         );
@@ -237,9 +239,9 @@ fn the_tree_is_that_of_the_quota(
 #[case::limits(json!({"containers": [{"resources": {"limits": {"cpu": 2}}}]}), "")]
 #[case::zero_and_foreign(json!({"containers": [{"resources": {"requests": {"cpu": 0, "x": 1}}}]}), "")]
 fn a_pod_costs_what_it_asks_for(#[case] spec: Value, #[case] expected: &str) {
-    let quota = PodQuota {
+    let quota = Quota {
         max: serde_json::from_value(json!({"cpu": 1, "memory": 1})).unwrap(),
-        ..PodQuota::default()
+        ..Quota::default()
     };
     let of_phase = |phase: &str| {
         let pod = json!({"spec": spec, "status": {"phase": phase}});
@@ -260,9 +262,9 @@ fn resources_are_renamed_where_that_is_asked_for(
     #[case] transformation: Transformation,
     #[case] expected: &str,
 ) {
-    let quota = PodQuota {
+    let quota = Quota {
         max: serde_json::from_value(json!({"cpu": 1, "memory": 1, "acme.io/cpu": "3k"})).unwrap(),
-        ..PodQuota::default()
+        ..Quota::default()
     };
     let pod = json!({
         "metadata": {"annotations": {REPLACE_RESOURCES: "cpu:acme.io/cpu,memory:"}},

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use headroom_kit::gate::{Gate, GateSet};
 
 use super::{
-    Admitted, Ctx, Deadline, Declaration, Endpoint, Provides, StepContext, Stores, UnknownSource, When,
+    Admitted, Claims, Ctx, Deadline, Declaration, Endpoint, Provides, StepContext, Stores, UnknownSource,
+    When,
 };
 use crate::{
     admission::{draft::Draft, error::AdmissionError, review::Request},
@@ -110,12 +111,15 @@ where
         draft: &mut Draft<'_>,
         deadline: Deadline,
     ) -> Result<Admitted, AdmissionError> {
+        let claims = Claims::default();
         let ctx = Ctx {
             request,
             store: context.stores.provide(),
             gates: context.gates,
             switches: context.switches,
+            claims: &claims,
         };
-        self.run(context, &ctx, draft, deadline)
+        let admitted = self.run(context, &ctx, draft, deadline)?;
+        Ok(Admitted { claims, ..admitted })
     }
 }

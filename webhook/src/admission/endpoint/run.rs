@@ -8,7 +8,7 @@ use std::{
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 
-use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
+use super::{BrokenStep, Claims, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::admission::{
     draft::Draft,
     error::{AdmissionError, StepError},
@@ -38,6 +38,8 @@ pub struct Admitted {
     pub acted: Vec<&'static str>,
     /// Steps that could not do their work and were passed over.
     pub skipped: Vec<AdmissionError>,
+    /// What the steps left in the stores.
+    pub claims: Claims,
 }
 
 /// What one step came to.

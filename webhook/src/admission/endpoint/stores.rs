@@ -11,14 +11,20 @@ use headroom_domain::{
     resource::PerResource,
 };
 use headroom_rules::{
-    binding, enhanced::LabelRules, profile::PriorityClass, slo, slo::strategies::Strategies,
+    binding,
+    enhanced::LabelRules,
+    profile::PriorityClass,
+    quota::{BoundPods, Quota, Tree},
+    slo,
+    slo::strategies::Strategies,
 };
 
+use super::Claim;
 use crate::store::{
     by_name::Listing,
     colocation::profiles::KnownProfile,
     known::KnownSources,
-    lookup::{LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup},
+    lookup::{Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup},
     node::{Labels, Node},
 };
 
@@ -31,6 +37,8 @@ pub struct Stores {
     pub colocation: Colocation,
     /// Koordinator's ConfigMap, and the nodes that its entries may select.
     pub slo: SloConfiguration,
+    /// The quotas, and the pods that belong to them.
+    pub quotas: Arc<dyn QuotaLookup>,
     /// Which sources are known.
     pub known: KnownSources,
 }
@@ -95,6 +103,7 @@ impl Default for Stores {
                 settings: slo::Settings::default(),
                 nodes: Arc::new(NoStore),
             },
+            quotas: Arc::new(NoStore),
             known: KnownSources::default(),
         }
     }
@@ -115,6 +124,47 @@ impl Provides<Colocation> for Stores {
 impl Provides<SloConfiguration> for Stores {
     fn provide(&self) -> &SloConfiguration {
         &self.slo
+    }
+}
+
+impl Provides<dyn QuotaLookup> for Stores {
+    fn provide(&self) -> &(dyn QuotaLookup + 'static) {
+        self.quotas.as_ref()
+    }
+}
+
+impl Tree for NoStore {
+    fn by_name(&self, _name: &str) -> Option<Arc<Quota>> {
+        None
+    }
+
+    fn get(&self, _namespace: &str, _name: &str) -> Option<Arc<Quota>> {
+        None
+    }
+
+    fn visit_children(&self, _parent: &str, _visit: &mut dyn FnMut(&Quota)) {}
+
+    fn owner(&self, _namespace: &str) -> Option<Arc<Quota>> {
+        None
+    }
+
+    fn is_leaving(&self, _quota: &Quota) -> bool {
+        false
+    }
+
+    fn bound_pods(&self, _quota: &Quota) -> BoundPods {
+        BoundPods::default()
+    }
+}
+
+impl QuotaLookup for NoStore {
+    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
+        look(self);
+    }
+
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
+        decide(self);
+        None
     }
 }
 

@@ -5,7 +5,7 @@ use http::StatusCode;
 use json_patch::Patch;
 
 use crate::admission::{
-    endpoint::Admitted,
+    endpoint::{Admitted, Claims},
     error::{AdmissionError, ReviewOutcome},
     review,
 };
@@ -19,6 +19,8 @@ pub struct HttpAnswer {
     pub body: Bytes,
     /// What was decided, for metrics and the audit line.
     pub decision: ReviewDecision,
+    /// What the request left in the stores. It ends with the answer unless it is kept.
+    pub claims: Claims,
 }
 
 /// What was decided about a request.
@@ -60,7 +62,12 @@ impl HttpAnswer {
     pub(super) fn allowed(request: review::Request, results: StepResults, body: Vec<u8>) -> Self {
         let StepResults {
             patch,
-            admitted: Admitted { acted, skipped },
+            admitted:
+                Admitted {
+                    acted,
+                    skipped,
+                    claims,
+                },
             is_renewal,
         } = results;
         let outcome = if skipped.is_empty() {
@@ -80,6 +87,7 @@ impl HttpAnswer {
             status: StatusCode::OK,
             body: body.into(),
             decision,
+            claims,
         }
     }
 
@@ -103,6 +111,7 @@ impl HttpAnswer {
             status,
             body,
             decision,
+            claims: Claims::default(),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use headroom_rules::quota::BoundPods;
 use tokio::sync::{Notify, watch};
 
-use super::pod_keys::pod_keys;
+use super::{pod_keys::pod_keys, quota_members::QuotaMembers};
 use crate::store::{
     arrivals::Arrivals,
     lookup::{PodKeys, PodLookup},
@@ -31,6 +32,7 @@ pub struct ByNameListing {
     namespaces: HashMap<Box<str>, HashMap<Box<str>, Arc<PodKeys>>>,
     /// Each set of labels and annotations once, with the number of pods that have it.
     shared: HashMap<Arc<PodKeys>, usize>,
+    members: QuotaMembers,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +86,21 @@ impl PodsByName {
     pub fn is_empty(&self) -> bool {
         let state = self.read();
         state.pods.as_ref().is_none_or(|pods| pods.namespaces.is_empty())
+    }
+
+    /// The pods that have not ended, and whose label names this quota, or that have no such label and are in one of these
+    /// namespaces.
+    pub fn bound_to(&self, quota: &str, namespaces: &[&str]) -> BoundPods {
+        let state = self.read();
+        let mut bound = BoundPods::default();
+        if let Some(pods) = &state.pods {
+            pods.members.add_labelled(quota, &mut bound);
+            for namespace in namespaces {
+                let members = pods.namespaces.get(*namespace).into_iter().flatten();
+                pods.members.add_unlabelled(namespace, members, &mut bound);
+            }
+        }
+        bound
     }
 
     /// Notified when all pods have to be listed anew, because this store has none of them.
@@ -174,6 +191,7 @@ impl ByNameListing {
         let Some((namespace, name)) = key(object) else {
             return false;
         };
+        self.members.insert(namespace, name, object);
         let keys = self.share(pod_keys(&object.metadata));
         let pods = match self.namespaces.get_mut(namespace) {
             Some(pods) => pods,
@@ -195,6 +213,7 @@ impl ByNameListing {
         let Some(pods) = self.namespaces.get_mut(namespace) else {
             return;
         };
+        self.members.remove(namespace, name);
         let before = pods.remove(name);
         if pods.is_empty() {
             self.namespaces.remove(namespace);

@@ -27,6 +27,8 @@ pub(super) struct Life<'a, S: Store> {
     store: &'a S,
     is_known: watch::Sender<bool>,
     last_sign: Mutex<Instant>,
+    /// When following began to fail; `None` while it does not.
+    failing: Mutex<Option<Instant>>,
 }
 
 impl<'a, S: Store> Life<'a, S> {
@@ -38,14 +40,28 @@ impl<'a, S: Store> Life<'a, S> {
             store,
             is_known,
             last_sign: Mutex::new(Instant::now()),
+            failing: Mutex::new(None),
         }
     }
 
     /// Notes a sign of life.
     pub(super) fn sign(&self) {
         *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
         INFORMER_AGE.with([self.resource]).set(0.0);
         self.set_known(true);
+    }
+
+    /// Notes that following failed.
+    pub(super) fn fail(&self) {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.get_or_insert_with(Instant::now);
+    }
+
+    /// How long following has failed.
+    fn failing_for(&self) -> Duration {
+        let failing = *self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// When the last sign was, or when the waiting for the first one began.
@@ -59,7 +75,11 @@ impl<'a, S: Store> Life<'a, S> {
             sleep(LOOK_EVERY).await;
             let age = self.last_sign().elapsed();
             INFORMER_AGE.with([self.resource]).set(age.as_secs_f64());
-            if age >= UNKNOWN_AFTER {
+            let has_failed = self
+                .store
+                .fails_within()
+                .is_some_and(|limit| self.failing_for() >= limit);
+            if age >= UNKNOWN_AFTER || has_failed {
                 self.set_known(false);
             }
         }
@@ -79,7 +99,8 @@ impl<'a, S: Store> Life<'a, S> {
         } else {
             warn!(
                 resource = self.resource,
-                "no sign of life from the API server for {UNKNOWN_AFTER:?}: counts as unknown, and nothing is lowered by it"
+                age = ?self.last_sign().elapsed(),
+                "no sign of life from the API server, or no watch that works: counts as unknown, and nothing is lowered by it"
             );
         }
     }

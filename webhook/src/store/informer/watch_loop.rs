@@ -123,6 +123,7 @@ impl<'a, S: Store> WatchLoop<'a, S> {
                 pause = FIRST_PAUSE;
             }
             INFORMER_ERRORS.with([self.subject.name]).increment(1);
+            self.life.fail();
             let cut = pause.mul_f64(rand::random_range(0.5..=1.0));
             self.errors.record(self.subject.name, root(&error), cut);
             if error.is_of_version() {

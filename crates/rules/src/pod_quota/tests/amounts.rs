@@ -1,5 +1,7 @@
 //! Whether there is room: Koordinator's cases, and where ours differ.
 
+use headroom_domain::amounts::Amounts;
+
 use super::*;
 
 /// A world of one quota: max, child-request and admission as texts; empty for none.
@@ -20,14 +22,12 @@ fn row(max: Value, child_request: &'static str, admission: &'static str, cost: V
 }
 
 fn text_of(row: &Row, compat: Compat) -> String {
-    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let quota = PodQuota {
-        namespace: "kube-system".to_owned(),
-        name: "lab".to_owned(),
+    let quota = Quota {
+        namespace: "kube-system".into(),
+        name: "lab".into(),
         max: serde_json::from_value(row.max.clone()).unwrap(),
-        admission: text(row.admission),
-        child_request: text(row.child_request),
-        ..PodQuota::default()
+        admission: row.admission.into(),
+        ..Quota::default()
     };
     let cost: Amounts = serde_json::from_value(row.cost.clone()).unwrap();
     let named: Vec<&str> = quota.max.iter().map(|(name, _)| name).collect();
@@ -36,6 +36,7 @@ fn text_of(row: &Row, compat: Compat) -> String {
     let usage = Usage {
         stored: serde_json::from_str(row.child_request).unwrap_or_default(),
         claimed: Amounts::default(),
+        noted: row.child_request.into(),
     };
     room(&quota, &cost, &usage, &switches(compat)).map_or_else(|error| error.to_string(), |()| String::new())
 }
@@ -91,17 +92,17 @@ fn what_is_wrong_with_both_annotations_is_said_in_brackets() {
 
 #[test]
 fn claims_count_beside_what_is_stored_or_noted() {
-    let quota = PodQuota {
-        namespace: "q".to_owned(),
-        name: "lab".to_owned(),
+    let quota = Quota {
+        namespace: "q".into(),
+        name: "lab".into(),
         max: serde_json::from_value(json!({"cpu": 4})).unwrap(),
-        child_request: Some(r#"{"cpu": 1}"#.to_owned()),
-        ..PodQuota::default()
+        ..Quota::default()
     };
     let amounts = |cpu: i64| -> Amounts { serde_json::from_value(json!({"cpu": cpu})).unwrap() };
     let usage = Usage {
         stored: amounts(2),
         claimed: amounts(1),
+        noted: r#"{"cpu": 1}"#.into(),
     };
     let fits = |cpu, compat| room(&quota, &amounts(cpu), &usage, &switches(compat)).is_ok();
     assert_eq!([1, 2].map(|cpu| fits(cpu, Compat::Headroom)), [true, false]);
@@ -119,14 +120,15 @@ fn claims_count_beside_what_is_stored_or_noted() {
 
 #[test]
 fn huge_amounts_do_not_wrap() {
-    let quota = PodQuota {
+    let quota = Quota {
         max: serde_json::from_value(json!({"cpu": "9223372036854775807"})).unwrap(),
-        ..PodQuota::default()
+        ..Quota::default()
     };
     let huge: Amounts = serde_json::from_value(json!({"cpu": "9E"})).unwrap();
     let usage = Usage {
         stored: huge.clone(),
         claimed: huge.clone(),
+        ..Usage::default()
     };
     assert!(room(&quota, &huge, &usage, &Switches::default()).is_err());
 }

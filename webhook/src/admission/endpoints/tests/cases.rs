@@ -1,6 +1,7 @@
 //! Tests of the endpoints of family `koordinator` by the tables in tests/fixtures/cases, which pod.yaml explains.
 
 mod answer;
+mod quotas;
 mod table;
 mod world;
 

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::quotas::{QuotaEvent, QuotaNotes, known_quotas};
 use crate::{
     admission::endpoint::{Colocation, SloConfiguration, Stores},
     store::{
@@ -41,6 +42,10 @@ pub(super) struct CaseWorld {
     label_rules: Vec<BTreeMap<String, String>>,
     /// Labels of nodes by their names.
     nodes: BTreeMap<String, Labels>,
+    /// ElasticQuotas that were listed.
+    quotas: Vec<QuotaNotes>,
+    /// What the watch of ElasticQuotas brought then.
+    quota_events: Vec<QuotaEvent>,
     /// Whether entries of Koordinator's ConfigMap need names.
     needs_names: bool,
 }
@@ -56,9 +61,11 @@ struct ProfileParts {
 /// What is written on a stored pod.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct PodNotes {
-    labels: BTreeMap<String, String>,
+pub(super) struct PodNotes {
+    pub(super) labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
+    /// The phase, which only quotas look at.
+    pub(super) phase: Option<String>,
 }
 
 /// Who may bind pods, as the flags say it.
@@ -103,6 +110,8 @@ impl Default for CaseWorld {
             priority_classes: BTreeMap::new(),
             label_rules: Vec::new(),
             nodes: BTreeMap::new(),
+            quotas: Vec::new(),
+            quota_events: Vec::new(),
             needs_names: false,
         }
     }
@@ -114,6 +123,7 @@ impl CaseWorld {
         let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
         let needs_names = self.needs_names;
         Stores {
+            quotas: Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods)),
             colocation: self.colocation(),
             slo: SloConfiguration {
                 config_map: ConfigMapName::default(),
@@ -166,10 +176,17 @@ impl CaseWorld {
             bypass_labels: &binding.bypass_labels,
             bypass_annotations: &binding.bypass_annotations,
         };
-        let pods = pods.into_iter().map(|(name, PodNotes { labels, annotations })| {
-            let keys = PodKeys { labels, annotations };
-            (name, Arc::new(keys))
-        });
+        let pods = pods.into_iter().map(
+            |(
+                name,
+                PodNotes {
+                    labels, annotations, ..
+                },
+            )| {
+                let keys = PodKeys { labels, annotations };
+                (name, Arc::new(keys))
+            },
+        );
         Colocation {
             pods: Arc::new(StoredPods(pods.collect())),
             profiles: Arc::new(sources),

@@ -1,0 +1,101 @@
+//! Reads annotations of quotas: resource lists and lists of names, with the errors of Go's decoder where they are known.
+
+use headroom_domain::amounts::Amounts;
+
+use crate::slo::json::Tree;
+
+/// What Kubernetes says of a text that is no amount.
+const NO_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// Reads a resource list; `None` for an empty text and for `null`.
+///
+/// # Errors
+/// It is none. The text says why.
+pub fn amounts(text: &str) -> Result<Option<Amounts>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let tree = Tree::parse(text).map_err(|error| error.to_string())?;
+    let kind = tree.root().kind().go_name();
+    if kind == "null" {
+        return Ok(None);
+    }
+    if kind != "object" {
+        return Err(format!(
+            "json: cannot unmarshal {kind} into Go value of type v1.ResourceList"
+        ));
+    }
+    let amounts = serde_json::from_str(text).map_err(|_wrong| NO_QUANTITY.to_owned())?;
+    Ok(Some(amounts))
+}
+
+/// Reads a list of names; none for an empty text and for `null`.
+///
+/// # Errors
+/// It is none. The text says why.
+pub fn names(text: &str) -> Result<Vec<String>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tree = Tree::parse(text).map_err(|error| error.to_string())?;
+    let kind = tree.root().kind().go_name();
+    if kind != "null" && kind != "array" {
+        return Err(format!(
+            "json: cannot unmarshal {kind} into Go value of type []string"
+        ));
+    }
+    let names: Option<Vec<Option<String>>> =
+        serde_json::from_str(text).map_err(|_wrong| "an element is no string".to_owned())?;
+    let names = names.unwrap_or_default().into_iter();
+    Ok(names.map(Option::unwrap_or_default).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", Ok(None))]
+    #[case("null", Ok(None))]
+    #[case("{}", Ok(Some("")))]
+    #[case(r#"{"cpu":"1","cpu":2}"#, Ok(Some("cpu=2")))]
+    #[case(
+        "{cpu",
+        Err("invalid character 'c' looking for beginning of object key string")
+    )]
+    #[case(r#"{"cpu":"abc"}"#, Err(NO_QUANTITY))]
+    #[case(
+        "[]",
+        Err("json: cannot unmarshal array into Go value of type v1.ResourceList")
+    )]
+    fn a_resource_list_is_read_or_said_to_be_none(
+        #[case] text: &str,
+        #[case] read: Result<Option<&str>, &str>,
+    ) {
+        let found = amounts(text).map(|amounts| amounts.map(|amounts| amounts.to_string()));
+        assert_eq!(
+            found,
+            read.map(|text| text.map(str::to_owned)).map_err(str::to_owned)
+        );
+    }
+
+    #[rstest]
+    #[case("", Ok(vec![]))]
+    #[case(r#"["a","a"]"#, Ok(vec!["a", "a"]))]
+    #[case("dev,ml", Err("invalid character 'd' looking for beginning of value"))]
+    #[case("{}", Err("json: cannot unmarshal object into Go value of type []string"))]
+    #[case("[1]", Err("an element is no string"))]
+    fn names_are_read_or_said_to_be_none(#[case] text: &str, #[case] read: Result<Vec<&str>, &str>) {
+        let read = read.map(|names| names.into_iter().map(str::to_owned).collect());
+        assert_eq!(names(text), read.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn deep_text_is_answered() {
+        let deep = format!("{}{}", "[".repeat(9_000), "]".repeat(9_000));
+        assert!(names(&deep).is_err() && amounts(&deep).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Violations`]: what is wrong with a quota, in the order in which it is told, and how it is told.
+
+use headroom_domain::field::{Error, Errors, Path, Shown};
+
+/// Most texts in one answer, and most names in one text.
+const MOST: usize = 16;
+
+/// Longest part of a value that an answer shows, in characters.
+const LONGEST_SHOWN: usize = 64;
+
+/// What is wrong with a quota. What is said after the first few is counted.
+#[derive(Debug, Clone, Default)]
+pub struct Violations {
+    texts: Vec<Text>,
+    errors: Errors,
+    uncounted: usize,
+}
+
+/// One sentence, or a list of names that grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Text {
+    Whole(String),
+    Names {
+        start: String,
+        names: Vec<String>,
+        more: usize,
+    },
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// For the message.
+    pub text: String,
+    /// For the details.
+    pub errors: Errors,
+}
+
+impl Violations {
+    /// True if nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Adds a sentence about the value of a field; one that stands already is not repeated.
+    pub fn push(&mut self, field: &Path, value: impl Into<Shown>, text: String) {
+        let whole = Text::Whole(text);
+        if self.texts.contains(&whole) {
+            return;
+        }
+        if self.texts.len() == MOST {
+            self.uncounted = self.uncounted.saturating_add(1);
+            return;
+        }
+        if let Text::Whole(text) = &whole {
+            self.errors
+                .push(Error::invalid(field, shortened(value.into()), text));
+        }
+        self.texts.push(whole);
+    }
+
+    /// Adds a name to the sentence that begins so and ends with a list of names.
+    pub fn push_name(&mut self, start: &str, name: &str, field: &Path, value: impl Into<Shown>) {
+        let is_full = self.texts.len() == MOST;
+        if self.errors.len() < MOST {
+            let detail = format!("{start}[{name}]");
+            self.errors
+                .push(Error::invalid(field, shortened(value.into()), &detail));
+        }
+        match self.texts.last_mut() {
+            Some(Text::Names {
+                start: before,
+                names,
+                more,
+            }) if before == start => {
+                if names.len() < MOST {
+                    names.push(name.to_owned());
+                } else {
+                    *more = more.saturating_add(1);
+                }
+            }
+            _ if is_full => self.uncounted = self.uncounted.saturating_add(1),
+            _ => self.texts.push(Text::Names {
+                start: start.to_owned(),
+                names: vec![name.to_owned()],
+                more: 0,
+            }),
+        }
+    }
+
+    /// What an answer says: all of it, or the first sentence alone. `None` if nothing is wrong.
+    pub fn told(self, all: bool) -> Option<Told> {
+        let Self {
+            texts,
+            errors,
+            uncounted,
+        } = self;
+        let shown = if all { texts.len() } else { 1 };
+        let mut texts: Vec<String> = texts.into_iter().take(shown).map(Text::into_string).collect();
+        if texts.is_empty() {
+            return None;
+        }
+        if all && uncounted > 0 {
+            texts.push(format!("{uncounted} more"));
+        }
+        let errors = if all {
+            errors
+        } else {
+            errors.iter().take(1).cloned().collect()
+        };
+        Some(Told {
+            text: texts.join("; "),
+            errors,
+        })
+    }
+}
+
+impl Text {
+    fn into_string(self) -> String {
+        match self {
+            Self::Whole(text) => text,
+            Self::Names {
+                start,
+                mut names,
+                more,
+            } => {
+                if more > 0 {
+                    names.push("...".to_owned());
+                }
+                format!("{start}[{}]", names.join(" "))
+            }
+        }
+    }
+}
+
+fn shortened(value: Shown) -> Shown {
+    match value {
+        Shown::Text(text) => Shown::Text(text.chars().take(LONGEST_SHOWN).collect()),
+        Shown::Integer(_) | Shown::Bool(_) | Shown::Json(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_sentence_are_one_text_and_a_text_stands_once() {
+        let (path, mut found) = (Path::new("spec"), Violations::default());
+        found.push_name("below zero :", "cpu", &path, "-1");
+        found.push_name("below zero :", "memory", &path, "-1");
+        for _ in 0..2 {
+            found.push(&path, "x", "wrong".to_owned());
+        }
+        let told = found.clone().told(true).unwrap();
+        assert_eq!(told.text, "below zero :[cpu memory]; wrong");
+        assert_eq!(told.errors.len(), 3);
+        let first = found.told(false).unwrap();
+        assert_eq!(
+            (first.text.as_str(), first.errors.len()),
+            ("below zero :[cpu memory]", 1)
+        );
+        assert_eq!(Violations::default().told(true), None);
+    }
+
+    #[test]
+    fn an_answer_is_short_however_much_is_wrong() {
+        let (path, mut found) = (Path::new("spec"), Violations::default());
+        for number in 0..1_000 {
+            found.push_name("n :", &"x".repeat(100), &path, "y".repeat(1_000));
+            found.push(&path, "y".repeat(1_000), format!("wrong {number}"));
+        }
+        let told = found.told(true).unwrap();
+        assert!(told.text.len() < 4_096, "{}", told.text.len());
+        assert!(told.text.ends_with("more") && told.errors.len() <= 2 * MOST);
+    }
+}

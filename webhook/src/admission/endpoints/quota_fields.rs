@@ -1,0 +1,124 @@
+//! What the endpoints of ElasticQuotas read of a request, and how they refuse.
+
+use headroom_kit::gate::Gate;
+use headroom_rules::quota::{
+    QuotaChange, QuotaParts, QuotaRules, Violations,
+    object::{QuotaSpec, QuotaStatus},
+    switches,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    admission::{
+        draft::{Draft, Fields},
+        endpoint::{Ctx, Endpoint, Rule, Step, Stop},
+        error::StepError,
+        refusal::Denial,
+        review::{Operation, Request, shortened},
+    },
+    store::{
+        lookup::QuotaLookup,
+        quota::object::{GROUP, PLURAL, VERSION},
+    },
+};
+
+/// An endpoint of quotas.
+pub(super) type QuotaEndpoint = Endpoint<dyn QuotaLookup>;
+/// A step of one.
+pub(super) type QuotaStep = Step<dyn QuotaLookup>;
+/// What it may look at.
+pub(super) type QuotaCtx<'a> = Ctx<'a, dyn QuotaLookup>;
+
+/// A part of a quota may name fewer resources than its parent.
+pub(super) static FEWER_KEYS: Gate = Gate::alpha(
+    "ElasticQuotaEnableUpdateResourceKey",
+    "Lets an ElasticQuota name fewer resources in max than its parent, instead of the same ones.",
+);
+
+/// Guarantees are checked.
+pub(super) static GUARANTEE: Gate = Gate::alpha(
+    "ElasticQuotaGuaranteeUsage",
+    "Refuses an ElasticQuota whose min is not covered by what is guaranteed above it.",
+);
+
+/// Requests for quotas.
+pub(super) const fn quotas(operations: &'static [Operation]) -> Rule {
+    Rule {
+        operations,
+        group: GROUP,
+        version: VERSION,
+        resource: PLURAL,
+        sub_resource: "",
+    }
+}
+
+/// The rules in force.
+pub(super) fn rules(ctx: &QuotaCtx<'_>) -> QuotaRules {
+    let is_on = |switch| ctx.switches.is_on(switch);
+    QuotaRules {
+        allows_fewer_keys: ctx.gates.enabled(&FEWER_KEYS),
+        checks_guarantee: ctx.gates.enabled(&GUARANTEE),
+        ratchets: is_on(&switches::RATCHETS),
+        checks_annotations: is_on(&switches::CHECKS_ANNOTATIONS),
+        bounds_depth: is_on(&switches::BOUNDED_DEPTH),
+    }
+}
+
+/// The quota that is written, beside the stored one.
+pub(super) fn change(request: &Request, draft: &Draft<'_>) -> Result<QuotaChange, Stop> {
+    let old = draft.old().map(|old| parts(request, old)).transpose()?;
+    Ok(QuotaChange::new(parts(request, draft)?, old))
+}
+
+/// What rules read of a quota.
+pub(super) fn parts(request: &Request, object: &impl Fields) -> Result<QuotaParts, Stop> {
+    let metadata = |name| read(object, &["metadata", name]);
+    let name: Option<String> = read(object, &["metadata", "name"])?;
+    let mark: Option<Value> = read(object, &["metadata", "deletionTimestamp"])?;
+    Ok(QuotaParts {
+        namespace: request.namespace.clone(),
+        name: name.unwrap_or_else(|| request.name.clone()),
+        labels: metadata("labels")?.unwrap_or_default(),
+        annotations: metadata("annotations")?.unwrap_or_default(),
+        spec: QuotaSpec {
+            min: amounts(object, &["spec", "min"])?,
+            max: amounts(object, &["spec", "max"])?,
+        },
+        status: QuotaStatus {
+            used: amounts(object, &["status", "used"])?,
+        },
+        is_going: mark.is_some(),
+    })
+}
+
+fn read<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<Option<T>, StepError> {
+    object.read(path).map_err(|source| StepError::Read {
+        field: path.join("."),
+        source,
+    })
+}
+
+/// A list of amounts. The kind's schema lets some through that are none.
+fn amounts<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<Option<T>, Stop> {
+    object.read(path).map_err(|error| {
+        let value: Option<Value> = object.read(path).ok().flatten();
+        Stop::Denied(Denial::Value {
+            field: path.join("."),
+            value: shortened(&value.unwrap_or_default().to_string()),
+            reason: error.to_string(),
+        })
+    })
+}
+
+/// Refuses with what was found.
+pub(super) fn refuse(ctx: &QuotaCtx<'_>, found: Violations) -> Result<(), Stop> {
+    let all = ctx.switches.is_on(&switches::ALL_VIOLATIONS);
+    match found.told(all) {
+        None => Ok(()),
+        Some(told) => Err(Stop::Denied(Denial::Worded {
+            text: told.text,
+            fields: told.errors,
+        })),
+    }
+}

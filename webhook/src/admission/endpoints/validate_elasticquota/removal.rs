@@ -1,0 +1,45 @@
+//! Step `removal`: refuses to remove a quota that has parts or pods, or that Koordinator needs.
+
+use headroom_rules::quota::{Violations, removal, switches};
+
+use super::tree::admitted;
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::quota_fields::{QuotaCtx, QuotaStep, parts, refuse},
+        review::Operation,
+    },
+    store::sources,
+};
+
+pub(super) static STEP: QuotaStep = QuotaStep {
+    name: "removal",
+    when: When::Always,
+    about: "Refuses to remove a quota that has parts or pods, or that is built in.",
+    reads: &[&sources::QUOTAS, &sources::PODS_BY_NAME],
+    unknown: UnknownSource::FailsTheCall,
+    run: check,
+};
+
+fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let request = ctx.request;
+    if request.operation != Operation::Delete {
+        return Ok(());
+    }
+    let ends_namespace = request.user.name == removal::NAMESPACE_CONTROLLER;
+    if ends_namespace && ctx.switches.is_on(&switches::NAMESPACES_END) {
+        return Ok(());
+    }
+    let quota = parts(request, draft)?.quota();
+    let mut found = Violations::default();
+    let claim = ctx.store.decide(&mut |tree| {
+        removal::check(&quota, tree, &mut found);
+        let admitted = admitted(draft, Some(&*draft), None);
+        (found.is_empty() && !request.is_dry_run).then(|| (quota.key(), admitted))
+    });
+    if let Some(claim) = claim {
+        ctx.claims.push(claim);
+    }
+    refuse(ctx, found)
+}

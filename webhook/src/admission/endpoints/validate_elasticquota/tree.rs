@@ -1,0 +1,85 @@
+//! Step `tree`: refuses a quota that its tree has no place for, and takes the place of one that it lets through.
+
+use std::sync::Arc;
+
+use headroom_rules::quota::{Violations, removal, topology};
+
+use crate::{
+    admission::{
+        draft::{Draft, Fields},
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::quota_fields::{QuotaCtx, QuotaStep, change, parts, refuse, rules},
+        review::{Operation, Request},
+    },
+    store::{lookup::QuotaLookup, quota::claims::AdmittedQuota, sources},
+};
+
+pub(super) static STEP: QuotaStep = QuotaStep {
+    name: "tree",
+    when: When::Always,
+    about: "Refuses parents that are not there, are none or lie below, other resources than those of the tree, and sums of min above that of the parent.",
+    // Whether a quota may become a parent depends on its pods.
+    reads: &[&sources::QUOTAS, &sources::PODS_BY_NAME],
+    unknown: UnknownSource::FailsTheCall,
+    run: check,
+};
+
+fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    if ctx.request.operation == Operation::Delete {
+        return Ok(());
+    }
+    let (change, rules) = (change(ctx.request, draft)?, rules(ctx));
+    if !change.is_checked(rules) {
+        return Ok(());
+    }
+    let mut found = Violations::default();
+    let new = Arc::new(change.new.clone());
+    let claim = ctx.store.decide(&mut |tree| {
+        topology::check(&change, tree, rules, &mut found);
+        let admitted = admitted(draft, draft.old(), Some(Arc::clone(&new)));
+        (found.is_empty() && !ctx.request.is_dry_run).then(|| (new.key(), admitted))
+    });
+    if let Some(claim) = claim {
+        ctx.claims.push(claim);
+    }
+    refuse(ctx, found)
+}
+
+/// What is recorded of a quota that is let through: `before` is what it replaces.
+pub(super) fn admitted<'a>(
+    object: &impl Fields,
+    before: Option<&(impl Fields + 'a)>,
+    quota: Option<Arc<headroom_rules::quota::Quota>>,
+) -> AdmittedQuota {
+    let version = before.and_then(|before| text(before, "resourceVersion"));
+    AdmittedQuota {
+        uid: text(object, "uid").unwrap_or_default().into(),
+        version: version.and_then(|text| text.parse().ok()).unwrap_or_default(),
+        quota,
+    }
+}
+
+fn text(object: &impl Fields, name: &str) -> Option<String> {
+    object.read(&["metadata", name]).ok().flatten()
+}
+
+/// True while a quota names a parent that is not known, or one is removed whose parts are still there: in one file, they come
+/// and go shortly after each other, and some through other replicas.
+pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &(dyn QuotaLookup + 'static)) -> bool {
+    let Ok(parts) = parts(request, draft) else {
+        return false;
+    };
+    let quota = parts.quota();
+    let mut is_awaiting = false;
+    store.look(&mut |tree| {
+        is_awaiting = if request.operation == Operation::Delete {
+            removal::children(&quota, tree) > 0
+        } else {
+            !quota.parent.is_empty()
+                && !quota.is_first_level()
+                && quota.parent != quota.name
+                && tree.by_name(&quota.parent).is_none()
+        };
+    });
+    is_awaiting
+}

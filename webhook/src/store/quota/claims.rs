@@ -1,0 +1,138 @@
+//! [`QuotaClaims`]: what this replica admitted of quotas and has not seen on the watch yet. A claim ends when the watch
+//! shows what became of it, when the answer did not leave, or after [`LIFETIME`].
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use headroom_rules::quota::{Quota, QuotaKey};
+use tokio::time::Instant;
+
+/// How long something admitted counts that the watch does not show.
+pub const LIFETIME: Duration = Duration::from_secs(30);
+
+/// The most claims at a time. One more ends the oldest.
+const MOST: usize = 4_096;
+
+/// What was admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmittedQuota {
+    /// The UID of the object; empty where the API server said none.
+    pub uid: Box<str>,
+    /// The resource version of the object that it changes; 0 for a new one.
+    pub version: u64,
+    /// What is to be stored; `None` for a removal.
+    pub quota: Option<Arc<Quota>>,
+}
+
+/// A version of an object that the watch shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown<'s> {
+    pub(super) uid: &'s str,
+    pub(super) version: u64,
+    /// True while a removal waits for finalizers.
+    pub(super) is_going: bool,
+    /// True if it is its last one.
+    pub(super) is_gone: bool,
+}
+
+#[derive(Debug)]
+struct QuotaClaim {
+    admitted: AdmittedQuota,
+    /// Tells it from an earlier one of the same object.
+    number: u64,
+}
+
+/// All claims, by object. The last one of an object counts.
+#[derive(Debug, Default)]
+pub(super) struct QuotaClaims {
+    claims: HashMap<QuotaKey, QuotaClaim>,
+    /// In the order in which they expire; with some that ended before.
+    expiries: VecDeque<(Instant, QuotaKey, u64)>,
+    numbers: u64,
+}
+
+impl QuotaClaims {
+    /// Records what was admitted in the place of an earlier claim on the object. The number ends it.
+    pub(super) fn insert(&mut self, key: QuotaKey, admitted: AdmittedQuota, now: Instant) -> u64 {
+        self.numbers = self.numbers.wrapping_add(1);
+        let number = self.numbers;
+        self.expiries.push_back((now + LIFETIME, key.clone(), number));
+        self.claims.insert(key, QuotaClaim { admitted, number });
+        number
+    }
+
+    /// What is claimed of an object.
+    pub(super) fn get(&self, key: &QuotaKey) -> Option<&AdmittedQuota> {
+        self.claims.get(key).map(|claim| &claim.admitted)
+    }
+
+    /// The objects that something is claimed of.
+    pub(super) fn keys(&self) -> Vec<QuotaKey> {
+        self.claims.keys().cloned().collect()
+    }
+
+    /// True if some claim is too old, or one is too many.
+    pub(super) fn has_expired(&self, now: Instant) -> bool {
+        let first = self.expiries.front();
+        first.is_some_and(|(at, ..)| *at <= now) || self.expiries.len() > MOST
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Ends the claim of that number; true if it was there.
+    pub(super) fn end(&mut self, key: &QuotaKey, number: u64) -> bool {
+        let is_it = self.claims.get(key).is_some_and(|claim| claim.number == number);
+        is_it && self.claims.remove(key).is_some()
+    }
+
+    /// Ends the claim on an object if what the watch shows of it tells what became of it; true if it was there.
+    pub(super) fn show(&mut self, key: &QuotaKey, shown: Shown<'_>) -> bool {
+        let is_told = self
+            .claims
+            .get(key)
+            .is_some_and(|claim| claim.admitted.is_told_by(shown));
+        is_told && self.claims.remove(key).is_some()
+    }
+
+    /// Ends claims on objects that are not there any more, by a complete list.
+    pub(super) fn end_absent(&mut self, is_there: impl Fn(&QuotaKey) -> bool) {
+        // What is new may be younger than the list.
+        self.claims
+            .retain(|key, claim| claim.admitted.version == 0 || is_there(key));
+    }
+
+    /// Ends the claims that are too old, or too many, and gives the objects.
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<QuotaKey> {
+        let mut ended = Vec::new();
+        while let Some((at, key, number)) = self.expiries.front() {
+            let (key, number) = (key.clone(), *number);
+            if *at > now && self.expiries.len() <= MOST {
+                break;
+            }
+            self.expiries.pop_front();
+            if self.end(&key, number) {
+                ended.push(key);
+            }
+        }
+        ended
+    }
+}
+
+impl AdmittedQuota {
+    /// True if that version of the object, or its end, tells what became of what was admitted.
+    fn is_told_by(&self, shown: Shown<'_>) -> bool {
+        let is_other = !self.uid.is_empty() && !shown.uid.is_empty() && *self.uid != *shown.uid;
+        match (&self.quota, self.version) {
+            // The end of an earlier object of the name says nothing of a new one.
+            (Some(_), 0) => !(shown.is_gone && is_other),
+            (Some(_), version) => shown.is_gone || is_other || shown.version > version,
+            (None, _) => shown.is_gone || is_other || shown.is_going,
+        }
+    }
+}

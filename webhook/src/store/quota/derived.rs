@@ -1,0 +1,114 @@
+//! [`Derived`]: quotas by namespace and name, and what follows from them: who has a name, who are parts of whom, and who
+//! lists a namespace. Nothing in it can differ from the quotas, which come and go whole.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use headroom_rules::quota::{Quota, QuotaKey};
+
+/// Age and place of a quota: the oldest one comes first, and of equally old ones that of the first namespace and name.
+type Rank = (Box<str>, Box<str>, Box<str>);
+
+/// A quota, and when it was created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Aged {
+    pub(super) quota: Arc<Quota>,
+    /// As Kubernetes writes times, which sort as texts. What is not stored yet is the youngest.
+    pub(super) created: Box<str>,
+}
+
+/// Quotas, and what follows from them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Derived {
+    quotas: HashMap<QuotaKey, Aged>,
+    names: HashMap<Box<str>, BTreeSet<Rank>>,
+    /// Names and namespaces of the parts, by the name of the parent.
+    children: HashMap<Box<str>, BTreeSet<QuotaKey>>,
+    owners: HashMap<Box<str>, BTreeSet<Rank>>,
+}
+
+impl Derived {
+    /// Puts a quota in the place of the one of its key.
+    pub(super) fn put(&mut self, aged: Aged) {
+        let key = aged.quota.key();
+        self.remove(&key);
+        let (rank, quota) = (aged.rank(), Arc::clone(&aged.quota));
+        self.names
+            .entry(quota.name.clone())
+            .or_default()
+            .insert(rank.clone());
+        self.children
+            .entry(quota.parent.clone())
+            .or_default()
+            .insert((quota.name.clone(), quota.namespace.clone()));
+        for namespace in &quota.namespaces {
+            self.owners
+                .entry(namespace.clone())
+                .or_default()
+                .insert(rank.clone());
+        }
+        self.quotas.insert(key, aged);
+    }
+
+    /// Removes the quota of a key.
+    pub(super) fn remove(&mut self, key: &QuotaKey) {
+        let Some(aged) = self.quotas.remove(key) else {
+            return;
+        };
+        let (rank, quota) = (aged.rank(), &aged.quota);
+        drop_from(&mut self.names, &quota.name, &rank);
+        let place = (quota.name.clone(), quota.namespace.clone());
+        drop_from(&mut self.children, &quota.parent, &place);
+        for namespace in &quota.namespaces {
+            drop_from(&mut self.owners, namespace, &rank);
+        }
+    }
+
+    /// The quota of a key.
+    pub(super) fn get(&self, key: &QuotaKey) -> Option<&Arc<Quota>> {
+        self.quotas.get(key).map(|aged| &aged.quota)
+    }
+
+    /// The oldest quota of a name.
+    pub(super) fn by_name(&self, name: &str) -> Option<&Arc<Quota>> {
+        self.first(self.names.get(name)?)
+    }
+
+    /// The oldest quota that lists a namespace.
+    pub(super) fn owner(&self, namespace: &str) -> Option<&Arc<Quota>> {
+        self.first(self.owners.get(namespace)?)
+    }
+
+    /// The quotas that name this parent, by name.
+    pub(super) fn children(&self, parent: &str) -> impl Iterator<Item = &Arc<Quota>> {
+        let places = self.children.get(parent).into_iter().flatten();
+        places.filter_map(|(name, namespace)| self.get(&(namespace.clone(), name.clone())))
+    }
+
+    /// How many quotas there are.
+    pub(super) fn len(&self) -> usize {
+        self.quotas.len()
+    }
+
+    fn first(&self, ranks: &BTreeSet<Rank>) -> Option<&Arc<Quota>> {
+        let (_, namespace, name) = ranks.first()?;
+        self.get(&(namespace.clone(), name.clone()))
+    }
+}
+
+impl Aged {
+    fn rank(&self) -> Rank {
+        let Quota { namespace, name, .. } = &*self.quota;
+        (self.created.clone(), namespace.clone(), name.clone())
+    }
+}
+
+fn drop_from<T: Ord>(sets: &mut HashMap<Box<str>, BTreeSet<T>>, key: &str, member: &T) {
+    let Some(set) = sets.get_mut(key) else { return };
+    set.remove(member);
+    if set.is_empty() {
+        sets.remove(key);
+    }
+}

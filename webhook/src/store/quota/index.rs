@@ -1,0 +1,329 @@
+//! [`QuotaIndex`]: all quotas as the watch brought them, with what this replica admitted on top until the watch shows it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use headroom_rules::quota::{Quota, QuotaKey};
+use tokio::time::Instant;
+
+use super::{
+    claims::{AdmittedQuota, QuotaClaims, Shown},
+    derived::{Aged, Derived},
+    object::WatchedQuota,
+};
+use crate::{
+    admission::endpoint::Claim,
+    store::{
+        arrivals::Arrivals,
+        informer::{self, Store},
+        metrics,
+    },
+};
+
+/// A watch that fails for so long may miss what matters.
+const FAILING_LIMIT: Duration = Duration::from_secs(15);
+
+/// When an object was created that is not stored yet: after all others.
+const NOT_YET: &str = "~";
+
+/// All quotas.
+#[derive(Debug)]
+pub struct QuotaIndex {
+    arrivals: Arrivals,
+    state: RwLock<IndexState>,
+    /// Changes of anything that is kept.
+    writes: AtomicU64,
+    this: Weak<QuotaIndex>,
+}
+
+/// A list that is being received.
+#[derive(Debug, Default)]
+pub struct QuotaListing(HashMap<QuotaKey, StoredQuota>);
+
+#[derive(Debug, Clone)]
+struct StoredQuota {
+    aged: Aged,
+    uid: Box<str>,
+    version: u64,
+}
+
+/// What is stored, what is claimed, and both together.
+#[derive(Debug, Default)]
+pub(super) struct IndexState {
+    stored: HashMap<QuotaKey, StoredQuota>,
+    claims: QuotaClaims,
+    pub(super) derived: Derived,
+}
+
+/// Ends a claim, unless it is kept.
+struct ClaimHandle {
+    index: Arc<QuotaIndex>,
+    key: QuotaKey,
+    number: u64,
+    is_kept: bool,
+}
+
+impl QuotaIndex {
+    /// No quotas; those that come are told to who waits for one.
+    pub fn new(arrivals: Arrivals) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            arrivals,
+            state: RwLock::default(),
+            writes: AtomicU64::new(0),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// How many quotas there are, those included that were admitted and not seen.
+    pub fn len(&self) -> usize {
+        self.read().derived.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many claims there are.
+    pub fn claims(&self) -> usize {
+        self.write().claims.len()
+    }
+
+    /// How often anything that is kept has changed.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Drops everything.
+    pub fn clear(&self) {
+        *self.write() = IndexState::default();
+        self.publish();
+    }
+
+    /// Looks at everything.
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, IndexState> {
+        let now = Instant::now();
+        loop {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            if !state.claims.has_expired(now) {
+                return state;
+            }
+            drop(state);
+            drop(self.write());
+        }
+    }
+
+    /// Changes everything. Claims that are too old have ended.
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        for key in state.claims.expire(Instant::now()) {
+            state.derive(&key);
+        }
+        state
+    }
+
+    /// Records what was admitted.
+    pub(super) fn claim(
+        &self,
+        state: &mut IndexState,
+        key: QuotaKey,
+        admitted: AdmittedQuota,
+    ) -> Option<Box<dyn Claim>> {
+        let index = self.this.upgrade()?;
+        let number = state.claims.insert(key.clone(), admitted, Instant::now());
+        state.derive(&key);
+        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.claims.len()));
+        Some(Box::new(ClaimHandle {
+            index,
+            key,
+            number,
+            is_kept: false,
+        }))
+    }
+
+    fn end(&self, key: &QuotaKey, number: u64) {
+        let mut state = self.write();
+        if state.claims.end(key, number) {
+            state.derive(key);
+        }
+        drop(state);
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        let state = self.read();
+        metrics::QUOTAS.with([]).set(to_gauge(state.derived.len()));
+        metrics::QUOTA_CLAIMS.with([]).set(to_gauge(state.claims.len()));
+        drop(state);
+        self.arrivals.notify();
+    }
+}
+
+fn to_gauge(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}
+
+impl IndexState {
+    /// True once a removal was admitted that the watch does not show yet.
+    pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
+        self.claims
+            .get(key)
+            .is_some_and(|admitted| admitted.quota.is_none())
+    }
+
+    /// Puts what is claimed of an object, or else what is stored of it, in its place.
+    fn derive(&mut self, key: &QuotaKey) {
+        let Self {
+            stored,
+            claims,
+            derived,
+        } = self;
+        let stored = stored.get(key).map(|stored| &stored.aged);
+        let claimed = claims.get(key).and_then(|admitted| admitted.quota.as_ref());
+        let aged = match (claimed, stored) {
+            (Some(quota), stored) => Some(Aged {
+                quota: Arc::clone(quota),
+                created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
+            }),
+            (None, stored) => stored.cloned(),
+        };
+        match aged {
+            Some(aged) => derived.put(aged),
+            None => derived.remove(key),
+        }
+    }
+}
+
+impl Store for QuotaIndex {
+    type Object = WatchedQuota;
+    type Listing = QuotaListing;
+
+    fn fails_within(&self) -> Option<Duration> {
+        Some(FAILING_LIMIT)
+    }
+
+    fn list(listing: &mut QuotaListing, object: WatchedQuota) {
+        let stored = StoredQuota::new(&object);
+        listing.0.insert(stored.aged.quota.key(), stored);
+    }
+
+    fn replace(&self, QuotaListing(listing): QuotaListing) {
+        let mut state = self.write();
+        state.stored = listing;
+        state.derived = Derived::default();
+        let IndexState {
+            stored,
+            claims,
+            derived,
+        } = &mut *state;
+        for (key, stored) in &*stored {
+            claims.show(key, stored.shown());
+            derived.put(stored.aged.clone());
+        }
+        claims.end_absent(|key| stored.contains_key(key));
+        for key in state.claims.keys() {
+            state.derive(&key);
+        }
+        drop(state);
+        self.publish();
+    }
+
+    fn apply(&self, object: WatchedQuota) {
+        let stored = StoredQuota::new(&object);
+        let key = stored.aged.quota.key();
+        {
+            let state = self.read();
+            let is_same = state
+                .stored
+                .get(&key)
+                .is_some_and(|before| before.uid == stored.uid && before.aged == stored.aged);
+            // A scheduler writes the status of each quota each second.
+            if is_same && state.claims.get(&key).is_none() {
+                return;
+            }
+        }
+        let mut state = self.write();
+        state.claims.show(&key, stored.shown());
+        state.stored.insert(key.clone(), stored);
+        state.derive(&key);
+        drop(state);
+        self.publish();
+    }
+
+    fn delete(&self, object: WatchedQuota) {
+        let stored = StoredQuota::new(&object);
+        let key = stored.aged.quota.key();
+        let mut state = self.write();
+        let shown = Shown {
+            is_gone: true,
+            ..stored.shown()
+        };
+        state.claims.show(&key, shown);
+        state.stored.remove(&key);
+        state.derive(&key);
+        drop(state);
+        self.publish();
+    }
+
+    /// What is there stays: whether it counts, its source says.
+    fn set_known(&self, _is_known: bool) {}
+}
+
+impl StoredQuota {
+    fn new(object: &WatchedQuota) -> Self {
+        let metadata = &object.metadata;
+        let created = metadata.creation_timestamp.as_ref();
+        Self {
+            aged: Aged {
+                quota: Arc::new(object.parts().quota()),
+                created: created.map(|time| time.0.to_string()).unwrap_or_default().into(),
+            },
+            uid: metadata.uid.as_deref().unwrap_or_default().into(),
+            version: informer::version(object),
+        }
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        Shown {
+            uid: &self.uid,
+            version: self.version,
+            is_going: self.aged.quota.is_going,
+            is_gone: false,
+        }
+    }
+}
+
+impl Claim for ClaimHandle {
+    fn keep(mut self: Box<Self>) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for ClaimHandle {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.index.end(&self.key, self.number);
+        }
+    }
+}
+
+impl fmt::Debug for ClaimHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimHandle")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a decision is made on, for stores on top of this one.
+pub(super) fn quota_of(state: &IndexState, key: &QuotaKey) -> Option<Arc<Quota>> {
+    state.derived.get(key).map(Arc::clone)
+}

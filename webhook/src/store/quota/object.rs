@@ -1,0 +1,63 @@
+//! An ElasticQuota as the API server sends it to a watch, without what nobody reads.
+
+use headroom_rules::quota::{QuotaParts, object::QuotaSpec};
+use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// API group of ElasticQuotas.
+pub const GROUP: &str = "scheduling.sigs.k8s.io";
+/// API version of ElasticQuotas.
+pub const VERSION: &str = "v1alpha1";
+/// ElasticQuotas in plural.
+pub const PLURAL: &str = "elasticquotas";
+
+/// An ElasticQuota with its metadata in full. The text of its specification is read apart: one that cannot be read spoils
+/// no list.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct WatchedQuota {
+    /// Names, labels, annotations.
+    pub metadata: ObjectMeta,
+    /// What its pods are sure of, and get at most.
+    #[serde(default)]
+    pub spec: Option<Box<RawValue>>,
+}
+
+impl WatchedQuota {
+    /// What rules read of it. An unreadable specification has no amounts.
+    pub fn parts(&self) -> QuotaParts {
+        let Self { metadata, spec } = self;
+        let spec = spec.as_deref().map(RawValue::get);
+        let spec: Option<QuotaSpec> = spec.and_then(|text| serde_json::from_str(text).ok());
+        QuotaParts {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
+            annotations: metadata.annotations.clone().unwrap_or_default(),
+            spec: spec.unwrap_or_default(),
+            is_going: metadata.deletion_timestamp.is_some(),
+            ..QuotaParts::default()
+        }
+    }
+}
+
+impl k8s_openapi::Resource for WatchedQuota {
+    const API_VERSION: &'static str = "scheduling.sigs.k8s.io/v1alpha1";
+    const GROUP: &'static str = GROUP;
+    const KIND: &'static str = "ElasticQuota";
+    const VERSION: &'static str = VERSION;
+    const URL_PATH_SEGMENT: &'static str = PLURAL;
+    type Scope = NamespaceResourceScope;
+}
+
+impl Metadata for WatchedQuota {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

@@ -1,0 +1,82 @@
+//! [`QuotasWithPods`]: the quotas and the pods that belong to them, as rules ask for both.
+
+use std::sync::Arc;
+
+use headroom_rules::quota::{BoundPods, Quota, Tree};
+
+use super::index::{IndexState, QuotaIndex, quota_of};
+use crate::{
+    admission::endpoint::Claim,
+    store::{
+        colocation::pods::PodsByName,
+        lookup::{Decide, QuotaLookup},
+    },
+};
+
+/// The quotas, and all pods.
+#[derive(Debug, Clone)]
+pub struct QuotasWithPods {
+    /// The quotas.
+    pub index: Arc<QuotaIndex>,
+    /// The pods.
+    pub pods: Arc<PodsByName>,
+}
+
+/// Both at one moment.
+struct Snapshot<'s> {
+    state: &'s IndexState,
+    pods: &'s PodsByName,
+}
+
+impl QuotaLookup for QuotasWithPods {
+    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
+        let state = self.index.read();
+        look(&Snapshot {
+            state: &state,
+            pods: &self.pods,
+        });
+    }
+
+    fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
+        let mut state = self.index.write();
+        let (key, admitted) = decide(&Snapshot {
+            state: &state,
+            pods: &self.pods,
+        })?;
+        self.index.claim(&mut state, key, admitted)
+    }
+}
+
+impl Tree for Snapshot<'_> {
+    fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
+        self.state.derived.by_name(name).map(Arc::clone)
+    }
+
+    fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
+        quota_of(self.state, &(namespace.into(), name.into()))
+    }
+
+    fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota)) {
+        self.state.derived.children(parent).for_each(|child| visit(child));
+    }
+
+    fn owner(&self, namespace: &str) -> Option<Arc<Quota>> {
+        self.state.derived.owner(namespace).map(Arc::clone)
+    }
+
+    fn is_leaving(&self, quota: &Quota) -> bool {
+        quota.is_going || self.state.is_removal_claimed(&quota.key())
+    }
+
+    /// A pod belongs to the quota that its label names; without a label, to the one that has namespace and name of its
+    /// namespace, or else to the one that lists it.
+    fn bound_pods(&self, quota: &Quota) -> BoundPods {
+        let is_like_named = |namespace: &str| self.get(namespace, namespace).is_some();
+        let own = (quota.namespace == quota.name).then_some(&quota.name);
+        let listed = quota.namespaces.iter().filter(|namespace| {
+            !is_like_named(namespace) && self.owner(namespace).is_none_or(|owner| owner.is_same(quota))
+        });
+        let namespaces: Vec<&str> = own.into_iter().chain(listed).map(|name| &**name).collect();
+        self.pods.bound_to(&quota.name, &namespaces)
+    }
+}
