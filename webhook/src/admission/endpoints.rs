@@ -5,6 +5,7 @@ mod mutate_node_status;
 mod mutate_pod;
 mod mutate_reservation;
 mod node_fields;
+mod pod_membership;
 mod pod_types;
 mod profiles;
 mod quota_fields;

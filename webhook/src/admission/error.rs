@@ -58,6 +58,9 @@ pub enum StepError {
         /// Why.
         reason: String,
     },
+    /// Something that the step has come to need is not known.
+    #[error("{0} are not known to this replica")]
+    Unknown(&'static str),
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),

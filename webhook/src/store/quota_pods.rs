@@ -8,24 +8,31 @@ pub mod ledger;
 pub mod object;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use headroom_domain::amounts::Amounts;
 use headroom_rules::pod_quota::{Transformation, Usage};
 
 use self::{
-    claims::{Claim, Claims, NewClaim, PodKey},
+    claims::{Claims, NewClaim, PodKey, StoredClaim},
     ledger::{Ledger, PodGroup},
     object::WatchedQuotaPod,
 };
-use crate::store::informer::Store;
+use crate::{
+    admission::endpoint::Claim,
+    store::{informer::Store, lookup::RoomLookup},
+};
+
+/// A watch that fails for so long may miss what matters.
+const FAILING_LIMIT: Duration = Duration::from_secs(15);
 
 /// The sums of all pods, and the pods that were admitted a moment ago.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct QuotaPods {
     state: Mutex<QuotaPodsState>,
+    this: Weak<QuotaPods>,
 }
 
 #[derive(Debug, Default)]
@@ -56,63 +63,21 @@ pub struct RoomRequest {
 
 /// A Pod that counts although it is not stored yet. It stops to count when this is dropped, unless it is kept.
 #[derive(Debug)]
-pub struct PodClaim {
+struct PodClaim {
     pods: Arc<QuotaPods>,
     pod: PodKey,
     number: u64,
     /// The claim that it took the place of.
-    before: Option<Claim>,
+    before: Option<StoredClaim>,
     is_kept: bool,
 }
 
 impl QuotaPods {
-    /// True while all pods are known.
-    pub fn is_known(&self) -> bool {
-        self.lock().is_known
-    }
-
-    /// What the quota of the request has given out to other pods; `None` while not all pods are known.
-    pub fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage> {
-        let mut state = self.lock();
-        state.is_known.then(|| state.usage(request, now))
-    }
-
-    /// Has the Pod count from now on if `fits` finds that there is room, with what the quota has given out; `None` if there is
-    /// none, or while not all pods are known. Nobody else is answered in between. A claim of the same name is replaced.
-    pub fn claim(
-        self: &Arc<Self>,
-        request: RoomRequest,
-        now: Instant,
-        fits: impl FnOnce(&Usage) -> bool,
-    ) -> Option<PodClaim> {
-        let mut state = self.lock();
-        if !state.is_known {
-            return None;
-        }
-        let usage = state.usage(&request, now);
-        fits(&usage).then(|| {
-            let RoomRequest {
-                pod,
-                uid,
-                group,
-                requested,
-                replaced,
-                ..
-            } = request;
-            let new = NewClaim {
-                uid,
-                group,
-                requested,
-                replaced,
-            };
-            let (number, before) = state.claims.add(pod.clone(), new, now);
-            PodClaim {
-                pods: Arc::clone(self),
-                pod,
-                number,
-                before,
-                is_kept: false,
-            }
+    /// No pods, and none are known.
+    pub fn new() -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            state: Mutex::default(),
+            this: Weak::clone(this),
         })
     }
 
@@ -149,9 +114,55 @@ impl QuotaPodsState {
     }
 }
 
-impl PodClaim {
+impl RoomLookup for QuotaPods {
+    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage> {
+        let mut state = self.lock();
+        state.is_known.then(|| state.usage(request, now))
+    }
+
+    fn claim(
+        &self,
+        request: RoomRequest,
+        now: Instant,
+        fits: &mut dyn FnMut(&Usage) -> bool,
+    ) -> Option<Box<dyn Claim>> {
+        let pods = self.this.upgrade()?;
+        let mut state = self.lock();
+        if !state.is_known {
+            return None;
+        }
+        let usage = state.usage(&request, now);
+        if !fits(&usage) {
+            return None;
+        }
+        let RoomRequest {
+            pod,
+            uid,
+            group,
+            requested,
+            replaced,
+            ..
+        } = request;
+        let new = NewClaim {
+            uid,
+            group,
+            requested,
+            replaced,
+        };
+        let (number, before) = state.claims.add(pod.clone(), new, now);
+        Some(Box::new(PodClaim {
+            pods,
+            pod,
+            number,
+            before,
+            is_kept: false,
+        }))
+    }
+}
+
+impl Claim for PodClaim {
     /// The Pod counts until the API server tells of it, or half a minute has passed.
-    pub fn keep(mut self) {
+    fn keep(mut self: Box<Self>) {
         self.is_kept = true;
     }
 }
@@ -174,6 +185,10 @@ impl Drop for PodClaim {
 impl Store for QuotaPods {
     type Object = WatchedQuotaPod;
     type Listing = Ledger;
+
+    fn fails_within(&self) -> Option<Duration> {
+        Some(FAILING_LIMIT)
+    }
 
     fn list(listing: &mut Ledger, object: WatchedQuotaPod) {
         listing.set(object);

@@ -21,6 +21,7 @@ use super::{
     pods::Pods,
     policies::Policies,
     quota::{index::QuotaIndex, object},
+    quota_pods::QuotaPods,
 };
 
 /// Objects of the API server that a store of this replica follows.
@@ -70,6 +71,8 @@ pub struct SourceStores {
     pub label_rules: Arc<WatchedRules>,
     /// The quotas.
     pub quotas: Arc<QuotaIndex>,
+    /// What all pods ask for, by quota.
+    pub quota_pods: Arc<QuotaPods>,
 }
 
 /// A source that is followed.
@@ -81,7 +84,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 9] = [
+pub static ALL: [&Source; 10] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -91,6 +94,7 @@ pub static ALL: [&Source; 9] = [
     &PRIORITY_CLASSES,
     &LABEL_RULES,
     &QUOTAS,
+    &QUOTA_PODS,
 ];
 
 /// The Nodes.
@@ -227,6 +231,20 @@ pub static QUOTAS: Source = Source {
     close: Some(|stores| stores.quotas.clear()),
 };
 
+/// What all pods ask for, of all resources.
+pub static QUOTA_PODS: Source = Source {
+    name: "quota-pods",
+    about: "All that each pod asks for, by the quota that it names and by namespace.",
+    access: PODS.access,
+    presence: PODS.presence,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&QUOTA_PODS, api, &opening.stores.quota_pods)
+    },
+    close: Some(|stores| stores.quota_pods.clear()),
+};
+
 impl SourceStores {
     /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
     pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
@@ -241,6 +259,7 @@ impl SourceStores {
             profiles: ProfileSources::new(arrivals),
             label_rules: Arc::new(WatchedRules::default()),
             quotas: QuotaIndex::new(arrivals.clone()),
+            quota_pods: QuotaPods::new(),
         }
     }
 }

@@ -34,6 +34,10 @@ impl Tree for Quotas {
         self.quotas.values().find(|quota| *quota.name == *name).cloned()
     }
 
+    fn count_named(&self, name: &str) -> usize {
+        self.quotas.values().filter(|quota| *quota.name == *name).count()
+    }
+
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
         self.quotas.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }

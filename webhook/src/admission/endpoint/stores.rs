@@ -1,6 +1,9 @@
 //! [`Stores`]: every store that steps may read, each under the type by which an endpoint declares it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use headroom_domain::{
     capacity::PodDemand,
@@ -13,8 +16,9 @@ use headroom_domain::{
 use headroom_rules::{
     binding,
     enhanced::LabelRules,
+    pod_quota::Usage,
     profile::PriorityClass,
-    quota::{BoundPods, Quota, Tree},
+    quota::{BoundPods, Quota, QuotaKey, Tree},
     slo,
     slo::strategies::Strategies,
 };
@@ -24,8 +28,11 @@ use crate::store::{
     by_name::Listing,
     colocation::profiles::KnownProfile,
     known::KnownSources,
-    lookup::{Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup},
+    lookup::{
+        Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup, RoomLookup,
+    },
     node::{Labels, Node},
+    quota_pods::RoomRequest,
 };
 
 /// The stores of a replica, as steps see them.
@@ -52,8 +59,21 @@ pub struct Colocation {
     pub profiles: Arc<dyn ProfileLookup>,
     /// The labels that pods must have.
     pub label_rules: Arc<dyn LabelRuleLookup>,
+    /// The quotas that pods belong to.
+    pub quotas: PodQuotas,
     /// Who may bind pods.
     pub binding: binding::Settings,
+}
+
+/// What the steps of pods read of quotas.
+#[derive(Clone)]
+pub struct PodQuotas {
+    /// The quotas.
+    pub tree: Arc<dyn QuotaLookup>,
+    /// What they have given out.
+    pub room: Arc<dyn RoomLookup>,
+    /// Which sources are known.
+    pub known: KnownSources,
 }
 
 /// What the steps of Koordinator's ConfigMap read.
@@ -96,6 +116,11 @@ impl Default for Stores {
                 pods: Arc::new(NoStore),
                 profiles: Arc::new(NoStore),
                 label_rules: Arc::new(NoStore),
+                quotas: PodQuotas {
+                    tree: Arc::new(NoStore),
+                    room: Arc::new(NoStore),
+                    known: KnownSources::default(),
+                },
                 binding: binding::Settings::default(),
             },
             slo: SloConfiguration {
@@ -138,6 +163,10 @@ impl Tree for NoStore {
         None
     }
 
+    fn count_named(&self, _name: &str) -> usize {
+        0
+    }
+
     fn get(&self, _namespace: &str, _name: &str) -> Option<Arc<Quota>> {
         None
     }
@@ -164,6 +193,25 @@ impl QuotaLookup for NoStore {
 
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
         decide(self);
+        None
+    }
+
+    fn noted_use(&self, _key: &QuotaKey) -> Box<str> {
+        Box::default()
+    }
+}
+
+impl RoomLookup for NoStore {
+    fn usage(&self, _request: &RoomRequest, _now: Instant) -> Option<Usage> {
+        None
+    }
+
+    fn claim(
+        &self,
+        _request: RoomRequest,
+        _now: Instant,
+        _fits: &mut dyn FnMut(&Usage) -> bool,
+    ) -> Option<Box<dyn Claim>> {
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{BoundPods, Quota, Tree};
+use headroom_rules::quota::{BoundPods, Quota, QuotaKey, Tree};
 
 use super::index::{IndexState, QuotaIndex, quota_of};
 use crate::{
@@ -45,11 +45,19 @@ impl QuotaLookup for QuotasWithPods {
         })?;
         self.index.claim(&mut state, key, admitted)
     }
+
+    fn noted_use(&self, key: &QuotaKey) -> Box<str> {
+        self.index.noted_use(key)
+    }
 }
 
 impl Tree for Snapshot<'_> {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
         self.state.derived.by_name(name).map(Arc::clone)
+    }
+
+    fn count_named(&self, name: &str) -> usize {
+        self.state.derived.count_named(name)
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {

@@ -24,7 +24,7 @@ pub struct PodKey {
 
 /// An admitted Pod.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct StoredClaim {
     pub(super) uid: Box<str>,
     pub(super) group: PodGroup,
     /// All that it asks for.
@@ -47,7 +47,7 @@ pub(super) struct NewClaim {
 /// The admitted pods, one claim each.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    pods: HashMap<PodKey, Claim>,
+    pods: HashMap<PodKey, StoredClaim>,
     by_group: HashMap<PodGroup, BTreeSet<PodKey>>,
     /// Every claim that was made in the last [`LASTS`], in the order of time.
     made: VecDeque<(Instant, PodKey, u64)>,
@@ -61,13 +61,13 @@ impl Claims {
     }
 
     /// The claims of a group.
-    pub(super) fn of(&self, group: &PodGroup) -> impl Iterator<Item = (&PodKey, &Claim)> {
+    pub(super) fn of(&self, group: &PodGroup) -> impl Iterator<Item = (&PodKey, &StoredClaim)> {
         let pods = self.by_group.get(group).into_iter().flatten();
         pods.filter_map(|pod| self.pods.get_key_value(pod))
     }
 
     /// Adds a claim in place of one of the same name; returns its number, and that one.
-    pub(super) fn add(&mut self, pod: PodKey, new: NewClaim, now: Instant) -> (u64, Option<Claim>) {
+    pub(super) fn add(&mut self, pod: PodKey, new: NewClaim, now: Instant) -> (u64, Option<StoredClaim>) {
         let NewClaim {
             uid,
             group,
@@ -78,7 +78,7 @@ impl Claims {
         self.last_number += 1;
         let number = self.last_number;
         self.made.push_back((now, pod.clone(), number));
-        let claim = Claim {
+        let claim = StoredClaim {
             uid,
             group,
             requested,
@@ -91,7 +91,7 @@ impl Claims {
     }
 
     /// Ends the claim of that number in favour of the one before it, if it has not been replaced itself.
-    pub(super) fn take_back(&mut self, pod: &PodKey, number: u64, before: Option<Claim>) {
+    pub(super) fn take_back(&mut self, pod: &PodKey, number: u64, before: Option<StoredClaim>) {
         if self.end_if(pod, |claim| claim.number == number).is_some()
             && let Some(before) = before
         {
@@ -102,7 +102,11 @@ impl Claims {
     }
 
     /// Ends the claim of a Pod if `is_over` says so, and returns it.
-    pub(super) fn end_if(&mut self, pod: &PodKey, is_over: impl FnOnce(&Claim) -> bool) -> Option<Claim> {
+    pub(super) fn end_if(
+        &mut self,
+        pod: &PodKey,
+        is_over: impl FnOnce(&StoredClaim) -> bool,
+    ) -> Option<StoredClaim> {
         if !self.pods.get(pod).is_some_and(is_over) {
             return None;
         }
@@ -116,14 +120,14 @@ impl Claims {
         Some(claim)
     }
 
-    fn insert(&mut self, pod: PodKey, claim: Claim) {
+    fn insert(&mut self, pod: PodKey, claim: StoredClaim) {
         let pods = self.by_group.entry(claim.group.clone()).or_default();
         pods.insert(pod.clone());
         self.pods.insert(pod, claim);
     }
 
     /// Ends all claims but those that `stays` is true for.
-    pub(super) fn retain(&mut self, stays: impl Fn(&PodKey, &Claim) -> bool) {
+    pub(super) fn retain(&mut self, stays: impl Fn(&PodKey, &StoredClaim) -> bool) {
         let over = self.pods.iter().filter(|(pod, claim)| !stays(pod, claim));
         let over: Vec<PodKey> = over.map(|(pod, _)| pod.clone()).collect();
         for pod in over {

@@ -6,7 +6,7 @@ use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_rules::pod_quota::{Transformation, growth};
 
 use super::{
-    claims::{Claim, PodKey},
+    claims::{PodKey, StoredClaim},
     object::WatchedQuotaPod,
 };
 use crate::store::informer::version;
@@ -157,7 +157,7 @@ impl Ledger {
     }
 
     /// True if the Pod is stored as it was admitted.
-    pub(super) fn shows(&self, pod: &PodKey, claim: &Claim) -> bool {
+    pub(super) fn shows(&self, pod: &PodKey, claim: &StoredClaim) -> bool {
         let Some(there) = self.pods.get(pod) else {
             return false;
         };

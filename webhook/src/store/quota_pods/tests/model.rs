@@ -110,7 +110,7 @@ impl World {
             replaced: pod.version,
             ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
         };
-        let fits = |usage: &Usage| {
+        let mut fits = |usage: &Usage| {
             let used = usage.stored.plus(&usage.claimed);
             let limit = amounts(json!({"cpu": LIMIT}));
             used.plus(&amounts(json!({"cpu": pod.cpu}))).fits(&limit)
@@ -119,7 +119,7 @@ impl World {
             self.replica.usage(&request, self.now);
             return;
         }
-        let Some(claim) = self.replica.claim(request, self.now, fits) else {
+        let Some(claim) = self.replica.claim(request, self.now, &mut fits) else {
             return;
         };
         match fate {

@@ -12,6 +12,7 @@ use crate::store::{
     informer::Store as _,
     pods::Pods,
     quota::{index::QuotaIndex, object::WatchedQuota, with_pods::QuotasWithPods},
+    quota_pods::QuotaPods,
 };
 
 /// A quota. Keys of labels and annotations are without their domain.
@@ -68,6 +69,30 @@ fn list(index: &QuotaIndex, quotas: &[QuotaNotes]) {
         QuotaIndex::list(&mut listing, quota.object());
     }
     index.replace(listing);
+}
+
+/// What the pods ask for, by NAMESPACE/NAME.
+pub(super) fn quota_pods(pods: &BTreeMap<String, PodNotes>) -> Arc<QuotaPods> {
+    let store = QuotaPods::new();
+    let mut listing = store.listing();
+    for (key, notes) in pods {
+        let PodNotes {
+            labels,
+            phase,
+            requests,
+            ..
+        } = notes;
+        let (namespace, name) = key.split_once('/').expect("NAMESPACE/NAME");
+        let object = json!({
+            "metadata": {"name": name, "namespace": namespace, "uid": key, "labels": labels, "resourceVersion": "1"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
+            "status": {"phase": phase},
+        });
+        QuotaPods::list(&mut listing, serde_json::from_value(object).expect("a pod"));
+    }
+    store.replace(listing);
+    store.set_known(true);
+    store
 }
 
 /// The quotas, and the pods by NAMESPACE/NAME.

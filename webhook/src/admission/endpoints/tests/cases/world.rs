@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::quotas::{QuotaEvent, QuotaNotes, known_quotas};
+use super::quotas::{QuotaEvent, QuotaNotes, known_quotas, quota_pods};
 use crate::{
-    admission::endpoint::{Colocation, SloConfiguration, Stores},
+    admission::endpoint::{Colocation, PodQuotas, SloConfiguration, Stores},
     store::{
         arrivals::Arrivals,
         by_name::{ByName, Keep, Listing},
@@ -66,6 +66,8 @@ pub(super) struct PodNotes {
     annotations: BTreeMap<String, String>,
     /// The phase, which only quotas look at.
     pub(super) phase: Option<String>,
+    /// What it asks for, which quotas count.
+    pub(super) requests: BTreeMap<String, String>,
 }
 
 /// Who may bind pods, as the flags say it.
@@ -122,9 +124,15 @@ impl CaseWorld {
     pub(super) fn stores(mut self) -> Stores {
         let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
         let needs_names = self.needs_names;
+        let quotas = Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods));
+        let of_pods = PodQuotas {
+            tree: Arc::clone(&quotas) as _,
+            room: quota_pods(&self.pods),
+            known: known(),
+        };
         Stores {
-            quotas: Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods)),
-            colocation: self.colocation(),
+            quotas,
+            colocation: self.colocation(of_pods),
             slo: SloConfiguration {
                 config_map: ConfigMapName::default(),
                 settings: slo::Settings { needs_names },
@@ -135,7 +143,7 @@ impl CaseWorld {
         }
     }
 
-    fn colocation(self) -> Colocation {
+    fn colocation(self, quotas: PodQuotas) -> Colocation {
         let Self {
             pods,
             binding,
@@ -191,6 +199,7 @@ impl CaseWorld {
             pods: Arc::new(StoredPods(pods.collect())),
             profiles: Arc::new(sources),
             label_rules: Arc::new(watched_rules),
+            quotas,
             binding: Settings::parse(&lists, binding.is_dry_run),
         }
     }
