@@ -3,7 +3,7 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::change::ChangeError;
+use headroom_rules::{change::ChangeError, pod_quota::AffinityError};
 use http::StatusCode;
 
 use crate::admission::{
@@ -58,6 +58,9 @@ pub enum StepError {
         /// Why.
         reason: String,
     },
+    /// What a pod asks of its node cannot be read.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
     /// Something that the step has come to need is not known.
     #[error("{0} are not known to this replica")]
     Unknown(&'static str),

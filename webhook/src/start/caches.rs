@@ -138,6 +138,7 @@ fn of_pods(
         label_rules: Arc::clone(&stores.label_rules) as _,
         quotas: PodQuotas {
             tree: Arc::clone(quotas) as _,
+            nodes: Arc::clone(&stores.quota_trees) as _,
             room: Arc::clone(&stores.quota_pods) as _,
             known,
         },

@@ -12,6 +12,7 @@ use headroom_domain::{
     hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
+    selector::LabelSelector,
 };
 use headroom_rules::{
     enhanced::LabelRules,
@@ -70,6 +71,12 @@ pub trait QuotaLookup: Send + Sync {
 
     /// What the scheduler has noted of the pods of a quota, as it is written in an annotation; empty for nothing.
     fn noted_use(&self, key: &QuotaKey) -> Box<str>;
+}
+
+/// The nodes of quota trees, in memory.
+pub trait TreeNodesLookup: Send + Sync {
+    /// The nodes of a tree; `None` where nothing is said of them.
+    fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>>;
 }
 
 /// What quotas have given out to pods, in memory.

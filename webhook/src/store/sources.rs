@@ -20,7 +20,11 @@ use super::{
     nodes::Nodes,
     pods::Pods,
     policies::Policies,
-    quota::{index::QuotaIndex, object},
+    quota::{
+        index::QuotaIndex,
+        object,
+        tree_nodes::{self, TreeNodes},
+    },
     quota_pods::QuotaPods,
 };
 
@@ -71,6 +75,8 @@ pub struct SourceStores {
     pub label_rules: Arc<WatchedRules>,
     /// The quotas.
     pub quotas: Arc<QuotaIndex>,
+    /// The nodes of quota trees.
+    pub quota_trees: Arc<TreeNodes>,
     /// What all pods ask for, by quota.
     pub quota_pods: Arc<QuotaPods>,
 }
@@ -84,7 +90,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 10] = [
+pub static ALL: [&Source; 11] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -94,6 +100,7 @@ pub static ALL: [&Source; 10] = [
     &PRIORITY_CLASSES,
     &LABEL_RULES,
     &QUOTAS,
+    &QUOTA_TREES,
     &QUOTA_PODS,
 ];
 
@@ -231,6 +238,23 @@ pub static QUOTAS: Source = Source {
     close: Some(|stores| stores.quotas.clear()),
 };
 
+/// Koordinator's ElasticQuotaProfiles.
+pub static QUOTA_TREES: Source = Source {
+    name: tree_nodes::PLURAL,
+    about: "The nodes of each quota tree.",
+    access: Access::watch(tree_nodes::GROUP, tree_nodes::PLURAL),
+    presence: Presence::Custom {
+        group: tree_nodes::GROUP,
+        version: tree_nodes::VERSION,
+    },
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&QUOTA_TREES, api, &opening.stores.quota_trees)
+    },
+    close: Some(|stores| stores.quota_trees.clear()),
+};
+
 /// What all pods ask for, of all resources.
 pub static QUOTA_PODS: Source = Source {
     name: "quota-pods",
@@ -259,6 +283,7 @@ impl SourceStores {
             profiles: ProfileSources::new(arrivals),
             label_rules: Arc::new(WatchedRules::default()),
             quotas: QuotaIndex::new(arrivals.clone()),
+            quota_trees: Arc::default(),
             quota_pods: QuotaPods::new(),
         }
     }

@@ -12,6 +12,7 @@ use headroom_domain::{
     names,
     policy::Policy,
     resource::PerResource,
+    selector::LabelSelector,
 };
 use headroom_rules::{
     binding,
@@ -30,6 +31,7 @@ use crate::store::{
     known::KnownSources,
     lookup::{
         Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup, RoomLookup,
+        TreeNodesLookup,
     },
     node::{Labels, Node},
     quota_pods::RoomRequest,
@@ -70,6 +72,8 @@ pub struct Colocation {
 pub struct PodQuotas {
     /// The quotas.
     pub tree: Arc<dyn QuotaLookup>,
+    /// The nodes of their trees.
+    pub nodes: Arc<dyn TreeNodesLookup>,
     /// What they have given out.
     pub room: Arc<dyn RoomLookup>,
     /// Which sources are known.
@@ -118,6 +122,7 @@ impl Default for Stores {
                 label_rules: Arc::new(NoStore),
                 quotas: PodQuotas {
                     tree: Arc::new(NoStore),
+                    nodes: Arc::new(NoStore),
                     room: Arc::new(NoStore),
                     known: KnownSources::default(),
                 },
@@ -198,6 +203,12 @@ impl QuotaLookup for NoStore {
 
     fn noted_use(&self, _key: &QuotaKey) -> Box<str> {
         Box::default()
+    }
+}
+
+impl TreeNodesLookup for NoStore {
+    fn nodes(&self, _tree: &str) -> Option<Arc<LabelSelector>> {
+        None
     }
 }
 

@@ -4,6 +4,7 @@
 //! It is never called again in one request: the API server's LimitRanger runs anew after a webhook has changed a Pod, and
 //! what it adds then is nobody's request.
 
+mod affinity;
 mod device;
 mod extended;
 mod profile;
@@ -14,7 +15,10 @@ use headroom_domain::names;
 use headroom_kit::gate::Gate;
 use headroom_rules::container::Containers;
 
-use super::pod_types::{PodEndpoint, PodStep};
+use super::{
+    pod_membership,
+    pod_types::{PodEndpoint, PodStep},
+};
 use crate::admission::{
     draft::{Draft, Fields as _},
     endpoint::{
@@ -28,7 +32,7 @@ use crate::admission::{
 
 static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes what pods ask for.");
 
-static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &device::STEP];
+static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &affinity::STEP, &device::STEP];
 
 /// The API server waits so long: a pod is worth more than a moment, and less than its client's patience.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,7 +54,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         kind: Kind::Mutating(Reinvocation::Never),
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
-        modifiers: &[&profile::SKIPPED],
+        modifiers: &[&profile::SKIPPED, &pod_membership::NO_DEFAULT],
         entries: &[
             Entry {
                 name: "mpod-create.koordinator.sh",

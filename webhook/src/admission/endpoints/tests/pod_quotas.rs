@@ -16,7 +16,7 @@ use crate::{
         colocation::pods::PodsByName,
         informer::Store as _,
         known::KnownSources,
-        quota::{index::QuotaIndex, with_pods::QuotasWithPods},
+        quota::{index::QuotaIndex, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
         quota_pods::QuotaPods,
         sources,
     },
@@ -43,6 +43,7 @@ fn router(pods: &Arc<QuotaPods>) -> Router {
             index,
             pods: Arc::new(PodsByName::new(Arrivals::default())),
         }),
+        nodes: Arc::new(TreeNodes::default()),
         room: Arc::clone(pods) as _,
         known: known.clone(),
     };

@@ -11,7 +11,7 @@ use crate::store::{
     colocation::{pod_fan::PodFan, pods::PodsByName},
     informer::Store as _,
     pods::Pods,
-    quota::{index::QuotaIndex, object::WatchedQuota, with_pods::QuotasWithPods},
+    quota::{index::QuotaIndex, object::WatchedQuota, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
     quota_pods::QuotaPods,
 };
 
@@ -29,6 +29,16 @@ pub(super) struct QuotaNotes {
     annotations: BTreeMap<String, String>,
     min: Option<Value>,
     max: Option<Value>,
+}
+
+/// An ElasticQuotaProfile.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeNotes {
+    name: String,
+    tree: String,
+    #[serde(default)]
+    nodes: Value,
 }
 
 /// What the watch brings.
@@ -69,6 +79,19 @@ fn list(index: &QuotaIndex, quotas: &[QuotaNotes]) {
         QuotaIndex::list(&mut listing, quota.object());
     }
     index.replace(listing);
+}
+
+/// The nodes of the trees that these profiles name.
+pub(super) fn tree_nodes(profiles: &[TreeNotes]) -> Arc<TreeNodes> {
+    let trees = Arc::new(TreeNodes::default());
+    for TreeNotes { name, tree, nodes } in profiles {
+        let labels = json!({"quota.scheduling.koordinator.sh/tree-id": tree});
+        let object = json!({
+            "metadata": {"namespace": "kube-system", "name": name, "labels": labels}, "spec": {"nodeSelector": nodes},
+        });
+        trees.apply(serde_json::from_str(&object.to_string()).expect("a profile"));
+    }
+    trees
 }
 
 /// What the pods ask for, by NAMESPACE/NAME.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::quotas::{QuotaEvent, QuotaNotes, known_quotas, quota_pods};
+use super::quotas::{QuotaEvent, QuotaNotes, TreeNotes, known_quotas, quota_pods, tree_nodes};
 use crate::{
     admission::endpoint::{Colocation, PodQuotas, SloConfiguration, Stores},
     store::{
@@ -46,6 +46,8 @@ pub(super) struct CaseWorld {
     quotas: Vec<QuotaNotes>,
     /// What the watch of ElasticQuotas brought then.
     quota_events: Vec<QuotaEvent>,
+    /// ElasticQuotaProfiles.
+    quota_trees: Vec<TreeNotes>,
     /// Whether entries of Koordinator's ConfigMap need names.
     needs_names: bool,
 }
@@ -114,6 +116,7 @@ impl Default for CaseWorld {
             nodes: BTreeMap::new(),
             quotas: Vec::new(),
             quota_events: Vec::new(),
+            quota_trees: Vec::new(),
             needs_names: false,
         }
     }
@@ -127,6 +130,7 @@ impl CaseWorld {
         let quotas = Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods));
         let of_pods = PodQuotas {
             tree: Arc::clone(&quotas) as _,
+            nodes: tree_nodes(&self.quota_trees),
             room: quota_pods(&self.pods),
             known: known(),
         };
