@@ -252,7 +252,7 @@ impl ModelRun {
 }
 
 /// A number from the environment.
-fn setting(name: &str) -> Option<u64> {
+pub(crate) fn setting(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(
         text.parse()

@@ -1,5 +1,5 @@
-//! Tests of the whole system by simulation: random interleavings of writes of one Node, and random days of one node.
-//! Both run the real stores and rules; their surroundings are modelled.
+//! Tests of the whole system by simulation: random interleavings of writes of one Node, random days of one node, and random
+//! interleavings around ElasticQuotas. All run the real stores and rules; their surroundings are modelled.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::expect_used,
@@ -11,6 +11,7 @@
 
 mod days;
 mod interleavings;
+mod quotas;
 
 use headroom_domain::installation::Installation;
 use headroom_webhook::{

@@ -1,11 +1,14 @@
 //! [`Quota`]: the parts of an ElasticQuota that rules read.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, iter::successors, sync::Arc};
 
 use headroom_domain::{amounts::Amounts, names};
 use serde::Deserialize;
 
 use super::annotation;
+
+/// Most versions of a quota that count, of those that may be stored.
+pub const MOST_VERSIONS: usize = 8;
 
 /// Namespace and name.
 pub type QuotaKey = (Box<str>, Box<str>);
@@ -40,6 +43,8 @@ pub struct Quota {
     pub namespaces: Vec<Box<str>>,
     /// True once its removal waits for finalizers.
     pub is_going: bool,
+    /// What is stored, while this is admitted and may not be stored: either may come to hold.
+    pub before: Option<Arc<Quota>>,
 }
 
 /// What a quota is made of.
@@ -121,6 +126,7 @@ impl QuotaParts {
                 .map(Into::into)
                 .collect(),
             is_going: self.is_going,
+            before: None,
         }
     }
 }
@@ -134,6 +140,44 @@ impl Quota {
     /// Namespace and name.
     pub fn key(&self) -> QuotaKey {
         (self.namespace.clone(), self.name.clone())
+    }
+
+    /// What may be stored: this, and what it is to replace, of which that may be said again. The first few count.
+    pub fn versions(&self) -> impl Iterator<Item = &Self> {
+        successors(Some(self), |version| version.before.as_deref()).take(MOST_VERSIONS)
+    }
+
+    /// The most that its pods may come to be sure of.
+    pub fn largest_min(&self) -> Cow<'_, Amounts> {
+        let mut largest = Cow::Borrowed(&self.min);
+        for version in self.versions().skip(1) {
+            largest = Cow::Owned(largest.max(&version.min));
+        }
+        largest
+    }
+
+    /// The least that its pods may come to be sure of.
+    pub fn smallest_min(&self) -> Cow<'_, Amounts> {
+        let mut smallest = Cow::Borrowed(&self.min);
+        for version in self.versions().skip(1) {
+            let both = smallest.iter().filter_map(|(key, amount)| {
+                let other = version.min.get(key)?;
+                Some((key.to_owned(), *amount.min(other)))
+            });
+            smallest = Cow::Owned(both.collect());
+        }
+        smallest
+    }
+
+    /// The same, without what comes after the first few versions.
+    #[must_use]
+    pub fn with_few_versions(&self) -> Self {
+        let mut versions: Vec<Self> = self.versions().take(MOST_VERSIONS - 1).cloned().collect();
+        let mut before = None;
+        while let Some(version) = versions.pop() {
+            before = Some(Arc::new(Self { before, ..version }));
+        }
+        before.map_or_else(|| self.clone(), |quota| (*quota).clone())
     }
 
     /// True if it is on the first level.

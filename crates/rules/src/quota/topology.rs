@@ -110,7 +110,8 @@ impl Checked<'_> {
             found.push(&field, id, text);
         }
         let is_unchanged = |old: Option<&Quota>| old.is_some_and(|old| *old.tree_id == *id);
-        if let Some(parent) = parent.filter(|parent| *parent.tree_id != *id && !is_unchanged(self.old_here)) {
+        let parents = parent.into_iter().flat_map(Quota::versions);
+        for parent in parents.filter(|parent| *parent.tree_id != *id && !is_unchanged(self.old_here)) {
             let text = format!(
                 "{name} tree id is different from parent {}, [{id}] vs [{}]",
                 parent.name, parent.tree_id
@@ -148,7 +149,7 @@ impl Checked<'_> {
             found.push(&field, &**above, text);
             return;
         };
-        if !parent.is_parent {
+        if parent.versions().any(|version| !version.is_parent) {
             let text = format!("{name} has parentName {above} but the parentQuotaInfo's IsParent is false");
             found.push(&field, &**above, text);
         }
@@ -160,10 +161,14 @@ impl Checked<'_> {
 
     fn check_keys(&self, parent: Option<&Quota>, found: &mut Violations) {
         let Self { new, old, .. } = self;
-        if let Some(parent) = parent {
+        for parent in parent.into_iter().flat_map(Quota::versions) {
             self.compare_keys(parent, new, (Some(parent), self.old_here), found);
         }
-        self.visit_children(&mut |child| self.compare_keys(new, child, (*old, Some(child)), found));
+        self.visit_children(&mut |child| {
+            for child in child.versions() {
+                self.compare_keys(new, child, (*old, Some(child)), found);
+            }
+        });
     }
 
     /// Compares the resources of a quota with those of a part of it. What was so between the two before is not told.
@@ -221,10 +226,11 @@ impl Checked<'_> {
         let Self { new, old, tree, .. } = self;
         let field = Path::new("spec").child("min");
         if let Some(parent) = parent {
+            let bound = parent.smallest_min();
             let mut others = Amounts::default();
             tree.visit_children(&parent.name, &mut |other| {
                 if !other.is_same(new) {
-                    others.add(&other.min);
+                    others.add(&other.largest_min());
                 }
             });
             let sum = |own: &Quota| {
@@ -234,8 +240,8 @@ impl Checked<'_> {
             };
             // A new part of an exceeded sum adds to it what it asks for.
             let sum_before = self.old_here.map_or_else(|| others.clone(), sum);
-            let before = self.rules.ratchets.then_some((&sum_before, &parent.min));
-            if let Some(key) = exceeding(&sum(new), &parent.min, before) {
+            let before = self.rules.ratchets.then_some((&sum_before, &*bound));
+            if let Some(key) = exceeding(&sum(new), &bound, before) {
                 let text = format!(
                     "checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: {}",
                     parent.name
@@ -244,7 +250,7 @@ impl Checked<'_> {
             }
         }
         let mut children = Amounts::default();
-        self.visit_children(&mut |child| children.add(&child.min));
+        self.visit_children(&mut |child| children.add(&child.largest_min()));
         let before = old.map(|old| (&children, &old.min));
         if let Some(key) = exceeding(&children, &new.min, before) {
             let text = format!(

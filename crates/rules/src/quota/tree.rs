@@ -20,7 +20,7 @@ pub trait Tree {
     /// The quota of that namespace and name.
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>>;
 
-    /// Visits the quotas that name this one as their parent, by name.
+    /// Visits the quotas that name this one as their parent, or did so and may do so again, by name.
     fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota));
 
     /// The quota that lists a namespace; the oldest one, if several do.
@@ -42,25 +42,31 @@ pub struct Ancestry {
     pub levels: usize,
 }
 
-/// Walks up from the parent of a quota. A cycle that the quota is not in ends the walk.
+/// Walks up from the parent of a quota, by every parent that a quota above may come to have. A cycle that the quota is not in ends the walk.
 pub fn ancestry(quota: &Quota, tree: &dyn Tree) -> Ancestry {
     let mut ancestry = Ancestry {
         has_itself: false,
         levels: 0,
     };
     let mut seen = BTreeSet::new();
-    let mut parent = quota.parent.clone();
-    while !parent.is_empty() && *parent != *names::ROOT_QUOTA {
-        if parent == quota.name {
-            ancestry.has_itself = true;
-            break;
+    let mut level = vec![quota.parent.clone()];
+    loop {
+        level.retain(|parent| {
+            !parent.is_empty() && **parent != *names::ROOT_QUOTA && seen.insert(parent.clone())
+        });
+        if level.is_empty() {
+            return ancestry;
         }
-        if !seen.insert(parent.clone()) {
-            break;
+        if level.contains(&quota.name) {
+            ancestry.has_itself = true;
+            return ancestry;
         }
         ancestry.levels += 1;
-        let Some(above) = tree.by_name(&parent) else { break };
-        parent = above.parent.clone();
+        let above = level.iter().filter_map(|parent| tree.by_name(parent));
+        let parents = above.flat_map(|above| {
+            let parents = above.versions().map(|version| version.parent.clone());
+            parents.collect::<Vec<_>>()
+        });
+        level = parents.collect();
     }
-    ancestry
 }

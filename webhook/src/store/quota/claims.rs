@@ -21,10 +21,12 @@ const MOST: usize = 4_096;
 pub struct AdmittedQuota {
     /// The UID of the object; empty where the API server said none.
     pub uid: Box<str>,
-    /// The resource version of the object that it changes; 0 for a new one.
+    /// The resource version of the object that it changes or removes; 0 for a new one.
     pub version: u64,
-    /// What is to be stored; `None` for a removal.
-    pub quota: Option<Arc<Quota>>,
+    /// What is to be stored, or removed.
+    pub quota: Arc<Quota>,
+    /// True for a removal.
+    pub is_removal: bool,
 }
 
 /// A version of an object that the watch shows.
@@ -41,37 +43,43 @@ pub(super) struct Shown<'s> {
 #[derive(Debug)]
 struct QuotaClaim {
     admitted: AdmittedQuota,
-    /// Tells it from an earlier one of the same object.
+    /// Tells it from the others.
     number: u64,
 }
 
-/// All claims, by object. The last one of an object counts.
+/// All claims, by object. The last one of an object counts; those before it are there in case its answer does not leave.
 #[derive(Debug, Default)]
 pub(super) struct QuotaClaims {
-    claims: HashMap<QuotaKey, QuotaClaim>,
+    claims: HashMap<QuotaKey, Vec<QuotaClaim>>,
     /// In the order in which they expire; with some that ended before.
     expiries: VecDeque<(Instant, QuotaKey, u64)>,
     numbers: u64,
 }
 
 impl QuotaClaims {
-    /// Records what was admitted in the place of an earlier claim on the object. The number ends it.
+    /// Records what was admitted. The number keeps or ends it.
     pub(super) fn insert(&mut self, key: QuotaKey, admitted: AdmittedQuota, now: Instant) -> u64 {
         self.numbers = self.numbers.wrapping_add(1);
         let number = self.numbers;
         self.expiries.push_back((now + LIFETIME, key.clone(), number));
-        self.claims.insert(key, QuotaClaim { admitted, number });
+        let claims = self.claims.entry(key).or_default();
+        claims.push(QuotaClaim { admitted, number });
         number
     }
 
     /// What is claimed of an object.
     pub(super) fn get(&self, key: &QuotaKey) -> Option<&AdmittedQuota> {
-        self.claims.get(key).map(|claim| &claim.admitted)
+        self.claims.get(key)?.last().map(|claim| &claim.admitted)
     }
 
     /// The objects that something is claimed of.
     pub(super) fn keys(&self) -> Vec<QuotaKey> {
         self.claims.keys().cloned().collect()
+    }
+
+    /// How many objects something is claimed of.
+    pub(super) fn len(&self) -> usize {
+        self.claims.len()
     }
 
     /// True if some claim is too old, or one is too many.
@@ -80,47 +88,55 @@ impl QuotaClaims {
         first.is_some_and(|(at, ..)| *at <= now) || self.expiries.len() > MOST
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.claims.len()
+    /// Ends the claims on an object that were made before the one of that number.
+    pub(super) fn keep(&mut self, key: &QuotaKey, number: u64) {
+        let Some(claims) = self.claims.get_mut(key) else {
+            return;
+        };
+        if claims.iter().any(|claim| claim.number == number) {
+            claims.retain(|claim| claim.number >= number);
+        }
     }
 
-    /// Ends the claim of that number; true if it was there.
-    pub(super) fn end(&mut self, key: &QuotaKey, number: u64) -> bool {
-        let is_it = self.claims.get(key).is_some_and(|claim| claim.number == number);
-        is_it && self.claims.remove(key).is_some()
+    /// Ends the claim of that number.
+    pub(super) fn end(&mut self, key: &QuotaKey, number: u64) {
+        self.retain(key, |claim| claim.number != number);
     }
 
-    /// Ends the claim on an object if what the watch shows of it tells what became of it; true if it was there.
-    pub(super) fn show(&mut self, key: &QuotaKey, shown: Shown<'_>) -> bool {
-        let is_told = self
-            .claims
-            .get(key)
-            .is_some_and(|claim| claim.admitted.is_told_by(shown));
-        is_told && self.claims.remove(key).is_some()
+    /// Ends the claims on an object of which the watch shows what became of them.
+    pub(super) fn show(&mut self, key: &QuotaKey, shown: Shown<'_>) {
+        self.retain(key, |claim| !claim.admitted.is_told_by(shown));
     }
 
     /// Ends claims on objects that are not there any more, by a complete list.
     pub(super) fn end_absent(&mut self, is_there: impl Fn(&QuotaKey) -> bool) {
-        // What is new may be younger than the list.
-        self.claims
-            .retain(|key, claim| claim.admitted.version == 0 || is_there(key));
+        for key in self.keys() {
+            // What is new may be younger than the list.
+            let is_there = is_there(&key);
+            self.retain(&key, |claim| is_there || claim.admitted.version == 0);
+        }
     }
 
     /// Ends the claims that are too old, or too many, and gives the objects.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<QuotaKey> {
         let mut ended = Vec::new();
-        while let Some((at, key, number)) = self.expiries.front() {
-            let (key, number) = (key.clone(), *number);
-            if *at > now && self.expiries.len() <= MOST {
+        while self.has_expired(now) {
+            let Some((_, key, number)) = self.expiries.pop_front() else {
                 break;
-            }
-            self.expiries.pop_front();
-            if self.end(&key, number) {
-                ended.push(key);
-            }
+            };
+            self.end(&key, number);
+            ended.push(key);
         }
         ended
+    }
+
+    fn retain(&mut self, key: &QuotaKey, is_kept: impl Fn(&QuotaClaim) -> bool) {
+        if let Some(claims) = self.claims.get_mut(key) {
+            claims.retain(is_kept);
+            if claims.is_empty() {
+                self.claims.remove(key);
+            }
+        }
     }
 }
 
@@ -128,11 +144,11 @@ impl AdmittedQuota {
     /// True if that version of the object, or its end, tells what became of what was admitted.
     fn is_told_by(&self, shown: Shown<'_>) -> bool {
         let is_other = !self.uid.is_empty() && !shown.uid.is_empty() && *self.uid != *shown.uid;
-        match (&self.quota, self.version) {
+        match (self.is_removal, self.version) {
             // The end of an earlier object of the name says nothing of a new one.
-            (Some(_), 0) => !(shown.is_gone && is_other),
-            (Some(_), version) => shown.is_gone || is_other || shown.version > version,
-            (None, _) => shown.is_gone || is_other || shown.is_going,
+            (false, 0) => !(shown.is_gone && is_other),
+            (false, version) => shown.is_gone || is_other || shown.version > version,
+            (true, _) => shown.is_gone || is_other || shown.is_going,
         }
     }
 }

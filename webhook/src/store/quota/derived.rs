@@ -39,15 +39,18 @@ impl Derived {
             .entry(quota.name.clone())
             .or_default()
             .insert(rank.clone());
-        self.children
-            .entry(quota.parent.clone())
-            .or_default()
-            .insert((quota.name.clone(), quota.namespace.clone()));
-        for namespace in &quota.namespaces {
-            self.owners
-                .entry(namespace.clone())
+        for version in quota.versions() {
+            let place = (quota.name.clone(), quota.namespace.clone());
+            self.children
+                .entry(version.parent.clone())
                 .or_default()
-                .insert(rank.clone());
+                .insert(place);
+            for namespace in &version.namespaces {
+                self.owners
+                    .entry(namespace.clone())
+                    .or_default()
+                    .insert(rank.clone());
+            }
         }
         self.quotas.insert(key, aged);
     }
@@ -60,9 +63,11 @@ impl Derived {
         let (rank, quota) = (aged.rank(), &aged.quota);
         drop_from(&mut self.names, &quota.name, &rank);
         let place = (quota.name.clone(), quota.namespace.clone());
-        drop_from(&mut self.children, &quota.parent, &place);
-        for namespace in &quota.namespaces {
-            drop_from(&mut self.owners, namespace, &rank);
+        for version in quota.versions() {
+            drop_from(&mut self.children, &version.parent, &place);
+            for namespace in &version.namespaces {
+                drop_from(&mut self.owners, namespace, &rank);
+            }
         }
     }
 

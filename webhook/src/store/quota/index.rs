@@ -160,6 +160,10 @@ impl QuotaIndex {
         key: QuotaKey,
         admitted: AdmittedQuota,
     ) -> Option<Box<dyn Claim>> {
+        // The API server creates nothing that is there.
+        if admitted.version == 0 && state.stored.contains_key(&key) && !state.is_removal_claimed(&key) {
+            return None;
+        }
         let index = self.this.upgrade()?;
         let number = state.claims.insert(key.clone(), admitted, Instant::now());
         state.derive(&key);
@@ -174,9 +178,8 @@ impl QuotaIndex {
 
     fn end(&self, key: &QuotaKey, number: u64) {
         let mut state = self.write();
-        if state.claims.end(key, number) {
-            state.derive(key);
-        }
+        state.claims.end(key, number);
+        state.derive(key);
         drop(state);
         self.publish();
     }
@@ -198,9 +201,7 @@ fn to_gauge(count: usize) -> f64 {
 impl IndexState {
     /// True once a removal was admitted that the watch does not show yet.
     pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
-        self.claims
-            .get(key)
-            .is_some_and(|admitted| admitted.quota.is_none())
+        self.claims.get(key).is_some_and(|admitted| admitted.is_removal)
     }
 
     /// Puts what is claimed of an object, or else what is stored of it, in its place.
@@ -211,10 +212,9 @@ impl IndexState {
             derived,
         } = self;
         let stored = stored.get(key).map(|stored| &stored.aged);
-        let claimed = claims.get(key).and_then(|admitted| admitted.quota.as_ref());
-        let aged = match (claimed, stored) {
-            (Some(quota), stored) => Some(Aged {
-                quota: Arc::clone(quota),
+        let aged = match (claims.get(key), stored) {
+            (Some(admitted), stored) => Some(Aged {
+                quota: Arc::clone(&admitted.quota),
                 created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
             }),
             (None, stored) => stored.cloned(),
@@ -336,6 +336,7 @@ impl StoredQuota {
 impl Claim for ClaimHandle {
     fn keep(mut self: Box<Self>) {
         self.is_kept = true;
+        self.index.write().claims.keep(&self.key, self.number);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Step `removal`: refuses to remove a quota that has parts or pods, or that Koordinator needs.
 
+use std::sync::Arc;
+
 use headroom_rules::quota::{Violations, removal, switches};
 
 use super::tree::admitted;
@@ -10,7 +12,7 @@ use crate::{
         endpoints::quota_fields::{QuotaCtx, QuotaStep, parts, refuse},
         review::Operation,
     },
-    store::sources,
+    store::{quota::claims::AdmittedQuota, sources},
 };
 
 pub(super) static STEP: QuotaStep = QuotaStep {
@@ -31,11 +33,14 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if ends_namespace && ctx.switches.is_on(&switches::NAMESPACES_END) {
         return Ok(());
     }
-    let quota = parts(request, draft)?.quota();
+    let quota = Arc::new(parts(request, draft)?.quota());
     let mut found = Violations::default();
     let claim = ctx.store.decide(&mut |tree| {
         removal::check(&quota, tree, &mut found);
-        let admitted = admitted(draft, Some(&*draft), None);
+        let admitted = AdmittedQuota {
+            is_removal: true,
+            ..admitted(draft, Some(&*draft), Arc::clone(&quota))
+        };
         (found.is_empty() && !request.is_dry_run).then(|| (quota.key(), admitted))
     });
     if let Some(claim) = claim {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{Violations, removal, topology};
+use headroom_rules::quota::{Quota, QuotaChange, Tree, Violations, removal, topology};
 
 use crate::{
     admission::{
@@ -33,10 +33,13 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let mut found = Violations::default();
-    let new = Arc::new(change.new.clone());
     let claim = ctx.store.decide(&mut |tree| {
         topology::check(&change, tree, rules, &mut found);
-        let admitted = admitted(draft, draft.old(), Some(Arc::clone(&new)));
+        let new = Arc::new(Quota {
+            before: before(&change, tree),
+            ..change.new.clone()
+        });
+        let admitted = admitted(draft, draft.old(), Arc::clone(&new));
         (found.is_empty() && !ctx.request.is_dry_run).then(|| (new.key(), admitted))
     });
     if let Some(claim) = claim {
@@ -45,22 +48,47 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     refuse(ctx, found)
 }
 
+/// What may be stored instead of the new one. What the API server would change is in the request, whether this replica has seen
+/// it or not; what it would not create, because it is there, this replica may have admitted.
+fn before(change: &QuotaChange, tree: &dyn Tree) -> Option<Arc<Quota>> {
+    let known = || tree.get(&change.new.namespace, &change.new.name);
+    match change.old() {
+        Some(old) => Some(Arc::new(old.clone())),
+        None => known().map(|known| Arc::new(known.with_few_versions())),
+    }
+}
+
 /// What is recorded of a quota that is let through: `before` is what it replaces.
 pub(super) fn admitted<'a>(
     object: &impl Fields,
     before: Option<&(impl Fields + 'a)>,
-    quota: Option<Arc<headroom_rules::quota::Quota>>,
+    quota: Arc<Quota>,
 ) -> AdmittedQuota {
     let version = before.and_then(|before| text(before, "resourceVersion"));
     AdmittedQuota {
         uid: text(object, "uid").unwrap_or_default().into(),
         version: version.and_then(|text| text.parse().ok()).unwrap_or_default(),
         quota,
+        is_removal: false,
     }
 }
 
 fn text(object: &impl Fields, name: &str) -> Option<String> {
     object.read(&["metadata", name]).ok().flatten()
+}
+
+/// True while the parent is not known, or what may be stored of the parent, its parts or the parts of the quota is more than
+/// one thing: the watch is about to tell.
+fn is_unsettled(quota: &Quota, tree: &dyn Tree) -> bool {
+    let has_parent = !quota.parent.is_empty() && !quota.is_first_level() && quota.parent != quota.name;
+    let parent = tree.by_name(&quota.parent);
+    let mut is_unsettled = has_parent && parent.is_none_or(|parent| parent.before.is_some());
+    let mut note = |other: &Quota| is_unsettled |= other.before.is_some() && !other.is_same(quota);
+    if has_parent {
+        tree.visit_children(&quota.parent, &mut note);
+    }
+    tree.visit_children(&quota.name, &mut note);
+    is_unsettled
 }
 
 /// True while a quota names a parent that is not known, or one is removed whose parts are still there: in one file, they come
@@ -75,10 +103,7 @@ pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &(dyn Quo
         is_awaiting = if request.operation == Operation::Delete {
             removal::children(&quota, tree) > 0
         } else {
-            !quota.parent.is_empty()
-                && !quota.is_first_level()
-                && quota.parent != quota.name
-                && tree.by_name(&quota.parent).is_none()
+            is_unsettled(&quota, tree)
         };
     });
     is_awaiting
