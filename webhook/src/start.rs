@@ -60,6 +60,7 @@ use crate::{
         cluster::{Cluster, Settings},
         configuration::{self, Amplification},
         kubelet_usage, metrics as store_metrics,
+        pod_decisions::PodDecisions,
     },
 };
 
@@ -165,7 +166,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &store,
         &client,
         &cluster,
-        &features,
+        (&features, &stores.decisions),
         &mut supervisor,
     )
     .await?;
@@ -309,14 +310,14 @@ fn lead(
     supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
-/// Opens the hint port.
+/// Opens the hint port. People are shown the features in force and the last reviews of pods.
 async fn serve_hints(
     args: &Args,
     files: u64,
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    features: &Arc<ArcSwap<Features>>,
+    (features, decisions): (&Arc<ArcSwap<Features>>, &Arc<PodDecisions>),
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -359,6 +360,8 @@ async fn serve_hints(
                 Arc::new(move || features.load().switches.clone())
             },
         },
+        replica: args.replica_name.clone(),
+        decisions: Arc::clone(decisions),
         shutdown: shutdown.clone(),
     });
     supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));

@@ -13,6 +13,7 @@
 mod choice;
 mod index;
 mod label_selector;
+mod mismatch;
 mod node_selector;
 mod syntax;
 

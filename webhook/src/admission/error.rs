@@ -3,7 +3,7 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::change::ChangeError;
+use headroom_rules::{change::ChangeError, profile::ProfileStop};
 use http::StatusCode;
 
 use crate::admission::{
@@ -61,6 +61,13 @@ pub enum StepError {
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),
+}
+
+impl From<ProfileStop> for StepError {
+    fn from(stop: ProfileStop) -> Self {
+        let ProfileStop { profile, reason } = stop;
+        Self::Profile { profile, reason }
+    }
 }
 
 /// Everything but "allowed".

@@ -119,6 +119,7 @@ pub(super) async fn follow(
             colocation,
             slo,
             known,
+            decisions: Arc::default(),
         },
         are_known,
     }

@@ -20,6 +20,7 @@ use crate::store::{
     known::KnownSources,
     lookup::{LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup},
     node::{Labels, Node},
+    pod_decisions::PodDecisions,
 };
 
 /// The stores of a replica, as steps see them.
@@ -33,6 +34,8 @@ pub struct Stores {
     pub slo: SloConfiguration,
     /// Which sources are known.
     pub known: KnownSources,
+    /// The last reviews of pods, for people; no step reads them.
+    pub decisions: Arc<PodDecisions>,
 }
 
 /// What the steps of pods read.
@@ -96,6 +99,7 @@ impl Default for Stores {
                 nodes: Arc::new(NoStore),
             },
             known: KnownSources::default(),
+            decisions: Arc::default(),
         }
     }
 }
