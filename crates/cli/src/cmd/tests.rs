@@ -1,6 +1,7 @@
 //! Tests of the commands against a debug service in this process, over real TLS.
 
 mod config;
+mod pod;
 
 use std::{
     net::SocketAddr,
@@ -147,6 +148,7 @@ struct Running {
     addr: SocketAddr,
     nodes: watch::Sender<ListNodesResponse>,
     slo: config::Shown,
+    decisions: Arc<Mutex<ListPodDecisionsResponse>>,
 }
 
 impl Running {
@@ -163,7 +165,8 @@ impl Running {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let (slo, decisions) = (config::Shown::default(), Arc::default());
+        let slo = config::Shown::default();
+        let decisions = Arc::<Mutex<ListPodDecisionsResponse>>::default();
         let webhook = Webhook {
             nodes: received,
             slo: Arc::clone(&slo),
@@ -180,6 +183,7 @@ impl Running {
             addr,
             nodes,
             slo,
+            decisions,
         }
     }
 
