@@ -29,6 +29,7 @@ mod node_status;
 mod off;
 mod outages;
 mod over_committed;
+mod pod_explain;
 mod pod_merge;
 mod pod_templates;
 mod pods;
