@@ -35,6 +35,7 @@ mod pod_templates;
 mod pods;
 mod policies;
 mod policy_cost;
+mod profile_events;
 mod profile_neighbours;
 mod profiles;
 mod quarantine;

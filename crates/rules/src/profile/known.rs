@@ -12,6 +12,8 @@ pub struct KnownProfile {
     pub compiled: Result<Profile, String>,
     /// The value of its annotation `skip-update-resources`.
     pub skip: Option<String>,
+    /// The UID of its object; empty where it has none.
+    pub uid: String,
     /// What is wrong with it, whatever the pod.
     fault: Option<String>,
 }
@@ -31,6 +33,7 @@ impl KnownProfile {
         Self {
             compiled,
             skip,
+            uid: String::new(),
             fault,
         }
     }

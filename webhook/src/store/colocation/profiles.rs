@@ -43,7 +43,8 @@ impl Keep for WatchedProfile {
         }
         let annotations = metadata.annotations.as_ref();
         let skip = annotations.and_then(|annotations| annotations.get(names::SKIP_UPDATE_RESOURCES).cloned());
-        let known = KnownProfile::read(spec.as_deref().map_or("{}", RawValue::get), skip);
+        let mut known = KnownProfile::read(spec.as_deref().map_or("{}", RawValue::get), skip);
+        known.uid = metadata.uid.clone().unwrap_or_default();
         if let Some(fault) = known.fault() {
             let name = metadata.name.as_deref().unwrap_or_default();
             warn!(

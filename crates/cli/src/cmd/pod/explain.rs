@@ -34,6 +34,7 @@ Each replica keeps its last 1,000 reviews of pods in memory, 4 MiB at most. A na
 of the headless service, from inside the cluster. Through a port-forward one replica is asked.
 
 With -f nothing is asked of anybody: the rules are the webhook's, with its gates at their defaults, and chance leaves nothing out.
+The API server fills in defaults before it asks the webhook; a file has what is written in it.
 Files are YAML or JSON as kubectl prints them, `-` is standard input.
 
 Examples:
