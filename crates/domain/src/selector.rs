@@ -23,6 +23,7 @@ use self::choice::LabelChoice;
 pub use self::{
     index::SelectorIndex,
     label_selector::{LabelSelector, LabelSelectorRequirement, SelectorError},
+    mismatch::Mismatch,
     node_selector::{NodeSelector, NodeSelectorError},
 };
 

@@ -12,10 +12,12 @@
 mod bounded;
 mod difference;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use self::bounded::{shortened, value_text};
+use self::bounded::{cut, shortened, value_text};
 
 /// Most memory of one explanation, in bytes.
 const MOST_BYTES: usize = 16 << 10;
@@ -78,7 +80,7 @@ pub struct FieldWrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Writer {
     /// The profile of this name.
-    Profile(String),
+    Profile(Arc<str>),
     /// A rule of ours.
     Rule(&'static str),
 }
@@ -132,7 +134,10 @@ impl Explanation {
     /// Writes that are noted from now on are those of `writer`.
     pub fn begin(&mut self, writer: Writer) {
         self.writer = match writer {
-            Writer::Profile(name) => Writer::Profile(shortened(&name, LONGEST_TEXT)),
+            Writer::Profile(name) if name.len() > LONGEST_TEXT => {
+                Writer::Profile(shortened(&name, LONGEST_TEXT).into())
+            }
+            Writer::Profile(name) => Writer::Profile(name),
             Writer::Rule(name) => Writer::Rule(name),
         };
     }
@@ -146,7 +151,7 @@ impl Explanation {
         let verdict = ProfileVerdict {
             name: shortened(name, LONGEST_TEXT),
             result,
-            reason: shortened(&reason(), LONGEST_TEXT),
+            reason: cut(reason(), LONGEST_TEXT),
         };
         self.count(&[&verdict.name, &verdict.reason]);
         self.profiles.push(verdict);
@@ -178,7 +183,7 @@ impl Explanation {
             writer: self.writer.clone(),
         };
         let by = match &write.writer {
-            Writer::Profile(name) => name.as_str(),
+            Writer::Profile(name) => &**name,
             Writer::Rule(_) => "",
         };
         self.count(&[&write.path, write.value.as_deref().unwrap_or_default(), by]);

@@ -20,6 +20,8 @@ use kube::{
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::slo_config::Kubectl;
+
 /// Events that are published at once, and those of the seconds that a test may take.
 const MOST_AT_ONCE: usize = 20 + 10;
 
@@ -69,6 +71,12 @@ async fn an_invalid_profile_has_one_event_and_a_flood_of_them_few() {
     );
     assert!(event.involved_object.uid.is_some(), "{event:?}");
     assert_eq!(described(&stand, "good").await.len(), 0);
+    let output = Kubectl::new(&stand).run(&["describe", "clustercolocationprofile", "bad"], "");
+    let page = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        page.contains("ProfileInvalid") && page.contains("\"Unequal\" is not a valid"),
+        "{page}"
+    );
     assert_eq!(
         writes(&first).await + writes(&second).await,
         1,

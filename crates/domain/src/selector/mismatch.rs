@@ -1,6 +1,6 @@
-//! Says in words of bounded length why labels do not match a selector.
+//! [`Mismatch`]: why labels do not match a selector, in words of bounded length.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, fmt};
 
 use super::{Labels, Selector, choice::LabelChoice};
 
@@ -9,63 +9,92 @@ const MOST_VALUES: usize = 3;
 /// Most characters of a key or a value that a text shows. No valid value of a label is longer.
 const LONGEST: usize = 63;
 
-impl Selector {
-    /// The first condition that the labels do not meet, as in `label "app" is "web" and must be "batch"`; `None` if the labels
-    /// match. A text has at most five keys and values, and 63 characters of each.
-    pub fn mismatch(&self, labels: &Labels) -> Option<String> {
-        let mut conditions = self.0.iter();
-        let value = |key: &str| labels.get(key).map(String::as_str);
-        let (key, choice) = conditions.find(|(key, choice)| !choice.allows(value(key)))?;
-        let found = value(key).map_or_else(|| "absent".to_owned(), quoted);
-        Some(format!("label {} is {found} and {}", quoted(key), wanted(choice)))
-    }
+/// The first condition of a selector that labels do not meet. Its text is as in `label "app" is "web" and must be "batch"`, with
+/// at most five keys and values, and 63 characters of each.
+#[derive(Debug, Clone, Copy)]
+pub struct Mismatch<'a> {
+    key: &'a str,
+    found: Option<&'a str>,
+    choice: &'a LabelChoice,
 }
 
 /// What a condition asks for.
-fn wanted(choice: &LabelChoice) -> String {
-    let (listed, excluded) = (choice.listed(), choice.excluded());
-    let is_empty = |values: &BTreeSet<String>| values.is_empty();
-    match (listed, excluded, choice.may_be_absent) {
-        (Some(values), _, true) if is_empty(values) => "must be absent".to_owned(),
-        (Some(values), _, false) if is_empty(values) => {
-            "can have no value that meets all conditions".to_owned()
-        }
-        (Some(values), _, true) => format!("must be absent or {}", one_of(values)),
-        (Some(values), _, false) => format!("must be {}", one_of(values)),
-        (None, Some(values), false) if !is_empty(values) => {
-            format!("must be there and not be {}", one_of(values))
-        }
-        (None, Some(values), true) if !is_empty(values) => format!("must not be {}", one_of(values)),
-        (None, _, _) => "must be there".to_owned(),
+struct WantedLabel<'a>(&'a LabelChoice);
+
+/// Values of a condition.
+struct OneOf<'a>(&'a BTreeSet<String>);
+
+/// The start of a text, in quotes.
+struct QuotedStart<'a>(&'a str);
+
+impl Selector {
+    /// The first condition that the labels do not meet; `None` if they match.
+    pub fn mismatch<'a>(&'a self, labels: &'a Labels) -> Option<Mismatch<'a>> {
+        let mut conditions = self.0.iter();
+        conditions.find_map(|(key, choice)| {
+            let found = labels.get(key).map(String::as_str);
+            let mismatch = Mismatch { key, found, choice };
+            (!choice.allows(found)).then_some(mismatch)
+        })
     }
 }
 
-fn one_of(values: &BTreeSet<String>) -> String {
-    let mut listed = values.iter().take(MOST_VALUES).map(|value| quoted(value));
-    let Some(first) = listed.next() else {
-        return String::new();
-    };
-    if values.len() == 1 {
-        return first;
+impl fmt::Display for Mismatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, found, choice } = self;
+        let (key, wanted) = (QuotedStart(key), WantedLabel(choice));
+        match found {
+            Some(found) => write!(f, "label {key} is {} and {wanted}", QuotedStart(found)),
+            None => write!(f, "label {key} is absent and {wanted}"),
+        }
     }
-    let mut text = format!("one of {first}");
-    for value in listed {
-        text += ", ";
-        text += &value;
-    }
-    let more = values.len().saturating_sub(MOST_VALUES);
-    if more > 0 {
-        let _is_text = write!(text, " and {more} more").is_ok();
-    }
-    text
 }
 
-fn quoted(text: &str) -> String {
-    let mut start: String = text.chars().take(LONGEST).collect();
-    if start.len() < text.len() {
-        start += "...";
+impl fmt::Display for WantedLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(choice) = self;
+        let (listed, excluded) = (choice.listed(), choice.excluded());
+        match (listed, excluded, choice.may_be_absent) {
+            (Some(values), _, true) if values.is_empty() => f.write_str("must be absent"),
+            (Some(values), _, false) if values.is_empty() => {
+                f.write_str("can have no value that meets all conditions")
+            }
+            (Some(values), _, true) => write!(f, "must be absent or {}", OneOf(values)),
+            (Some(values), _, false) => write!(f, "must be {}", OneOf(values)),
+            (None, Some(values), false) if !values.is_empty() => {
+                write!(f, "must be there and not be {}", OneOf(values))
+            }
+            (None, Some(values), true) if !values.is_empty() => write!(f, "must not be {}", OneOf(values)),
+            (None, _, _) => f.write_str("must be there"),
+        }
     }
-    format!("{start:?}")
+}
+
+impl fmt::Display for OneOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(values) = self;
+        if values.len() > 1 {
+            f.write_str("one of ")?;
+        }
+        for (index, value) in values.iter().take(MOST_VALUES).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", QuotedStart(value))?;
+        }
+        match values.len().saturating_sub(MOST_VALUES) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for QuotedStart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        match text.char_indices().nth(LONGEST) {
+            None => write!(f, "{text:?}"),
+            Some((end, _)) => write!(f, "{:?}", format!("{}...", text.get(..end).unwrap_or_default())),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +109,7 @@ mod tests {
         let selector: LabelSelector = serde_json::from_value(selector).unwrap();
         let labels: Labels = serde_json::from_value(labels).unwrap();
         let selector = selector.to_selector().unwrap();
-        let text = selector.mismatch(&labels);
+        let text = selector.mismatch(&labels).map(|mismatch| mismatch.to_string());
         assert_eq!(text.is_none(), selector.matches(&labels));
         text
     }
@@ -133,9 +162,9 @@ mod tests {
             ..LabelSelector::default()
         };
         let selector = selector.to_koordinator_selector().unwrap();
-        let text = selector
-            .mismatch(&[("k".repeat(5_000), "w".repeat(5_000))].into())
-            .unwrap();
+        let labels = [("k".repeat(5_000), "w".repeat(5_000))].into();
+        let text = selector.mismatch(&labels).unwrap();
+        let text = text.to_string();
         assert!(text.len() < 300 && text.contains("www...\""), "{text}");
     }
 }

@@ -29,11 +29,18 @@ impl io::Write for BoundedWriter {
 
 /// The start of a text.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
     let start = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
-    format!("{start}{CUT}")
+    let dots = if start.len() < text.len() { CUT } else { "" };
+    [start, dots].concat()
+}
+
+/// The same text, cut.
+pub(super) fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push_str(CUT);
+    }
+    text
 }
 
 /// A value as compact JSON, cut.

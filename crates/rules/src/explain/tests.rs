@@ -42,7 +42,7 @@ fn what_differs_is_noted_by_field(
 fn texts_are_cut_at_characters() {
     let long = "ä".repeat(100_000);
     let mut explanation = Explanation::default();
-    explanation.begin(Writer::Profile(long.clone()));
+    explanation.begin(Writer::Profile(long.as_str().into()));
     explanation.note_change(&["spec"], &Value::Null, &json!({ (long.as_str()): [long, long] }));
     explanation.note_profile(&long, VerdictKind::Failed, || long.clone());
     let text = format!("{explanation:?}");

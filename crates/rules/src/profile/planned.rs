@@ -39,7 +39,7 @@ impl<'p> PlannedProfile<'p> {
 
     /// Notes what the profile wrote. Only the places are compared that it may write, each once.
     pub fn note(&self, explanation: &mut Explanation, before: &Value, after: &Value) {
-        explanation.begin(Writer::Profile(self.name.to_owned()));
+        explanation.begin(Writer::Profile(self.name.into()));
         // A place stands behind those around it.
         let places: BTreeSet<Vec<&str>> = self.places().into_iter().collect();
         let mut noted: Option<&Vec<&str>> = None;

@@ -189,7 +189,7 @@ impl<'p> ProfileRules<'p> {
             }
             review.results.push((name, result));
         }
-        warnings.write(object);
+        warnings.write(newcomer.target, object);
         Ok(review)
     }
 

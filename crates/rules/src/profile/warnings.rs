@@ -1,5 +1,6 @@
 //! [`ProfileWarnings`]: what a client is told about profiles, of which there may be many.
 
+use super::ProfileTarget;
 use crate::pod_object::PodObject;
 
 /// Most profiles that an answer names in warnings. The API server hands on 4 KiB of warnings, and whoever may write profiles
@@ -23,13 +24,18 @@ impl ProfileWarnings {
         }
     }
 
-    pub(super) fn write(self, object: &mut impl PodObject) {
+    /// Only of pods it is kept what came of each profile.
+    pub(super) fn write(self, target: ProfileTarget, object: &mut impl PodObject) {
         for text in self.texts {
             object.warn(text);
         }
         if self.others > 0 {
+            let more = match target {
+                ProfileTarget::Pod => "; `kubectl headroom pod explain` has their faults",
+                ProfileTarget::Reservation => "",
+            };
             object.warn(format!(
-                "there are warnings about {} further colocation profiles; `kubectl headroom pod explain` has each fault",
+                "there are warnings about {} further colocation profiles{more}",
                 self.others
             ));
         }

@@ -59,7 +59,7 @@ async fn decisions_are_shown_with_all_that_is_kept_of_them() {
         ("webhook-a", 0, None)
     );
     let mut explanation = Explanation::default();
-    explanation.begin(Writer::Profile("batch".to_owned()));
+    explanation.begin(Writer::Profile("batch".into()));
     explanation.note_change(&["metadata", "labels"], &json!({"b": "1"}), &json!({"a": "1"}));
     explanation.note_profile("batch", VerdictKind::Applied, String::new);
     site.decisions.record(decision(1, Explanation::default()));
