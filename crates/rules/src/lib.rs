@@ -19,12 +19,15 @@
 pub mod binding;
 pub mod change;
 pub mod colocation;
+pub mod completion;
 pub mod container;
 pub mod device;
 pub mod enhanced;
+pub mod explain;
 pub mod extended;
 pub mod merge;
 pub mod pod_check;
+pub mod pod_object;
 pub mod pod_quota;
 pub mod profile;
 pub mod quota;

@@ -1,5 +1,6 @@
 //! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
+mod draft_pod;
 mod mutate_elasticquota;
 mod mutate_node_status;
 mod mutate_pod;

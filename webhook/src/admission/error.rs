@@ -3,7 +3,7 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::{change::ChangeError, pod_quota::AffinityError};
+use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::ProfileStop};
 use http::StatusCode;
 
 use crate::admission::{
@@ -67,6 +67,13 @@ pub enum StepError {
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),
+}
+
+impl From<ProfileStop> for StepError {
+    fn from(stop: ProfileStop) -> Self {
+        let ProfileStop { profile, reason } = stop;
+        Self::Profile { profile, reason }
+    }
 }
 
 /// Everything but "allowed".

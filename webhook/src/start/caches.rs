@@ -120,6 +120,7 @@ pub(super) async fn follow(
             slo,
             quotas,
             known,
+            decisions: Arc::default(),
         },
         are_known,
     }

@@ -135,7 +135,7 @@ impl Effects {
         target: ProfileTarget,
         class: Option<&PriorityClass>,
     ) -> Result<(), ApplyError> {
-        if self.scheduler_name.is_empty() && self.priority_class_name.is_empty() {
+        if !self.writes_spec() {
             return Ok(());
         }
         let Some(spec) = target.pod_spec(object)? else {

@@ -89,17 +89,17 @@ impl Draft<'_> {
         if path.is_empty() && !after.is_object() {
             return Err(RewriteError::NoObject.into());
         }
-        self.record_change(path, &before, after)?;
+        let mark = self.mark();
+        self.explain(|explanation| explanation.note_change(path, &before, &after));
+        if let Err(failure) = self.record_change(path, &before, after) {
+            self.forget_since(mark);
+            return Err(failure.into());
+        }
         Ok(result)
     }
 
     /// Records that what is at `path` has changed.
-    pub(super) fn record_change(
-        &mut self,
-        path: &[&str],
-        before: &Value,
-        mut after: Value,
-    ) -> Result<(), RewriteError> {
+    fn record_change(&mut self, path: &[&str], before: &Value, mut after: Value) -> Result<(), RewriteError> {
         if after.is_null() && !before.is_null() {
             self.remove(path);
             return Ok(());

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use headroom_rules::explain::Explanation;
 use serde_json::{Map, Value};
 
 use super::{
@@ -39,7 +40,8 @@ impl Draft<'_> {
     /// the others is recorded once. It is as if each were a [`rewrite`](Self::rewrite) of its own.
     ///
     /// The changes are shown what is at `places` and the objects around it, and whatever they write elsewhere is lost. A place
-    /// is names from the outside in; without names it is the whole object.
+    /// is names from the outside in; without names it is the whole object. `note` explains what the change of that place in their
+    /// order has made of what it was shown.
     ///
     /// # Errors
     /// A [`RewriteError`] if a value cannot be read, or there is no place for the new one: nothing is recorded then. What one
@@ -48,13 +50,15 @@ impl Draft<'_> {
         &mut self,
         places: impl IntoIterator<Item = Vec<&'p str>>,
         changes: impl IntoIterator<Item = impl FnOnce(&mut Value) -> Result<T, E>>,
+        note: impl Fn(&mut Explanation, usize, &Value, &Value),
     ) -> Result<Vec<Result<T, E>>, RewriteError> {
         let parts = Parts::new(places);
         let before = self.view(&parts)?;
         check_size(&before, &[])?;
         let mut after: Option<Value> = None;
         let mut results = Vec::new();
-        for change in changes {
+        let mark = self.mark();
+        for (index, change) in changes.into_iter().enumerate() {
             let mut changed = after.as_ref().unwrap_or(&before).clone();
             let result = change(&mut changed);
             let result = result.and_then(|done| {
@@ -65,6 +69,8 @@ impl Draft<'_> {
                 Ok(done)
             });
             if result.is_ok() {
+                let last = after.as_ref().unwrap_or(&before);
+                self.explain(|explanation| note(explanation, index, last, &changed));
                 after = Some(changed);
             }
             results.push(result);
@@ -73,6 +79,7 @@ impl Draft<'_> {
             let checkpoint = self.checkpoint();
             if let Err(failure) = self.record_parts(&parts, &before, &mut after) {
                 self.roll_back(checkpoint);
+                self.forget_since(mark);
                 return Err(failure);
             }
         }
@@ -176,7 +183,7 @@ mod tests {
         fn many_changes_at_once_are_as_one_after_the_other(kinds in prop::collection::vec(0..7_usize, 0..8)) {
             let (mut at_once, mut each) = (draft(), draft());
             let changes = kinds.iter().map(|&kind| move |object: &mut Value| change(kind, object));
-            let results = at_once.rewrite_each([Vec::new()], changes).unwrap();
+            let results = at_once.rewrite_each([Vec::new()], changes, |_, _, _, _| {}).unwrap();
             let results: Vec<bool> = results.iter().map(Result::is_ok).collect();
             let expected: Vec<bool> =
                 kinds.iter().map(|&kind| each.rewrite(&[], |object| change(kind, object)).is_ok()).collect();
@@ -236,9 +243,9 @@ mod tests {
             });
             let places = sets.iter().map(|(outer, inner, _)| vec![*outer, inner.as_str()]);
             let of_part: Vec<bool> =
-                partly.rewrite_each(places, changes()).unwrap().iter().map(Result::is_ok).collect();
+                partly.rewrite_each(places, changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
             let of_whole: Vec<bool> =
-                whole.rewrite_each([Vec::new()], changes()).unwrap().iter().map(Result::is_ok).collect();
+                whole.rewrite_each([Vec::new()], changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
             prop_assert_eq!(of_part, of_whole);
             // An object that is created for nothing is not recorded.
             let content = |draft: &Draft<'_>| {
@@ -255,7 +262,7 @@ mod tests {
     fn a_change_that_writes_nowhere_sees_an_empty_object() {
         let changes = [|object: &mut Value| -> Result<bool, RewriteError> { Ok(*object == json!({})) }];
         let mut draft = draft();
-        let results = draft.rewrite_each([], changes).unwrap();
+        let results = draft.rewrite_each([], changes, |_, _, _, _| {}).unwrap();
         assert!(matches!(results.as_slice(), [Ok(true)]));
         assert_eq!(draft.changes(), 0);
     }
@@ -279,7 +286,9 @@ mod tests {
     fn without_a_change_that_succeeds_nothing_is_recorded() {
         let mut draft = draft();
         let changes = [5, 6].map(|kind| move |object: &mut Value| change(kind, object));
-        let results = draft.rewrite_each([Vec::new()], changes).unwrap();
+        let results = draft
+            .rewrite_each([Vec::new()], changes, |_, _, _, _| {})
+            .unwrap();
         assert!(results.iter().all(Result::is_err));
         assert_eq!(draft.changes(), 0);
     }

@@ -34,6 +34,7 @@ use crate::store::{
         TreeNodesLookup,
     },
     node::{Labels, Node},
+    pod_decisions::PodDecisions,
     quota_pods::RoomRequest,
 };
 
@@ -50,6 +51,8 @@ pub struct Stores {
     pub quotas: Arc<dyn QuotaLookup>,
     /// Which sources are known.
     pub known: KnownSources,
+    /// The last reviews of pods, for people; no step reads them.
+    pub decisions: Arc<PodDecisions>,
 }
 
 /// What the steps of pods read.
@@ -135,6 +138,7 @@ impl Default for Stores {
             },
             quotas: Arc::new(NoStore),
             known: KnownSources::default(),
+            decisions: Arc::default(),
         }
     }
 }

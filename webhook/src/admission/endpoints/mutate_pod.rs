@@ -13,19 +13,16 @@ use std::time::Duration;
 
 use headroom_domain::names;
 use headroom_kit::gate::Gate;
-use headroom_rules::container::Containers;
 
 use super::{
     pod_membership,
     pod_types::{PodEndpoint, PodStep},
 };
 use crate::admission::{
-    draft::{Draft, Fields as _},
     endpoint::{
         BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
         Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
     },
-    error::StepError,
     refusal::DenialStyle,
     review::Operation,
 };
@@ -91,12 +88,3 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     awaits: Some(profile::is_unknown),
     steps: STEPS,
 };
-
-/// What the Pod's containers ask for, with the writes so far.
-fn containers(draft: &Draft<'_>) -> Result<Containers, StepError> {
-    let spec = draft.read(&["spec"]).map_err(|source| StepError::Read {
-        field: "spec".to_owned(),
-        source,
-    })?;
-    Ok(spec.unwrap_or_default())
-}
