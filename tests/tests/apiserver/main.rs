@@ -37,6 +37,7 @@ mod policy_cost;
 mod profile_neighbours;
 mod profiles;
 mod quarantine;
+mod quotas;
 mod registration;
 mod replica_agreement;
 mod replica_kills;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_rules::quota::{Quota, QuotaKey};
+use headroom_rules::quota::QuotaKey;
 use tokio::time::Instant;
 
 use super::{
@@ -324,7 +324,5 @@ impl fmt::Debug for ClaimHandle {
     }
 }
 
-/// What a decision is made on, for stores on top of this one.
-pub(super) fn quota_of(state: &IndexState, key: &QuotaKey) -> Option<Arc<Quota>> {
-    state.derived.get(key).map(Arc::clone)
-}
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headroom_rules::quota::{BoundPods, Quota, Tree};
 
-use super::index::{IndexState, QuotaIndex, quota_of};
+use super::index::{IndexState, QuotaIndex};
 use crate::{
     admission::endpoint::Claim,
     store::{
@@ -53,7 +53,10 @@ impl Tree for Snapshot<'_> {
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
-        quota_of(self.state, &(namespace.into(), name.into()))
+        self.state
+            .derived
+            .get(&(namespace.into(), name.into()))
+            .map(Arc::clone)
     }
 
     fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota)) {
