@@ -5,6 +5,7 @@ pub mod access;
 pub mod arrivals;
 pub mod by_name;
 pub mod changes;
+pub mod claims;
 pub mod clock;
 pub mod cluster;
 pub mod colocation;

@@ -41,13 +41,13 @@ const REVIEWS: &str =
     r#"headroom_webhook_reviews_total{endpoint="validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota""#;
 
 /// Two replicas behind one address.
-struct Replicas {
+struct QuotaStand {
     stand: Stand,
     _way: Balancer,
     both: [Webhook; 2],
 }
 
-impl Replicas {
+impl QuotaStand {
     async fn start() -> Self {
         let stand = Stand::start_with(ClusterOptions::default()).await;
         let definitions: Api<CustomResourceDefinition> = Api::all(stand.client.clone());
@@ -182,7 +182,7 @@ fn tree() -> [Vec<Value>; 3] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
-    let replicas = Replicas::start().await;
+    let replicas = QuotaStand::start().await;
     let rounds = env::var("HEADROOM_TREE_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let tree = tree();
     assert_eq!(tree.iter().map(Vec::len).sum::<usize>(), 40);
@@ -222,7 +222,7 @@ async fn a_tree_comes_and_goes_through_two_replicas_without_a_refusal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_have_koordinators_texts_and_a_scheduler_asks_nobody() {
-    let replicas = Replicas::start().await;
+    let replicas = QuotaStand::start().await;
     let parent = [("is-parent", "true")];
     replicas
         .create(&quota("org", None, &amounts(40, 100), &parent))
@@ -289,7 +289,7 @@ async fn refusals_have_koordinators_texts_and_a_scheduler_asks_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_quotas_are_refused_with_field_and_value() {
-    let replicas = Replicas::start().await;
+    let replicas = QuotaStand::start().await;
     let parent = [("is-parent", "true")];
     replicas.create(&quota("x", None, &amounts(0, 9), &parent)).await;
     replicas

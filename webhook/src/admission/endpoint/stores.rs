@@ -14,14 +14,14 @@ use headroom_rules::{
     binding,
     enhanced::LabelRules,
     profile::PriorityClass,
-    quota::{BoundPods, Quota, Tree},
+    quota::{BoundPods, Quota, QuotaTree},
     slo,
     slo::strategies::Strategies,
 };
 
-use super::Claim;
 use crate::store::{
     by_name::Listing,
+    claims::Claim,
     colocation::profiles::KnownProfile,
     known::KnownSources,
     lookup::{Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup},
@@ -133,7 +133,7 @@ impl Provides<dyn QuotaLookup> for Stores {
     }
 }
 
-impl Tree for NoStore {
+impl QuotaTree for NoStore {
     fn by_name(&self, _name: &str) -> Option<Arc<Quota>> {
         None
     }
@@ -158,8 +158,8 @@ impl Tree for NoStore {
 }
 
 impl QuotaLookup for NoStore {
-    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
-        look(self);
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
+        visit(self);
     }
 
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {

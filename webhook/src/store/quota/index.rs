@@ -18,13 +18,11 @@ use super::{
     derived::{Aged, Derived},
     object::WatchedQuota,
 };
-use crate::{
-    admission::endpoint::Claim,
-    store::{
-        arrivals::Arrivals,
-        informer::{self, Store},
-        metrics,
-    },
+use crate::store::{
+    arrivals::Arrivals,
+    claims::Claim,
+    informer::{self, Store},
+    metrics,
 };
 
 /// A watch that fails for so long may miss what matters.

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{BoundPods, Quota, Tree};
+use headroom_rules::quota::{BoundPods, Quota, QuotaTree};
 
 use super::index::{IndexState, QuotaIndex};
-use crate::{
-    admission::endpoint::Claim,
-    store::{
-        colocation::pods::PodsByName,
-        lookup::{Decide, QuotaLookup},
-    },
+use crate::store::{
+    claims::Claim,
+    colocation::pods::PodsByName,
+    lookup::{Decide, QuotaLookup},
 };
 
 /// The quotas, and all pods.
@@ -29,9 +27,9 @@ struct Snapshot<'s> {
 }
 
 impl QuotaLookup for QuotasWithPods {
-    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
         let state = self.index.read();
-        look(&Snapshot {
+        visit(&Snapshot {
             state: &state,
             pods: &self.pods,
         });
@@ -47,7 +45,7 @@ impl QuotaLookup for QuotasWithPods {
     }
 }
 
-impl Tree for Snapshot<'_> {
+impl QuotaTree for Snapshot<'_> {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
         self.state.derived.by_name(name).map(Arc::clone)
     }
