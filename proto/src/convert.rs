@@ -74,6 +74,13 @@ impl wire::NodeStatus {
     }
 }
 
+impl wire::PodDecision {
+    /// Its size in a message, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
+}
+
 impl wire::NodeLabels {
     /// Its size in a message, in bytes.
     pub fn bytes(&self) -> usize {

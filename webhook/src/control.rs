@@ -2,6 +2,7 @@
 //! is on: they ask the API server to have a Node decided anew by admission.
 
 pub mod entry_conflicts;
+pub mod events;
 pub mod floor;
 pub mod lease;
 pub mod metrics;

@@ -37,10 +37,12 @@ use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{endpoints, features::Features, metrics as admission_metrics},
+    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
     args::Args,
     control::{
-        entry_conflicts, floor,
+        entry_conflicts,
+        events::{self, EventStores, publisher::Publisher, writer::EventClient},
+        floor,
         lease::Contender,
         metrics as control_metrics,
         nudge::{self, Nudger, Restorer, StatusPatcher},
@@ -60,6 +62,7 @@ use crate::{
         cluster::{Cluster, Settings},
         configuration::{self, Amplification},
         kubelet_usage, metrics as store_metrics,
+        pod_decisions::PodDecisions,
     },
 };
 
@@ -140,8 +143,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let clock = Arc::new(Clock::new());
     let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
-    let stop_clock = stop.clone();
-    supervisor.spawn("clock", async move { clock.keep(stop_clock).await });
+    supervisor.spawn("clock", async move { clock.keep(stop).await });
     let options = CacheOptions {
         client: client.clone(),
         slo_config: args.installation.get().slo_config,
@@ -153,19 +155,16 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         readiness,
     };
     let Caches { stores, are_known } = caches::follow(options, &cluster, &mut supervisor).await;
-    supervisor.spawn("features", {
-        let gates = cluster.policies.feature_gates();
-        runtime_features::follow(gates, Arc::clone(&features), stop)
-    });
     observe(&args, &client, &cluster, &store, &features, &mut supervisor);
-    lead(&args, &client, &cluster, are_known, ready.caches, &mut supervisor);
+    let known = (&stores, are_known);
+    lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
     serve_hints(
         &args,
         files,
         &store,
         &client,
         &cluster,
-        &features,
+        (&features, &stores.decisions),
         &mut supervisor,
     )
     .await?;
@@ -245,7 +244,8 @@ fn certificates(args: &Args, supervisor: &mut Supervisor) -> Result<Arc<CertStor
     Ok(store)
 }
 
-/// Begins to look at what is around: nodes with conflicting entries, use, the floor and the webhook configurations.
+/// Begins to look at what is around: switches in the ConfigMap, nodes with conflicting entries, use, the floor and the webhook
+/// configurations.
 fn observe(
     args: &Args,
     client: &Client,
@@ -255,6 +255,10 @@ fn observe(
     supervisor: &mut Supervisor,
 ) {
     let stop = supervisor.shutdown().stopping().clone();
+    supervisor.spawn("features", {
+        let gates = cluster.policies.feature_gates();
+        runtime_features::follow(gates, Arc::clone(features), stop.clone())
+    });
     supervisor.spawn(
         "conflicts",
         entry_conflicts::detect(Arc::clone(cluster), stop.clone()),
@@ -276,13 +280,13 @@ fn observe(
     );
 }
 
-/// Contends for the lease while the stores are known, and sweeps while it is held. Who holds it also tells whether this
+/// Contends for the lease while the stores are known, and sweeps and publishes Events while it is held. Who holds it also tells whether this
 /// replica has to be ready although its stores are not known.
 fn lead(
     args: &Args,
     client: &Client,
     cluster: &Arc<Cluster>,
-    are_known: watch::Receiver<bool>,
+    (stores, are_known): (&Stores, watch::Receiver<bool>),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) {
@@ -304,19 +308,25 @@ fn lead(
     };
     let sweeper = Sweeper::new(Arc::clone(cluster), toucher, writer, args.rates());
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
+    let stores = EventStores {
+        profiles: Arc::clone(&stores.colocation.profiles),
+    };
+    let event_writer = Arc::new(EventClient::new(client.clone(), &args.replica_name));
+    let publisher = Publisher::new(events::ROWS, stores, event_writer);
+    supervisor.spawn("events", publisher.publish(contender.is_holder(), stop.clone()));
     let judge = caches::judge(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
     supervisor.spawn("readiness", judge);
     supervisor.spawn("lease", contender.contend(are_known, stop));
 }
 
-/// Opens the hint port.
+/// Opens the hint port. People are shown the features in force and the last reviews of pods.
 async fn serve_hints(
     args: &Args,
     files: u64,
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    features: &Arc<ArcSwap<Features>>,
+    (features, decisions): (&Arc<ArcSwap<Features>>, &Arc<PodDecisions>),
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -359,6 +369,8 @@ async fn serve_hints(
                 Arc::new(move || features.load().switches.clone())
             },
         },
+        replica: args.replica_name.clone(),
+        decisions: Arc::clone(decisions),
         shutdown: shutdown.clone(),
     });
     supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));

@@ -1,4 +1,4 @@
-//! In-memory stores of this replica (Nodes, pods, policies, colocation profiles) and the informers that keep them up to date. Also the poll of
+//! In-memory stores of this replica (Nodes, pods, policies, colocation profiles, the last reviews of pods) and the informers that keep them up to date. Also the poll of
 //! kubelets' usage, which is compared and not stored.
 
 pub mod access;
@@ -17,7 +17,9 @@ pub mod lookup;
 pub mod metrics;
 pub mod node;
 pub mod nodes;
+pub mod pod_decisions;
 pub mod pods;
 pub mod policies;
 pub mod quota;
+pub mod quota_pods;
 pub mod sources;

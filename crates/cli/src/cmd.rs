@@ -10,6 +10,7 @@ mod explain;
 mod hints;
 mod node;
 mod off;
+mod pod;
 mod reasons;
 mod top;
 
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Advise(Box<advise::AdviseArgs>),
     Agent(agent::AgentArgs),
     Config(config::ConfigArgs),
+    Pod(pod::PodArgs),
     Reasons(reasons::ReasonsArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -60,6 +62,7 @@ impl Command {
             Self::Advise(args) => args.run(session).await,
             Self::Agent(args) => args.run(session).await,
             Self::Config(args) => args.run(session).await,
+            Self::Pod(args) => args.run(session).await,
             Self::Reasons(args) => args.run(session),
             Self::Completions(args) => args.run(session),
         }

@@ -1,6 +1,7 @@
 //! Client of the webhook's debug service: TLS to a server of the expected name, and a bearer token. Also builds clients
 //! of the API server from a kubeconfig.
 
+mod replicas;
 mod slo_config;
 
 use std::{path::Path, time::Duration};
@@ -25,7 +26,7 @@ use tonic::{
 };
 use tower::{BoxError, Layer as _, ServiceExt as _, retry::RetryLayer, service_fn};
 
-pub use self::slo_config::SloConfigAnswer;
+pub use self::{replicas::pod_decisions, slo_config::SloConfigAnswer};
 use crate::{
     args::{Address, ConnectArgs},
     error::Error,
@@ -49,6 +50,14 @@ pub struct NodeWatch {
     updates: Streaming<ListNodesResponse>,
 }
 
+/// Whom to trust and who asks, at whatever address.
+struct Credentials {
+    ca: Vec<u8>,
+    bearer: Bearer,
+    server_name: String,
+    installation: Installation,
+}
+
 /// Who asks: the value of the authorization header, marked sensitive.
 #[derive(Debug, Clone)]
 struct Bearer(MetadataValue<Ascii>);
@@ -67,8 +76,13 @@ impl Interceptor for Bearer {
 /// # Errors
 /// A file that cannot be read, a kubeconfig without token, a webhook that cannot be reached or trusted.
 pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
+    credentials(args).await?.connect(&args.addr).await
+}
+
+/// Whom to trust and who asks, as the arguments say it.
+async fn credentials(args: &ConnectArgs) -> Result<Credentials, Error> {
     let ConnectArgs {
-        addr,
+        addr: _,
         ca_file,
         tls_server_name,
         token_file,
@@ -96,17 +110,34 @@ pub async fn open(args: &ConnectArgs) -> Result<Connection, Error> {
     let server_name = tls_server_name
         .clone()
         .unwrap_or_else(|| installation.hints_host());
-    let channel = channel(addr, &server_name, &ca)
-        .await
-        .map_err(|error| Error::Connect {
-            addr: addr.clone(),
-            namespace: installation.namespace.clone(),
-            service: installation.named(names::HINTS_SERVICE),
-            reason: innermost(&error).to_string(),
-        })?;
-    Ok(Connection {
-        client: DebugClient::with_interceptor(channel, bearer),
+    Ok(Credentials {
+        ca,
+        bearer,
+        server_name,
+        installation,
     })
+}
+
+impl Credentials {
+    async fn connect(&self, addr: &Address) -> Result<Connection, Error> {
+        let Self {
+            ca,
+            bearer,
+            server_name,
+            installation,
+        } = self;
+        let channel = channel(addr, server_name, ca)
+            .await
+            .map_err(|error| Error::Connect {
+                addr: addr.clone(),
+                namespace: installation.namespace.clone(),
+                service: installation.named(names::HINTS_SERVICE),
+                reason: innermost(&error).to_string(),
+            })?;
+        Ok(Connection {
+            client: DebugClient::with_interceptor(channel, bearer.clone()),
+        })
+    }
 }
 
 /// A client of the API server, by the kubeconfig alone.

@@ -9,7 +9,7 @@ use headroom_domain::{
 use headroom_proto::WireError;
 use tonic::Code;
 
-use crate::{advise, args::Address, slo::SloError};
+use crate::{advise, args::Address, pod::PodError, slo::SloError};
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +159,9 @@ pub enum Error {
     /// A question about Koordinator's ConfigMap has no answer.
     #[error(transparent)]
     Slo(#[from] SloError),
+    /// A question about a pod has no answer.
+    #[error(transparent)]
+    Pod(#[from] PodError),
     /// A version of Koordinator's ConfigMap would be refused. Why has been said.
     #[error("ConfigMap {config_map} would be refused")]
     VersionRefused {

@@ -5,6 +5,7 @@
 //!      -> connect (kubeconfig) -> cmd::off -> Node objects -----------------------------^
 //!      -> connect (Prometheus) or files -> advise -> Advice ------------------------^
 //!      -> connect or files -> slo -> cmd::config, by the webhook's rules ---------------^
+//!      -> connect to each replica, or files -> pod -> cmd::pod, by the webhook's rules ------^
 //!      -> agent (unix socket) -> cmd::agent -> messages of the agent -------------------^
 //! ```
 #![forbid(unsafe_code)]
@@ -14,9 +15,11 @@ pub mod agent_client;
 pub mod args;
 pub mod connect;
 pub mod derivation;
+pub mod documents;
 pub mod error;
 pub mod human_numbers;
 pub mod output;
+pub mod pod;
 pub mod screen;
 pub mod slo;
 pub mod view;

@@ -6,6 +6,7 @@ mod advice;
 mod json;
 mod numbers;
 pub(crate) mod page;
+pub(crate) mod pod;
 pub(crate) mod slo;
 mod table;
 

@@ -64,6 +64,8 @@ pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
 /// The user name of that service account, unless an [`Installation`](crate::installation::Installation) has other names.
 pub const WEBHOOK_USER: &str = "system:serviceaccount:headroom-system:headroom-webhook";
 
+/// Who reports the webhook's Events.
+pub const EVENT_REPORTER: &str = "headroom.sh/webhook";
 /// Service in front of the webhook's admission port.
 pub const WEBHOOK_SERVICE: &str = "headroom-webhook";
 

@@ -13,6 +13,7 @@
 mod choice;
 mod index;
 mod label_selector;
+mod mismatch;
 mod node_selector;
 mod syntax;
 
@@ -22,6 +23,7 @@ use self::choice::LabelChoice;
 pub use self::{
     index::SelectorIndex,
     label_selector::{LabelSelector, LabelSelectorRequirement, SelectorError},
+    mismatch::Mismatch,
     node_selector::{NodeSelector, NodeSelectorError},
 };
 

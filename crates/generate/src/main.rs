@@ -103,6 +103,10 @@ static FILES: &[File] = &[
         text: || Ok(reference::cli()),
     },
     File {
+        path: "docs/reference/events.md",
+        text: || Ok(reference::events()),
+    },
+    File {
         path: "docs/reference/gates.md",
         text: || Ok(reference::gates()),
     },

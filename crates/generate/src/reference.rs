@@ -21,6 +21,7 @@ use headroom_webhook::{
         },
         endpoints::{self, ENDPOINTS},
     },
+    control::events::{self, EventRow},
     start::wanted,
     store::{
         access::Access,
@@ -308,6 +309,26 @@ pub(super) fn metrics() -> Result<String> {
         own(&headroom_webhook::start::catalogue()?),
         own(&Catalogue::new(&headroom_agent::metrics::LISTS)?),
     ))
+}
+
+/// The Events that the webhook publishes.
+pub(super) fn events() -> String {
+    let rows = events::ROWS.iter().map(|row| {
+        let EventRow {
+            reason,
+            action,
+            about,
+            ..
+        } = row;
+        format!("| `{reason}` | `{action}` | {about} |\n")
+    });
+    let rows: String = rows.collect();
+    format!(
+        "# Events\n\nThe leader publishes them in namespace `default`, as `{}`: one for each object and note, 20 at once and ten a\n\
+         minute at most, and again after an hour while it is so. All are of type `Warning`.\n\n\
+         | reason | action | when |\n|---|---|---|\n{rows}",
+        names::EVENT_REPORTER
+    )
 }
 
 /// What the agent measures.

@@ -19,12 +19,16 @@
 pub mod binding;
 pub mod change;
 pub mod colocation;
+pub mod completion;
 pub mod container;
 pub mod device;
 pub mod enhanced;
+pub mod explain;
 pub mod extended;
 pub mod merge;
 pub mod pod_check;
+pub mod pod_object;
+pub mod pod_quota;
 pub mod profile;
 pub mod quota;
 pub mod reservation;
@@ -36,7 +40,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 38] = [
+pub static SWITCHES: [&Switch; 45] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -60,6 +64,13 @@ pub static SWITCHES: [&Switch; 38] = [
     &device::check::INDICES,
     &enhanced::NAMES_RULES,
     &enhanced::ENABLE_ALONE,
+    &pod_quota::TREE_BY_LABEL,
+    &pod_quota::TREE_NODES,
+    &pod_quota::PARENT_ON_CHANGE,
+    &pod_quota::CHECKS_GROWTH,
+    &pod_quota::USED_BY_SUM,
+    &pod_quota::ALL_RESOURCES,
+    &pod_quota::ADMISSION_ABOVE_MAX,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
     &quota::switches::ALL_VIOLATIONS,

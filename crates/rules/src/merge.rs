@@ -112,6 +112,23 @@ impl Patch {
         let names = inside.into_iter().flat_map(Map::keys).map(String::as_str);
         names.filter(|name| !directive::is_directive(name))
     }
+
+    /// The places that it may write, each as names from the outside in, one or two of them. The empty path is the whole object.
+    pub fn places(&self) -> Vec<Vec<&str>> {
+        let Self(members) = self;
+        if members.keys().any(|name| directive::is_directive(name)) {
+            return vec![Vec::new()];
+        }
+        let mut places = Vec::new();
+        for (name, value) in members {
+            let inside = value.as_object().filter(|inside| !inside.is_empty());
+            match inside.filter(|inside| !inside.keys().any(|name| directive::is_directive(name))) {
+                Some(inside) => places.extend(inside.keys().map(|inner| vec![name.as_str(), inner])),
+                None => places.push(vec![name]),
+            }
+        }
+        places
+    }
 }
 
 /// Counts the values in a value, up to what is allowed.

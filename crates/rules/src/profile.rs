@@ -7,7 +7,11 @@
 mod apply;
 mod compiled;
 mod error;
+mod known;
+mod planned;
+mod review;
 mod target;
+mod warnings;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -17,6 +21,9 @@ pub use self::{
     apply::PriorityClass,
     compiled::{Profile, ProfileError},
     error::ApplyError,
+    known::{KnownProfile, LONGEST_SPEC},
+    planned::PlannedProfile,
+    review::{Newcomer, ProfileList, ProfileResult, ProfileReview, ProfileRules, ProfileStop},
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};
@@ -141,6 +148,24 @@ impl Profile {
         } else {
             ProfileMatch::Matches
         }
+    }
+
+    /// Why it is not for such an object: the selector, and the label that keeps it from matching.
+    fn mismatch(&self, found: ProfileMatch, labels: &Labels, namespace: Option<&Labels>) -> String {
+        let (selector, labels) = match found {
+            ProfileMatch::Matches | ProfileMatch::UnknownNamespace => return String::new(),
+            ProfileMatch::OtherLabels => (("spec.selector", &self.selector), labels),
+            ProfileMatch::OtherNamespace => {
+                let Some(namespace) = namespace else {
+                    return "spec.namespaceSelector: a Reservation is in no namespace".to_owned();
+                };
+                (("spec.namespaceSelector", &self.namespace_selector), namespace)
+            }
+        };
+        let (field, selector) = selector;
+        selector
+            .mismatch(labels)
+            .map_or_else(String::new, |why| format!("{field}: {why}"))
     }
 
     /// True if the profile is applied at this draw, which is a number from 0 to 99, each as likely as the others.

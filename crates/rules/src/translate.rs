@@ -10,6 +10,7 @@ use headroom_domain::{
     pod::Pod,
     qos::{Band, Class},
     quantity::Quantity,
+    selector::Labels,
 };
 
 use crate::{
@@ -34,10 +35,18 @@ struct BandResources {
 
 /// The band by which a Pod is translated: the one that label or priority name, or else the one of its QoS class.
 pub fn band(pod: &Pod) -> Option<Band> {
-    let label = |name: &str| pod.metadata.labels.get(name).map(String::as_str);
-    let class = Class::with_default(Class::raw(label(names::QOS_CLASS)), pod.kubernetes_qos_name());
-    let raw = Band::raw(label(names::PRIORITY_CLASS), pod.spec.priority);
-    Band::with_default(raw, class)
+    let Pod { metadata, spec, .. } = pod;
+    stated_band(&metadata.labels, spec.priority).or_else(|| {
+        let class = Class::with_default(None, pod.kubernetes_qos_name());
+        Band::with_default(None, class)
+    })
+}
+
+/// The same as far as labels and priority tell it: `None` where it depends on what the containers ask for.
+pub fn stated_band(labels: &Labels, priority: Option<i32>) -> Option<Band> {
+    let label = |name: &str| labels.get(name).map(String::as_str);
+    let raw = Band::raw(label(names::PRIORITY_CLASS), priority);
+    Band::with_default(raw, Class::raw(label(names::QOS_CLASS)))
 }
 
 /// What changes in a Pod of this band with these containers and this overhead; nothing in bands other than batch and mid.

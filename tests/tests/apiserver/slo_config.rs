@@ -81,7 +81,7 @@ impl Checked {
 }
 
 impl Kubectl {
-    fn new(stand: &Stand) -> Self {
+    pub(crate) fn new(stand: &Stand) -> Self {
         let programs = controlplane::ensure(&[Component::Kubectl]).expect("kubectl");
         Self {
             program: programs.into_values().next().expect("the program asked for").path,

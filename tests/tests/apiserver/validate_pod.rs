@@ -28,6 +28,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use crate::slo_config::Kubectl;
+
 /// The namespace of the pods.
 const TEAM: &str = "team";
 /// What stands before the webhook's own text.
@@ -170,6 +172,18 @@ async fn a_pod_with_three_faults_is_told_all_three_and_a_dry_run_leaves_no_trace
     assert_eq!(details.causes.len(), 3, "{details:?}");
     assert_eq!(refusal(Err::<Pod, _>(status)), text);
     assert_eq!(refusal(checked.dry(&faulty).await), text);
+    let mut manifest = serde_json::to_value(&faulty).expect("JSON");
+    (manifest["apiVersion"], manifest["kind"]) = ("v1".into(), "Pod".into());
+    let kubectl = Kubectl::new(&checked.stand);
+    let output = kubectl.run(
+        &["create", "--namespace", TEAM, "--filename=-"],
+        &manifest.to_string(),
+    );
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && printed.contains(&format!("{DENIED}{text}")),
+        "{printed}"
+    );
 
     let right = pod("right", &exclusive(), &json!({"cpu": "2"}));
     checked.dry(&right).await.expect("a dry run");

@@ -8,6 +8,7 @@
 mod compare_stored;
 mod edits;
 mod equal;
+mod overlay;
 mod rewrite;
 mod rewrite_each;
 mod tree;
@@ -15,10 +16,10 @@ mod written;
 
 use std::collections::BTreeMap;
 
+use headroom_rules::explain::{Explanation, Mark};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use self::edits::{edited, place, record_removal};
 #[cfg(test)]
 pub(crate) use self::tree::scan::take_passed;
 pub use self::{
@@ -33,6 +34,10 @@ pub(crate) use self::{
     edits::{Edit, Edits},
     rewrite::{differ_by_member, is_deep},
     written::{WriteKind, Written},
+};
+use self::{
+    edits::{edited, place, record_removal},
+    overlay::Overlay,
 };
 
 /// Reading by path, from an object as it came or with writes on top.
@@ -66,6 +71,8 @@ pub struct Writes {
     notes: Notes,
     changes: usize,
     only_renews: bool,
+    /// What was written and why, where somebody may ask for it.
+    explanation: Option<Explanation>,
 }
 
 /// What an answer says besides the patch.
@@ -148,6 +155,35 @@ impl<'a> Draft<'a> {
     /// Adds an annotation to the API server's audit event.
     pub fn audit(&mut self, key: &'static str, text: impl Into<String>) {
         self.writes.notes.audit.insert(key, text.into());
+    }
+
+    /// Notes from now on what is written and why.
+    pub(crate) fn begin_explanation(&mut self) {
+        self.writes.explanation = Some(Explanation::default());
+    }
+
+    /// What was noted so far; nothing is noted any more.
+    pub(crate) fn take_explanation(&mut self) -> Option<Explanation> {
+        self.writes.explanation.take()
+    }
+
+    /// Notes something, if somebody may ask for it.
+    pub(crate) fn explain(&mut self, note: impl FnOnce(&mut Explanation)) {
+        if let Some(explanation) = &mut self.writes.explanation {
+            note(explanation);
+        }
+    }
+
+    /// What is noted so far, to go back to.
+    fn mark(&self) -> Option<Mark> {
+        self.writes.explanation.as_ref().map(Explanation::mark)
+    }
+
+    /// Drops what was noted since a mark.
+    fn forget_since(&mut self, mark: Option<Mark>) {
+        if let (Some(explanation), Some(mark)) = (&mut self.writes.explanation, mark) {
+            explanation.drop_since(mark);
+        }
     }
 
     /// The object as it came, the recorded writes and what the answer says besides.
@@ -242,7 +278,7 @@ impl Fields for Draft<'_> {
             PathValue::Nothing => Ok(None),
             PathValue::Written(value, _) => Deserialize::deserialize(value),
             PathValue::Stored(tree) => tree.read(&[]),
-            PathValue::Edited(tree, edits) => Deserialize::deserialize(edited(tree, edits)?),
+            PathValue::Edited(tree, edits) => Overlay::new(tree, edits).read().map(Some),
         }
     }
 

@@ -23,7 +23,7 @@ pub use self::{
     },
     erased::{AnyEndpoint, StepInfo},
     run::{Admitted, StepContext},
-    stores::{Colocation, NoStore, Provides, SloConfiguration, Stores},
+    stores::{Colocation, NoStore, PodQuotas, Provides, SloConfiguration, Stores},
 };
 use crate::{
     admission::{draft::Draft, error::StepError, refusal::Denial, review::Request},

@@ -1,10 +1,12 @@
 //! List of all admission endpoints; an endpoint exists only if it is in [`ENDPOINTS`].
 
+mod draft_pod;
 mod mutate_elasticquota;
 mod mutate_node_status;
 mod mutate_pod;
 mod mutate_reservation;
 mod node_fields;
+mod pod_membership;
 mod pod_types;
 mod profiles;
 mod quota_fields;

@@ -3,7 +3,7 @@
 use std::{error::Error, str::Utf8Error, time::Duration};
 
 use headroom_kit::log::{Chain, chain};
-use headroom_rules::change::ChangeError;
+use headroom_rules::{change::ChangeError, pod_quota::AffinityError, profile::ProfileStop};
 use http::StatusCode;
 
 use crate::admission::{
@@ -58,9 +58,22 @@ pub enum StepError {
         /// Why.
         reason: String,
     },
+    /// What a pod asks of its node cannot be read.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// Something that the step has come to need is not known.
+    #[error("{0} are not known to this replica")]
+    Unknown(&'static str),
     /// A stored value that cannot be put back.
     #[error(transparent)]
     PutBack(#[from] PutBackError),
+}
+
+impl From<ProfileStop> for StepError {
+    fn from(stop: ProfileStop) -> Self {
+        let ProfileStop { profile, reason } = stop;
+        Self::Profile { profile, reason }
+    }
 }
 
 /// Everything but "allowed".

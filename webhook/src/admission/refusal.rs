@@ -133,7 +133,7 @@ impl Refusal {
     }
 
     /// Each no, in order; the errors of fields one by one, and none that stood before.
-    fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         for denial in &self.denials {
             let more = match denial {

@@ -6,6 +6,7 @@ mod buffer;
 mod intake;
 mod judge;
 mod permits;
+mod pod_review;
 mod serial_queue;
 
 use std::{

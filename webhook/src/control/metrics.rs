@@ -54,6 +54,14 @@ headroom_kit::metrics! {
         "1 while the API server has the policy of that name and its binding, else 0. Without headroom-floor an outage of the webhook lets nodes fall to raw.",
     );
 
+    /// Events published.
+    pub static EVENTS: Counter<2> = Counter::new(
+        "headroom_webhook_events_total",
+        Unit::Count,
+        &["reason", "result"],
+        "Events of Kubernetes that this replica wrote while it led, by reason and by result: created, present (it was there already) or failed (it is tried again).",
+    );
+
     /// Versions of the ConfigMap's gates and switches.
     pub static FEATURE_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_feature_versions_total",

@@ -1,6 +1,7 @@
-//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision, and
-//! Koordinator's ConfigMap with what its check goes by.
+//! The gRPC debug service for people: shows this replica's data on each node and the reasons of its decision, Koordinator's
+//! ConfigMap with what its check goes by, and the last reviews of pods.
 
+mod pod_decisions;
 mod slo_config;
 
 use std::{sync::Arc, time::Duration};
@@ -12,7 +13,8 @@ use headroom_kit::{
 };
 use headroom_proto::v1alpha1::{
     self as wire, GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
-    ListNodesRequest, ListNodesResponse, NodeStatus, debug_server,
+    ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
+    debug_server,
 };
 use tokio::{
     select,
@@ -144,6 +146,21 @@ impl debug_server::Debug for Debug {
         Ok(Response::new(
             slo_config::labels(&self.shared, &node, &after).await,
         ))
+    }
+
+    async fn list_pod_decisions(
+        &self,
+        request: Request<ListPodDecisionsRequest>,
+    ) -> Result<Response<ListPodDecisionsResponse>, Status> {
+        let admitted = self.admit(&request).await;
+        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let ListPodDecisionsRequest { namespace, name } = request.into_inner();
+
+        Ok(Response::new(pod_decisions::of_pod(
+            &self.shared,
+            &namespace,
+            &name,
+        )))
     }
 }
 

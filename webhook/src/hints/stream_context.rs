@@ -1,5 +1,5 @@
 //! Shared state of all agent streams and debug calls: stores, authenticator, open streams, nudger, profiles, check of
-//! Koordinator's ConfigMap, shutdown.
+//! Koordinator's ConfigMap, the last reviews of pods, shutdown.
 
 use std::sync::Arc;
 
@@ -8,7 +8,10 @@ use headroom_kit::supervise::Shutdown;
 use headroom_rules::{slo, switch::Switches};
 
 use super::{auth::Authenticator, streams::Streams};
-use crate::{control::nudge::Nudger, store::cluster::Cluster};
+use crate::{
+    control::nudge::Nudger,
+    store::{cluster::Cluster, pod_decisions::PodDecisions},
+};
 
 /// State that all streams share.
 pub struct StreamContext {
@@ -24,6 +27,10 @@ pub struct StreamContext {
     pub profiles: Vec<Profile>,
     /// How Koordinator's ConfigMap is checked.
     pub slo_check: SloCheck,
+    /// The name of this replica.
+    pub replica: String,
+    /// The last reviews of pods.
+    pub decisions: Arc<PodDecisions>,
     /// The end of the process.
     pub shutdown: Shutdown,
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     admission::{
-        endpoint::{Colocation, Family, SloConfiguration, Stores},
+        endpoint::{Colocation, Family, PodQuotas, SloConfiguration, Stores},
         features::Features,
     },
     store::{
@@ -80,16 +80,11 @@ pub(super) async fn follow(
             &known.signal(),
         )
     };
-    let colocation = Colocation {
-        pods: Arc::clone(&stores.pods.by_name) as _,
-        profiles: Arc::new(stores.profiles.clone()),
-        label_rules: Arc::clone(&stores.label_rules) as _,
-        binding: options.binding,
-    };
     let quotas = Arc::new(QuotasWithPods {
         index: Arc::clone(&stores.quotas),
         pods: Arc::clone(&stores.pods.by_name),
     });
+    let colocation = of_pods(&stores, &quotas, known.clone(), options.binding);
     let slo = SloConfiguration {
         config_map: options.slo_config.clone(),
         settings: options.slo_settings,
@@ -125,8 +120,30 @@ pub(super) async fn follow(
             slo,
             quotas,
             known,
+            decisions: Arc::default(),
         },
         are_known,
+    }
+}
+
+/// What the steps of pods read.
+fn of_pods(
+    stores: &SourceStores,
+    quotas: &Arc<QuotasWithPods>,
+    known: KnownSources,
+    binding: binding::Settings,
+) -> Colocation {
+    Colocation {
+        pods: Arc::clone(&stores.pods.by_name) as _,
+        profiles: Arc::new(stores.profiles.clone()),
+        label_rules: Arc::clone(&stores.label_rules) as _,
+        quotas: PodQuotas {
+            tree: Arc::clone(quotas) as _,
+            nodes: Arc::clone(&stores.quota_trees) as _,
+            room: Arc::clone(&stores.quota_pods) as _,
+            known,
+        },
+        binding,
     }
 }
 

@@ -8,7 +8,7 @@ use headroom_domain::installation::Installation;
 use super::wanted;
 use crate::{
     admission::endpoint::{AnyEndpoint, ConfigurationObject, Family},
-    control::{floor, lease, nudge, registration},
+    control::{events, floor, lease, nudge, registration},
     hints::token_review,
     install::manifest::{self, Rights},
     store::access::Access,
@@ -35,7 +35,10 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
             [token_review::ACCESS, nudge::ACCESS, floor::ACCESS, lease::ACCESS].concat(),
         ),
         // What the family's process follows, pods are changed by.
-        ConfigurationObject::Pods => (wanted::of_family(Family::Koordinator), Vec::new()),
+        ConfigurationObject::Pods => (
+            wanted::of_family(Family::Koordinator),
+            vec![events::writer::ACCESS],
+        ),
         ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
         ConfigurationObject::Quotas | ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),
     };

@@ -59,13 +59,20 @@ mod tests {
         let of_nodes = ["nodes", "pods", "configmaps"];
         assert_eq!(names(&[Family::Nodes], ""), of_nodes);
         assert_eq!(names(&[Family::Nodes], "AllBeta=false"), of_nodes);
-        let without_quotas = "ElasticMutatingWebhook=false,ElasticValidatingWebhook=false";
+        let without_quotas =
+            "ElasticMutatingWebhook=false,ElasticValidatingWebhook=false,PodValidatingWebhook=false";
         let both = names(&[Family::Nodes, Family::Koordinator], without_quotas);
         assert_eq!(both.get(..3).unwrap(), of_nodes);
         let of_profiles = ["clustercolocationprofiles", "namespaces", "priorityclasses"];
         assert_eq!(both.get(3..).unwrap(), of_profiles);
         let without = format!("PodMutatingWebhook=false,{without_quotas}");
         assert_eq!(names(&[Family::Nodes, Family::Koordinator], &without), of_nodes);
+        let checked = "PodMutatingWebhook=false,ElasticMutatingWebhook=false,ElasticValidatingWebhook=false";
+        assert_eq!(
+            names(&[Family::Koordinator], checked).get(3..).unwrap(),
+            ["elasticquotas"]
+        );
+        assert!(names(&[Family::Koordinator], "EnableQuotaAdmission=true").contains(&"quota-pods"));
         let quotas = "PodMutatingWebhook=false,ElasticMutatingWebhook=false";
         let of_quotas = names(&[Family::Koordinator], quotas);
         assert_eq!(of_quotas.get(3..).unwrap(), ["elasticquotas", "pods-by-name"]);

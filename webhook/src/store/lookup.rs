@@ -1,16 +1,22 @@
 //! Questions that admission steps may ask of the stores, one trait for each kind of store. An endpoint declares which
 //! one its steps see; a step cannot name another.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use headroom_domain::{
     capacity::PodDemand,
     hint::{EffectiveHint, HintQuery},
     policy::Policy,
     resource::PerResource,
+    selector::LabelSelector,
 };
 use headroom_rules::{
     enhanced::LabelRules,
+    pod_quota::Usage,
     profile::PriorityClass,
     quota::{QuotaKey, QuotaTree},
     slo::strategies::Strategies,
@@ -22,6 +28,7 @@ use crate::store::{
     colocation::profiles::KnownProfile,
     node::{Labels, Node},
     quota::claims::AdmittedQuota,
+    quota_pods::RoomRequest,
 };
 
 /// What is known about pods, bound or not, all in memory.
@@ -59,6 +66,30 @@ pub trait QuotaLookup: Send + Sync {
     /// Decides on all quotas at one moment, and records what was admitted, if anything is to be recorded, before anybody
     /// else decides. What is returned ends the record unless it is kept.
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>>;
+
+    /// What the scheduler has noted of the pods of a quota, as it is written in an annotation; empty for nothing.
+    fn noted_use(&self, key: &QuotaKey) -> Box<str>;
+}
+
+/// The nodes of quota trees, in memory.
+pub trait TreeNodesLookup: Send + Sync {
+    /// The nodes of a tree; `None` where nothing is said of them.
+    fn nodes(&self, tree: &str) -> Option<Arc<LabelSelector>>;
+}
+
+/// What quotas have given out to pods, in memory.
+pub trait RoomLookup: Send + Sync {
+    /// What the quota of the request has given out to other pods; `None` while not all pods are known.
+    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage>;
+
+    /// Has the Pod count from now on if `fits` finds that there is room beside what the quota has given out. Nobody else is
+    /// answered in between. `fits` is not asked while not all pods are known.
+    fn claim(
+        &self,
+        request: RoomRequest,
+        now: Instant,
+        fits: &mut dyn FnMut(&Usage) -> bool,
+    ) -> Option<Box<dyn Claim>>;
 }
 
 /// What people wrote on a pod. Pods that have the same share it.

@@ -11,4 +11,5 @@ pub mod claims;
 mod derived;
 pub mod index;
 pub mod object;
+pub mod tree_nodes;
 pub mod with_pods;

@@ -20,7 +20,12 @@ use super::{
     nodes::Nodes,
     pods::Pods,
     policies::Policies,
-    quota::{index::QuotaIndex, object},
+    quota::{
+        index::QuotaIndex,
+        object,
+        tree_nodes::{self, TreeNodes},
+    },
+    quota_pods::QuotaPods,
 };
 
 /// Objects of the API server that a store of this replica follows.
@@ -70,6 +75,10 @@ pub struct SourceStores {
     pub label_rules: Arc<WatchedRules>,
     /// The quotas.
     pub quotas: Arc<QuotaIndex>,
+    /// The nodes of quota trees.
+    pub quota_trees: Arc<TreeNodes>,
+    /// What all pods ask for, by quota.
+    pub quota_pods: Arc<QuotaPods>,
 }
 
 /// A source that is followed.
@@ -81,7 +90,7 @@ pub struct Opened {
 }
 
 /// Every source.
-pub static ALL: [&Source; 9] = [
+pub static ALL: [&Source; 11] = [
     &NODES,
     &PODS,
     &PODS_BY_NAME,
@@ -91,6 +100,8 @@ pub static ALL: [&Source; 9] = [
     &PRIORITY_CLASSES,
     &LABEL_RULES,
     &QUOTAS,
+    &QUOTA_TREES,
+    &QUOTA_PODS,
 ];
 
 /// The Nodes.
@@ -227,6 +238,37 @@ pub static QUOTAS: Source = Source {
     close: Some(|stores| stores.quotas.clear()),
 };
 
+/// Koordinator's ElasticQuotaProfiles.
+pub static QUOTA_TREES: Source = Source {
+    name: tree_nodes::PLURAL,
+    about: "The nodes of each quota tree.",
+    access: Access::watch(tree_nodes::GROUP, tree_nodes::PLURAL),
+    presence: Presence::Custom {
+        group: tree_nodes::GROUP,
+        version: tree_nodes::VERSION,
+    },
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&QUOTA_TREES, api, &opening.stores.quota_trees)
+    },
+    close: Some(|stores| stores.quota_trees.clear()),
+};
+
+/// What all pods ask for, of all resources.
+pub static QUOTA_PODS: Source = Source {
+    name: "quota-pods",
+    about: "All that each pod asks for, by the quota that it names and by namespace.",
+    access: PODS.access,
+    presence: PODS.presence,
+    shares: None,
+    open: |opening| {
+        let api = Api::all(opening.client.clone());
+        opening.follow(&QUOTA_PODS, api, &opening.stores.quota_pods)
+    },
+    close: Some(|stores| stores.quota_pods.clear()),
+};
+
 impl SourceStores {
     /// The stores of nodes, and further ones, which are empty. Objects that come are told to who waits for one.
     pub fn new(nodes: Arc<Nodes>, pods: Arc<Pods>, policies: Arc<Policies>, arrivals: &Arrivals) -> Self {
@@ -241,6 +283,8 @@ impl SourceStores {
             profiles: ProfileSources::new(arrivals),
             label_rules: Arc::new(WatchedRules::default()),
             quotas: QuotaIndex::new(arrivals.clone()),
+            quota_trees: Arc::default(),
+            quota_pods: QuotaPods::new(),
         }
     }
 }

@@ -250,6 +250,8 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
             settings: slo::Settings::default(),
             switches: Arc::new(Switches::default),
         },
+        replica: String::new(),
+        decisions: Arc::default(),
         shutdown: shutdown.clone(),
     });
     let hints = serve_hints(keys, shared, &shutdown, hints, is_secure).await?;

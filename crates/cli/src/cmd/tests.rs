@@ -1,6 +1,7 @@
 //! Tests of the commands against a debug service in this process, over real TLS.
 
 mod config;
+mod pod;
 
 use std::{
     net::SocketAddr,
@@ -13,7 +14,7 @@ use clap::Parser as _;
 use headroom_kit::tls::self_signed::{CA_CERT, ensure};
 use headroom_proto::v1alpha1::{
     GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
-    ListNodesRequest, ListNodesResponse, NodeStatus,
+    ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
     debug_server::{Debug, DebugServer},
 };
 use tempfile::TempDir;
@@ -37,6 +38,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 struct Webhook {
     nodes: watch::Receiver<ListNodesResponse>,
     slo: config::Shown,
+    decisions: Arc<Mutex<ListPodDecisionsResponse>>,
 }
 
 impl Webhook {
@@ -130,6 +132,14 @@ impl Debug for Webhook {
         Self::authenticate(&request)?;
         Ok(Response::new(config::page(&request.into_inner(), &self.slo)))
     }
+
+    async fn list_pod_decisions(
+        &self,
+        request: Request<ListPodDecisionsRequest>,
+    ) -> Result<Response<ListPodDecisionsResponse>, Status> {
+        Self::authenticate(&request)?;
+        Ok(Response::new(self.decisions.lock().unwrap().clone()))
+    }
 }
 
 /// A webhook that serves, and what a client needs to reach it.
@@ -138,6 +148,7 @@ struct Running {
     addr: SocketAddr,
     nodes: watch::Sender<ListNodesResponse>,
     slo: config::Shown,
+    decisions: Arc<Mutex<ListPodDecisionsResponse>>,
 }
 
 impl Running {
@@ -155,9 +166,11 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let slo = config::Shown::default();
+        let decisions = Arc::<Mutex<ListPodDecisionsResponse>>::default();
         let webhook = Webhook {
             nodes: received,
             slo: Arc::clone(&slo),
+            decisions: Arc::clone(&decisions),
         };
         let server = Server::builder()
             .tls_config(ServerTlsConfig::new().identity(identity))
@@ -170,6 +183,7 @@ impl Running {
             addr,
             nodes,
             slo,
+            decisions,
         }
     }
 

@@ -2,7 +2,7 @@
 //! as long as words are shorter.
 
 mod difference;
-mod lines;
+pub(super) mod lines;
 mod node_config;
 mod verdict;
 

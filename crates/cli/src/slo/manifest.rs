@@ -1,10 +1,6 @@
 //! Objects in files: YAML with one or several documents, or JSON, with or without a list around them.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::path::Path;
 
 use headroom_domain::installation::ConfigMapName;
 use headroom_rules::slo::Data;
@@ -12,14 +8,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{SloError, node_list::NodeList};
-use crate::error::Error;
+use crate::{documents, error::Error};
 
-/// The name that stands for standard input.
-const STANDARD_INPUT: &str = "-";
 /// How many kinds and names a message lists.
 const MOST_LISTED: usize = 5;
-/// How many values a file may have: 5,000 nodes as kubectl prints them have two million.
-const MOST_VALUES: usize = 100_000_000;
 
 /// An object of a file with the parts that are read.
 #[derive(Debug, Default, Deserialize)]
@@ -53,17 +45,7 @@ impl<'f> Manifest<'f> {
     /// # Errors
     /// It cannot be read, or is neither YAML nor JSON.
     pub fn read(file: &'f Path) -> Result<Self, Error> {
-        let text = if file == Path::new(STANDARD_INPUT) {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map(|_bytes| text)
-        } else {
-            fs::read_to_string(file)
-        };
-        let text = text.map_err(|source| Error::Read {
-            path: file.to_owned(),
-            source,
-        })?;
-        Ok(Self::parse(file, &text)?)
+        Ok(Self::parse(file, &documents::read_text(file)?)?)
     }
 
     /// Reads the text of a file.
@@ -71,7 +53,7 @@ impl<'f> Manifest<'f> {
     /// # Errors
     /// It is neither YAML nor JSON.
     pub fn parse(file: &'f Path, text: &str) -> Result<Self, SloError> {
-        let objects = objects(text).map_err(|reason| SloError::Syntax {
+        let objects = documents::parse(text).map_err(|reason| SloError::Syntax {
             file: file.to_owned(),
             reason,
         })?;
@@ -124,32 +106,6 @@ impl<'f> Manifest<'f> {
         }
         Ok(nodes)
     }
-}
-
-/// All documents of a text.
-fn objects(text: &str) -> Result<Vec<ManifestObject>, String> {
-    let json_error = if text.trim_start().starts_with('{') {
-        let documents = serde_json::Deserializer::from_str(text).into_iter::<ManifestObject>();
-        match documents.collect::<Result<Vec<_>, _>>() {
-            Ok(objects) => return Ok(objects),
-            Err(error) => Some(error.to_string()),
-        }
-    } else {
-        None
-    };
-    let options = serde_saphyr::options! {
-        strict_booleans: true,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_events: MOST_VALUES,
-            max_nodes: MOST_VALUES,
-            max_total_scalar_bytes: usize::MAX,
-            max_documents: MOST_VALUES,
-        },
-    };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        json_error.unwrap_or_else(|| error.render_with_formatter(&serde_saphyr::UserMessageFormatter))
-    })
 }
 
 /// Adds an object, or those that it lists.

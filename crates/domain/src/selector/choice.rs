@@ -75,6 +75,14 @@ impl LabelChoice {
         }
     }
 
+    /// The values that a label that is there may not have; `None` if the others are listed.
+    pub(super) fn excluded(&self) -> Option<&BTreeSet<String>> {
+        match &self.values {
+            LabelValues::OneOf(_) => None,
+            LabelValues::AllBut(values) => Some(values),
+        }
+    }
+
     /// Drops what `other` does not allow.
     pub(super) fn narrow(&mut self, other: Self) {
         self.may_be_absent &= other.may_be_absent;

@@ -266,7 +266,63 @@ fn plain() -> impl Strategy<Value = Value> {
     anything().prop_map(|value| directive::cleaned(&value).unwrap_or_default())
 }
 
+/// An object with nothing but what is at some places.
+fn at_places(object: &Value, places: &[Vec<&str>]) -> Value {
+    let members = |of: &Value, names: &[&str]| -> Value {
+        let members = of.as_object().into_iter().flatten();
+        members
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    if places.iter().any(Vec::is_empty) {
+        return object.clone();
+    }
+    let outer: Vec<&str> = places.iter().map(|place| place[0]).collect();
+    let mut shown = members(object, &outer);
+    for (name, value) in shown.as_object_mut().unwrap() {
+        let of: Vec<&Vec<&str>> = places.iter().filter(|place| place[0] == name).collect();
+        if value.is_object() && of.iter().all(|place| place.len() == 2) {
+            let inner: Vec<&str> = of.iter().map(|place| place[1]).collect();
+            *value = members(value, &inner);
+        }
+    }
+    shown
+}
+
+/// An object in which other members than those that a patch writes are as before, and those as they are after it.
+fn with_places(mut before: Value, after: &Value, places: &[Vec<&str>]) -> Value {
+    for place in places {
+        let (Some((last, around)), Some(mut members)) = (place.split_last(), before.as_object_mut()) else {
+            return after.clone();
+        };
+        if let [name] = around {
+            let outer = members.entry(*name).or_insert(Value::Null);
+            if !outer.is_object() {
+                *outer = json!({});
+            }
+            members = outer.as_object_mut().unwrap();
+        }
+        match place.iter().try_fold(after, |value, name| value.get(name)) {
+            Some(value) => drop(members.insert((*last).to_owned(), value.clone())),
+            None => drop(members.remove(*last)),
+        }
+    }
+    before
+}
+
 proptest! {
+    #[test]
+    fn a_patch_reads_and_writes_what_is_at_its_places_alone(object in plain(), patch in anything()) {
+        if let (true, Ok(patch)) = (object.is_object(), Patch::new(patch)) {
+            let places = patch.places();
+            let after = merged(object.clone(), &patch, &POD);
+            let of_places = merged(at_places(&object, &places), &patch, &POD);
+            let of_places = of_places.map(|after| with_places(object, &after, &places));
+            prop_assert_eq!(of_places, after);
+        }
+    }
+
     #[test]
     fn whatever_is_merged_ends_without_directives(object in plain(), patch in anything()) {
         if let Ok(patch) = Patch::new(patch) && let Ok(after) = merged(object, &patch, &POD) {

@@ -12,7 +12,7 @@ use super::{
     error::{ApplyError, LONGEST_VALUE, MOST_COPIED},
     target::{ProfileTarget, member},
 };
-use crate::switch::Switches;
+use crate::{merge::Patch, switch::Switches};
 
 /// What a PriorityClass gives to its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,20 @@ impl Profile {
         }
     }
 
+    /// The places in such an object that applying it may write, each as names from the outside in. It reads nothing else of the
+    /// object, so these may stand for all of it.
+    pub fn places(&self, target: ProfileTarget) -> Vec<Vec<&str>> {
+        match target {
+            ProfileTarget::Pod => {
+                let patch = self.patch.as_ref().map(Patch::places);
+                let own = self.effects.places().into_iter().map(Vec::from);
+                own.chain(patch.into_iter().flatten()).collect()
+            }
+            // Where its pod is depends on what is there.
+            ProfileTarget::Reservation => vec![Vec::new()],
+        }
+    }
+
     /// The first member of its patch that is not written in such an object.
     pub fn left_out(&self, target: ProfileTarget, switches: &Switches) -> Option<String> {
         target.left_out(self.patch.as_ref()?, switches)
@@ -52,6 +66,29 @@ impl Profile {
 }
 
 impl Effects {
+    /// The places in a Pod that are written.
+    fn places(&self) -> Vec<[&'static str; 2]> {
+        let mut places = Vec::new();
+        let writes_labels = !(self.labels.is_empty()
+            && self.label_keys_mapping.is_empty()
+            && self.label_suffixes.is_empty()
+            && self.qos_class.is_empty()
+            && self.koordinator_priority.is_none());
+        if writes_labels {
+            places.push(["metadata", "labels"]);
+        }
+        if !(self.annotations.is_empty() && self.annotation_keys_mapping.is_empty()) {
+            places.push(["metadata", "annotations"]);
+        }
+        if !self.scheduler_name.is_empty() {
+            places.push(["spec", "schedulerName"]);
+        }
+        if !self.priority_class_name.is_empty() {
+            places.extend(["priorityClassName", "priority", "preemptionPolicy"].map(|name| ["spec", name]));
+        }
+        places
+    }
+
     fn write_labels(&self, object: &mut Value, switches: &Switches) -> Result<(), ApplyError> {
         let mut written: BTreeMap<&str, String> = BTreeMap::new();
         let priority = self.koordinator_priority.map(|priority| priority.to_string());
@@ -98,7 +135,7 @@ impl Effects {
         target: ProfileTarget,
         class: Option<&PriorityClass>,
     ) -> Result<(), ApplyError> {
-        if self.scheduler_name.is_empty() && self.priority_class_name.is_empty() {
+        if !self.writes_spec() {
             return Ok(());
         }
         let Some(spec) = target.pod_spec(object)? else {

@@ -50,6 +50,13 @@ pub(super) struct Effects {
     pub(super) koordinator_priority: Option<i32>,
 }
 
+impl Effects {
+    /// True if they write more than labels and annotations.
+    pub(super) fn writes_spec(&self) -> bool {
+        !(self.scheduler_name.is_empty() && self.priority_class_name.is_empty())
+    }
+}
+
 /// Who a profile is for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

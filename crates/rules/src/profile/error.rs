@@ -1,5 +1,7 @@
 //! [`ApplyError`]: why a profile is not applied to an object.
 
+use std::{error::Error, iter};
+
 use headroom_domain::field;
 
 use crate::{merge::MergeError, reservation::ReservationTypeError};
@@ -35,4 +37,10 @@ pub enum ApplyError {
     /// The patch writes a time or an amount into a Reservation that is none.
     #[error("spec.patch does not apply: {0}")]
     Values(field::Errors),
+}
+
+/// The error and its causes on one line.
+pub(super) fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let errors = iter::successors(Some(error), |&error| error.source());
+    errors.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

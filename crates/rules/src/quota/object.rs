@@ -37,6 +37,8 @@ pub struct Quota {
     pub max: Amounts,
     /// What Koordinator's scheduler guarantees; empty if that cannot be read.
     pub guaranteed: Amounts,
+    /// The annotation with the limits of new pods, as it is written; empty if there is none.
+    pub admission: Box<str>,
     /// The namespaces whose pods belong to it; none if the list cannot be read.
     pub namespaces: Vec<Box<str>>,
     /// True once its removal waits for finalizers.
@@ -117,6 +119,7 @@ impl QuotaParts {
             min: self.spec.min.clone().unwrap_or_default(),
             max: self.spec.max.clone().unwrap_or_default(),
             guaranteed: guaranteed.ok().flatten().unwrap_or_default(),
+            admission: self.annotation(names::QUOTA_ADMISSION).into(),
             namespaces: namespaces
                 .unwrap_or_default()
                 .into_iter()

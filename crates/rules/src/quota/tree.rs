@@ -14,6 +14,9 @@ pub trait QuotaTree {
     /// The quota of that name; the oldest one, if several namespaces have one.
     fn by_name(&self, name: &str) -> Option<Arc<Quota>>;
 
+    /// How many quotas have that name. The rules allow one, and races can make them more.
+    fn count_named(&self, name: &str) -> usize;
+
     /// The quota of that namespace and name.
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>>;
 

@@ -59,7 +59,7 @@ enum Excess {
 
 /// How a rewrite is recorded. The patch does the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Detail {
+pub(super) enum Detail {
     /// By the members that differ.
     Members,
     /// By the new value; of the whole object, by its members.
@@ -89,17 +89,17 @@ impl Draft<'_> {
         if path.is_empty() && !after.is_object() {
             return Err(RewriteError::NoObject.into());
         }
-        self.record_change(path, &before, after)?;
+        let mark = self.mark();
+        self.explain(|explanation| explanation.note_change(path, &before, &after));
+        if let Err(failure) = self.record_change(path, &before, after) {
+            self.forget_since(mark);
+            return Err(failure.into());
+        }
         Ok(result)
     }
 
     /// Records that what is at `path` has changed.
-    pub(super) fn record_change(
-        &mut self,
-        path: &[&str],
-        before: &Value,
-        mut after: Value,
-    ) -> Result<(), RewriteError> {
+    fn record_change(&mut self, path: &[&str], before: &Value, mut after: Value) -> Result<(), RewriteError> {
         if after.is_null() && !before.is_null() {
             self.remove(path);
             return Ok(());
@@ -120,6 +120,25 @@ impl Draft<'_> {
             path: field(path),
             source,
         })
+    }
+
+    /// Records what has become of the member at `path`, or of the object if there are no names.
+    pub(super) fn record_part<'v>(
+        &mut self,
+        path: &mut Vec<&'v str>,
+        before: Option<&'v Value>,
+        after: Option<&'v mut Value>,
+        detail: Detail,
+    ) -> Result<(), WriteError> {
+        match (before, after) {
+            (Some(before), Some(after)) => self.record(path, before, after, detail),
+            (None, Some(after)) => self.write(path, Written::new(after.take(), WriteKind::Rewrite)),
+            (Some(_), None) => {
+                self.remove(path);
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
     }
 
     /// Records that `before`, which is at `path`, becomes `after`. If there is no place for that, the first write finds
@@ -163,10 +182,7 @@ impl Draft<'_> {
         }
         for (name, value) in after {
             path.push(name);
-            match before.get(name) {
-                Some(before) => self.record(path, before, value, detail)?,
-                None => self.write(path, Written::new(value.take(), WriteKind::Rewrite))?,
-            }
+            self.record_part(path, before.get(name), Some(value), detail)?;
             path.pop();
         }
         Ok(())
@@ -175,7 +191,7 @@ impl Draft<'_> {
 
 impl Detail {
     /// How the difference between two values is recorded.
-    fn new(before: &Value, after: &Value) -> Self {
+    pub(super) fn new(before: &Value, after: &Value) -> Self {
         if differences(before, after) > MOST_MEMBERS {
             Self::Whole
         } else {

@@ -1,47 +1,142 @@
-//! [`Draft::rewrite_each`]: several changes of one part of a draft, each all or nothing, read and recorded once.
+//! [`Draft::rewrite_each`]: several changes of a draft, each all or nothing. Only the parts that they may write are read, once for
+//! all of them.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use headroom_rules::explain::Explanation;
+use serde_json::{Map, Value};
 
 use super::{
-    Draft,
-    rewrite::{RewriteError, check_size},
+    Draft, PathValue,
+    rewrite::{Detail, RewriteError, check_size},
 };
 
+/// Most parts that are read and recorded one by one; beyond, the object is read whole.
+const MOST_PARTS: usize = 256;
+
+/// Places in an object, none inside of another one, each as names from the outside in.
+struct Parts<'p>(BTreeSet<Vec<&'p str>>);
+
+impl<'p> Parts<'p> {
+    fn new(places: impl IntoIterator<Item = Vec<&'p str>>) -> Self {
+        let places: BTreeSet<Vec<&str>> = places.into_iter().collect();
+        let mut parts: BTreeSet<Vec<&str>> = BTreeSet::new();
+        // A place stands behind those around it.
+        for place in places {
+            let is_inside = |around: &Vec<&str>| place.starts_with(around);
+            if !parts.last().is_some_and(is_inside) {
+                parts.insert(place);
+            }
+        }
+        if parts.len() > MOST_PARTS {
+            return Self([Vec::new()].into());
+        }
+        Self(parts)
+    }
+}
+
 impl Draft<'_> {
-    /// Has each of `changes` work on the value at `path`, on what those before it have left. One that fails leaves nothing; what
-    /// came of the others is recorded once. It is as if each were a [`rewrite`](Self::rewrite) of its own.
+    /// Has each of `changes` work on the object, on what those before it have left. One that fails leaves nothing; what came of
+    /// the others is recorded once. It is as if each were a [`rewrite`](Self::rewrite) of its own.
+    ///
+    /// The changes are shown what is at `places` and the objects around it, and whatever they write elsewhere is lost. A place
+    /// is names from the outside in; without names it is the whole object. `note` explains what the change of that place in their
+    /// order has made of what it was shown.
     ///
     /// # Errors
-    /// A [`RewriteError`] if the value cannot be read, or there is no place for the new one: nothing is recorded then. What one
+    /// A [`RewriteError`] if a value cannot be read, or there is no place for the new one: nothing is recorded then. What one
     /// change returns, or why its value is not taken, is its own result.
-    pub fn rewrite_each<T, E: From<RewriteError>>(
+    pub fn rewrite_each<'p, T, E: From<RewriteError>>(
         &mut self,
-        path: &[&str],
+        places: impl IntoIterator<Item = Vec<&'p str>>,
         changes: impl IntoIterator<Item = impl FnOnce(&mut Value) -> Result<T, E>>,
+        note: impl Fn(&mut Explanation, usize, &Value, &Value),
     ) -> Result<Vec<Result<T, E>>, RewriteError> {
-        let before = self.value(path)?;
-        check_size(&before, path)?;
+        let parts = Parts::new(places);
+        let before = self.view(&parts)?;
+        check_size(&before, &[])?;
         let mut after: Option<Value> = None;
         let mut results = Vec::new();
-        for change in changes {
+        let mark = self.mark();
+        for (index, change) in changes.into_iter().enumerate() {
             let mut changed = after.as_ref().unwrap_or(&before).clone();
             let result = change(&mut changed);
             let result = result.and_then(|done| {
-                if path.is_empty() && !changed.is_object() {
+                if !changed.is_object() {
                     return Err(RewriteError::NoObject.into());
                 }
-                check_size(&changed, path)?;
+                check_size(&changed, &[])?;
                 Ok(done)
             });
             if result.is_ok() {
+                let last = after.as_ref().unwrap_or(&before);
+                self.explain(|explanation| note(explanation, index, last, &changed));
                 after = Some(changed);
             }
             results.push(result);
         }
-        if let Some(after) = after {
-            self.record_change(path, &before, after)?;
+        if let Some(mut after) = after {
+            let checkpoint = self.checkpoint();
+            if let Err(failure) = self.record_parts(&parts, &before, &mut after) {
+                self.roll_back(checkpoint);
+                self.forget_since(mark);
+                return Err(failure);
+            }
         }
         Ok(results)
+    }
+
+    /// The object with nothing but some parts of it.
+    fn view(&self, Parts(parts): &Parts<'_>) -> Result<Value, RewriteError> {
+        let mut view = Value::Object(Map::new());
+        for part in parts {
+            self.show(&mut view, &[], part)?;
+        }
+        Ok(view)
+    }
+
+    /// Adds to the view of what is at `way` what is behind it. Where there is no object on the way, the view has what is there.
+    fn show<'p>(&self, view: &mut Value, way: &[&'p str], behind: &[&'p str]) -> Result<(), RewriteError> {
+        let is_object = match self.find(way) {
+            PathValue::Nothing => return Ok(()),
+            PathValue::Written(value, _) => value.is_object(),
+            PathValue::Stored(tree) => tree.is_object(),
+            PathValue::Edited(..) => true,
+        };
+        let Some((name, rest)) = behind.split_first().filter(|_| is_object) else {
+            *view = self.value(way)?;
+            return Ok(());
+        };
+        let way = [way, &[*name]].concat();
+        if view.is_null() {
+            *view = Value::Object(Map::new());
+        }
+        let Value::Object(members) = view else {
+            return Ok(());
+        };
+        if matches!(self.find(&way), PathValue::Nothing) {
+            return Ok(());
+        }
+        self.show(members.entry(*name).or_insert(Value::Null), &way, rest)
+    }
+
+    /// Records what has become of each part.
+    fn record_parts(
+        &mut self,
+        Parts(parts): &Parts<'_>,
+        before: &Value,
+        after: &mut Value,
+    ) -> Result<(), RewriteError> {
+        let detail = Detail::new(before, after);
+        for part in parts {
+            let mut way = part.clone();
+            let before = part.iter().try_fold(before, |value, name| value.get(name));
+            let after = part
+                .iter()
+                .try_fold(&mut *after, |value, name| value.get_mut(name));
+            self.record_part(&mut way, before, after, detail)?;
+        }
+        Ok(())
     }
 }
 
@@ -88,7 +183,7 @@ mod tests {
         fn many_changes_at_once_are_as_one_after_the_other(kinds in prop::collection::vec(0..7_usize, 0..8)) {
             let (mut at_once, mut each) = (draft(), draft());
             let changes = kinds.iter().map(|&kind| move |object: &mut Value| change(kind, object));
-            let results = at_once.rewrite_each(&[], changes).unwrap();
+            let results = at_once.rewrite_each([Vec::new()], changes, |_, _, _, _| {}).unwrap();
             let results: Vec<bool> = results.iter().map(Result::is_ok).collect();
             let expected: Vec<bool> =
                 kinds.iter().map(|&kind| each.rewrite(&[], |object| change(kind, object)).is_ok()).collect();
@@ -100,11 +195,100 @@ mod tests {
         }
     }
 
+    /// What sets a member of metadata or of the specification, where there is room for it.
+    fn set(object: &mut Value, [outer, inner]: [&str; 2], value: &Value) -> Result<(), RewriteError> {
+        let members = object.as_object_mut().ok_or(RewriteError::NoObject)?;
+        let outer = members.entry(outer).or_insert(Value::Null);
+        if outer.is_null() {
+            *outer = json!({});
+        }
+        let members = outer.as_object_mut().ok_or(RewriteError::NoObject)?;
+        if value.is_null() {
+            members.remove(inner);
+        } else {
+            members.insert(inner.to_owned(), value.clone());
+        }
+        Ok(())
+    }
+
+    fn part() -> impl Strategy<Value = Value> {
+        let member = prop_oneof![
+            Just(Value::Null),
+            Just(json!("x")),
+            Just(json!({"c": "1"})),
+            Just(json!([{"name": "c"}])),
+        ];
+        let object = prop::collection::btree_map("[ab]", member, 0..3).prop_map(|members| json!(members));
+        prop_oneof![4 => object, 1 => Just(Value::Null), 1 => Just(json!("scalar"))]
+    }
+
+    proptest! {
+        #[test]
+        fn changes_that_see_a_part_come_to_what_they_come_to_with_the_whole(
+            object in prop::collection::btree_map("(metadata|spec|status)", part(), 0..4),
+            written in prop::option::of(part()),
+            sets in prop::collection::vec((prop::sample::select(vec!["metadata", "spec"]), "[abc]", part()), 0..6),
+        ) {
+            let text = json!(object).to_string();
+            let draft = || {
+                let mut draft = Draft::new(Tree::parse(&text, 2).unwrap(), None);
+                if let Some(value) = &written {
+                    drop(draft.set(&["spec", "a"], value.clone()));
+                }
+                draft
+            };
+            let (mut partly, mut whole) = (draft(), draft());
+            let changes = || sets.iter().map(|(outer, inner, value)| {
+                move |object: &mut Value| set(object, [outer, inner], value)
+            });
+            let places = sets.iter().map(|(outer, inner, _)| vec![*outer, inner.as_str()]);
+            let of_part: Vec<bool> =
+                partly.rewrite_each(places, changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
+            let of_whole: Vec<bool> =
+                whole.rewrite_each([Vec::new()], changes(), |_, _, _, _| {}).unwrap().iter().map(Result::is_ok).collect();
+            prop_assert_eq!(of_part, of_whole);
+            // An object that is created for nothing is not recorded.
+            let content = |draft: &Draft<'_>| {
+                let mut content = draft.read::<Value>(&[]).unwrap().unwrap();
+                let members = content.as_object_mut().unwrap();
+                members.retain(|_, member| !(member.is_null() || *member == json!({})));
+                content
+            };
+            prop_assert_eq!(content(&partly), content(&whole));
+        }
+    }
+
+    #[test]
+    fn a_change_that_writes_nowhere_sees_an_empty_object() {
+        let changes = [|object: &mut Value| -> Result<bool, RewriteError> { Ok(*object == json!({})) }];
+        let mut draft = draft();
+        let results = draft.rewrite_each([], changes, |_, _, _, _| {}).unwrap();
+        assert!(matches!(results.as_slice(), [Ok(true)]));
+        assert_eq!(draft.changes(), 0);
+    }
+
+    #[test]
+    fn too_many_parts_are_the_whole() {
+        let names: Vec<String> = (0..=MOST_PARTS).map(|index| index.to_string()).collect();
+        let Parts(parts) = Parts::new(names.iter().map(|name| vec![name.as_str()]));
+        assert_eq!(parts, [Vec::new()].into());
+        let Parts(parts) = Parts::new([
+            vec!["a", "b"],
+            vec!["b"],
+            vec!["a"],
+            vec!["b", "c"],
+            vec!["a", "d"],
+        ]);
+        assert_eq!(parts, [vec!["a"], vec!["b"]].into());
+    }
+
     #[test]
     fn without_a_change_that_succeeds_nothing_is_recorded() {
         let mut draft = draft();
         let changes = [5, 6].map(|kind| move |object: &mut Value| change(kind, object));
-        let results = draft.rewrite_each(&[], changes).unwrap();
+        let results = draft
+            .rewrite_each([Vec::new()], changes, |_, _, _, _| {})
+            .unwrap();
         assert!(results.iter().all(Result::is_err));
         assert_eq!(draft.changes(), 0);
     }

@@ -180,7 +180,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Told of each reading of all of it.
-    fn readable(&self) -> Result<(), serde_json::Error> {
+    pub(super) fn readable(&self) -> Result<(), serde_json::Error> {
         if scan::is_wide(self.text) {
             // Whoever goes on without the value is found out by this; who opened it before has seen it.
             self.inside.get_or_init(|| Box::new(Inside::TooWide));

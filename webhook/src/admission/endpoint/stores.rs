@@ -1,6 +1,9 @@
 //! [`Stores`]: every store that steps may read, each under the type by which an endpoint declares it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use headroom_domain::{
     capacity::PodDemand,
@@ -9,12 +12,14 @@ use headroom_domain::{
     names,
     policy::Policy,
     resource::PerResource,
+    selector::LabelSelector,
 };
 use headroom_rules::{
     binding,
     enhanced::LabelRules,
+    pod_quota::Usage,
     profile::PriorityClass,
-    quota::{BoundPods, Quota, QuotaTree},
+    quota::{BoundPods, Quota, QuotaKey, QuotaTree},
     slo,
     slo::strategies::Strategies,
 };
@@ -24,8 +29,13 @@ use crate::store::{
     claims::Claim,
     colocation::profiles::KnownProfile,
     known::KnownSources,
-    lookup::{Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup},
+    lookup::{
+        Decide, LabelRuleLookup, NodeLookup, PodKeys, PodLookup, ProfileLookup, QuotaLookup, RoomLookup,
+        TreeNodesLookup,
+    },
     node::{Labels, Node},
+    pod_decisions::PodDecisions,
+    quota_pods::RoomRequest,
 };
 
 /// The stores of a replica, as steps see them.
@@ -41,6 +51,8 @@ pub struct Stores {
     pub quotas: Arc<dyn QuotaLookup>,
     /// Which sources are known.
     pub known: KnownSources,
+    /// The last reviews of pods, for people; no step reads them.
+    pub decisions: Arc<PodDecisions>,
 }
 
 /// What the steps of pods read.
@@ -52,8 +64,23 @@ pub struct Colocation {
     pub profiles: Arc<dyn ProfileLookup>,
     /// The labels that pods must have.
     pub label_rules: Arc<dyn LabelRuleLookup>,
+    /// The quotas that pods belong to.
+    pub quotas: PodQuotas,
     /// Who may bind pods.
     pub binding: binding::Settings,
+}
+
+/// What the steps of pods read of quotas.
+#[derive(Clone)]
+pub struct PodQuotas {
+    /// The quotas.
+    pub tree: Arc<dyn QuotaLookup>,
+    /// The nodes of their trees.
+    pub nodes: Arc<dyn TreeNodesLookup>,
+    /// What they have given out.
+    pub room: Arc<dyn RoomLookup>,
+    /// Which sources are known.
+    pub known: KnownSources,
 }
 
 /// What the steps of Koordinator's ConfigMap read.
@@ -96,6 +123,12 @@ impl Default for Stores {
                 pods: Arc::new(NoStore),
                 profiles: Arc::new(NoStore),
                 label_rules: Arc::new(NoStore),
+                quotas: PodQuotas {
+                    tree: Arc::new(NoStore),
+                    nodes: Arc::new(NoStore),
+                    room: Arc::new(NoStore),
+                    known: KnownSources::default(),
+                },
                 binding: binding::Settings::default(),
             },
             slo: SloConfiguration {
@@ -105,6 +138,7 @@ impl Default for Stores {
             },
             quotas: Arc::new(NoStore),
             known: KnownSources::default(),
+            decisions: Arc::default(),
         }
     }
 }
@@ -138,6 +172,10 @@ impl QuotaTree for NoStore {
         None
     }
 
+    fn count_named(&self, _name: &str) -> usize {
+        0
+    }
+
     fn get(&self, _namespace: &str, _name: &str) -> Option<Arc<Quota>> {
         None
     }
@@ -164,6 +202,31 @@ impl QuotaLookup for NoStore {
 
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {
         decide(self);
+        None
+    }
+
+    fn noted_use(&self, _key: &QuotaKey) -> Box<str> {
+        Box::default()
+    }
+}
+
+impl TreeNodesLookup for NoStore {
+    fn nodes(&self, _tree: &str) -> Option<Arc<LabelSelector>> {
+        None
+    }
+}
+
+impl RoomLookup for NoStore {
+    fn usage(&self, _request: &RoomRequest, _now: Instant) -> Option<Usage> {
+        None
+    }
+
+    fn claim(
+        &self,
+        _request: RoomRequest,
+        _now: Instant,
+        _fits: &mut dyn FnMut(&Usage) -> bool,
+    ) -> Option<Box<dyn Claim>> {
         None
     }
 }

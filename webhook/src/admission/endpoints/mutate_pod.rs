@@ -4,6 +4,7 @@
 //! It is never called again in one request: the API server's LimitRanger runs anew after a webhook has changed a Pod, and
 //! what it adds then is nobody's request.
 
+mod affinity;
 mod device;
 mod extended;
 mod profile;
@@ -12,23 +13,23 @@ use std::time::Duration;
 
 use headroom_domain::names;
 use headroom_kit::gate::Gate;
-use headroom_rules::container::Containers;
 
-use super::pod_types::{PodEndpoint, PodStep};
+use super::{
+    pod_membership,
+    pod_types::{PodEndpoint, PodStep},
+};
 use crate::admission::{
-    draft::{Draft, Fields as _},
     endpoint::{
         BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
         Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
     },
-    error::StepError,
     refusal::DenialStyle,
     review::Operation,
 };
 
 static GATE: Gate = Gate::beta("PodMutatingWebhook", "Completes what pods ask for.");
 
-static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &device::STEP];
+static STEPS: &[&PodStep] = &[&profile::STEP, &extended::STEP, &affinity::STEP, &device::STEP];
 
 /// The API server waits so long: a pod is worth more than a moment, and less than its client's patience.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,7 +51,7 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         kind: Kind::Mutating(Reinvocation::Never),
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
-        modifiers: &[&profile::SKIPPED],
+        modifiers: &[&profile::SKIPPED, &pod_membership::NO_DEFAULT],
         entries: &[
             Entry {
                 name: "mpod-create.koordinator.sh",
@@ -87,12 +88,3 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     awaits: Some(profile::is_unknown),
     steps: STEPS,
 };
-
-/// What the Pod's containers ask for, with the writes so far.
-fn containers(draft: &Draft<'_>) -> Result<Containers, StepError> {
-    let spec = draft.read(&["spec"]).map_err(|source| StepError::Read {
-        field: "spec".to_owned(),
-        source,
-    })?;
-    Ok(spec.unwrap_or_default())
-}

@@ -11,6 +11,7 @@ mod node_labels;
 mod node_status;
 mod node_status_over_stores;
 mod pathological;
+mod pod_quotas;
 #[path = "../../../../tests/src/review.rs"]
 #[expect(
     unreachable_pub,

@@ -6,6 +6,8 @@
 mod colocation;
 mod device;
 mod enhanced;
+mod parent;
+mod quota;
 mod reserved;
 
 use std::time::Duration;
@@ -15,7 +17,10 @@ use headroom_kit::gate::Gate;
 use headroom_rules::pod_check::{ALL_STEPS, RESIZES};
 use serde::de::DeserializeOwned;
 
-use super::pod_types::{PodCtx, PodEndpoint, PodStep};
+use super::{
+    pod_membership,
+    pod_types::{PodCtx, PodEndpoint, PodStep},
+};
 use crate::admission::{
     draft::{Draft, Fields},
     endpoint::{
@@ -30,7 +35,15 @@ use crate::admission::{
 /// Switches the checks of pods, and of who binds them.
 pub(super) static GATE: Gate = Gate::beta("PodValidatingWebhook", "Checks pods, and who binds them.");
 
-static STEPS: &[&PodStep] = &[&reserved::STEP, &colocation::STEP, &device::STEP, &enhanced::STEP];
+/// The quota comes last: what every other step lets through takes room.
+static STEPS: &[&PodStep] = &[
+    &reserved::STEP,
+    &colocation::STEP,
+    &parent::STEP,
+    &device::STEP,
+    &enhanced::STEP,
+    &quota::STEP,
+];
 
 /// The most errors of one step in an answer. A Pod has as many containers as its client likes.
 pub(super) const MOST_ERRORS: usize = 32;
@@ -48,11 +61,18 @@ const fn pods(operations: &'static [Operation], sub_resource: &'static str) -> R
 pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
     declaration: Declaration {
         path: "/validate-pod",
-        about: "Refuses pods whose QoS class, priority, devices or labels break a rule.",
+        about: "Refuses pods whose QoS class, priority, devices or labels break a rule, and those that their quota has no room for.",
         kind: Kind::Validating,
         configuration: ConfigurationObject::Pods,
         gate: Some(&GATE),
-        modifiers: &[&colocation::SUB_PRIORITY_MAY_CHANGE],
+        modifiers: &[
+            &colocation::SUB_PRIORITY_MAY_CHANGE,
+            &pod_membership::NO_DEFAULT,
+            &parent::PARENTS_TAKE_PODS,
+            &quota::ON_UPDATE,
+            &quota::TRANSFORMS[0],
+            &quota::TRANSFORMS[1],
+        ],
         entries: &[Entry {
             name: "vpod.koordinator.sh",
             rules: &[
@@ -62,7 +82,8 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
             namespaces: Namespaces::ExceptSystem,
             objects: Objects::All,
             conditions: &[],
-            side_effects: SideEffects::None,
+            // What is admitted counts for a while; a dry run leaves nothing.
+            side_effects: SideEffects::NoneOnDryRun,
             failure_policy: FailurePolicy::Fail,
             timeout: Duration::from_secs(5),
         }],
@@ -73,7 +94,8 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         work: Work::InPassing,
         limits: RequestLimits::DEFAULT,
     },
-    awaits: None,
+    // A quota and its pods often come in one file.
+    awaits: Some(quota::is_awaiting),
     steps: STEPS,
 };
 

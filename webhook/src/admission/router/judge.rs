@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use headroom_rules::explain::Explanation;
 use json_patch::Patch;
 use tokio::sync::watch;
 
-use super::answer::{HttpAnswer, StepResults};
+use super::{
+    answer::{HttpAnswer, StepResults},
+    pod_review::PodReview,
+};
 use crate::admission::{
     draft::{Draft, Fields as _, Notes},
     endpoint::{AnyEndpoint, BrokenStep, Deadline, Kind, StepContext, Stores},
@@ -39,8 +43,8 @@ pub(super) enum Attempt {
     Missing,
 }
 
-/// What the steps said, and what the answer says besides, however it ends.
-type Verdict = (Result<StepResults, AdmissionError>, Notes);
+/// What the steps said, what the answer says besides, however it ends, and what was made of the object and why.
+type Verdict = (Result<StepResults, AdmissionError>, Notes, Option<Explanation>);
 
 impl Judge {
     /// Answers with these features and stores.
@@ -96,10 +100,19 @@ impl Judge {
         {
             return Attempt::Missing;
         }
-        let (verdict, notes) = draft.map_or_else(
-            || (Ok(StepResults::default()), Notes::default()),
-            |draft| self.judge(endpoint, &request, draft, deadline),
-        );
+        let draft = draft.map(|mut draft| (PodReview::begin(endpoint, &request, &mut draft), draft));
+        let (verdict, notes) = match draft {
+            None => (Ok(StepResults::default()), Notes::default()),
+            Some((pod_review, draft)) => {
+                let (verdict, notes, explanation) = self.judge(endpoint, &request, draft, deadline);
+                if let (Some(review), Some(explanation)) = (pod_review, explanation) {
+                    self.stores
+                        .decisions
+                        .record(review.decision(&request, &verdict, explanation));
+                }
+                (verdict, notes)
+            }
+        };
         let encoded = match &verdict {
             Ok(StepResults { patch, .. }) => {
                 review::encode(version, &request, &ReviewVerdict::Allowed(patch), &notes)
@@ -125,13 +138,17 @@ impl Judge {
     ) -> Verdict {
         let declaration = endpoint.declaration();
         if declaration.skips_deleting && is_being_deleted(&draft) {
-            return (Ok(StepResults::default()), Notes::default());
+            return (
+                Ok(StepResults::default()),
+                Notes::default(),
+                draft.take_explanation(),
+            );
         }
         // A heartbeat is never lost over what its object says of itself.
         if declaration.broken_step == BrokenStep::FailsTheCall
             && let Err(error) = check_kind(request, &draft)
         {
-            return (Err(error), Notes::default());
+            return (Err(error), Notes::default(), draft.take_explanation());
         }
         let features = self.features.load();
         let context = StepContext {
@@ -142,8 +159,9 @@ impl Judge {
         };
         let admitted = match endpoint.admit(&context, request, &mut draft, deadline) {
             Ok(admitted) => admitted,
-            Err(error) => return (Err(error), draft.notes().clone()),
+            Err(error) => return (Err(error), draft.notes().clone(), draft.take_explanation()),
         };
+        let explanation = draft.take_explanation();
         let is_renewal = draft.is_renewal();
         let (patch, notes) = match declaration.kind {
             Kind::Mutating(_) => patch::into_operations(draft),
@@ -154,7 +172,7 @@ impl Judge {
             admitted,
             is_renewal,
         };
-        (Ok(results), notes)
+        (Ok(results), notes, explanation)
     }
 }
 

@@ -50,12 +50,14 @@ use crate::{
             tests::{amplified, cluster, pod, published},
         },
         informer::Store as _,
+        pod_decisions::PodDecisions,
     },
 };
 
 mod connection_limits;
 mod credentials;
 mod debug_service;
+mod pod_decisions;
 mod reports;
 mod slo_config;
 
@@ -75,6 +77,7 @@ impl StatusWriter for Recorder {
 /// A hint port on loopback with node `n1` and pod `a` (1 CPU, generation 5) behind it.
 struct Site {
     cluster: Arc<Cluster>,
+    decisions: Arc<PodDecisions>,
     address: SocketAddr,
     place: TempDir,
     shutdown: Shutdown,
@@ -102,6 +105,7 @@ impl Site {
             .unwrap();
         let address = listener.address();
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]));
+        let decisions = Arc::new(PodDecisions::default());
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
         let shared = Arc::new(StreamContext {
@@ -122,11 +126,14 @@ impl Site {
                 settings: slo::Settings::default(),
                 switches: Arc::new(|| Switches::preset(SWITCHES, Compat::Headroom)),
             },
+            replica: "webhook-a".to_owned(),
+            decisions: Arc::clone(&decisions),
             shutdown: shutdown.clone(),
         });
         let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, shutdown.clone())));
         Self {
             cluster,
+            decisions,
             address,
             place,
             shutdown,

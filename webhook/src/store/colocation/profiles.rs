@@ -1,8 +1,7 @@
 //! What is kept of Koordinator's `ClusterColocationProfile` objects: the profile, compiled once, or why it cannot be.
 
 use headroom_domain::names;
-use headroom_kit::log::chain;
-use headroom_rules::profile;
+pub use headroom_rules::profile::KnownProfile;
 use k8s_openapi::{ClusterResourceScope, Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,9 +19,6 @@ pub const VERSION: &str = "v1alpha1";
 /// Colocation profiles in plural.
 pub const PLURAL: &str = "clustercolocationprofiles";
 
-/// Longest specification that is read, in bytes.
-const LONGEST_SPEC: usize = 64 << 10;
-
 /// All colocation profiles.
 pub type Profiles = ByName<WatchedProfile>;
 
@@ -36,25 +32,6 @@ pub struct WatchedProfile {
     pub spec: Option<Box<RawValue>>,
 }
 
-/// A colocation profile.
-#[derive(Debug)]
-pub struct KnownProfile {
-    /// The profile; the text says why it has none.
-    pub compiled: Result<profile::Profile, String>,
-    /// The value of its annotation `skip-update-resources`.
-    pub skip: Option<String>,
-}
-
-impl KnownProfile {
-    /// What is wrong with it, whatever the pod.
-    pub fn fault(&self) -> Option<String> {
-        match &self.compiled {
-            Ok(profile) => profile.defect().map(|defect| chain(defect).to_string()),
-            Err(error) => Some(error.clone()),
-        }
-    }
-}
-
 impl Keep for WatchedProfile {
     type Kept = KnownProfile;
 
@@ -65,10 +42,9 @@ impl Keep for WatchedProfile {
             return None;
         }
         let annotations = metadata.annotations.as_ref();
-        let known = KnownProfile {
-            compiled: compile(spec.as_deref()),
-            skip: annotations.and_then(|annotations| annotations.get(names::SKIP_UPDATE_RESOURCES).cloned()),
-        };
+        let skip = annotations.and_then(|annotations| annotations.get(names::SKIP_UPDATE_RESOURCES).cloned());
+        let mut known = KnownProfile::read(spec.as_deref().map_or("{}", RawValue::get), skip);
+        known.uid = metadata.uid.clone().unwrap_or_default();
         if let Some(fault) = known.fault() {
             let name = metadata.name.as_deref().unwrap_or_default();
             warn!(
@@ -94,14 +70,6 @@ impl Keep for WatchedProfile {
     }
 }
 
-fn compile(spec: Option<&RawValue>) -> Result<profile::Profile, String> {
-    let text = spec.map_or("{}", RawValue::get);
-    if text.len() > LONGEST_SPEC {
-        return Err(format!("spec is longer than {LONGEST_SPEC} bytes"));
-    }
-    profile::Profile::compile(text).map_err(|error| chain(&error).to_string())
-}
-
 impl k8s_openapi::Resource for WatchedProfile {
     const API_VERSION: &'static str = "config.koordinator.sh/v1alpha1";
     const GROUP: &'static str = GROUP;
@@ -125,6 +93,7 @@ impl Metadata for WatchedProfile {
 
 #[cfg(test)]
 mod tests {
+    use headroom_rules::profile::LONGEST_SPEC;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -153,7 +122,8 @@ mod tests {
     #[case::patch(json!({"patch": "text"}), "spec.patch: ")]
     #[case::long(json!({"labels": {"a": "x".repeat(LONGEST_SPEC)}}), "spec is longer than 65536 bytes")]
     fn what_is_wrong_with_a_profile_is_told(#[case] spec: Value, #[case] told: &str) {
-        let fault = keep(&spec).fault().unwrap();
+        let known = keep(&spec);
+        let fault = known.fault().unwrap();
         assert!(fault.starts_with(told), "{fault}");
     }
 

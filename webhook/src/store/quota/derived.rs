@@ -81,6 +81,11 @@ impl Derived {
         self.first(self.names.get(name)?)
     }
 
+    /// How many quotas have that name.
+    pub(super) fn count_named(&self, name: &str) -> usize {
+        self.names.get(name).map_or(0, BTreeSet::len)
+    }
+
     /// The oldest quota that lists a namespace.
     pub(super) fn owner(&self, namespace: &str) -> Option<&Arc<Quota>> {
         self.first(self.owners.get(namespace)?)

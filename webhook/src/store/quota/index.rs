@@ -36,6 +36,8 @@ const NOT_YET: &str = "~";
 pub struct QuotaIndex {
     arrivals: Arrivals,
     state: RwLock<IndexState>,
+    /// What the scheduler has noted of the pods of each quota, which it does each second.
+    noted_use: RwLock<HashMap<QuotaKey, Box<str>>>,
     /// Changes of anything that is kept.
     writes: AtomicU64,
     this: Weak<QuotaIndex>,
@@ -43,7 +45,10 @@ pub struct QuotaIndex {
 
 /// A list that is being received.
 #[derive(Debug, Default)]
-pub struct QuotaListing(HashMap<QuotaKey, StoredQuota>);
+pub struct QuotaListing {
+    quotas: HashMap<QuotaKey, StoredQuota>,
+    noted_use: HashMap<QuotaKey, Box<str>>,
+}
 
 #[derive(Debug, Clone)]
 struct StoredQuota {
@@ -74,6 +79,7 @@ impl QuotaIndex {
         Arc::new_cyclic(|this| Self {
             arrivals,
             state: RwLock::default(),
+            noted_use: RwLock::default(),
             writes: AtomicU64::new(0),
             this: Weak::clone(this),
         })
@@ -102,7 +108,25 @@ impl QuotaIndex {
     /// Drops everything.
     pub fn clear(&self) {
         *self.write() = IndexState::default();
+        self.noted_use
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         self.publish();
+    }
+
+    /// What the scheduler has noted of the pods of a quota; empty for nothing.
+    pub(super) fn noted_use(&self, key: &QuotaKey) -> Box<str> {
+        let noted = self.noted_use.read().unwrap_or_else(PoisonError::into_inner);
+        noted.get(key).cloned().unwrap_or_default()
+    }
+
+    fn note_use(&self, key: &QuotaKey, text: Option<Box<str>>) {
+        let mut noted = self.noted_use.write().unwrap_or_else(PoisonError::into_inner);
+        match text {
+            Some(text) => noted.insert(key.clone(), text),
+            None => noted.remove(key),
+        };
     }
 
     /// Looks at everything.
@@ -210,12 +234,18 @@ impl Store for QuotaIndex {
 
     fn list(listing: &mut QuotaListing, object: WatchedQuota) {
         let stored = StoredQuota::new(&object);
-        listing.0.insert(stored.aged.quota.key(), stored);
+        let key = stored.aged.quota.key();
+        if let Some(text) = object.noted_use() {
+            listing.noted_use.insert(key.clone(), text);
+        }
+        listing.quotas.insert(key, stored);
     }
 
-    fn replace(&self, QuotaListing(listing): QuotaListing) {
+    fn replace(&self, listing: QuotaListing) {
+        let QuotaListing { quotas, noted_use } = listing;
+        *self.noted_use.write().unwrap_or_else(PoisonError::into_inner) = noted_use;
         let mut state = self.write();
-        state.stored = listing;
+        state.stored = quotas;
         state.derived = Derived::default();
         let IndexState {
             stored,
@@ -237,6 +267,7 @@ impl Store for QuotaIndex {
     fn apply(&self, object: WatchedQuota) {
         let stored = StoredQuota::new(&object);
         let key = stored.aged.quota.key();
+        self.note_use(&key, object.noted_use());
         {
             let state = self.read();
             let is_same = state
@@ -259,6 +290,7 @@ impl Store for QuotaIndex {
     fn delete(&self, object: WatchedQuota) {
         let stored = StoredQuota::new(&object);
         let key = stored.aged.quota.key();
+        self.note_use(&key, None);
         let mut state = self.write();
         let shown = Shown {
             is_gone: true,

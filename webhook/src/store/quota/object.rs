@@ -1,5 +1,6 @@
 //! An ElasticQuota as the API server sends it to a watch, without what nobody reads.
 
+use headroom_domain::names;
 use headroom_rules::quota::{QuotaParts, object::QuotaSpec};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
@@ -24,6 +25,14 @@ pub struct WatchedQuota {
 }
 
 impl WatchedQuota {
+    /// What the scheduler has noted of its pods, as it is written.
+    pub(super) fn noted_use(&self) -> Option<Box<str>> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations
+            .get(names::QUOTA_CHILD_REQUEST)
+            .map(|text| text.as_str().into())
+    }
+
     /// What rules read of it. An unreadable specification has no amounts.
     pub fn parts(&self) -> QuotaParts {
         let Self { metadata, spec } = self;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{BoundPods, Quota, QuotaTree};
+use headroom_rules::quota::{BoundPods, Quota, QuotaKey, QuotaTree};
 
 use super::index::{IndexState, QuotaIndex};
 use crate::store::{
@@ -43,11 +43,19 @@ impl QuotaLookup for QuotasWithPods {
         })?;
         self.index.claim(&mut state, key, admitted)
     }
+
+    fn noted_use(&self, key: &QuotaKey) -> Box<str> {
+        self.index.noted_use(key)
+    }
 }
 
 impl QuotaTree for Snapshot<'_> {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
         self.state.derived.by_name(name).map(Arc::clone)
+    }
+
+    fn count_named(&self, name: &str) -> usize {
+        self.state.derived.count_named(name)
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(super) const WIDTH: usize = 80;
 
 /// Breaks a text between words, each line behind that many blanks. A word that is too long has a line of its own.
-pub(super) fn wrapped(indent: usize, text: &str) -> String {
+pub(in crate::output) fn wrapped(indent: usize, text: &str) -> String {
     let text = printable(text);
     let mut lines = String::new();
     let mut used = 0;
@@ -31,7 +31,7 @@ pub(super) fn wrapped(indent: usize, text: &str) -> String {
 }
 
 /// The text with control characters written out.
-pub(super) fn printable(text: &str) -> String {
+pub(in crate::output) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() || is_invisible(character) {

@@ -1,13 +1,15 @@
 //! Step `device`: completes what containers ask for of GPUs.
 
 use headroom_kit::gate::Gate;
-use headroom_rules::device;
+use headroom_rules::completion;
 
 use crate::admission::{
     draft::Draft,
     endpoint::{Stop, UnknownSource, When},
-    endpoints::pod_types::{PodCtx, PodStep},
-    error::StepError,
+    endpoints::{
+        draft_pod::DraftPod,
+        pod_types::{PodCtx, PodStep},
+    },
     review::Operation,
 };
 
@@ -30,12 +32,5 @@ fn complete(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     if ctx.request.operation != Operation::Create {
         return Ok(());
     }
-    let changes = device::changes(&super::containers(draft)?, ctx.switches);
-    for list in changes.lists() {
-        let written = draft.rewrite(&["spec", list.name()], |value| {
-            changes.apply(list, value).map_err(StepError::from)
-        });
-        written?;
-    }
-    Ok(())
+    Ok(completion::fill_devices(&mut DraftPod(draft), ctx.switches)?)
 }

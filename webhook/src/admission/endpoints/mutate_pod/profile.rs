@@ -1,15 +1,14 @@
 //! Step `profile`: applies the colocation profiles that are for a new Pod, and translates its cpu and memory afterwards.
 
-mod translate;
+use headroom_kit::gate::Gate;
+use headroom_rules::{completion, profile::ProfileTarget};
 
-use headroom_rules::profile::ProfileTarget;
-
-pub(super) use self::translate::SKIPPED;
 use crate::{
     admission::{
         draft::Draft,
         endpoint::{Colocation, Stop, UnknownSource, When},
         endpoints::{
+            draft_pod::DraftPod,
             pod_types::{PodCtx, PodStep},
             profiles,
         },
@@ -17,6 +16,12 @@ use crate::{
     },
     store::sources::{COLOCATION_PROFILES, NAMESPACES, PRIORITY_CLASSES},
 };
+
+/// Switches the translation off.
+pub(super) static SKIPPED: Gate = Gate::negative(
+    "ColocationProfileSkipMutatingResources",
+    "Leaves cpu and memory of pods as they are, whatever profile is applied.",
+);
 
 pub(super) static STEP: PodStep = PodStep {
     name: "profile",
@@ -39,7 +44,7 @@ fn apply(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     }
     let wish = profiles::apply_all(ctx, ProfileTarget::Pod, draft)?;
     if wish.is_granted() && !ctx.gates.enabled(&SKIPPED) {
-        translate::translate(draft)?;
+        completion::translate(&mut DraftPod(draft))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Tests of the endpoints of family `koordinator` by the tables in tests/fixtures/cases, which pod.yaml explains.
 
 mod answer;
+mod explained;
 mod quotas;
 mod table;
 mod world;
@@ -83,9 +84,10 @@ impl CaseRun<'_> {
             switches: switches.clone(),
             ..Features::with_gates(GateSet::parse(gates(), "").unwrap())
         };
+        let stores = row.world.clone().stores();
         let router = Router::new(Options {
             features: features.shared(),
-            stores: row.world.clone().stores(),
+            stores: stores.clone(),
             ..options(FixtureCluster::default())
         });
         let endpoint = router
@@ -106,6 +108,7 @@ impl CaseRun<'_> {
             };
         }
         let body: Value = serde_json::from_slice(&answer.body).expect("a verdict");
+        self.check_explanation(&stores, object, &patched(object, &patch_of(&body["response"])));
         verdict(object, &body["response"])
     }
 

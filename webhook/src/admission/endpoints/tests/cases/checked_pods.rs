@@ -1,9 +1,10 @@
 //! Property tests of `/validate-pod` over pods of which any part may be anything.
 
 use proptest::{collection::btree_map, option, sample::select};
+use tokio::sync::watch;
 
 use super::*;
-use crate::admission::endpoints::validate_pod::MOST_ERRORS;
+use crate::{admission::endpoints::validate_pod::MOST_ERRORS, store::sources};
 
 /// The longest refusal, in bytes: so many errors, of three steps, none of which is longer than 200.
 const LONGEST: usize = 3 * MOST_ERRORS * 200;
@@ -182,13 +183,23 @@ proptest! {
 }
 
 #[test]
-fn rules_for_labels_that_are_not_known_fail_the_call_while_their_gate_is_on() {
+fn sources_that_are_not_known_fail_the_call_while_a_step_needs_them() {
     let object = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}});
     let review = ReviewBuilder::create("pods", &object).build();
-    for (list, status) in [("", 200), ("EnablePodEnhancedValidator=true", 503)] {
+    let quotas = Some(&sources::QUOTAS);
+    for (known, list, status) in [
+        (quotas, "", 200),
+        (None, "", 503),
+        (quotas, "EnablePodEnhancedValidator=true", 503),
+    ] {
         let features = Features::with_gates(GateSet::parse(gates(), list).unwrap());
+        let stores = Stores::default();
+        if let Some(source) = known {
+            stores.known.record(source, watch::channel(true).1);
+        }
         let router = Router::new(Options {
             features: features.shared(),
+            stores,
             ..options(FixtureCluster::default())
         });
         let endpoint = router.endpoint("/validate-pod").unwrap();

@@ -11,7 +11,8 @@ use crate::store::{
     colocation::{pod_fan::PodFan, pods::PodsByName},
     informer::Store as _,
     pods::Pods,
-    quota::{index::QuotaIndex, object::WatchedQuota, with_pods::QuotasWithPods},
+    quota::{index::QuotaIndex, object::WatchedQuota, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
+    quota_pods::QuotaPods,
 };
 
 /// A quota. Keys of labels and annotations are without their domain.
@@ -28,6 +29,16 @@ pub(super) struct QuotaNotes {
     annotations: BTreeMap<String, String>,
     min: Option<Value>,
     max: Option<Value>,
+}
+
+/// An ElasticQuotaProfile.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeNotes {
+    name: String,
+    tree: String,
+    #[serde(default)]
+    nodes: Value,
 }
 
 /// What the watch brings.
@@ -68,6 +79,43 @@ fn list(index: &QuotaIndex, quotas: &[QuotaNotes]) {
         QuotaIndex::list(&mut listing, quota.object());
     }
     index.replace(listing);
+}
+
+/// The nodes of the trees that these profiles name.
+pub(super) fn tree_nodes(profiles: &[TreeNotes]) -> Arc<TreeNodes> {
+    let trees = Arc::new(TreeNodes::default());
+    for TreeNotes { name, tree, nodes } in profiles {
+        let labels = json!({"quota.scheduling.koordinator.sh/tree-id": tree});
+        let object = json!({
+            "metadata": {"namespace": "kube-system", "name": name, "labels": labels}, "spec": {"nodeSelector": nodes},
+        });
+        trees.apply(serde_json::from_str(&object.to_string()).expect("a profile"));
+    }
+    trees
+}
+
+/// What the pods ask for, by NAMESPACE/NAME.
+pub(super) fn quota_pods(pods: &BTreeMap<String, PodNotes>) -> Arc<QuotaPods> {
+    let store = QuotaPods::new();
+    let mut listing = store.listing();
+    for (key, notes) in pods {
+        let PodNotes {
+            labels,
+            phase,
+            requests,
+            ..
+        } = notes;
+        let (namespace, name) = key.split_once('/').expect("NAMESPACE/NAME");
+        let object = json!({
+            "metadata": {"name": name, "namespace": namespace, "uid": key, "labels": labels, "resourceVersion": "1"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
+            "status": {"phase": phase},
+        });
+        QuotaPods::list(&mut listing, serde_json::from_value(object).expect("a pod"));
+    }
+    store.replace(listing);
+    store.set_known(true);
+    store
 }
 
 /// The quotas, and the pods by NAMESPACE/NAME.

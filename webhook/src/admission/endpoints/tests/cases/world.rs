@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::quotas::{QuotaEvent, QuotaNotes, known_quotas};
+use super::quotas::{QuotaEvent, QuotaNotes, TreeNotes, known_quotas, quota_pods, tree_nodes};
 use crate::{
-    admission::endpoint::{Colocation, SloConfiguration, Stores},
+    admission::endpoint::{Colocation, PodQuotas, SloConfiguration, Stores},
     store::{
         arrivals::Arrivals,
         by_name::{ByName, Keep, Listing},
@@ -46,6 +46,8 @@ pub(super) struct CaseWorld {
     quotas: Vec<QuotaNotes>,
     /// What the watch of ElasticQuotas brought then.
     quota_events: Vec<QuotaEvent>,
+    /// ElasticQuotaProfiles.
+    quota_trees: Vec<TreeNotes>,
     /// Whether entries of Koordinator's ConfigMap need names.
     needs_names: bool,
 }
@@ -66,6 +68,8 @@ pub(super) struct PodNotes {
     annotations: BTreeMap<String, String>,
     /// The phase, which only quotas look at.
     pub(super) phase: Option<String>,
+    /// What it asks for, which quotas count.
+    pub(super) requests: BTreeMap<String, String>,
 }
 
 /// Who may bind pods, as the flags say it.
@@ -112,6 +116,7 @@ impl Default for CaseWorld {
             nodes: BTreeMap::new(),
             quotas: Vec::new(),
             quota_events: Vec::new(),
+            quota_trees: Vec::new(),
             needs_names: false,
         }
     }
@@ -122,9 +127,16 @@ impl CaseWorld {
     pub(super) fn stores(mut self) -> Stores {
         let nodes = LabelledNodes(std::mem::take(&mut self.nodes));
         let needs_names = self.needs_names;
+        let quotas = Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods));
+        let of_pods = PodQuotas {
+            tree: Arc::clone(&quotas) as _,
+            nodes: tree_nodes(&self.quota_trees),
+            room: quota_pods(&self.pods),
+            known: known(),
+        };
         Stores {
-            quotas: Arc::new(known_quotas(&self.quotas, &self.quota_events, &self.pods)),
-            colocation: self.colocation(),
+            quotas,
+            colocation: self.colocation(of_pods),
             slo: SloConfiguration {
                 config_map: ConfigMapName::default(),
                 settings: slo::Settings { needs_names },
@@ -135,7 +147,7 @@ impl CaseWorld {
         }
     }
 
-    fn colocation(self) -> Colocation {
+    fn colocation(self, quotas: PodQuotas) -> Colocation {
         let Self {
             pods,
             binding,
@@ -191,6 +203,7 @@ impl CaseWorld {
             pods: Arc::new(StoredPods(pods.collect())),
             profiles: Arc::new(sources),
             label_rules: Arc::new(watched_rules),
+            quotas,
             binding: Settings::parse(&lists, binding.is_dry_run),
         }
     }

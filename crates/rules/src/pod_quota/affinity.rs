@@ -1,0 +1,140 @@
+//! A Pod of a quota tree runs on the nodes of the tree: what these must be is added to what it asks of its node.
+
+use headroom_domain::selector::{LabelSelector, LabelSelectorRequirement};
+use serde_json::{Map, Value, json};
+
+use crate::switch::{Switch, Switches};
+
+/// Whether terms that match no node stay as they are, and a tree for all nodes asks for nothing.
+pub static TREE_NODES: Switch = Switch {
+    name: "QuotaTreeNodes",
+    default: true,
+    row: "D-19, terms",
+    koordinator: "a tree without conditions on its nodes adds a term that no node matches, an empty term is given the conditions of the tree, and conditions that a term has are added again",
+    about: "a tree without conditions on its nodes changes nothing, an empty term stays empty, and no condition is in a term twice",
+    why: "a pod that any node may run would never run, and one that no node may run would run",
+};
+
+/// Most conditions that are added to a Pod, those of all terms together. People write a handful.
+const MOST_CONDITIONS: usize = 4_096;
+
+/// What a Pod asks of its node cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AffinityError {
+    /// Something is no object.
+    #[error("{0} is not an object")]
+    NoObject(&'static str),
+    /// Something is no list.
+    #[error("{0} is not a list")]
+    NoList(&'static str),
+    /// There are too many terms.
+    #[error("more than {MOST_CONDITIONS} conditions would be added to spec.affinity")]
+    TooMany,
+}
+
+/// Adds the conditions of `nodes` to each term that a Pod requires of its node; where there is none, to a new one. `affinity` is
+/// the member of the specification, which may be `null`.
+///
+/// # Errors
+/// The member is none that Kubernetes takes, or has too many terms.
+pub fn require(
+    affinity: &mut Value,
+    nodes: &LabelSelector,
+    switches: &Switches,
+) -> Result<(), AffinityError> {
+    const TERMS: &str =
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let is_ours = switches.is_on(&TREE_NODES);
+    let conditions = conditions(nodes);
+    if conditions.is_empty() && is_ours {
+        return Ok(());
+    }
+    let affinity = object(affinity, "spec.affinity")?;
+    let node = object(entry(affinity, "nodeAffinity"), "spec.affinity.nodeAffinity")?;
+    let required = object(
+        entry(node, "requiredDuringSchedulingIgnoredDuringExecution"),
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    )?;
+    let terms = list(entry(required, "nodeSelectorTerms"), TERMS)?;
+    if terms.is_empty() {
+        terms.push(json!({}));
+        let [term] = terms.as_mut_slice() else {
+            return Ok(());
+        };
+        return add(term, &conditions, is_ours);
+    }
+    if terms.len().saturating_mul(conditions.len()) > MOST_CONDITIONS {
+        return Err(AffinityError::TooMany);
+    }
+    terms
+        .iter_mut()
+        .filter(|term| !(is_ours && is_empty(term)))
+        .try_for_each(|term| add(term, &conditions, is_ours))
+}
+
+/// The conditions of a selector: those of its labels by name, then its own in their order.
+fn conditions(nodes: &LabelSelector) -> Vec<Value> {
+    let LabelSelector {
+        match_labels,
+        match_expressions,
+    } = nodes;
+    let of_labels = match_labels
+        .iter()
+        .map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]}));
+    let own = match_expressions.iter().map(|condition| {
+        let LabelSelectorRequirement {
+            key,
+            operator,
+            values,
+        } = condition;
+        if values.is_empty() {
+            json!({"key": key, "operator": operator})
+        } else {
+            json!({"key": key, "operator": operator, "values": values})
+        }
+    });
+    of_labels.chain(own).collect()
+}
+
+fn add(term: &mut Value, conditions: &[Value], is_once: bool) -> Result<(), AffinityError> {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    let term = object(term, "a node selector term")?;
+    let there = list(
+        entry(term, "matchExpressions"),
+        "matchExpressions of a node selector term",
+    )?;
+    for condition in conditions {
+        if !(is_once && there.contains(condition)) {
+            there.push(condition.clone());
+        }
+    }
+    Ok(())
+}
+
+/// True for a term without conditions, which no node matches.
+fn is_empty(term: &Value) -> bool {
+    let is_none =
+        |conditions: &Value| conditions.is_null() || conditions.as_array().is_some_and(Vec::is_empty);
+    let members = ["matchExpressions", "matchFields"];
+    term.is_object() && members.iter().all(|name| term.get(name).is_none_or(is_none))
+}
+
+fn entry<'v>(members: &'v mut Map<String, Value>, name: &str) -> &'v mut Value {
+    members.entry(name).or_insert(Value::Null)
+}
+
+fn object<'v>(value: &'v mut Value, path: &'static str) -> Result<&'v mut Map<String, Value>, AffinityError> {
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().ok_or(AffinityError::NoObject(path))
+}
+
+fn list<'v>(value: &'v mut Value, path: &'static str) -> Result<&'v mut Vec<Value>, AffinityError> {
+    if value.is_null() {
+        *value = Value::Array(Vec::new());
+    }
+    value.as_array_mut().ok_or(AffinityError::NoList(path))
+}

@@ -1,0 +1,68 @@
+//! What a Pod costs its quota.
+
+use headroom_domain::{
+    amounts::Amounts,
+    pod::{Pod, RequestBasis},
+    quantity::Quantity,
+};
+
+use super::replacement;
+use crate::{quota::Quota, switch::Switch};
+
+/// Whether a Pod is compared with its quota when what it asks for grows.
+pub static CHECKS_GROWTH: Switch = Switch {
+    name: "QuotaChecksGrowth",
+    default: true,
+    row: "D-29, growth",
+    koordinator: "a pod that asks for more than before is not compared with its quota again",
+    about: "what a pod asks for beyond what it had is compared with its quota, in updates and resizes",
+    why: "a small pod that is resized would get around every quota",
+};
+
+/// Whether resources are renamed by annotation before they are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transformation {
+    /// They are counted as they are.
+    None,
+    /// The annotation counts, where a Pod has it.
+    ByAnnotation,
+}
+
+/// What a Pod asks for, by resource; amounts of zero are left out. It is nothing once the Pod has ended.
+///
+/// It is what the specification asks for. Limits do not count, and the runtime's overhead does.
+pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
+    if has_ended(&pod) {
+        return Amounts::default();
+    }
+    if transformation == Transformation::ByAnnotation
+        && let Some(annotation) = pod.metadata.annotations.get(replacement::REPLACE_RESOURCES)
+    {
+        replacement::replace(&mut pod.spec, annotation);
+    }
+    let requests = pod.requests(RequestBasis::Spec);
+    let some = requests.iter().filter(|(_, amount)| !amount.is_zero());
+    some.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+}
+
+/// What of it a quota limits.
+pub fn cost(requested: &Amounts, quota: &Quota) -> Amounts {
+    let limited = requested.iter().filter(|(name, _)| quota.max.contains(name));
+    limited.map(|(name, amount)| (name.to_owned(), *amount)).collect()
+}
+
+/// What a Pod costs beyond what it did.
+pub fn growth(cost: &Amounts, before: &Amounts) -> Amounts {
+    let more = cost.iter().filter_map(|(name, amount)| {
+        let before = before.get(name).unwrap_or(&Quantity::ZERO);
+        // Amounts stay far below what a difference could exceed.
+        let more = amount.checked_sub(before)?;
+        (more > Quantity::ZERO).then(|| (name.to_owned(), more))
+    });
+    more.collect()
+}
+
+/// True once a Pod runs nothing any more.
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"))
+}

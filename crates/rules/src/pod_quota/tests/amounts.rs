@@ -1,0 +1,143 @@
+//! Whether there is room: Koordinator's cases, and where ours differ.
+
+use headroom_domain::amounts::Amounts;
+
+use super::*;
+
+/// A world of one quota: max, child-request and admission as texts; empty for none.
+struct Row {
+    max: Value,
+    child_request: &'static str,
+    admission: &'static str,
+    cost: Value,
+}
+
+fn row(max: Value, child_request: &'static str, admission: &'static str, cost: Value) -> Row {
+    Row {
+        max,
+        child_request,
+        admission,
+        cost,
+    }
+}
+
+fn text_of(row: &Row, compat: Compat) -> String {
+    let quota = Quota {
+        namespace: "kube-system".into(),
+        name: "lab".into(),
+        max: serde_json::from_value(row.max.clone()).unwrap(),
+        admission: row.admission.into(),
+        ..Quota::default()
+    };
+    let cost: Amounts = serde_json::from_value(row.cost.clone()).unwrap();
+    let named: Vec<&str> = quota.max.iter().map(|(name, _)| name).collect();
+    let cost = cost.only(&named);
+    // Ours counts pods; where the annotation can be read, let them come to what it says.
+    let usage = Usage {
+        stored: serde_json::from_str(row.child_request).unwrap_or_default(),
+        claimed: Amounts::default(),
+        noted: row.child_request.into(),
+    };
+    room(&quota, &cost, &usage, &switches(compat)).map_or_else(|error| error.to_string(), |()| String::new())
+}
+
+const SYNTAX: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const END: &str = "unexpected end of JSON input";
+
+#[rstest]
+#[case::e1(row(json!({"cpu": 10}), r#"{"cpu": 7}"#, "", json!({"cpu": 3})), "")]
+#[case::e2(row(json!({"cpu": 10}), r#"{"cpu": 7}"#, "", json!({"cpu": 4})), "exceeded quota: kube-system/lab, requested: cpu=4, used: cpu=7, limited: cpu=10")]
+#[case::e3(row(json!({"cpu": 10, "memory": "10Gi"}), r#"{"cpu": 1, "memory": "12Gi"}"#, "", json!({"cpu": 1})), "")]
+#[case::e4(row(json!({"cpu": 10, "memory": "10Gi"}), r#"{"cpu": 1, "memory": "12Gi"}"#, "", json!({"cpu": 1, "memory": "1Mi"})), "exceeded quota: kube-system/lab, requested: memory=1Mi, used: memory=12Gi, limited: memory=10Gi")]
+#[case::e6(row(json!({"cpu": 10, "example.com/gpu": 1}), "", "", json!({"example.com/gpu": 2})), "exceeded quota: kube-system/lab, requested: example.com/gpu=2, used: , limited: example.com/gpu=1")]
+#[case::e7(row(json!({"cpu": 10}), r#"{"cpu": 99}"#, "", json!({})), "")]
+#[case::e9(row(json!({"cpu": 10}), r#"{"cpu": 9}"#, r#"{"cpu": 20}"#, json!({"cpu": 5})), "")]
+#[case::e10(row(json!({"cpu": 10}), "", r#"{"cpu": 0}"#, json!({"cpu": 1})), "exceeded quota: kube-system/lab, requested: cpu=1, used: , limited: cpu=0")]
+#[case::e11(row(json!({"cpu": 10}), "", "{}", json!({"cpu": 11})), "exceeded quota: kube-system/lab, requested: cpu=11, used: , limited: cpu=10")]
+#[case::e11_null(row(json!({"cpu": 10}), "", "null", json!({"cpu": 11})), "exceeded quota: kube-system/lab, requested: cpu=11, used: , limited: cpu=10")]
+#[case::e13(row(json!({"cpu": 10}), "", r#"{"cpu": 10, "memory": "1Gi"}"#, json!({"cpu": 1, "memory": "64Gi"})), "")]
+#[case::e14(row(json!({"cpu": 10}), "", r#"{"cpu""#, json!({"cpu": 1})), END)]
+#[case::e17(row(json!({"cpu": 10}), r#"{"cpu": 1, "foo/bar": 3}"#, "", json!({"cpu": 2})), "")]
+#[case::e19(row(json!({"requests.cpu": 1, "cpu": 4}), "", "", json!({"cpu": 5})), "exceeded quota: kube-system/lab, requested: cpu=5, used: , limited: cpu=4")]
+#[case::e20(row(json!({}), "", "", json!({"cpu": 5})), "")]
+#[case::e40(row(json!({"cpu": 10}), "", r#"{"cpu""#, json!({})), END)]
+fn there_is_room_or_not(#[case] row: Row, #[case] expected: &str) {
+    for compat in BOTH {
+        assert_eq!(text_of(&row, compat), expected, "{compat:?}");
+    }
+}
+
+/// First ours, then Koordinator's.
+#[rstest]
+#[case::e5(row(json!({"example.com/gpu": 1}), "", "", json!({"example.com/gpu": 5})), ["exceeded quota: kube-system/lab, requested: example.com/gpu=5, used: , limited: example.com/gpu=1", ""])]
+#[case::e12(row(json!({"cpu": 1, "memory": "64Gi"}), "", r#"{"memory": "1Gi"}"#, json!({"cpu": 5})), ["exceeded quota: kube-system/lab, requested: cpu=5, used: , limited: cpu=1", ""])]
+#[case::e15(row(json!({"cpu": 10}), r#"{"cpu": "x"}"#, "", json!({"cpu": 1})), ["", SYNTAX])]
+#[case::e42(row(json!({"cpu": 10}), r#"{"cpu""#, r#"{"cpu""#, json!({"cpu": 1})), [END, END])]
+fn ours_differs(#[case] row: Row, #[case] expected: [&str; 2]) {
+    assert_eq!(BOTH.map(|compat| text_of(&row, compat)), expected);
+}
+
+#[test]
+fn what_is_wrong_with_both_annotations_is_said_in_brackets() {
+    let row = row(
+        json!({"cpu": 10}),
+        r#"{"cpu": "x"}"#,
+        r#"{"cpu""#,
+        json!({"cpu": 1}),
+    );
+    assert_eq!(text_of(&row, Compat::Upstream), format!("[{SYNTAX}, {END}]"));
+    assert_eq!(text_of(&row, Compat::Headroom), END);
+}
+
+#[test]
+fn claims_count_beside_what_is_stored_or_noted() {
+    let quota = Quota {
+        namespace: "q".into(),
+        name: "lab".into(),
+        max: serde_json::from_value(json!({"cpu": 4})).unwrap(),
+        ..Quota::default()
+    };
+    let amounts = |cpu: i64| -> Amounts { serde_json::from_value(json!({"cpu": cpu})).unwrap() };
+    let usage = Usage {
+        stored: amounts(2),
+        claimed: amounts(1),
+        noted: r#"{"cpu": 1}"#.into(),
+    };
+    let fits = |cpu, compat| room(&quota, &amounts(cpu), &usage, &switches(compat)).is_ok();
+    assert_eq!([1, 2].map(|cpu| fits(cpu, Compat::Headroom)), [true, false]);
+    assert_eq!([2, 3].map(|cpu| fits(cpu, Compat::Upstream)), [true, false]);
+    let error = room(&quota, &amounts(2), &usage, &Switches::default()).unwrap_err();
+    let causes = error.errors().causes();
+    assert_eq!(causes.len(), 1);
+    assert!(
+        causes[0]
+            .message
+            .contains("quota q/lab has 4 of cpu, of which 3 are used"),
+        "{causes:?}"
+    );
+}
+
+#[test]
+fn huge_amounts_do_not_wrap() {
+    let quota = Quota {
+        max: serde_json::from_value(json!({"cpu": "9223372036854775807"})).unwrap(),
+        ..Quota::default()
+    };
+    let huge: Amounts = serde_json::from_value(json!({"cpu": "9E"})).unwrap();
+    let usage = Usage {
+        stored: huge.clone(),
+        claimed: huge.clone(),
+        ..Usage::default()
+    };
+    assert!(room(&quota, &huge, &usage, &Switches::default()).is_err());
+}
+
+#[rstest]
+#[case(json!({"cpu": 3, "memory": 1}), json!({"cpu": 1, "memory": 1}), "cpu=2")]
+#[case(json!({"cpu": 1}), json!({"cpu": 3}), "")]
+#[case(json!({"cpu": "1500m"}), json!({}), "cpu=1500m")]
+fn growth_is_what_was_not_there(#[case] cost: Value, #[case] before: Value, #[case] expected: &str) {
+    let amounts = |value: Value| serde_json::from_value::<Amounts>(value).unwrap();
+    assert_eq!(growth(&amounts(cost), &amounts(before)).to_string(), expected);
+}

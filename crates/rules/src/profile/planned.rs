@@ -1,0 +1,63 @@
+//! [`PlannedProfile`]: a profile that is for an object, with all that applying it takes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{PriorityClass, Profile, ProfileTarget, error::with_causes};
+use crate::{
+    explain::{Explanation, Writer},
+    switch::Switches,
+};
+
+/// A profile that is to be applied.
+#[derive(Debug)]
+pub struct PlannedProfile<'p> {
+    pub(super) name: &'p str,
+    pub(super) profile: &'p Profile,
+    /// The class that it names, if that is known.
+    pub(super) class: Option<Arc<PriorityClass>>,
+    pub(super) target: ProfileTarget,
+    pub(super) switches: &'p Switches,
+}
+
+impl<'p> PlannedProfile<'p> {
+    /// Applies the profile. After an error the object is half changed, and must be dropped.
+    ///
+    /// # Errors
+    /// Why it cannot be applied.
+    pub fn apply(&self, object: &mut Value) -> Result<(), String> {
+        let class = self.class.as_deref();
+        let applied = self.profile.apply(object, self.target, class, self.switches);
+        applied.map_err(|error| with_causes(&error))
+    }
+
+    /// The places in the object that applying it may write, each as names from the outside in. It reads nothing else.
+    pub fn places(&self) -> Vec<Vec<&'p str>> {
+        self.profile.places(self.target)
+    }
+
+    /// Notes what the profile wrote. Only the places are compared that it may write, each once.
+    pub fn note(&self, explanation: &mut Explanation, before: &Value, after: &Value) {
+        explanation.begin(Writer::Profile(self.name.into()));
+        // A place stands behind those around it.
+        let places: BTreeSet<Vec<&str>> = self.places().into_iter().collect();
+        let mut noted: Option<&Vec<&str>> = None;
+        for place in &places {
+            if noted.is_some_and(|around| place.starts_with(around)) {
+                continue;
+            }
+            let part = |value| {
+                place
+                    .iter()
+                    .try_fold(value, |value: &Value, name| value.get(name))
+            };
+            explanation.note_change(
+                place,
+                part(before).unwrap_or(&Value::Null),
+                part(after).unwrap_or(&Value::Null),
+            );
+            noted = Some(place);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! [`DraftPod`]: a draft as the rules see a pod that they change.
+
+use headroom_kit::log::chain;
+use headroom_rules::{
+    change::ChangeError, explain::Explanation, pod_object::PodObject, profile::PlannedProfile,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::admission::{
+    draft::{Draft, Fields as _, RewriteError},
+    error::StepError,
+};
+
+/// A draft of a Pod or Reservation.
+pub(super) struct DraftPod<'d, 'a>(pub(super) &'d mut Draft<'a>);
+
+/// Why a profile is not applied.
+struct ProfileFailure(String);
+
+impl From<RewriteError> for ProfileFailure {
+    fn from(error: RewriteError) -> Self {
+        Self(chain(&error).to_string())
+    }
+}
+
+impl PodObject for DraftPod<'_, '_> {
+    type Error = StepError;
+
+    fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, StepError> {
+        self.0.read(path).map_err(|source| StepError::Read {
+            field: if path.is_empty() {
+                "the pod".to_owned()
+            } else {
+                path.join(".")
+            },
+            source,
+        })
+    }
+
+    fn rewrite(
+        &mut self,
+        path: &[&str],
+        change: impl FnOnce(&mut Value) -> Result<(), ChangeError>,
+    ) -> Result<(), StepError> {
+        self.0
+            .rewrite(path, |value| change(value).map_err(StepError::from))
+    }
+
+    fn apply_each(&mut self, planned: &[PlannedProfile<'_>]) -> Vec<Result<(), String>> {
+        let changes = planned
+            .iter()
+            .map(|planned| move |object: &mut Value| planned.apply(object).map_err(ProfileFailure));
+        let note = |explanation: &mut Explanation, index: usize, before: &Value, after: &Value| {
+            if let Some(planned) = planned.get(index) {
+                planned.note(explanation, before, after);
+            }
+        };
+        let places = planned.iter().flat_map(PlannedProfile::places);
+        match self.0.rewrite_each(places, changes, note) {
+            Ok(results) => {
+                let results = results.into_iter();
+                results
+                    .map(|result| result.map_err(|ProfileFailure(reason)| reason))
+                    .collect()
+            }
+            Err(error) => planned.iter().map(|_| Err(chain(&error).to_string())).collect(),
+        }
+    }
+
+    fn set(&mut self, path: &[&str], text: String) -> Result<(), StepError> {
+        let (before, text) = (self.0.changes(), Value::from(text));
+        self.0.set(path, text.clone())?;
+        if self.0.changes() > before {
+            self.0
+                .explain(|explanation| explanation.note_change(path, &Value::Null, &text));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &[&str]) {
+        let before = self.0.changes();
+        self.0.remove(path);
+        if self.0.changes() > before {
+            let was_there = Value::Bool(true);
+            self.0
+                .explain(|explanation| explanation.note_change(path, &was_there, &Value::Null));
+        }
+    }
+
+    fn warn(&mut self, text: String) {
+        self.0.warn(text);
+    }
+
+    fn explain(&mut self, note: impl FnOnce(&mut Explanation)) {
+        self.0.explain(note);
+    }
+}

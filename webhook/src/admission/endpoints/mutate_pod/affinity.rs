@@ -1,0 +1,53 @@
+//! Step `affinity`: has a Pod of a quota tree run on the nodes of the tree.
+
+use headroom_kit::gate::Gate;
+use headroom_rules::pod_quota::{require, tree_quota};
+
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::{
+            pod_membership::PodLabels,
+            pod_types::{PodCtx, PodStep},
+        },
+        error::StepError,
+        review::Operation,
+    },
+    store::sources,
+};
+
+static GATE: Gate = Gate::alpha(
+    "MultiQuotaTree",
+    "Has pods of a quota tree run on the nodes that the ElasticQuotaProfile of the tree selects.",
+);
+
+pub(super) static STEP: PodStep = PodStep {
+    name: "affinity",
+    when: When::On(&GATE),
+    about: "Adds the nodes of its quota tree to what a new pod requires of its node.",
+    reads: &[&sources::QUOTAS, &sources::QUOTA_TREES],
+    unknown: UnknownSource::FailsCreation,
+    run: add_nodes,
+};
+
+/// The spec of a stored Pod cannot be changed, so this is for new ones.
+fn add_nodes(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    if ctx.request.operation != Operation::Create {
+        return Ok(());
+    }
+    let labels = PodLabels::read(ctx, draft)?;
+    let quotas = &ctx.store.quotas;
+    let mut quota = None;
+    quotas.tree.visit_tree(&mut |tree| {
+        quota = tree_quota(labels.membership(&ctx.request.namespace), tree, ctx.switches);
+    });
+    let tree = quota.filter(|quota| !quota.tree_id.is_empty());
+    let Some(nodes) = tree.and_then(|quota| quotas.nodes.nodes(&quota.tree_id)) else {
+        return Ok(());
+    };
+    let added: Result<(), StepError> = draft.rewrite(&["spec", "affinity"], |affinity| {
+        require(affinity, &nodes, ctx.switches).map_err(StepError::from)
+    });
+    Ok(added?)
+}

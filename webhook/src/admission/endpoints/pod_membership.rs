@@ -1,0 +1,45 @@
+//! What the endpoints of pods share about quotas: by which gates a Pod belongs to one, and what is read of it for that.
+
+use headroom_domain::selector::Labels;
+use headroom_kit::gate::Gate;
+use headroom_rules::pod_quota::Membership;
+
+use super::pod_types::PodCtx;
+use crate::admission::{draft::Fields, error::StepError};
+
+/// Pods without a label belong to no quota.
+pub(super) static NO_DEFAULT: Gate = Gate::negative(
+    "DisableDefaultQuota",
+    "Leaves pods whose label names no quota without one, whatever quota there is for their namespace.",
+);
+
+/// The labels of a Pod, and whether they alone say to which quota it belongs.
+pub(super) struct PodLabels {
+    labels: Labels,
+    has_default: bool,
+}
+
+impl PodLabels {
+    pub(super) fn read(ctx: &PodCtx<'_>, pod: &impl Fields) -> Result<Self, StepError> {
+        let labels = pod
+            .read(&["metadata", "labels"])
+            .map_err(|source| StepError::Read {
+                field: "metadata.labels".to_owned(),
+                source,
+            })?;
+        Ok(Self {
+            labels: labels.unwrap_or_default(),
+            has_default: !ctx.gates.enabled(&NO_DEFAULT),
+        })
+    }
+
+    /// What says to which quota the Pod belongs.
+    pub(super) fn membership<'p>(&'p self, namespace: &'p str) -> Membership<'p> {
+        let Self { labels, has_default } = self;
+        Membership {
+            labels,
+            namespace,
+            has_default: *has_default,
+        }
+    }
+}

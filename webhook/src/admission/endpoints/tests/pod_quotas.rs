@@ -1,0 +1,185 @@
+//! What a Pod that is let through takes of its quota, until its answer is lost or it is seen; and what holds while nobody knows
+//! what is used.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{review::ReviewBuilder, *};
+use crate::{
+    admission::{
+        endpoint::{Colocation, PodQuotas, Stores},
+        router::HttpAnswer,
+    },
+    store::{
+        arrivals::Arrivals,
+        colocation::pods::PodsByName,
+        informer::Store as _,
+        known::KnownSources,
+        quota::{index::QuotaIndex, tree_nodes::TreeNodes, with_pods::QuotasWithPods},
+        quota_pods::QuotaPods,
+        sources,
+    },
+};
+
+const LABEL: &str = "quota.scheduling.koordinator.sh/name";
+
+/// A router beside a quota of 4 CPUs, and the store of pods that count against it.
+fn router(pods: &Arc<QuotaPods>) -> Router {
+    let quota = json!({
+        "metadata": {"namespace": "q", "name": "lab", "uid": "q"}, "spec": {"max": {"cpu": 4}},
+    });
+    let index = QuotaIndex::new(Arrivals::default());
+    let mut listing = index.listing();
+    QuotaIndex::list(&mut listing, serde_json::from_str(&quota.to_string()).unwrap());
+    index.replace(listing);
+    let known = KnownSources::default();
+    for source in sources::ALL {
+        known.record(source, watch::channel(true).1);
+    }
+    let stores = Stores::default();
+    let quotas = PodQuotas {
+        tree: Arc::new(QuotasWithPods {
+            index,
+            pods: Arc::new(PodsByName::new(Arrivals::default())),
+        }),
+        nodes: Arc::new(TreeNodes::default()),
+        room: Arc::clone(pods) as _,
+        known: known.clone(),
+    };
+    let features = Features::with_gates(GateSet::parse(gates(), "EnableQuotaAdmission=true").unwrap());
+    Router::new(Options {
+        features: features.shared(),
+        stores: Stores {
+            colocation: Colocation {
+                quotas,
+                ..stores.colocation
+            },
+            known,
+            ..stores
+        },
+        ..options(FixtureCluster::default())
+    })
+}
+
+fn known_pods() -> Arc<QuotaPods> {
+    let pods = QuotaPods::new();
+    pods.replace(pods.listing());
+    pods.set_known(true);
+    pods
+}
+
+fn pod(name: &str, uid: &str, cpu: u32) -> Value {
+    json!({
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": "1", "labels": {LABEL: "lab"}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu.to_string()}}}]},
+    })
+}
+
+fn create(name: &str, uid: &str, cpu: u32) -> ReviewBuilder {
+    ReviewBuilder::create("pods", &pod(name, uid, cpu)).with("namespace", "ns".into())
+}
+
+fn post(router: &Router, review: ReviewBuilder) -> HttpAnswer {
+    let endpoint = router.endpoint("/validate-pod").unwrap();
+    let deadline = Deadline::after(Instant::now(), Duration::from_secs(60));
+    router.answer(endpoint, review.build().as_bytes(), deadline)
+}
+
+fn is_allowed(answer: &HttpAnswer) -> bool {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    body["response"]["allowed"] == true
+}
+
+/// Asks, and has the answer go out.
+fn admit(router: &Router, review: ReviewBuilder) -> bool {
+    let answer = post(router, review);
+    let is_allowed = is_allowed(&answer);
+    answer.claims.keep();
+    is_allowed
+}
+
+#[test]
+fn what_was_let_through_counts_before_it_is_seen() {
+    let router = router(&known_pods());
+    assert!(admit(&router, create("a", "1", 3)));
+    assert!(!admit(&router, create("b", "2", 2)));
+    assert!(admit(&router, create("c", "3", 1)));
+    assert!(!admit(&router, create("d", "4", 1)));
+}
+
+#[test]
+fn an_answer_that_does_not_go_out_takes_nothing() {
+    let (pods, body) = (known_pods(), create("a", "1", 4));
+    let router = router(&pods);
+    let lost = post(&router, body);
+    assert!(is_allowed(&lost));
+    assert!(!admit(&router, create("b", "2", 1)), "it may still go out");
+    drop(lost);
+    assert!(admit(&router, create("b", "2", 1)));
+}
+
+#[test]
+fn dry_runs_and_refused_pods_take_nothing() {
+    let pods = known_pods();
+    let router = router(&pods);
+    for index in 0..100 {
+        assert!(admit(&router, create(&format!("d{index}"), "1", 4).dry_run()));
+    }
+    assert!(!admit(&router, create("too-large", "2", 5)));
+    let faulty =
+        json!({"koordinator.sh/priority-class": "koord-prod", "koordinator.sh/qosClass": "BE", LABEL: "lab"});
+    let mut object = pod("faulty", "3", 4);
+    object["metadata"]["labels"] = faulty;
+    object["spec"]["priority"] = 9_500.into();
+    let faulty = ReviewBuilder::create("pods", &object).with("namespace", "ns".into());
+    assert!(!admit(&router, faulty));
+    assert_eq!(pods.counts(), (0, 0));
+    assert!(admit(&router, create("a", "4", 4)));
+}
+
+#[test]
+fn a_retry_takes_its_room_once() {
+    let router = router(&known_pods());
+    assert!(admit(&router, create("a", "1", 3)));
+    assert!(admit(&router, create("a", "2", 3)));
+    assert!(!admit(&router, create("b", "3", 2)));
+    assert!(admit(&router, create("b", "3", 1)));
+}
+
+#[test]
+fn a_resize_is_compared_as_far_as_it_grows() {
+    let pods = known_pods();
+    let router = router(&pods);
+    pods.apply(serde_json::from_value(pod("a", "1", 2)).unwrap());
+    let resize = |cpu| {
+        let review = ReviewBuilder::update("pods", &pod("a", "1", 2), &pod("a", "1", cpu));
+        review
+            .with("subResource", "resize".into())
+            .with("namespace", "ns".into())
+    };
+    assert!(!admit(&router, resize(5)));
+    assert!(admit(&router, resize(4)));
+    assert!(!admit(&router, create("b", "2", 1)));
+    // Smaller again, which the watch shows.
+    pods.apply(serde_json::from_value(pod("a", "1", 1)).unwrap());
+    assert!(admit(&router, resize(1)));
+}
+
+#[test]
+fn nothing_is_decided_while_not_all_pods_are_known_but_what_asks_for_nothing_more() {
+    let pods = known_pods();
+    let router = router(&pods);
+    pods.set_known(false);
+    assert_eq!(
+        post(&router, create("a", "1", 1)).status,
+        StatusCode::INTERNAL_SERVER_ERROR
+    );
+    let update = |cpu| {
+        let review = ReviewBuilder::update("pods", &pod("a", "1", 2), &pod("a", "1", cpu));
+        post(&router, review.with("namespace", "ns".into())).status
+    };
+    assert_eq!(update(3), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!([1, 2].map(update), [StatusCode::OK; 2]);
+}

@@ -1,0 +1,73 @@
+//! Step `parent`: refuses Pods of a quota that has quotas below it, and changes of how preemptible a Pod is.
+
+use headroom_kit::gate::Gate;
+use headroom_rules::pod_quota::{ParentPods, check};
+
+use super::part;
+use crate::{
+    admission::{
+        draft::Draft,
+        endpoint::{Stop, UnknownSource, When},
+        endpoints::{
+            pod_membership::PodLabels,
+            pod_types::{PodCtx, PodStep},
+        },
+        refusal::Denial,
+        review::Operation,
+    },
+    store::sources,
+};
+
+/// Quotas with quotas below them take pods as well.
+pub(super) static PARENTS_TAKE_PODS: Gate = Gate::alpha(
+    "SupportParentQuotaSubmitPod",
+    "Lets pods belong to an ElasticQuota that has others below it.",
+);
+
+pub(super) static STEP: PodStep = PodStep {
+    name: "parent",
+    when: When::Always,
+    about: "Refuses pods that belong to a quota with quotas below it, and changes of the label that makes a pod preemptible.",
+    reads: &[&sources::QUOTAS],
+    // A stored pod can always be changed: its quota is looked for as far as quotas are known.
+    unknown: UnknownSource::FailsCreation,
+    run: refuse_parents,
+};
+
+fn refuse_parents(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
+    let is_written = matches!(ctx.request.operation, Operation::Create | Operation::Update);
+    if !ctx.request.sub_resource.is_empty() || !is_written {
+        return Ok(());
+    }
+    let namespace = ctx.request.namespace.as_str();
+    let name: String = part(draft, &["metadata", "name"])?;
+    let pod = PodLabels::read(ctx, draft)?;
+    let stored = draft
+        .old()
+        .map(|stored| PodLabels::read(ctx, stored))
+        .transpose()?;
+    let parents = if ctx.gates.enabled(&PARENTS_TAKE_PODS) {
+        ParentPods::Taken
+    } else {
+        ParentPods::Refused
+    };
+    let mut found = None;
+    ctx.store.quotas.tree.visit_tree(&mut |tree| {
+        let stored = stored.as_ref().map(|stored| stored.membership(namespace));
+        found = check(
+            &name,
+            pod.membership(namespace),
+            stored,
+            parents,
+            tree,
+            ctx.switches,
+        );
+    });
+    match found {
+        None => Ok(()),
+        Some((text, error)) => Err(Stop::Denied(Denial::Worded {
+            text,
+            fields: [error].into_iter().collect(),
+        })),
+    }
+}

@@ -1,0 +1,30 @@
+//! The Event about a colocation profile that is applied to no pod, because it cannot be read.
+
+use k8s_openapi::Resource as _;
+
+use super::{EventFact, EventObject, EventRow, EventStores};
+use crate::store::colocation::profiles::WatchedProfile;
+
+pub(super) static ROW: EventRow = EventRow {
+    reason: "ProfileInvalid",
+    action: "Skip",
+    about: "A ClusterColocationProfile has a fault, so it is applied to no pod.",
+    list,
+};
+
+fn list(stores: &EventStores) -> Vec<EventFact> {
+    let profiles = stores.profiles.profiles();
+    let faulty = profiles.iter().filter_map(|(name, known)| {
+        let fault = known.fault()?;
+        Some(EventFact {
+            regarding: EventObject {
+                api_version: WatchedProfile::API_VERSION,
+                kind: WatchedProfile::KIND,
+                name: name.to_string(),
+                uid: known.uid.clone(),
+            },
+            note: format!("The profile is applied to no pod: {fault}"),
+        })
+    });
+    faulty.collect()
+}

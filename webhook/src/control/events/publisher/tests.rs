@@ -1,0 +1,181 @@
+//! Tests of the publisher: one Event for each object and note, by the leader alone, and few of them whatever is wrong.
+
+use std::sync::Mutex;
+
+use futures::future::BoxFuture;
+use headroom_domain::selector::Labels;
+use headroom_rules::profile::{KnownProfile, PriorityClass};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+use crate::{
+    control::events::{ROWS, writer::EventError},
+    store::{by_name::Listing, lookup::ProfileLookup},
+};
+
+const INVALID: &str = r#"{"selector": {"matchExpressions": [{"key": "a", "operator": "Unequal"}]}}"#;
+
+/// Profiles that a test sets, and an API server that takes Events or does not.
+#[derive(Default)]
+struct FakeCluster {
+    profiles: Mutex<Listing<KnownProfile>>,
+    /// The object's name, and the note.
+    events: Mutex<Vec<(String, String)>>,
+    is_down: Mutex<bool>,
+}
+
+impl FakeCluster {
+    fn set(&self, name: &str, uid: &str, spec: &str) {
+        let mut known = KnownProfile::read(spec, None);
+        known.uid = uid.to_owned();
+        self.profiles.lock().unwrap().insert(name.into(), Arc::new(known));
+    }
+
+    fn events(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.events.lock().unwrap())
+    }
+}
+
+impl ProfileLookup for FakeCluster {
+    fn profiles(&self) -> Arc<Listing<KnownProfile>> {
+        Arc::new(self.profiles.lock().unwrap().clone())
+    }
+
+    fn namespace(&self, _name: &str) -> Option<Arc<Labels>> {
+        None
+    }
+
+    fn priority_class(&self, _name: &str) -> Option<Arc<PriorityClass>> {
+        None
+    }
+}
+
+struct FakeEventWriter(Arc<FakeCluster>);
+
+impl EventWriter for FakeEventWriter {
+    fn create<'a>(
+        &'a self,
+        _row: &'static EventRow,
+        fact: &'a EventFact,
+    ) -> BoxFuture<'a, Result<EventResult, EventError>> {
+        Box::pin(async {
+            let event = (fact.regarding.name.clone(), fact.note.clone());
+            self.0.events.lock().unwrap().push(event);
+            if *self.0.is_down.lock().unwrap() {
+                return Err(EventError::Slow);
+            }
+            Ok(EventResult::Created)
+        })
+    }
+}
+
+/// A publisher that runs, and whether it leads.
+fn start(cluster: &Arc<FakeCluster>) -> (watch::Sender<bool>, AbortOnDropHandle<()>) {
+    let (leads_tx, leads) = watch::channel(true);
+    let stores = EventStores {
+        profiles: Arc::clone(cluster) as _,
+    };
+    let writer = Arc::new(FakeEventWriter(Arc::clone(cluster)));
+    let publisher = Publisher::new(ROWS, stores, writer);
+    let task = tokio::spawn(publisher.publish(leads, CancellationToken::new()));
+    (leads_tx, AbortOnDropHandle::new(task))
+}
+
+async fn wait_for_round() {
+    sleep(LOOK_EVERY * 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_profile_is_one_event_that_names_field_and_value() {
+    let cluster = Arc::new(FakeCluster::default());
+    cluster.set("good", "u0", "{}");
+    cluster.set("bad", "u1", INVALID);
+    let (_leads, _task) = start(&cluster);
+    wait_for_round().await;
+    let note = "The profile is applied to no pod: spec.selector is invalid: \"Unequal\" is not a valid label selector operator";
+    assert_eq!(cluster.events(), [("bad".to_owned(), note.to_owned())]);
+    // The same fault again and again is no news; another one is, and so is another object of the name.
+    for _ in 0..100 {
+        cluster.set("bad", "u1", INVALID);
+        wait_for_round().await;
+    }
+    assert_eq!(cluster.events(), []);
+    cluster.set("bad", "u1", r#"{"probability": "30"}"#);
+    wait_for_round().await;
+    let [(_, note)] = cluster.events().try_into().unwrap();
+    assert!(note.contains("spec.probability: invalid value"), "{note}");
+    cluster.set("bad", "u2", r#"{"probability": "30"}"#);
+    wait_for_round().await;
+    assert_eq!(cluster.events().len(), 1);
+    // API servers forget it, and it is still so.
+    sleep(AGAIN_AFTER).await;
+    wait_for_round().await;
+    assert_eq!(cluster.events().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_invalid_profiles_makes_few_events() {
+    let cluster = Arc::new(FakeCluster::default());
+    for profile in 0..5_000 {
+        cluster.set(&format!("p{profile}"), &format!("u{profile}"), INVALID);
+    }
+    let (_leads, _task) = start(&cluster);
+    wait_for_round().await;
+    let first = cluster.events().len();
+    assert!((20..=22).contains(&first), "{first}");
+    // Profiles that come and go with new faults all the time, for an hour.
+    let mut most = 0;
+    for round in 0..360 {
+        for profile in 0..20 {
+            cluster.set(
+                &format!("p{profile}"),
+                &format!("u{profile}"),
+                &format!(r#"{{"koordinatorPriority": -{}}}"#, round + 1),
+            );
+        }
+        wait_for_round().await;
+        most += cluster.events().len();
+    }
+    assert!((500..=602).contains(&most), "{most} in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_publishes_and_what_fails_is_tried_again() {
+    let cluster = Arc::new(FakeCluster::default());
+    cluster.set("bad", "u1", INVALID);
+    let (leads, _task) = start(&cluster);
+    leads.send_replace(false);
+    wait_for_round().await;
+    assert_eq!(cluster.events(), []);
+    *cluster.is_down.lock().unwrap() = true;
+    leads.send_replace(true);
+    for _ in 0..100 {
+        wait_for_round().await;
+    }
+    let tried = cluster.events().len();
+    assert!((100..=190).contains(&tried), "{tried} in 1,000 s");
+    *cluster.is_down.lock().unwrap() = false;
+    wait_for_round().await;
+    assert_eq!(cluster.events().len(), 1);
+    wait_for_round().await;
+    assert_eq!(cluster.events(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_so_no_longer_is_forgotten() {
+    let cluster = Arc::new(FakeCluster::default());
+    let (_leads_tx, leads) = watch::channel(true);
+    let stores = EventStores {
+        profiles: Arc::clone(&cluster) as _,
+    };
+    let mut publisher = Publisher::new(ROWS, stores, Arc::new(FakeEventWriter(Arc::clone(&cluster))));
+    for profile in 0..50 {
+        cluster.set("bad", &format!("u{profile}"), INVALID);
+        publisher.publish_due(&leads).await;
+        sleep(PUBLISH_EVERY).await;
+    }
+    assert_eq!(publisher.published.len(), 1);
+    cluster.set("bad", "u49", "{}");
+    publisher.publish_due(&leads).await;
+    assert!(publisher.published.is_empty());
+}

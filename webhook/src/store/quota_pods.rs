@@ -1,0 +1,221 @@
+//! Store of what all pods ask for, summed for their quotas: of pods with a label by the quota that it names, of the others by
+//! namespace. Pods that this replica has admitted count from then on, before the API server tells of them.
+//!
+//! It has a watch of its own, because other stores keep CPU and memory alone; it is followed while quotas are evaluated.
+
+pub mod claims;
+pub mod ledger;
+pub mod object;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use headroom_domain::amounts::Amounts;
+use headroom_rules::pod_quota::{Transformation, Usage};
+
+use self::{
+    claims::{Claims, NewClaim, PodKey, StoredClaim},
+    ledger::{Ledger, PodGroup},
+    object::WatchedQuotaPod,
+};
+use crate::store::{claims::Claim, informer::Store, lookup::RoomLookup};
+
+/// A watch that fails for so long may miss what matters.
+const FAILING_LIMIT: Duration = Duration::from_secs(15);
+
+/// The sums of all pods, and the pods that were admitted a moment ago.
+#[derive(Debug)]
+pub struct QuotaPods {
+    state: Mutex<QuotaPodsState>,
+    this: Weak<QuotaPods>,
+}
+
+#[derive(Debug, Default)]
+struct QuotaPodsState {
+    is_known: bool,
+    ledger: Ledger,
+    claims: Claims,
+}
+
+/// A Pod that asks for room in a quota.
+#[derive(Debug, Clone)]
+pub struct RoomRequest {
+    /// Its namespace and name.
+    pub pod: PodKey,
+    /// Its UID, which it has before it is stored.
+    pub uid: Box<str>,
+    /// Where it counts.
+    pub group: PodGroup,
+    /// All that it asks for.
+    pub requested: Amounts,
+    /// The resource version, as a number, of the stored Pod that it replaces; 0 for a new one.
+    pub replaced: u64,
+    /// All groups of pods that the quota has.
+    pub groups: Vec<PodGroup>,
+    /// Whether resources are renamed by annotation.
+    pub transformation: Transformation,
+}
+
+/// A Pod that counts although it is not stored yet. It stops to count when this is dropped, unless it is kept.
+#[derive(Debug)]
+struct PodClaim {
+    pods: Arc<QuotaPods>,
+    pod: PodKey,
+    number: u64,
+    /// The claim that it took the place of.
+    before: Option<StoredClaim>,
+    is_kept: bool,
+}
+
+impl QuotaPods {
+    /// No pods, and none are known.
+    pub fn new() -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            state: Mutex::default(),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Number of pods that are known, and of those that were admitted a moment ago.
+    pub fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.ledger.len(), state.claims.len())
+    }
+
+    /// Drops everything, and knows nothing.
+    pub fn clear(&self) {
+        *self.lock() = QuotaPodsState::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QuotaPodsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QuotaPodsState {
+    fn usage(&mut self, request: &RoomRequest, now: Instant) -> Usage {
+        self.claims.expire(now);
+        let Self { ledger, claims, .. } = self;
+        let mut usage = Usage::default();
+        for group in &request.groups {
+            let sum = ledger.sum_without(&request.pod, group, request.transformation);
+            usage.stored = usage.stored.plus(&sum);
+            for (pod, claim) in claims.of(group).filter(|(pod, _)| **pod != request.pod) {
+                let more = ledger.beyond(pod, group, &claim.requested, request.transformation);
+                usage.claimed = usage.claimed.plus(&more);
+            }
+        }
+        usage
+    }
+}
+
+impl RoomLookup for QuotaPods {
+    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage> {
+        let mut state = self.lock();
+        state.is_known.then(|| state.usage(request, now))
+    }
+
+    fn claim(
+        &self,
+        request: RoomRequest,
+        now: Instant,
+        fits: &mut dyn FnMut(&Usage) -> bool,
+    ) -> Option<Box<dyn Claim>> {
+        let pods = self.this.upgrade()?;
+        let mut state = self.lock();
+        if !state.is_known {
+            return None;
+        }
+        let usage = state.usage(&request, now);
+        if !fits(&usage) {
+            return None;
+        }
+        let RoomRequest {
+            pod,
+            uid,
+            group,
+            requested,
+            replaced,
+            ..
+        } = request;
+        let new = NewClaim {
+            uid,
+            group,
+            requested,
+            replaced,
+        };
+        let (number, before) = state.claims.add(pod.clone(), new, now);
+        Some(Box::new(PodClaim {
+            pods,
+            pod,
+            number,
+            before,
+            is_kept: false,
+        }))
+    }
+}
+
+impl Claim for PodClaim {
+    /// The Pod counts until the API server tells of it, or half a minute has passed.
+    fn keep(mut self: Box<Self>) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for PodClaim {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        let mut state = self.pods.lock();
+        let QuotaPodsState { ledger, claims, .. } = &mut *state;
+        let before = self
+            .before
+            .take()
+            .filter(|before| !ledger.shows(&self.pod, before));
+        claims.take_back(&self.pod, self.number, before);
+    }
+}
+
+impl Store for QuotaPods {
+    type Object = WatchedQuotaPod;
+    type Listing = Ledger;
+
+    fn fails_within(&self) -> Option<Duration> {
+        Some(FAILING_LIMIT)
+    }
+
+    fn list(listing: &mut Ledger, object: WatchedQuotaPod) {
+        listing.set(object);
+    }
+
+    fn replace(&self, listing: Ledger) {
+        let mut state = self.lock();
+        state.ledger = listing;
+        let QuotaPodsState { ledger, claims, .. } = &mut *state;
+        claims.retain(|pod, claim| !ledger.shows(pod, claim));
+    }
+
+    fn apply(&self, object: WatchedQuotaPod) {
+        let mut state = self.lock();
+        let QuotaPodsState { ledger, claims, .. } = &mut *state;
+        let Some(pod) = ledger.set(object) else { return };
+        claims.end_if(&pod, |claim| ledger.shows(&pod, claim));
+    }
+
+    fn delete(&self, object: WatchedQuotaPod) {
+        let mut state = self.lock();
+        let Some((pod, uid)) = object.key() else { return };
+        state.ledger.remove(&pod);
+        state.claims.end_if(&pod, |claim| claim.uid == uid);
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.lock().is_known = is_known;
+    }
+}
+
+#[cfg(test)]
+mod tests;

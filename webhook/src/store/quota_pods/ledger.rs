@@ -1,0 +1,189 @@
+//! What each stored Pod asks for, and the sums over those that count together.
+
+use std::collections::HashMap;
+
+use headroom_domain::{amounts::Amounts, quantity::Quantity};
+use headroom_rules::pod_quota::{Transformation, growth};
+
+use super::{
+    claims::{PodKey, StoredClaim},
+    object::WatchedQuotaPod,
+};
+use crate::store::informer::version;
+
+/// Pods that belong to one quota, whatever quotas there are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PodGroup {
+    /// Those of all namespaces with a label that names the quota.
+    Labelled(Box<str>),
+    /// Those of a namespace without one.
+    Unlabelled(Box<str>),
+}
+
+/// The stored pods.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pods: HashMap<PodKey, LedgerPod>,
+    sums: HashMap<PodGroup, LedgerSum>,
+}
+
+/// A stored Pod.
+#[derive(Debug)]
+struct LedgerPod {
+    uid: Box<str>,
+    /// Its resource version, as a number.
+    version: u64,
+    group: PodGroup,
+    /// What it asks for.
+    plain: Amounts,
+    /// The same with resources renamed by annotation, where the Pod has one.
+    renamed: Option<Amounts>,
+}
+
+#[derive(Debug, Default)]
+struct LedgerSum {
+    pods: usize,
+    plain: Amounts,
+    renamed: Amounts,
+}
+
+impl PodGroup {
+    /// The group of a Pod with this label in this namespace; an empty label is none.
+    pub fn of(label: Option<&str>, namespace: &str) -> Self {
+        match label.filter(|label| !label.is_empty()) {
+            Some(label) => Self::Labelled(label.into()),
+            None => Self::Unlabelled(namespace.into()),
+        }
+    }
+}
+
+impl LedgerPod {
+    fn requested(&self, transformation: Transformation) -> &Amounts {
+        match (transformation, &self.renamed) {
+            (Transformation::ByAnnotation, Some(renamed)) => renamed,
+            (Transformation::ByAnnotation | Transformation::None, _) => &self.plain,
+        }
+    }
+}
+
+impl Ledger {
+    /// Number of pods.
+    pub(super) fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Records a Pod as it is now; `None` if it has no name. What it was before does not count any more.
+    pub(super) fn set(&mut self, object: WatchedQuotaPod) -> Option<PodKey> {
+        let (pod, uid) = object.key()?;
+        let (group, version) = (object.group(), version(&object));
+        let (plain, renamed) = object.requested();
+        // Most events are of the status.
+        if let Some(before) = self.pods.get_mut(&pod)
+            && before.uid == uid
+            && before.group == group
+            && before.plain == plain
+            && before.renamed == renamed
+        {
+            before.version = version;
+            return Some(pod);
+        }
+        self.remove(&pod);
+        let entry = LedgerPod {
+            uid,
+            version,
+            group,
+            plain,
+            renamed,
+        };
+        let sum = self.sums.entry(entry.group.clone()).or_default();
+        sum.pods += 1;
+        add(&mut sum.plain, &entry.plain);
+        add(&mut sum.renamed, entry.requested(Transformation::ByAnnotation));
+        self.pods.insert(pod.clone(), entry);
+        Some(pod)
+    }
+
+    /// Drops a Pod.
+    pub(super) fn remove(&mut self, pod: &PodKey) {
+        let Some(entry) = self.pods.remove(pod) else {
+            return;
+        };
+        let Some(sum) = self.sums.get_mut(&entry.group) else {
+            return;
+        };
+        sum.pods = sum.pods.saturating_sub(1);
+        if sum.pods == 0 {
+            self.sums.remove(&entry.group);
+            return;
+        }
+        subtract(&mut sum.plain, &entry.plain);
+        subtract(&mut sum.renamed, entry.requested(Transformation::ByAnnotation));
+    }
+
+    /// What the pods of a group ask for together, without that one.
+    pub(super) fn sum_without(
+        &self,
+        pod: &PodKey,
+        group: &PodGroup,
+        transformation: Transformation,
+    ) -> Amounts {
+        let Some(sum) = self.sums.get(group) else {
+            return Amounts::default();
+        };
+        let mut amounts = match transformation {
+            Transformation::None => &sum.plain,
+            Transformation::ByAnnotation => &sum.renamed,
+        }
+        .clone();
+        if let Some(own) = self.pods.get(pod).filter(|own| own.group == *group) {
+            subtract(&mut amounts, own.requested(transformation));
+        }
+        amounts
+    }
+
+    /// What a Pod would ask for in a group beyond what it has there.
+    pub(super) fn beyond(
+        &self,
+        pod: &PodKey,
+        group: &PodGroup,
+        requested: &Amounts,
+        transformation: Transformation,
+    ) -> Amounts {
+        let there = self.pods.get(pod).filter(|there| there.group == *group);
+        there.map_or_else(
+            || requested.clone(),
+            |there| growth(requested, there.requested(transformation)),
+        )
+    }
+
+    /// True if the Pod is stored as it was admitted.
+    pub(super) fn shows(&self, pod: &PodKey, claim: &StoredClaim) -> bool {
+        let Some(there) = self.pods.get(pod) else {
+            return false;
+        };
+        // Whether resources were renamed when it was admitted is not known.
+        let covers = |there: &Amounts| growth(&claim.requested, there).is_empty();
+        there.uid == claim.uid
+            && there.version > claim.replaced
+            && there.group == claim.group
+            && (covers(&there.plain) || there.renamed.as_ref().is_some_and(covers))
+    }
+}
+
+fn add(sum: &mut Amounts, amounts: &Amounts) {
+    for (name, amount) in amounts.iter() {
+        let before = sum.get(name).unwrap_or(&Quantity::ZERO);
+        sum.set(name, before.saturating_add(amount));
+    }
+}
+
+/// Takes off what was added. Kubernetes caps amounts far below where a sum would be cut.
+fn subtract(sum: &mut Amounts, amounts: &Amounts) {
+    for (name, amount) in amounts.iter() {
+        let rest = sum.get(name).and_then(|before| before.checked_sub(amount));
+        match rest.filter(|rest| !rest.is_zero()) {
+            Some(rest) => sum.set(name, rest),
+            None => drop(sum.remove(name)),
+        }
+    }
+}

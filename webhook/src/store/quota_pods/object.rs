@@ -1,0 +1,100 @@
+//! A Pod as the API server sends it to a watch, with all that it asks for and nothing of how it runs but its phase.
+
+use headroom_domain::{
+    amounts::Amounts,
+    names,
+    pod::{Pod, PodMetadata, PodSpec, PodStatus},
+};
+use headroom_rules::pod_quota::{REPLACE_RESOURCES, Transformation, requested};
+use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use serde::Deserialize;
+
+use super::{claims::PodKey, ledger::PodGroup};
+
+/// A Pod with its metadata in full.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct WatchedQuotaPod {
+    /// Names, labels, annotations.
+    pub metadata: ObjectMeta,
+    /// The desired state.
+    #[serde(default)]
+    pub spec: PodSpec,
+    /// How far it has come.
+    #[serde(default)]
+    pub status: PhaseStatus,
+}
+
+/// The observed state of a Pod, as far as it says whether the Pod has ended.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PhaseStatus {
+    /// Its phase.
+    pub phase: Option<String>,
+}
+
+impl WatchedQuotaPod {
+    /// Namespace and name, and the UID; `None` for an object without them.
+    pub(super) fn key(&self) -> Option<(PodKey, Box<str>)> {
+        let metadata = &self.metadata;
+        let pod = PodKey {
+            namespace: metadata.namespace.as_deref()?.into(),
+            name: metadata.name.as_deref()?.into(),
+        };
+        Some((pod, metadata.uid.as_deref().unwrap_or_default().into()))
+    }
+
+    /// Where it counts.
+    pub(super) fn group(&self) -> PodGroup {
+        let labels = self.metadata.labels.as_ref();
+        let label = labels.and_then(|labels| labels.get(names::QUOTA_NAME));
+        PodGroup::of(
+            label.map(String::as_str),
+            self.metadata.namespace.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// What it asks for, and the same with resources renamed by its annotation if that is another amount.
+    pub(super) fn requested(self) -> (Amounts, Option<Amounts>) {
+        let annotation = self
+            .metadata
+            .annotations
+            .and_then(|mut annotations| annotations.remove(REPLACE_RESOURCES));
+        let pod = |annotation: Option<String>| Pod {
+            metadata: PodMetadata {
+                annotations: annotation
+                    .map(|text| (REPLACE_RESOURCES.to_owned(), text))
+                    .into_iter()
+                    .collect(),
+                ..PodMetadata::default()
+            },
+            spec: self.spec.clone(),
+            status: PodStatus {
+                phase: self.status.phase.clone(),
+                ..PodStatus::default()
+            },
+        };
+        let renamed =
+            annotation.map(|annotation| requested(pod(Some(annotation)), Transformation::ByAnnotation));
+        (requested(pod(None), Transformation::None), renamed)
+    }
+}
+
+impl k8s_openapi::Resource for WatchedQuotaPod {
+    const API_VERSION: &'static str = "v1";
+    const GROUP: &'static str = "";
+    const KIND: &'static str = "Pod";
+    const VERSION: &'static str = "v1";
+    const URL_PATH_SEGMENT: &'static str = "pods";
+    type Scope = NamespaceResourceScope;
+}
+
+impl Metadata for WatchedQuotaPod {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

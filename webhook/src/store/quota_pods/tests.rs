@@ -1,0 +1,249 @@
+//! Sums and claims, first one by one, then against an API server of a few lines in any order of things.
+
+mod model;
+
+use std::time::Duration;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn key(namespace: &str, name: &str) -> PodKey {
+    PodKey {
+        namespace: namespace.into(),
+        name: name.into(),
+    }
+}
+
+fn amounts(value: Value) -> Amounts {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A Pod of namespace `a` with the label of a quota, where there is one.
+fn pod(name: &str, uid: &str, label: Option<&str>, requests: &Value) -> WatchedQuotaPod {
+    versioned(name, uid, label, requests, 1)
+}
+
+fn versioned(name: &str, uid: &str, label: Option<&str>, requests: &Value, version: u64) -> WatchedQuotaPod {
+    let labels = label.map(|label| json!({"quota.scheduling.koordinator.sh/name": label}));
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "a", "name": name, "uid": uid, "labels": labels, "resourceVersion": version.to_string()},
+        "spec": {"containers": [{"resources": {"requests": requests, "limits": {"cpu": 99}}}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": 1}]},
+    }))
+    .unwrap()
+}
+
+fn request(name: &str, uid: &str, requested: Value) -> RoomRequest {
+    let group = PodGroup::of(Some("q"), "a");
+    RoomRequest {
+        pod: key("a", name),
+        uid: uid.into(),
+        group: group.clone(),
+        requested: amounts(requested),
+        replaced: 0,
+        groups: vec![group, PodGroup::of(None, "mine")],
+        transformation: Transformation::None,
+    }
+}
+
+fn known() -> Arc<QuotaPods> {
+    let pods = QuotaPods::new();
+    pods.replace(Ledger::default());
+    pods.set_known(true);
+    pods
+}
+
+/// What is stored and what is claimed, for one that asks from outside.
+fn used(pods: &QuotaPods, now: Instant) -> (String, String) {
+    let usage = pods.usage(&request("asks", "", json!({})), now).unwrap();
+    (usage.stored.to_string(), usage.claimed.to_string())
+}
+
+fn claim(pods: &Arc<QuotaPods>, name: &str, uid: &str, cpu: i64, now: Instant) -> Box<dyn Claim> {
+    pods.claim(request(name, uid, json!({"cpu": cpu})), now, &mut |_| true)
+        .unwrap()
+}
+
+#[test]
+fn pods_count_by_label_and_others_by_namespace() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod(
+        "one",
+        "1",
+        Some("q"),
+        &json!({"cpu": 1, "memory": "1Gi", "x": 0}),
+    ));
+    pods.apply(pod("two", "2", Some("other"), &json!({"cpu": 2})));
+    pods.apply(pod("three", "3", Some(""), &json!({"cpu": 4})));
+    assert_eq!(used(&pods, now).0, "cpu=1,memory=1Gi");
+    let mut elsewhere = pod("four", "4", None, &json!({"cpu": 8}));
+    elsewhere.metadata.namespace = Some("mine".to_owned());
+    pods.apply(elsewhere.clone());
+    assert_eq!(used(&pods, now).0, "cpu=9,memory=1Gi");
+    elsewhere.status.phase = Some("Succeeded".to_owned());
+    pods.apply(elsewhere);
+    assert_eq!(used(&pods, now).0, "cpu=1,memory=1Gi");
+    pods.delete(pod("one", "1", Some("q"), &json!({})));
+    assert_eq!(used(&pods, now).0, "");
+    assert_eq!(pods.counts(), (3, 0));
+}
+
+#[test]
+fn resources_may_be_renamed_by_annotation() {
+    let pods = known();
+    let mut renamed = pod("one", "1", Some("q"), &json!({"cpu": 2}));
+    let annotation = (
+        "pod.koordinator.sh/replace-resources".to_owned(),
+        "cpu:acme.io/cpu".to_owned(),
+    );
+    renamed.metadata.annotations = Some([annotation].into());
+    pods.apply(renamed);
+    pods.apply(pod("two", "2", Some("q"), &json!({"cpu": 1})));
+    let stored = |transformation| {
+        let request = RoomRequest {
+            transformation,
+            ..request("asks", "", json!({}))
+        };
+        pods.usage(&request, Instant::now()).unwrap().stored.to_string()
+    };
+    assert_eq!(stored(Transformation::None), "cpu=3");
+    assert_eq!(stored(Transformation::ByAnnotation), "acme.io/cpu=2k,cpu=1");
+    pods.delete(pod("one", "1", Some("q"), &json!({})));
+    assert_eq!(stored(Transformation::ByAnnotation), "cpu=1");
+}
+
+#[test]
+fn a_claim_counts_until_the_pod_is_seen() {
+    let (pods, now) = (known(), Instant::now());
+    claim(&pods, "one", "1", 2, now).keep();
+    assert_eq!(used(&pods, now), (String::new(), "cpu=2".to_owned()));
+    // One of its name that was there before says nothing of it.
+    pods.apply(pod("one", "0", Some("q"), &json!({"cpu": 1})));
+    pods.delete(pod("one", "0", Some("q"), &json!({})));
+    assert_eq!(used(&pods, now).1, "cpu=2");
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    assert_eq!(used(&pods, now), ("cpu=2".to_owned(), String::new()));
+    // It is gone again at once: the claim is over.
+    pods.delete(pod("one", "1", Some("q"), &json!({})));
+    assert_eq!(used(&pods, now), (String::new(), String::new()));
+}
+
+#[test]
+fn a_claim_that_is_not_kept_is_over_and_one_that_is_lasts_half_a_minute() {
+    let (pods, now) = (known(), Instant::now());
+    drop(claim(&pods, "one", "1", 2, now));
+    assert_eq!(used(&pods, now).1, "");
+    claim(&pods, "one", "1", 2, now).keep();
+    let later = |seconds| used(&pods, now + Duration::from_secs(seconds)).1;
+    assert_eq!([29, 30].map(later), ["cpu=2", ""]);
+    assert_eq!(pods.counts(), (0, 0));
+}
+
+#[test]
+fn a_retry_takes_the_place_of_the_claim_before() {
+    let (pods, now) = (known(), Instant::now());
+    let first = claim(&pods, "one", "1", 2, now);
+    claim(&pods, "one", "2", 3, now).keep();
+    assert_eq!(used(&pods, now).1, "cpu=3");
+    // The answer to the first is known to be lost only now.
+    drop(first);
+    assert_eq!(used(&pods, now).1, "cpu=3");
+    // It does not count against itself.
+    let usage = pods.usage(&request("one", "3", json!({"cpu": 3})), now).unwrap();
+    assert_eq!(usage, Usage::default());
+}
+
+#[test]
+fn a_pod_that_grows_claims_what_it_gets_more() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    claim(&pods, "one", "1", 5, now).keep();
+    assert_eq!(used(&pods, now), ("cpu=2".to_owned(), "cpu=3".to_owned()));
+    // Its status changes first.
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    assert_eq!(used(&pods, now).1, "cpu=3");
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 5})));
+    assert_eq!(used(&pods, now), ("cpu=5".to_owned(), String::new()));
+}
+
+#[test]
+fn what_was_before_an_update_does_not_end_its_claim() {
+    let (pods, now) = (known(), Instant::now());
+    let request = RoomRequest {
+        replaced: 7,
+        ..request("one", "1", json!({"cpu": 2}))
+    };
+    pods.claim(request, now, &mut |_| true).unwrap().keep();
+    let apply = |version, cpu| pods.apply(versioned("one", "1", Some("q"), &json!({"cpu": cpu}), version));
+    // It had as much once, then less, and now gets it back.
+    apply(6, 2);
+    apply(7, 1);
+    assert_eq!(used(&pods, now), ("cpu=1".to_owned(), "cpu=1".to_owned()));
+    apply(8, 2);
+    assert_eq!(used(&pods, now), ("cpu=2".to_owned(), String::new()));
+}
+
+#[test]
+fn a_pod_that_moves_counts_in_both_until_it_is_seen() {
+    let (pods, now) = (known(), Instant::now());
+    pods.apply(pod("one", "1", Some("old"), &json!({"cpu": 2})));
+    claim(&pods, "one", "1", 2, now).keep();
+    assert_eq!(used(&pods, now), (String::new(), "cpu=2".to_owned()));
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    assert_eq!(used(&pods, now), ("cpu=2".to_owned(), String::new()));
+}
+
+#[rstest]
+#[case::room(3, true)]
+#[case::none(2, false)]
+fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
+    let (pods, now) = (known(), Instant::now());
+    claim(&pods, "one", "1", 2, now).keep();
+    let limit = amounts(json!({"cpu": limit}));
+    let claimed = pods.claim(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
+        usage.claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
+    });
+    assert_eq!(claimed.is_some(), fits);
+    drop(claimed);
+    assert_eq!(used(&pods, now).1, "cpu=2");
+}
+
+#[test]
+fn nothing_is_said_while_not_all_pods_are_known() {
+    let pods = QuotaPods::new();
+    let now = Instant::now();
+    assert!(pods.usage(&request("one", "1", json!({})), now).is_none());
+    assert!(
+        pods.claim(request("one", "1", json!({})), now, &mut |_| true)
+            .is_none()
+    );
+    pods.set_known(true);
+    assert!(pods.usage(&request("one", "1", json!({})), now).is_some());
+    pods.clear();
+    assert!(pods.usage(&request("one", "1", json!({})), now).is_none());
+}
+
+#[test]
+fn a_whole_list_ends_the_claims_that_it_shows() {
+    let (pods, now) = (known(), Instant::now());
+    claim(&pods, "one", "1", 2, now).keep();
+    claim(&pods, "two", "2", 3, now).keep();
+    let mut listing = Ledger::default();
+    QuotaPods::list(&mut listing, pod("one", "1", Some("q"), &json!({"cpu": 2})));
+    pods.replace(listing);
+    assert_eq!(used(&pods, now), ("cpu=2".to_owned(), "cpu=3".to_owned()));
+}
+
+#[test]
+fn an_event_that_changes_no_amount_changes_nothing() {
+    let pods = known();
+    let object = || pod("one", "1", Some("q"), &json!({"cpu": 2}));
+    pods.apply(object());
+    for _ in 0..100 {
+        pods.apply(object());
+    }
+    assert_eq!(used(&pods, Instant::now()).0, "cpu=2");
+    assert_eq!(pods.counts(), (1, 0));
+}

@@ -1,0 +1,229 @@
+//! Anything that can happen between a client, this replica and the API server, in any order: what is stored never exceeds the
+//! limit, and once everything is seen and settled, what counts is what is stored.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMIT: i64 = 10;
+
+/// What becomes of a Pod that the replica has admitted.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Stored,
+    /// Another webhook or a quota of Kubernetes' own refuses it.
+    RefusedLater,
+    /// The answer came too late: the API server has given up.
+    AnswerLost,
+    DryRun,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Create(u8, i64, Fate),
+    Resize(u8, i64, Fate),
+    Delete(u8),
+    End(u8),
+    Touch(u8),
+    See(u8),
+    Relist,
+    Wait(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let fate = prop_oneof![
+        4 => Just(Fate::Stored), 1 => Just(Fate::RefusedLater), 1 => Just(Fate::AnswerLost), 1 => Just(Fate::DryRun),
+    ];
+    prop_oneof![
+        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| Step::Create(pod, cpu, fate)),
+        2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| Step::Resize(pod, cpu, fate)),
+        2 => (0..6_u8).prop_map(Step::Delete),
+        1 => (0..6_u8).prop_map(Step::End),
+        1 => (0..6_u8).prop_map(Step::Touch),
+        4 => (1..4_u8).prop_map(Step::See),
+        1 => Just(Step::Relist),
+        2 => (1..20_u8).prop_map(Step::Wait),
+    ]
+}
+
+#[derive(Debug, Clone, Copy)]
+struct StoredPod {
+    uid: u32,
+    version: u64,
+    cpu: i64,
+    has_ended: bool,
+}
+
+enum Event {
+    Applied(u8, StoredPod),
+    Deleted(u8, StoredPod),
+}
+
+struct World {
+    replica: Arc<QuotaPods>,
+    now: Instant,
+    stored: BTreeMap<u8, StoredPod>,
+    events: VecDeque<(Instant, Event)>,
+    last_uid: u32,
+    last_version: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            replica: known(),
+            now: Instant::now(),
+            stored: BTreeMap::new(),
+            events: VecDeque::new(),
+            last_uid: 0,
+            last_version: 0,
+        }
+    }
+
+    fn object(name: u8, pod: StoredPod) -> WatchedQuotaPod {
+        let StoredPod {
+            uid,
+            version,
+            cpu,
+            has_ended,
+        } = pod;
+        let requests = json!({"cpu": cpu});
+        let mut object = versioned(&name.to_string(), &uid.to_string(), Some("q"), &requests, version);
+        object.status.phase = has_ended.then(|| "Failed".to_owned());
+        object
+    }
+
+    /// Has the watch tell of what was stored.
+    fn applied(&mut self, name: u8) {
+        self.last_version += 1;
+        if let Some(pod) = self.stored.get_mut(&name) {
+            pod.version = self.last_version;
+            self.events.push_back((self.now, Event::Applied(name, *pod)));
+        }
+    }
+
+    /// Asks the replica, and stores the Pod if everybody agrees.
+    fn write(&mut self, name: u8, pod: StoredPod, fate: Fate) {
+        let request = RoomRequest {
+            replaced: pod.version,
+            ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
+        };
+        let mut fits = |usage: &Usage| {
+            let used = usage.stored.plus(&usage.claimed);
+            let limit = amounts(json!({"cpu": LIMIT}));
+            used.plus(&amounts(json!({"cpu": pod.cpu}))).fits(&limit)
+        };
+        if let Fate::DryRun = fate {
+            self.replica.usage(&request, self.now);
+            return;
+        }
+        let Some(claim) = self.replica.claim(request, self.now, &mut fits) else {
+            return;
+        };
+        match fate {
+            Fate::AnswerLost | Fate::DryRun => drop(claim),
+            Fate::RefusedLater => claim.keep(),
+            Fate::Stored => {
+                claim.keep();
+                self.stored.insert(name, pod);
+                self.applied(name);
+            }
+        }
+    }
+
+    fn see(&mut self) {
+        match self.events.pop_front() {
+            Some((_, Event::Applied(name, pod))) => self.replica.apply(Self::object(name, pod)),
+            Some((_, Event::Deleted(name, pod))) => self.replica.delete(Self::object(name, pod)),
+            None => {}
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
+                self.last_uid += 1;
+                let pod = StoredPod {
+                    uid: self.last_uid,
+                    version: 0,
+                    cpu,
+                    has_ended: false,
+                };
+                self.write(name, pod, fate);
+            }
+            Step::Resize(name, cpu, fate) => {
+                let Some(pod) = self.stored.get(&name).copied().filter(|pod| !pod.has_ended) else {
+                    return;
+                };
+                if cpu > pod.cpu {
+                    self.write(name, StoredPod { cpu, ..pod }, fate);
+                } else {
+                    self.stored.insert(name, StoredPod { cpu, ..pod });
+                    self.applied(name);
+                }
+            }
+            Step::Delete(name) => {
+                if let Some(pod) = self.stored.remove(&name) {
+                    self.events.push_back((self.now, Event::Deleted(name, pod)));
+                }
+            }
+            Step::End(name) => {
+                if let Some(pod) = self.stored.get_mut(&name) {
+                    pod.has_ended = true;
+                }
+                self.applied(name);
+            }
+            Step::Touch(name) => self.applied(name),
+            Step::See(count) => (0..count).for_each(|_| self.see()),
+            Step::Relist => self.relist(),
+            Step::Wait(seconds) => {
+                self.now += Duration::from_secs(seconds.into());
+                // The watch is at most a quarter of a minute behind, or it does not count.
+                while let Some((at, _)) = self.events.front()
+                    && self.now.duration_since(*at) > Duration::from_secs(15)
+                {
+                    self.see();
+                }
+            }
+            Step::Create(..) => {}
+        }
+    }
+
+    fn relist(&mut self) {
+        self.events.clear();
+        let mut listing = Ledger::default();
+        for (name, pod) in &self.stored {
+            QuotaPods::list(&mut listing, Self::object(*name, *pod));
+        }
+        self.replica.replace(listing);
+    }
+
+    fn sum(&self) -> i64 {
+        let running = self.stored.values().filter(|pod| !pod.has_ended);
+        running.map(|pod| pod.cpu).sum()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
+    #[test]
+    fn what_is_stored_stays_within_the_limit(steps in prop::collection::vec(step(), 1..60)) {
+        let mut world = World::new();
+        for step in steps {
+            world.take(step);
+            prop_assert!(world.sum() <= LIMIT, "{} after {step:?}", world.sum());
+        }
+        while !world.events.is_empty() {
+            world.see();
+        }
+        let settled = world.now + claims::LASTS;
+        let stored = match world.sum() {
+            0 => String::new(),
+            sum => format!("cpu={sum}"),
+        };
+        prop_assert_eq!(used(&world.replica, settled), (stored, String::new()));
+        prop_assert_eq!(world.replica.counts(), (world.stored.len(), 0));
+    }
+}
