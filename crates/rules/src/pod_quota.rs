@@ -2,7 +2,7 @@
 //! on which nodes the tree lets it run.
 //!
 //! ```text
-//! labels, namespace --membership--> name of a quota --Tree--> Quota --------+
+//! labels, namespace --membership--> name of a quota --QuotaTree--> Quota --------+
 //! spec, status ------requested----> amounts --------------------------------+--room--> room, or who is over what
 //! sum over the other pods of the quota -----------------------------------+
 //! ```

@@ -3,7 +3,7 @@
 //! ```text
 //! object --> Quota --.
 //!                    |-- names, shape, topology, guarantee --> Violations --> one text, causes
-//! Tree (as stored) --'
+//! QuotaTree (as stored) --'
 //! ```
 //!
 //! A rule compares a quota with what it was before: what was wrong already and has not become worse is no violation. The
@@ -27,7 +27,7 @@ pub use self::{
     bound::BoundPods,
     change::QuotaChange,
     object::{Quota, QuotaKey, QuotaParts},
-    tree::Tree,
+    tree::QuotaTree,
     violation::Violations,
 };
 

@@ -4,7 +4,6 @@
 //! metric labels and documentation follow from the declarations. The type parameter is the store that the steps see: a
 //! step cannot name a store that its endpoint did not declare.
 
-mod claims;
 mod deadline;
 mod declaration;
 mod erased;
@@ -17,7 +16,6 @@ use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 
 pub use self::{
-    claims::{Claim, Claims},
     deadline::Deadline,
     declaration::{
         BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Family, Kind,
@@ -29,7 +27,7 @@ pub use self::{
 };
 use crate::{
     admission::{draft::Draft, error::StepError, refusal::Denial, review::Request},
-    store::sources::Source,
+    store::{claims::ClaimList, sources::Source},
 };
 
 /// One path of the admission port and its behaviours.
@@ -73,7 +71,7 @@ pub struct Ctx<'a, S: ?Sized> {
     /// Where a rule differs from Koordinator's, and where it does not.
     pub switches: &'a Switches,
     /// What the request leaves in the stores if its answer goes out in time.
-    pub claims: &'a Claims,
+    pub claims: &'a ClaimList,
 }
 
 /// Why a step ends admission.

@@ -18,19 +18,17 @@ use headroom_rules::{
     enhanced::LabelRules,
     pod_quota::Usage,
     profile::PriorityClass,
-    quota::{QuotaKey, Tree},
+    quota::{QuotaKey, QuotaTree},
     slo::strategies::Strategies,
 };
 
-use crate::{
-    admission::endpoint::Claim,
-    store::{
-        by_name::Listing,
-        colocation::profiles::KnownProfile,
-        node::{Labels, Node},
-        quota::claims::AdmittedQuota,
-        quota_pods::RoomRequest,
-    },
+use crate::store::{
+    by_name::Listing,
+    claims::Claim,
+    colocation::profiles::KnownProfile,
+    node::{Labels, Node},
+    quota::claims::AdmittedQuota,
+    room::RoomRequest,
 };
 
 /// What is known about pods, bound or not, all in memory.
@@ -58,12 +56,12 @@ pub trait LabelRuleLookup: Send + Sync {
 }
 
 /// Decides on all quotas; gives what is to be recorded, if anything is.
-pub type Decide<'d> = dyn FnMut(&dyn Tree) -> Option<(QuotaKey, AdmittedQuota)> + 'd;
+pub type Decide<'d> = dyn FnMut(&dyn QuotaTree) -> Option<(QuotaKey, AdmittedQuota)> + 'd;
 
 /// Quotas and the pods that belong to them, in memory.
 pub trait QuotaLookup: Send + Sync {
     /// Looks at all quotas at one moment.
-    fn look(&self, look: &mut dyn FnMut(&dyn Tree));
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree));
 
     /// Decides on all quotas at one moment, and records what was admitted, if anything is to be recorded, before anybody
     /// else decides. What is returned ends the record unless it is kept.

@@ -18,7 +18,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestError, TestRunner},
 };
 
-use self::world::{Change, Fate, QuotaWorld};
+use self::world::{Fate, QuotaWorld, SpecChange};
 use crate::interleavings::setting;
 
 /// Runs, unless the environment says otherwise.
@@ -32,7 +32,7 @@ const THREADS: u32 = 2;
 
 /// One thing that happens. Numbers name quotas, namespaces and amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum QuotaStep {
+enum TreeStep {
     /// A quota is created.
     Create {
         name: u8,
@@ -44,7 +44,11 @@ enum QuotaStep {
         fate: Fate,
     },
     /// A stored quota changes.
-    Update { at: usize, change: Change, fate: Fate },
+    Update {
+        at: usize,
+        change: SpecChange,
+        fate: Fate,
+    },
     /// A stored quota is removed; one with a finalizer stays for a while.
     Delete {
         at: usize,
@@ -73,16 +77,16 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = SpecChange> {
     prop_oneof![
-        3 => (0_u8..12).prop_map(Change::Min),
-        2 => proptest::option::of(0_u8..6).prop_map(Change::Parent),
-        1 => any::<bool>().prop_map(Change::IsParent),
-        1 => proptest::option::of(0_u8..3).prop_map(Change::Lists),
+        3 => (0_u8..12).prop_map(SpecChange::Min),
+        2 => proptest::option::of(0_u8..6).prop_map(SpecChange::Parent),
+        1 => any::<bool>().prop_map(SpecChange::IsParent),
+        1 => proptest::option::of(0_u8..3).prop_map(SpecChange::Lists),
     ]
 }
 
-fn step() -> impl Strategy<Value = QuotaStep> {
+fn step() -> impl Strategy<Value = TreeStep> {
     let create = (
         0_u8..6,
         0_u8..2,
@@ -93,22 +97,22 @@ fn step() -> impl Strategy<Value = QuotaStep> {
         fate(),
     );
     prop_oneof![
-        8 => create.prop_map(|(name, namespace, parent, is_parent, min, listed, fate)| QuotaStep::Create {
+        8 => create.prop_map(|(name, namespace, parent, is_parent, min, listed, fate)| TreeStep::Create {
             name, namespace, parent, is_parent, min, listed, fate,
         }),
-        6 => (any::<usize>(), change(), fate()).prop_map(|(at, change, fate)| QuotaStep::Update { at, change, fate }),
+        6 => (any::<usize>(), change(), fate()).prop_map(|(at, change, fate)| TreeStep::Update { at, change, fate }),
         3 => (any::<usize>(), any::<bool>(), fate())
-            .prop_map(|(at, has_finalizer, fate)| QuotaStep::Delete { at, has_finalizer, fate }),
-        1 => any::<usize>().prop_map(QuotaStep::Finalize),
-        1 => any::<usize>().prop_map(QuotaStep::Status),
-        5 => (1_usize..4).prop_map(QuotaStep::Deliver),
-        1 => Just(QuotaStep::Relist),
-        1 => (1_u8..40).prop_map(QuotaStep::Wait),
+            .prop_map(|(at, has_finalizer, fate)| TreeStep::Delete { at, has_finalizer, fate }),
+        1 => any::<usize>().prop_map(TreeStep::Finalize),
+        1 => any::<usize>().prop_map(TreeStep::Status),
+        5 => (1_usize..4).prop_map(TreeStep::Deliver),
+        1 => Just(TreeStep::Relist),
+        1 => (1_u8..40).prop_map(TreeStep::Wait),
     ]
 }
 
 /// What went wrong in a run, if anything did.
-fn check(steps: &[QuotaStep]) -> Result<(), String> {
+fn check(steps: &[TreeStep]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -130,7 +134,7 @@ fn check(steps: &[QuotaStep]) -> Result<(), String> {
 }
 
 /// Runs so many runs of a series; the shortest that fails, and why.
-fn series(seed: u64, runs: u32) -> Result<(), (String, Vec<QuotaStep>)> {
+fn series(seed: u64, runs: u32) -> Result<(), (String, Vec<TreeStep>)> {
     let config = Config {
         cases: runs,
         rng_seed: RngSeed::Fixed(seed),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use headroom_domain::{names, selector::Labels};
 
 use crate::{
-    quota::{Quota, Tree},
+    quota::{Quota, QuotaTree},
     switch::{Switch, Switches},
 };
 
@@ -38,7 +38,7 @@ impl<'p> Membership<'p> {
     }
 
     /// The name of its quota; empty if it belongs to none. The scheduler finds it in the same way.
-    pub fn quota(&self, tree: &dyn Tree) -> Cow<'p, str> {
+    pub fn quota(&self, tree: &dyn QuotaTree) -> Cow<'p, str> {
         if let Some(label) = self.label() {
             return label.into();
         }
@@ -57,7 +57,11 @@ impl<'p> Membership<'p> {
 
 /// The quota whose tree a new Pod belongs to: the first of the name that its label has, or else of the name of its namespace,
 /// or else the one that lists the namespace.
-pub fn tree_quota(membership: Membership<'_>, tree: &dyn Tree, switches: &Switches) -> Option<Arc<Quota>> {
+pub fn tree_quota(
+    membership: Membership<'_>,
+    tree: &dyn QuotaTree,
+    switches: &Switches,
+) -> Option<Arc<Quota>> {
     let label = membership.label();
     let name = label.unwrap_or(membership.namespace);
     if let Some(quota) = tree.by_name(name) {

@@ -8,7 +8,7 @@ use headroom_domain::{
 
 use super::Membership;
 use crate::{
-    quota::Tree,
+    quota::QuotaTree,
     slo::decode::shortened,
     switch::{Switch, Switches},
 };
@@ -40,7 +40,7 @@ pub fn check(
     pod: Membership<'_>,
     stored: Option<Membership<'_>>,
     parents: ParentPods,
-    tree: &dyn Tree,
+    tree: &dyn QuotaTree,
     switches: &Switches,
 ) -> Option<(String, Error)> {
     let label = |key: &str| Path::new("metadata").child("labels").key(key);

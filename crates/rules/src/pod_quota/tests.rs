@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     SWITCHES,
-    quota::{BoundPods, Quota, Tree},
+    quota::{BoundPods, Quota, QuotaTree},
     switch::{Compat, Switches},
 };
 
@@ -29,7 +29,7 @@ struct Quotas {
     by_namespace: BTreeMap<&'static str, (&'static str, &'static str)>,
 }
 
-impl Tree for Quotas {
+impl QuotaTree for Quotas {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
         self.quotas.values().find(|quota| *quota.name == *name).cloned()
     }

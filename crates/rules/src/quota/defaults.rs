@@ -2,7 +2,7 @@
 
 use headroom_domain::{amounts::Amounts, names};
 
-use super::{QuotaParts, Tree, annotation};
+use super::{QuotaParts, QuotaTree, annotation};
 
 /// What is written into a new quota. `None` leaves a value as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn needs_parent(parts: &QuotaParts) -> bool {
 ///
 /// # Errors
 /// Its parent is not known, or its weight cannot be read.
-pub fn defaults(parts: &QuotaParts, tree: &dyn Tree) -> Result<QuotaDefaults, DefaultsError> {
+pub fn defaults(parts: &QuotaParts, tree: &dyn QuotaTree) -> Result<QuotaDefaults, DefaultsError> {
     let mut defaults = QuotaDefaults::default();
     if parts.name == names::ROOT_QUOTA {
         return Ok(defaults);

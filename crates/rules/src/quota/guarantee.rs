@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use headroom_domain::{amounts::Amounts, field::Path, names};
 
-use super::{Quota, Tree, Violations};
+use super::{Quota, QuotaTree, Violations};
 
 /// Adds what is wrong; nothing if `min` did not grow under the same parent.
 ///
 /// The need of a quota is the larger of `min` and what is guaranteed to it. The need of its parent is the larger of that
 /// parent's `min` and the sum of the need with what is guaranteed to the other parts. The first quota above whose guarantee
 /// covers its need ends the walk.
-pub fn check(new: &Quota, old: Option<&Quota>, tree: &dyn Tree, found: &mut Violations) {
+pub fn check(new: &Quota, old: Option<&Quota>, tree: &dyn QuotaTree, found: &mut Violations) {
     let is_exempt = new.allows_force || new.tree_id.is_empty() || new.is_tree_root;
     if is_exempt || new.guaranteed.covers(&new.min) || old.is_some_and(|old| old.min.covers(&new.min)) {
         return;
@@ -23,7 +23,7 @@ pub fn check(new: &Quota, old: Option<&Quota>, tree: &dyn Tree, found: &mut Viol
 }
 
 /// Why nothing above covers it.
-fn uncovered(new: &Quota, tree: &dyn Tree) -> Option<String> {
+fn uncovered(new: &Quota, tree: &dyn QuotaTree) -> Option<String> {
     let mut need = new.min.max(&new.guaranteed);
     let (mut below, mut above) = (new.clone(), new.parent.clone());
     let mut seen = BTreeSet::from([new.name.clone()]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use headroom_domain::{field::Path, names};
 
-use super::{QuotaChange, QuotaRules, Tree, Violations, change::annotation};
+use super::{QuotaChange, QuotaRules, QuotaTree, Violations, change::annotation};
 
 /// Names of one annotation that are looked up; a longer list is refused.
 pub const MOST_NAMESPACES: usize = 10_000;
@@ -12,7 +12,7 @@ pub const MOST_NAMESPACES: usize = 10_000;
 /// Adds what is wrong. `existing_passes` leaves a quota that is there already to the API server.
 pub fn check(
     change: &QuotaChange,
-    tree: &dyn Tree,
+    tree: &dyn QuotaTree,
     rules: QuotaRules,
     existing_passes: bool,
     found: &mut Violations,
@@ -33,7 +33,7 @@ pub fn check(
     check_namespaces(change, tree, rules, found);
 }
 
-fn check_namespaces(change: &QuotaChange, tree: &dyn Tree, rules: QuotaRules, found: &mut Violations) {
+fn check_namespaces(change: &QuotaChange, tree: &dyn QuotaTree, rules: QuotaRules, found: &mut Violations) {
     let (name, new) = (&change.new.name, &change.new);
     let field = annotation(names::QUOTA_NAMESPACES);
     let listed: BTreeSet<&str> = change

@@ -2,7 +2,7 @@
 
 use headroom_domain::{field::Path, names};
 
-use super::{Quota, Tree, Violations};
+use super::{Quota, QuotaTree, Violations};
 
 /// The account of the controller that removes what is in a namespace that ends.
 pub const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
@@ -11,7 +11,7 @@ pub const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namesp
 const BUILT_IN: [&str; 3] = [names::SYSTEM_QUOTA, names::ROOT_QUOTA, names::DEFAULT_QUOTA];
 
 /// Adds why the quota may not go.
-pub fn check(quota: &Quota, tree: &dyn Tree, found: &mut Violations) {
+pub fn check(quota: &Quota, tree: &dyn QuotaTree, found: &mut Violations) {
     let (name, field) = (&*quota.name, Path::new("metadata").child("name"));
     if BUILT_IN.contains(&name) {
         found.push(&field, name, format!("can not delete quotaGroup :{name}"));
@@ -38,7 +38,7 @@ pub fn check(quota: &Quota, tree: &dyn Tree, found: &mut Violations) {
 }
 
 /// How many other quotas name this one as their parent.
-pub fn children(quota: &Quota, tree: &dyn Tree) -> usize {
+pub fn children(quota: &Quota, tree: &dyn QuotaTree) -> usize {
     let mut count = 0_usize;
     tree.visit_children(&quota.name, &mut |child| {
         if !child.is_same(quota) {

@@ -3,7 +3,7 @@
 use headroom_domain::{amounts::Amounts, field::Path, names, quantity::Quantity};
 
 use super::{
-    Quota, QuotaChange, QuotaRules, Tree, Violations,
+    Quota, QuotaChange, QuotaRules, QuotaTree, Violations,
     change::label,
     guarantee,
     tree::{MOST_LEVELS, ancestry},
@@ -18,7 +18,7 @@ struct Checked<'c> {
     old_here: Option<&'c Quota>,
     /// True if the stored one has the same parent: our own bounds on places in trees are for new places.
     keeps_place: bool,
-    tree: &'c dyn Tree,
+    tree: &'c dyn QuotaTree,
     rules: QuotaRules,
 }
 
@@ -27,7 +27,7 @@ const KEYS: &str =
     "failed to check sub and parent group quotaKey, err: checkSubAndParentGroupQuotaKey failed:";
 
 /// Adds what is wrong.
-pub fn check(change: &QuotaChange, tree: &dyn Tree, rules: QuotaRules, found: &mut Violations) {
+pub fn check(change: &QuotaChange, tree: &dyn QuotaTree, rules: QuotaRules, found: &mut Violations) {
     let new = &change.new;
     if *new.name == *names::ROOT_QUOTA {
         return;

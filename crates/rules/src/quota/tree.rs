@@ -1,4 +1,4 @@
-//! [`Tree`]: what rules ask of all quotas, and walks in it that end whatever is stored.
+//! [`QuotaTree`]: what rules ask of all quotas, and walks in it that end whatever is stored.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{BoundPods, Quota};
 pub const MOST_LEVELS: usize = 64;
 
 /// All quotas, as far as this replica knows.
-pub trait Tree {
+pub trait QuotaTree {
     /// The quota of that name; the oldest one, if several namespaces have one.
     fn by_name(&self, name: &str) -> Option<Arc<Quota>>;
 
@@ -43,7 +43,7 @@ pub struct Ancestry {
 }
 
 /// Walks up from the parent of a quota, by every parent that a quota above may come to have. A cycle that the quota is not in ends the walk.
-pub fn ancestry(quota: &Quota, tree: &dyn Tree) -> Ancestry {
+pub fn ancestry(quota: &Quota, tree: &dyn QuotaTree) -> Ancestry {
     let mut ancestry = Ancestry {
         has_itself: false,
         levels: 0,

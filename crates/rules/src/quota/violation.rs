@@ -29,7 +29,7 @@ enum Text {
 
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct ViolationText {
     /// For the message.
     pub text: String,
     /// For the details.
@@ -89,7 +89,7 @@ impl Violations {
     }
 
     /// What an answer says: all of it, or the first sentence alone. `None` if nothing is wrong.
-    pub fn told(self, all: bool) -> Option<Told> {
+    pub fn into_text(self, all: bool) -> Option<ViolationText> {
         let Self {
             texts,
             errors,
@@ -108,7 +108,7 @@ impl Violations {
         } else {
             errors.iter().take(1).cloned().collect()
         };
-        Some(Told {
+        Some(ViolationText {
             text: texts.join("; "),
             errors,
         })
@@ -152,15 +152,15 @@ mod tests {
         for _ in 0..2 {
             found.push(&path, "x", "wrong".to_owned());
         }
-        let told = found.clone().told(true).unwrap();
+        let told = found.clone().into_text(true).unwrap();
         assert_eq!(told.text, "below zero :[cpu memory]; wrong");
         assert_eq!(told.errors.len(), 3);
-        let first = found.told(false).unwrap();
+        let first = found.into_text(false).unwrap();
         assert_eq!(
             (first.text.as_str(), first.errors.len()),
             ("below zero :[cpu memory]", 1)
         );
-        assert_eq!(Violations::default().told(true), None);
+        assert_eq!(Violations::default().into_text(true), None);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             found.push_name("n :", &"x".repeat(100), &path, "y".repeat(1_000));
             found.push(&path, "y".repeat(1_000), format!("wrong {number}"));
         }
-        let told = found.told(true).unwrap();
+        let told = found.into_text(true).unwrap();
         assert!(told.text.len() < 4_096, "{}", told.text.len());
         assert!(told.text.ends_with("more") && told.errors.len() <= 2 * MOST);
     }

@@ -5,12 +5,11 @@ use std::fmt::Debug;
 use headroom_kit::gate::{Gate, GateSet};
 
 use super::{
-    Admitted, Claims, Ctx, Deadline, Declaration, Endpoint, Provides, StepContext, Stores, UnknownSource,
-    When,
+    Admitted, Ctx, Deadline, Declaration, Endpoint, Provides, StepContext, Stores, UnknownSource, When,
 };
 use crate::{
     admission::{draft::Draft, error::AdmissionError, review::Request},
-    store::sources::Source,
+    store::{claims::ClaimList, sources::Source},
 };
 
 /// What is declared of a step, whatever store it sees.
@@ -111,7 +110,7 @@ where
         draft: &mut Draft<'_>,
         deadline: Deadline,
     ) -> Result<Admitted, AdmissionError> {
-        let claims = Claims::default();
+        let claims = ClaimList::default();
         let ctx = Ctx {
             request,
             store: context.stores.provide(),

@@ -8,14 +8,17 @@ use std::{
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
 
-use super::{BrokenStep, Claims, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
-use crate::admission::{
-    draft::Draft,
-    error::{AdmissionError, StepError},
-    metrics,
-    refusal::{Denial, Refusal},
-    review::Operation,
-    shadow::Shadow,
+use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
+use crate::{
+    admission::{
+        draft::Draft,
+        error::{AdmissionError, StepError},
+        metrics,
+        refusal::{Denial, Refusal},
+        review::Operation,
+        shadow::Shadow,
+    },
+    store::claims::ClaimList,
 };
 
 /// What the steps of every endpoint run with.
@@ -39,7 +42,7 @@ pub struct Admitted {
     /// Steps that could not do their work and were passed over.
     pub skipped: Vec<AdmissionError>,
     /// What the steps left in the stores.
-    pub claims: Claims,
+    pub claims: ClaimList,
 }
 
 /// What one step came to.

@@ -19,14 +19,14 @@ use headroom_rules::{
     enhanced::LabelRules,
     pod_quota::Usage,
     profile::PriorityClass,
-    quota::{BoundPods, Quota, QuotaKey, Tree},
+    quota::{BoundPods, Quota, QuotaKey, QuotaTree},
     slo,
     slo::strategies::Strategies,
 };
 
-use super::Claim;
 use crate::store::{
     by_name::Listing,
+    claims::Claim,
     colocation::profiles::KnownProfile,
     known::KnownSources,
     lookup::{
@@ -35,7 +35,7 @@ use crate::store::{
     },
     node::{Labels, Node},
     pod_decisions::PodDecisions,
-    quota_pods::RoomRequest,
+    room::RoomRequest,
 };
 
 /// The stores of a replica, as steps see them.
@@ -167,7 +167,7 @@ impl Provides<dyn QuotaLookup> for Stores {
     }
 }
 
-impl Tree for NoStore {
+impl QuotaTree for NoStore {
     fn by_name(&self, _name: &str) -> Option<Arc<Quota>> {
         None
     }
@@ -196,8 +196,8 @@ impl Tree for NoStore {
 }
 
 impl QuotaLookup for NoStore {
-    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
-        look(self);
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
+        visit(self);
     }
 
     fn decide(&self, decide: &mut Decide<'_>) -> Option<Box<dyn Claim>> {

@@ -68,7 +68,7 @@ fn is_parent_unknown(request: &Request, draft: &Draft<'_>, store: &(dyn QuotaLoo
         return false;
     };
     let mut is_unknown = defaults::needs_parent(&parts) && parts.parent() != parts.name;
-    store.look(&mut |tree| is_unknown &= tree.by_name(parts.parent()).is_none());
+    store.visit_tree(&mut |tree| is_unknown &= tree.by_name(parts.parent()).is_none());
     is_unknown
 }
 
@@ -76,7 +76,7 @@ fn complete(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let parts = parts(ctx.request, draft)?;
     let mut defaults = Ok(defaults::QuotaDefaults::default());
     ctx.store
-        .look(&mut |tree| defaults = defaults::defaults(&parts, tree));
+        .visit_tree(&mut |tree| defaults = defaults::defaults(&parts, tree));
     let defaults = defaults.map_err(denial)?;
     for (part, key, value) in [
         ("labels", names::QUOTA_PARENT, defaults.parent),

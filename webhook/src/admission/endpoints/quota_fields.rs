@@ -114,11 +114,11 @@ fn amounts<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<O
 /// Refuses with what was found.
 pub(super) fn refuse(ctx: &QuotaCtx<'_>, found: Violations) -> Result<(), Stop> {
     let all = ctx.switches.is_on(&switches::ALL_VIOLATIONS);
-    match found.told(all) {
+    match found.into_text(all) {
         None => Ok(()),
-        Some(told) => Err(Stop::Denied(Denial::Worded {
-            text: told.text,
-            fields: told.errors,
+        Some(text) => Err(Stop::Denied(Denial::Worded {
+            text: text.text,
+            fields: text.errors,
         })),
     }
 }

@@ -4,10 +4,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use json_patch::Patch;
 
-use crate::admission::{
-    endpoint::{Admitted, Claims},
-    error::{AdmissionError, ReviewOutcome},
-    review,
+use crate::{
+    admission::{
+        endpoint::Admitted,
+        error::{AdmissionError, ReviewOutcome},
+        review,
+    },
+    store::claims::ClaimList,
 };
 
 /// The answer to a request.
@@ -20,7 +23,7 @@ pub struct HttpAnswer {
     /// What was decided, for metrics and the audit line.
     pub decision: ReviewDecision,
     /// What the request left in the stores. It ends with the answer unless it is kept.
-    pub claims: Claims,
+    pub claims: ClaimList,
 }
 
 /// What was decided about a request.
@@ -111,7 +114,7 @@ impl HttpAnswer {
             status,
             body,
             decision,
-            claims: Claims::default(),
+            claims: ClaimList::default(),
         }
     }
 }

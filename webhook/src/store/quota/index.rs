@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_rules::quota::{Quota, QuotaKey};
+use headroom_rules::quota::QuotaKey;
 use tokio::time::Instant;
 
 use super::{
@@ -18,13 +18,11 @@ use super::{
     derived::{Aged, Derived},
     object::WatchedQuota,
 };
-use crate::{
-    admission::endpoint::Claim,
-    store::{
-        arrivals::Arrivals,
-        informer::{self, Store},
-        metrics,
-    },
+use crate::store::{
+    arrivals::Arrivals,
+    claims::Claim,
+    informer::{self, Store},
+    metrics,
 };
 
 /// A watch that fails for so long may miss what matters.
@@ -356,7 +354,5 @@ impl fmt::Debug for ClaimHandle {
     }
 }
 
-/// What a decision is made on, for stores on top of this one.
-pub(super) fn quota_of(state: &IndexState, key: &QuotaKey) -> Option<Arc<Quota>> {
-    state.derived.get(key).map(Arc::clone)
-}
+#[cfg(test)]
+mod tests;

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{BoundPods, Quota, QuotaKey, Tree};
+use headroom_rules::quota::{BoundPods, Quota, QuotaKey, QuotaTree};
 
-use super::index::{IndexState, QuotaIndex, quota_of};
-use crate::{
-    admission::endpoint::Claim,
-    store::{
-        colocation::pods::PodsByName,
-        lookup::{Decide, QuotaLookup},
-    },
+use super::index::{IndexState, QuotaIndex};
+use crate::store::{
+    claims::Claim,
+    colocation::pods::PodsByName,
+    lookup::{Decide, QuotaLookup},
 };
 
 /// The quotas, and all pods.
@@ -29,9 +27,9 @@ struct Snapshot<'s> {
 }
 
 impl QuotaLookup for QuotasWithPods {
-    fn look(&self, look: &mut dyn FnMut(&dyn Tree)) {
+    fn visit_tree(&self, visit: &mut dyn FnMut(&dyn QuotaTree)) {
         let state = self.index.read();
-        look(&Snapshot {
+        visit(&Snapshot {
             state: &state,
             pods: &self.pods,
         });
@@ -51,7 +49,7 @@ impl QuotaLookup for QuotasWithPods {
     }
 }
 
-impl Tree for Snapshot<'_> {
+impl QuotaTree for Snapshot<'_> {
     fn by_name(&self, name: &str) -> Option<Arc<Quota>> {
         self.state.derived.by_name(name).map(Arc::clone)
     }
@@ -61,7 +59,10 @@ impl Tree for Snapshot<'_> {
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Quota>> {
-        quota_of(self.state, &(namespace.into(), name.into()))
+        self.state
+            .derived
+            .get(&(namespace.into(), name.into()))
+            .map(Arc::clone)
     }
 
     fn visit_children(&self, parent: &str, visit: &mut dyn FnMut(&Quota)) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A stored quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredQuota {
+pub(super) struct ModelQuota {
     pub(super) uid: u64,
     pub(super) version: u64,
     pub(super) parent: Option<u8>,
@@ -18,13 +18,12 @@ pub(super) struct StoredQuota {
 }
 
 /// All that is stored, by name and namespace.
-pub(super) type StoredQuotas = BTreeMap<(u8, u8), StoredQuota>;
+pub(super) type ModelQuotas = BTreeMap<(u8, u8), ModelQuota>;
 
 /// Checks everything. `doubtful` are the names of quotas that were admitted and not stored: what was admitted as a part of
 /// one may have no parent.
-pub(super) fn check(quotas: &StoredQuotas, doubtful: &BTreeSet<u8>) -> Result<(), String> {
-    let by_name: BTreeMap<u8, &StoredQuota> =
-        quotas.iter().map(|((name, _), quota)| (*name, quota)).collect();
+pub(super) fn check(quotas: &ModelQuotas, doubtful: &BTreeSet<u8>) -> Result<(), String> {
+    let by_name: BTreeMap<u8, &ModelQuota> = quotas.iter().map(|((name, _), quota)| (*name, quota)).collect();
     if by_name.len() != quotas.len() {
         return Err("two quotas have one name".to_owned());
     }
@@ -50,8 +49,8 @@ pub(super) fn check(quotas: &StoredQuotas, doubtful: &BTreeSet<u8>) -> Result<()
 
 fn check_parent(
     name: u8,
-    quota: &StoredQuota,
-    by_name: &BTreeMap<u8, &StoredQuota>,
+    quota: &ModelQuota,
+    by_name: &BTreeMap<u8, &ModelQuota>,
     doubtful: &BTreeSet<u8>,
 ) -> Result<(), String> {
     let Some(parent) = quota.parent else { return Ok(()) };

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::advance};
 
 use super::{
-    QuotaStep,
-    oracle::{self, StoredQuota, StoredQuotas},
+    TreeStep,
+    oracle::{self, ModelQuota, ModelQuotas},
 };
 use crate::patch_of;
 
@@ -52,7 +52,7 @@ pub(super) enum Fate {
 
 /// What changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum SpecChange {
     Min(u8),
     Parent(Option<u8>),
     IsParent(bool),
@@ -62,12 +62,12 @@ pub(super) enum Change {
 /// Something that the watch brings.
 #[derive(Debug, Clone)]
 enum Event {
-    Applied((u8, u8), StoredQuota),
-    Deleted((u8, u8), StoredQuota),
+    Applied((u8, u8), ModelQuota),
+    Deleted((u8, u8), ModelQuota),
 }
 
 pub(super) struct QuotaWorld {
-    stored: StoredQuotas,
+    stored: ModelQuotas,
     /// What the watch has not brought yet, with the second in which it happened.
     events: VecDeque<(u64, Event)>,
     versions: u64,
@@ -101,7 +101,7 @@ impl QuotaWorld {
             log_sample: 0,
         });
         Self {
-            stored: StoredQuotas::new(),
+            stored: ModelQuotas::new(),
             events: VecDeque::new(),
             versions: 1,
             now: 0,
@@ -111,9 +111,9 @@ impl QuotaWorld {
         }
     }
 
-    pub(super) async fn apply(&mut self, step: QuotaStep) -> Result<(), String> {
+    pub(super) async fn apply(&mut self, step: TreeStep) -> Result<(), String> {
         match step {
-            QuotaStep::Create {
+            TreeStep::Create {
                 name,
                 namespace,
                 parent,
@@ -122,7 +122,7 @@ impl QuotaWorld {
                 listed,
                 fate,
             } => {
-                let quota = StoredQuota {
+                let quota = ModelQuota {
                     uid: self.versions + 1,
                     version: 0,
                     parent,
@@ -134,30 +134,30 @@ impl QuotaWorld {
                 };
                 self.create((name, namespace), quota, fate)?;
             }
-            QuotaStep::Update { at, change, fate } => self.update(at, change, fate)?,
-            QuotaStep::Delete {
+            TreeStep::Update { at, change, fate } => self.update(at, change, fate)?,
+            TreeStep::Delete {
                 at,
                 has_finalizer,
                 fate,
             } => self.delete(at, has_finalizer, fate)?,
-            QuotaStep::Finalize(at) => {
+            TreeStep::Finalize(at) => {
                 if let Some(key) = self.pick(at).filter(|key| self.stored[key].is_going) {
                     self.remove(key);
                 }
             }
-            QuotaStep::Status(at) => {
+            TreeStep::Status(at) => {
                 if let Some(key) = self.pick(at) {
                     let used = self.stored[&key].used.wrapping_add(1);
-                    let quota = StoredQuota {
+                    let quota = ModelQuota {
                         used,
                         ..self.stored[&key].clone()
                     };
                     self.store(key, quota);
                 }
             }
-            QuotaStep::Deliver(count) => self.deliver(count),
-            QuotaStep::Relist => self.relist(),
-            QuotaStep::Wait(seconds) => self.wait(seconds.into()).await,
+            TreeStep::Deliver(count) => self.deliver(count),
+            TreeStep::Relist => self.relist(),
+            TreeStep::Wait(seconds) => self.wait(seconds.into()).await,
         }
         oracle::check(&self.stored, &self.doubtful)
     }
@@ -176,7 +176,7 @@ impl QuotaWorld {
         }
         let before = self.index.writes();
         for ((name, namespace), quota) in &self.stored {
-            let touched = StoredQuota {
+            let touched = ModelQuota {
                 used: 99,
                 ..quota.clone()
             };
@@ -195,7 +195,7 @@ impl QuotaWorld {
         self.stored.keys().nth(at % count).copied()
     }
 
-    fn create(&mut self, key: (u8, u8), quota: StoredQuota, fate: Fate) -> Result<(), String> {
+    fn create(&mut self, key: (u8, u8), quota: ModelQuota, fate: Fate) -> Result<(), String> {
         let mut object = json(key, &quota);
         let review = review("CREATE", &object, None, fate);
         let answer = self.ask("/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota", &review)?;
@@ -211,15 +211,15 @@ impl QuotaWorld {
         Ok(())
     }
 
-    fn update(&mut self, at: usize, change: Change, fate: Fate) -> Result<(), String> {
+    fn update(&mut self, at: usize, change: SpecChange, fate: Fate) -> Result<(), String> {
         let Some(key) = self.pick(at) else { return Ok(()) };
         let old = self.stored[&key].clone();
         let mut new = old.clone();
         match change {
-            Change::Min(min) => new.min = min,
-            Change::Parent(parent) => new.parent = parent,
-            Change::IsParent(is_parent) => new.is_parent = is_parent,
-            Change::Lists(listed) => new.listed = listed,
+            SpecChange::Min(min) => new.min = min,
+            SpecChange::Parent(parent) => new.parent = parent,
+            SpecChange::IsParent(is_parent) => new.is_parent = is_parent,
+            SpecChange::Lists(listed) => new.listed = listed,
         }
         if self.is_admitted("UPDATE", &json(key, &new), Some(&json(key, &old)), fate, key.0)? {
             self.store(key, new);
@@ -236,7 +236,7 @@ impl QuotaWorld {
         if has_finalizer && !old.is_going {
             self.store(
                 key,
-                StoredQuota {
+                ModelQuota {
                     is_going: true,
                     ..old
                 },
@@ -285,7 +285,7 @@ impl QuotaWorld {
             .answer(endpoint, review.to_string().as_bytes(), deadline))
     }
 
-    fn store(&mut self, key: (u8, u8), mut quota: StoredQuota) {
+    fn store(&mut self, key: (u8, u8), mut quota: ModelQuota) {
         self.versions += 1;
         quota.version = self.versions;
         self.stored.insert(key, quota.clone());
@@ -295,7 +295,7 @@ impl QuotaWorld {
     fn remove(&mut self, key: (u8, u8)) {
         self.versions += 1;
         let quota = self.stored.remove(&key).expect("a stored quota");
-        let last = StoredQuota {
+        let last = ModelQuota {
             version: self.versions,
             ..quota
         };
@@ -334,7 +334,7 @@ fn name(name: u8) -> String {
     format!("q{name}")
 }
 
-fn json((quota, namespace): (u8, u8), stored: &StoredQuota) -> Value {
+fn json((quota, namespace): (u8, u8), stored: &ModelQuota) -> Value {
     let parent = stored
         .parent
         .map_or_else(|| "koordinator-root-quota".to_owned(), name);
@@ -366,7 +366,7 @@ fn json((quota, namespace): (u8, u8), stored: &StoredQuota) -> Value {
     })
 }
 
-fn watched(key: (u8, u8), stored: &StoredQuota) -> WatchedQuota {
+fn watched(key: (u8, u8), stored: &ModelQuota) -> WatchedQuota {
     serde_json::from_str(&json(key, stored).to_string()).expect("a quota")
 }
 

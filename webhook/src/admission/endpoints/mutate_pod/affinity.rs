@@ -39,7 +39,7 @@ fn add_nodes(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let labels = PodLabels::read(ctx, draft)?;
     let quotas = &ctx.store.quotas;
     let mut quota = None;
-    quotas.tree.look(&mut |tree| {
+    quotas.tree.visit_tree(&mut |tree| {
         quota = tree_quota(labels.membership(&ctx.request.namespace), tree, ctx.switches);
     });
     let tree = quota.filter(|quota| !quota.tree_id.is_empty());

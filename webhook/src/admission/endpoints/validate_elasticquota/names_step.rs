@@ -32,6 +32,6 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let existing_passes = ctx.switches.is_on(&switches::EXISTING_PASSES);
     let mut found = Violations::default();
     ctx.store
-        .look(&mut |tree| names_check::check(&change, tree, rules, existing_passes, &mut found));
+        .visit_tree(&mut |tree| names_check::check(&change, tree, rules, existing_passes, &mut found));
     refuse(ctx, found)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headroom_rules::quota::{Quota, QuotaChange, Tree, Violations, removal, topology};
+use headroom_rules::quota::{Quota, QuotaChange, QuotaTree, Violations, removal, topology};
 
 use crate::{
     admission::{
@@ -50,7 +50,7 @@ fn check(ctx: &QuotaCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
 
 /// What may be stored instead of the new one. What the API server would change is in the request, whether this replica has seen
 /// it or not; what it would not create, because it is there, this replica may have admitted.
-fn before(change: &QuotaChange, tree: &dyn Tree) -> Option<Arc<Quota>> {
+fn before(change: &QuotaChange, tree: &dyn QuotaTree) -> Option<Arc<Quota>> {
     let known = || tree.get(&change.new.namespace, &change.new.name);
     match change.old() {
         Some(old) => Some(Arc::new(old.clone())),
@@ -79,7 +79,7 @@ fn text(object: &impl Fields, name: &str) -> Option<String> {
 
 /// True while the parent is not known, or what may be stored of the parent, its parts or the parts of the quota is more than
 /// one thing: the watch is about to tell.
-fn is_unsettled(quota: &Quota, tree: &dyn Tree) -> bool {
+fn is_unsettled(quota: &Quota, tree: &dyn QuotaTree) -> bool {
     let has_parent = !quota.parent.is_empty() && !quota.is_first_level() && quota.parent != quota.name;
     let parent = tree.by_name(&quota.parent);
     let mut is_unsettled = has_parent && parent.is_none_or(|parent| parent.before.is_some());
@@ -99,7 +99,7 @@ pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &(dyn Quo
     };
     let quota = parts.quota();
     let mut is_awaiting = false;
-    store.look(&mut |tree| {
+    store.visit_tree(&mut |tree| {
         is_awaiting = if request.operation == Operation::Delete {
             removal::children(&quota, tree) > 0
         } else {

@@ -52,7 +52,7 @@ fn refuse_parents(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         ParentPods::Refused
     };
     let mut found = None;
-    ctx.store.quotas.tree.look(&mut |tree| {
+    ctx.store.quotas.tree.visit_tree(&mut |tree| {
         let stored = stored.as_ref().map(|stored| stored.membership(namespace));
         found = check(
             &name,

@@ -15,7 +15,7 @@ use headroom_rules::{
         CHECKS_GROWTH, Membership, RoomError, Transformation, USED_BY_SUM, Usage, cost, growth, requested,
         room,
     },
-    quota::{Quota, Tree},
+    quota::{Quota, QuotaTree},
 };
 
 use super::{is_checked, part};
@@ -32,7 +32,7 @@ use crate::{
         review::{Operation, Request},
     },
     store::{
-        quota_pods::{RoomRequest, claims::PodKey, ledger::PodGroup},
+        room::{PodGroup, PodName, RoomRequest},
         sources,
     },
 };
@@ -98,7 +98,7 @@ pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &Colocati
     let mut is_known = false;
     quotas
         .tree
-        .look(&mut |tree| is_known = tree.count_named(&label) > 0);
+        .visit_tree(&mut |tree| is_known = tree.count_named(&label) > 0);
     !is_known
 }
 
@@ -119,7 +119,7 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         .as_ref()
         .is_none_or(|(_, before)| !growth(&asked, before).is_empty());
     let mut wish = Ok(None);
-    ctx.store.quotas.tree.look(&mut |tree| {
+    ctx.store.quotas.tree.visit_tree(&mut |tree| {
         let membership = labels.membership(namespace);
         let name = membership.quota(tree);
         let before = stored
@@ -144,12 +144,12 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let request = RoomRequest {
-        pod: PodKey {
+        pod: PodName {
             namespace: namespace.into(),
             name: part::<String>(draft, &["metadata", "name"])?.into(),
         },
         uid: part::<String>(draft, &["metadata", "uid"])?.into(),
-        group: PodGroup::of(labels.membership(namespace).label(), namespace),
+        group: PodGroup::new(labels.membership(namespace).label(), namespace),
         requested: asked,
         replaced: replaced(draft)?,
         groups,
@@ -202,7 +202,7 @@ fn wish_of(
     membership: Membership<'_>,
     asked: &Amounts,
     before: Option<&Amounts>,
-    tree: &dyn Tree,
+    tree: &dyn QuotaTree,
 ) -> Result<Wish, Stop> {
     let refuse = |text: String| {
         let label = Path::new("metadata").child("labels").key(names::QUOTA_NAME);
@@ -231,7 +231,7 @@ fn wish_of(
 }
 
 /// The groups of pods that belong to a quota: those with its name in a label, and those without label in its namespaces.
-fn groups(quota: &Quota, has_default: bool, tree: &dyn Tree) -> Vec<PodGroup> {
+fn groups(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> Vec<PodGroup> {
     let labels = Labels::new();
     let is_own = |namespace: &str| {
         let unlabelled = Membership {

@@ -1,4 +1,4 @@
-//! [`Claims`]: what a request that is let through leaves in the stores until its object is seen, held back until its
+//! [`ClaimList`]: what a request that is let through leaves in the stores until its object is seen, held back until its
 //! answer leaves.
 
 use std::{
@@ -14,9 +14,9 @@ pub trait Claim: Debug + Send {
 
 /// The claims of one request. Dropped, they end.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<Vec<Box<dyn Claim>>>);
+pub struct ClaimList(Mutex<Vec<Box<dyn Claim>>>);
 
-impl Claims {
+impl ClaimList {
     /// Adds one.
     pub fn push(&self, claim: Box<dyn Claim>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(claim);

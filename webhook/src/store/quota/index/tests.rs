@@ -1,0 +1,125 @@
+//! Tests of the index: what an event touches, and when a claim ends.
+
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::{super::claims::LIFETIME, *};
+
+fn object(name: &str, version: u64, extra: &Value) -> WatchedQuota {
+    let mut object = json!({
+        "metadata": {"namespace": "a", "name": name, "uid": name, "resourceVersion": version.to_string()},
+        "spec": {"min": {"cpu": 1}},
+    });
+    for (key, value) in extra.as_object().into_iter().flatten() {
+        if let Some(members) = value.as_object() {
+            for (name, value) in members {
+                object[key][name] = value.clone();
+            }
+        }
+    }
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+fn admitted(name: &str, version: u64, min: u64) -> (QuotaKey, AdmittedQuota) {
+    let quota = object(name, version, &json!({"spec": {"min": {"cpu": min}}}))
+        .parts()
+        .quota();
+    let key = quota.key();
+    let admitted = AdmittedQuota {
+        uid: name.into(),
+        version,
+        quota: Arc::new(quota),
+        is_removal: false,
+    };
+    (key, admitted)
+}
+
+fn claim(index: &QuotaIndex, (key, admitted): (QuotaKey, AdmittedQuota)) -> Box<dyn Claim> {
+    let mut state = index.write();
+    index.claim(&mut state, key, admitted).expect("a claim")
+}
+
+fn min(index: &QuotaIndex, name: &str) -> Option<String> {
+    let state = index.read();
+    state.derived.by_name(name).map(|quota| quota.min.to_string())
+}
+
+#[test]
+fn an_event_that_changes_nothing_that_is_read_touches_nothing() {
+    let index = QuotaIndex::new(Arrivals::default());
+    index.apply(object("q", 1, &json!({})));
+    let writes = index.writes();
+    for version in 2..100 {
+        let annotations = json!({"quota.scheduling.koordinator.sh/child-request": version.to_string()});
+        index.apply(object(
+            "q",
+            version,
+            &json!({"metadata": {"annotations": annotations}, "status": {}}),
+        ));
+    }
+    assert_eq!(index.writes(), writes);
+    index.apply(object("q", 100, &json!({"spec": {"min": {"cpu": 2}}})));
+    assert_eq!(
+        (index.writes(), min(&index, "q").as_deref()),
+        (writes + 1, Some("cpu=2"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_counts_until_the_watch_shows_what_became_of_it() {
+    let index = QuotaIndex::new(Arrivals::default());
+    claim(&index, admitted("new", 0, 5)).keep();
+    assert_eq!(min(&index, "new").as_deref(), Some("cpu=5"));
+    index.apply(object("new", 7, &json!({})));
+    assert_eq!(
+        (min(&index, "new").as_deref(), index.claims()),
+        (Some("cpu=1"), 0)
+    );
+
+    claim(&index, admitted("new", 7, 6)).keep();
+    index.apply(object("new", 7, &json!({"metadata": {"labels": {"a": "b"}}})));
+    assert_eq!(
+        min(&index, "new").as_deref(),
+        Some("cpu=6"),
+        "an event of the version that it changes"
+    );
+    index.apply(object("new", 8, &json!({})));
+    assert_eq!(min(&index, "new").as_deref(), Some("cpu=1"), "a later version");
+
+    claim(&index, admitted("gone", 0, 5)).keep();
+    advance(LIFETIME).await;
+    assert_eq!((min(&index, "gone"), index.claims()), (None, 0));
+}
+
+#[test]
+fn a_claim_whose_answer_does_not_leave_ends_and_the_one_before_it_counts_again() {
+    let index = QuotaIndex::new(Arrivals::default());
+    claim(&index, admitted("q", 0, 5)).keep();
+    drop(claim(&index, admitted("q", 3, 6)));
+    assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
+    drop(claim(&index, admitted("other", 0, 6)));
+    assert_eq!((min(&index, "other"), index.len()), (None, 1));
+}
+
+#[test]
+fn a_list_ends_claims_on_what_it_lacks_unless_that_is_new() {
+    let index = QuotaIndex::new(Arrivals::default());
+    index.apply(object("old", 1, &json!({})));
+    claim(&index, admitted("old", 1, 5)).keep();
+    claim(&index, admitted("new", 0, 5)).keep();
+    index.replace(QuotaListing::default());
+    assert_eq!(
+        (min(&index, "old"), min(&index, "new").as_deref()),
+        (None, Some("cpu=5"))
+    );
+}
+
+#[test]
+fn claims_are_bounded() {
+    let index = QuotaIndex::new(Arrivals::default());
+    for number in 0..5_000 {
+        claim(&index, admitted(&format!("q{number}"), 0, 1)).keep();
+    }
+    assert!(index.claims() <= 4_097, "{}", index.claims());
+    assert!(min(&index, "q0").is_none() && min(&index, "q4999").is_some());
+}
