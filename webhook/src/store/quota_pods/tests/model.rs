@@ -21,7 +21,7 @@ enum PodFate {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum ModelStep {
+enum QuotaPodStep {
     Create(u8, i64, PodFate),
     Resize(u8, i64, PodFate),
     Delete(u8),
@@ -32,19 +32,19 @@ enum ModelStep {
     Wait(u8),
 }
 
-fn step() -> impl Strategy<Value = ModelStep> {
+fn step() -> impl Strategy<Value = QuotaPodStep> {
     let fate = prop_oneof![
         4 => Just(PodFate::Stored), 1 => Just(PodFate::RefusedLater), 1 => Just(PodFate::AnswerLost), 1 => Just(PodFate::DryRun),
     ];
     prop_oneof![
-        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| ModelStep::Create(pod, cpu, fate)),
-        2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| ModelStep::Resize(pod, cpu, fate)),
-        2 => (0..6_u8).prop_map(ModelStep::Delete),
-        1 => (0..6_u8).prop_map(ModelStep::End),
-        1 => (0..6_u8).prop_map(ModelStep::Touch),
-        4 => (1..4_u8).prop_map(ModelStep::See),
-        1 => Just(ModelStep::Relist),
-        2 => (1..20_u8).prop_map(ModelStep::Wait),
+        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| QuotaPodStep::Create(pod, cpu, fate)),
+        2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| QuotaPodStep::Resize(pod, cpu, fate)),
+        2 => (0..6_u8).prop_map(QuotaPodStep::Delete),
+        1 => (0..6_u8).prop_map(QuotaPodStep::End),
+        1 => (0..6_u8).prop_map(QuotaPodStep::Touch),
+        4 => (1..4_u8).prop_map(QuotaPodStep::See),
+        1 => Just(QuotaPodStep::Relist),
+        2 => (1..20_u8).prop_map(QuotaPodStep::Wait),
     ]
 }
 
@@ -141,9 +141,9 @@ impl World {
         }
     }
 
-    fn run(&mut self, step: ModelStep) {
+    fn run(&mut self, step: QuotaPodStep) {
         match step {
-            ModelStep::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
+            QuotaPodStep::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
                 self.last_uid += 1;
                 let pod = StoredPod {
                     uid: self.last_uid,
@@ -153,7 +153,7 @@ impl World {
                 };
                 self.write(name, pod, fate);
             }
-            ModelStep::Resize(name, cpu, fate) => {
+            QuotaPodStep::Resize(name, cpu, fate) => {
                 let Some(pod) = self.stored.get(&name).copied().filter(|pod| !pod.has_ended) else {
                     return;
                 };
@@ -164,21 +164,21 @@ impl World {
                     self.applied(name);
                 }
             }
-            ModelStep::Delete(name) => {
+            QuotaPodStep::Delete(name) => {
                 if let Some(pod) = self.stored.remove(&name) {
                     self.events.push_back((self.now, PodEvent::Deleted(name, pod)));
                 }
             }
-            ModelStep::End(name) => {
+            QuotaPodStep::End(name) => {
                 if let Some(pod) = self.stored.get_mut(&name) {
                     pod.has_ended = true;
                 }
                 self.applied(name);
             }
-            ModelStep::Touch(name) => self.applied(name),
-            ModelStep::See(count) => (0..count).for_each(|_| self.deliver()),
-            ModelStep::Relist => self.relist(),
-            ModelStep::Wait(seconds) => {
+            QuotaPodStep::Touch(name) => self.applied(name),
+            QuotaPodStep::See(count) => (0..count).for_each(|_| self.deliver()),
+            QuotaPodStep::Relist => self.relist(),
+            QuotaPodStep::Wait(seconds) => {
                 self.now += Duration::from_secs(seconds.into());
                 // The watch is at most a quarter of a minute behind, or it does not count.
                 while let Some((at, _)) = self.events.front()
@@ -187,7 +187,7 @@ impl World {
                     self.deliver();
                 }
             }
-            ModelStep::Create(..) => {}
+            QuotaPodStep::Create(..) => {}
         }
     }
 
