@@ -39,6 +39,7 @@ mod profile_events;
 mod profile_neighbours;
 mod profiles;
 mod quarantine;
+mod quota_rooms;
 mod quotas;
 mod registration;
 mod replica_agreement;

@@ -18,7 +18,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestError, TestRunner},
 };
 
-use self::world::{Fate, QuotaWorld, SpecChange};
+use self::world::{QuotaWorld, RequestFate, SpecChange};
 use crate::interleavings::setting;
 
 /// Runs, unless the environment says otherwise.
@@ -41,19 +41,19 @@ enum TreeStep {
         is_parent: bool,
         min: u8,
         listed: Option<u8>,
-        fate: Fate,
+        fate: RequestFate,
     },
     /// A stored quota changes.
     Update {
         at: usize,
         change: SpecChange,
-        fate: Fate,
+        fate: RequestFate,
     },
     /// A stored quota is removed; one with a finalizer stays for a while.
     Delete {
         at: usize,
         has_finalizer: bool,
-        fate: Fate,
+        fate: RequestFate,
     },
     /// A finalizer of a quota that is being removed is done.
     Finalize(usize),
@@ -67,13 +67,13 @@ enum TreeStep {
     Wait(u8),
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = RequestFate> {
     prop_oneof![
-        6 => Just(Fate::Stored),
-        1 => Just(Fate::StoredAfterRetry),
-        1 => Just(Fate::DryRun),
-        1 => Just(Fate::RefusedLater),
-        1 => Just(Fate::AnswerLost),
+        6 => Just(RequestFate::Stored),
+        1 => Just(RequestFate::StoredAfterRetry),
+        1 => Just(RequestFate::DryRun),
+        1 => Just(RequestFate::RefusedLater),
+        1 => Just(RequestFate::AnswerLost),
     ]
 }
 

@@ -11,23 +11,23 @@ use headroom_rules::quota::BoundPods;
 use crate::store::{lookup::PodKeys, pods::object::WatchedPod};
 
 /// Namespace and name.
-type PodKey = (Box<str>, Box<str>);
+type MemberKey = (Box<str>, Box<str>);
 
 /// Pods by the quota that they name.
 #[derive(Debug, Default)]
 pub(super) struct QuotaMembers {
     /// By the name of the quota; ended ones are in no set.
-    labelled: HashMap<Box<str>, BTreeSet<PodKey>>,
+    labelled: HashMap<Box<str>, BTreeSet<MemberKey>>,
     /// The quota that each of these names.
-    quotas: HashMap<PodKey, Box<str>>,
-    ended: HashSet<PodKey>,
+    quotas: HashMap<MemberKey, Box<str>>,
+    ended: HashSet<MemberKey>,
 }
 
 impl QuotaMembers {
     /// Records a pod as it is now.
     pub(super) fn insert(&mut self, namespace: &str, name: &str, object: &WatchedPod) {
         self.remove(namespace, name);
-        let key: PodKey = (namespace.into(), name.into());
+        let key: MemberKey = (namespace.into(), name.into());
         let phase = object.status.phase.as_deref();
         if matches!(phase, Some("Succeeded" | "Failed")) {
             self.ended.insert(key);
@@ -46,7 +46,7 @@ impl QuotaMembers {
 
     /// Drops a pod.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) {
-        let key: PodKey = (namespace.into(), name.into());
+        let key: MemberKey = (namespace.into(), name.into());
         self.ended.remove(&key);
         let Some(quota) = self.quotas.remove(&key) else {
             return;

@@ -193,9 +193,9 @@ fn server(watches: impl IntoIterator<Item = WatchScript>, rest: Then) -> Arc<Ser
     })
 }
 
-/// Keeps the resource version of the ConfigMap.
+/// Keeps the resource version of the ConfigMap, and may be unknown once watches have failed for so long.
 #[derive(Default)]
-struct Latest(Mutex<u64>);
+struct Latest(Mutex<u64>, Option<Duration>);
 
 impl Store for Latest {
     type Listing = u64;
@@ -218,6 +218,10 @@ impl Store for Latest {
     }
 
     fn set_known(&self, _: bool) {}
+
+    fn fails_within(&self) -> Option<Duration> {
+        self.1
+    }
 }
 
 /// A store that follows a server.
@@ -230,7 +234,12 @@ struct Follower {
 
 impl Follower {
     fn start(server: &Arc<Server>) -> Self {
-        Self::start_with(server, Presence::Always)
+        Self::start_with(server, Presence::Always, None)
+    }
+
+    /// Follows with a store that is unknown once watches have failed for so long.
+    fn start_strict(server: &Arc<Server>, limit: Duration) -> Self {
+        Self::start_with(server, Presence::Always, Some(limit))
     }
 
     /// Follows a kind that the server may lack.
@@ -241,17 +250,18 @@ impl Follower {
                 group: "g.example",
                 version: "v1",
             },
+            None,
         )
     }
 
-    fn start_with(server: &Arc<Server>, presence: Presence) -> Self {
+    fn start_with(server: &Arc<Server>, presence: Presence, limit: Option<Duration>) -> Self {
         let asked = Arc::clone(server);
         let service = tower::service_fn(move |request| {
             let answer = asked.answer(&request);
             async move { Ok::<_, Infallible>(answer) }
         });
         let api = Api::namespaced(Client::new(service, "n"), "n");
-        let store = Arc::new(Latest::default());
+        let store = Arc::new(Latest(Mutex::default(), limit));
         let (is_known_tx, is_known) = watch::channel(false);
         let subject = Subject {
             name: "configmaps",
@@ -374,6 +384,25 @@ async fn a_store_is_unknown_after_90_seconds_in_which_its_watches_fail() {
         *server.rest.lock().unwrap() = QUIET;
         let back = follower.until_known(true).await;
         assert!(back < lost + seconds(20), "{then:?}: {back:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_needs_a_watch_that_works_is_unknown_soon_after_it_fails() {
+    for then in [Then::IsRefused(500), Then::Ends(Duration::ZERO)] {
+        let server = server([], then);
+        let mut follower = Follower::start_strict(&server, seconds(15));
+        follower.until_known(true).await;
+        let lost = follower.until_known(false).await;
+        assert!(lost >= seconds(15) && lost < seconds(18), "{then:?}: {lost:?}");
+        *server.rest.lock().unwrap() = QUIET;
+        follower.until_known(true).await;
+        follower.is_known.mark_unchanged();
+        sleep(seconds(3600)).await;
+        assert!(
+            !follower.is_known.has_changed().unwrap(),
+            "{then:?}: a quiet cluster"
+        );
     }
 }
 

@@ -39,7 +39,7 @@ const LIFETIME: u64 = 30;
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RequestFate {
     Stored,
     /// The API server asks again before it stores it.
     StoredAfterRetry,
@@ -61,7 +61,7 @@ pub(super) enum SpecChange {
 
 /// Something that the watch brings.
 #[derive(Debug, Clone)]
-enum Event {
+enum WatchStep {
     Applied((u8, u8), ModelQuota),
     Deleted((u8, u8), ModelQuota),
 }
@@ -69,7 +69,7 @@ enum Event {
 pub(super) struct QuotaWorld {
     stored: ModelQuotas,
     /// What the watch has not brought yet, with the second in which it happened.
-    events: VecDeque<(u64, Event)>,
+    events: VecDeque<(u64, WatchStep)>,
     versions: u64,
     now: u64,
     /// Names of quotas that were admitted in a way in which they were not stored.
@@ -195,7 +195,7 @@ impl QuotaWorld {
         self.stored.keys().nth(at % count).copied()
     }
 
-    fn create(&mut self, key: (u8, u8), quota: ModelQuota, fate: Fate) -> Result<(), String> {
+    fn create(&mut self, key: (u8, u8), quota: ModelQuota, fate: RequestFate) -> Result<(), String> {
         let mut object = json(key, &quota);
         let review = review("CREATE", &object, None, fate);
         let answer = self.ask("/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota", &review)?;
@@ -211,7 +211,7 @@ impl QuotaWorld {
         Ok(())
     }
 
-    fn update(&mut self, at: usize, change: SpecChange, fate: Fate) -> Result<(), String> {
+    fn update(&mut self, at: usize, change: SpecChange, fate: RequestFate) -> Result<(), String> {
         let Some(key) = self.pick(at) else { return Ok(()) };
         let old = self.stored[&key].clone();
         let mut new = old.clone();
@@ -227,7 +227,7 @@ impl QuotaWorld {
         Ok(())
     }
 
-    fn delete(&mut self, at: usize, has_finalizer: bool, fate: Fate) -> Result<(), String> {
+    fn delete(&mut self, at: usize, has_finalizer: bool, fate: RequestFate) -> Result<(), String> {
         let Some(key) = self.pick(at) else { return Ok(()) };
         let old = self.stored[&key].clone();
         if !self.is_admitted("DELETE", &json(key, &old), None, fate, key.0)? {
@@ -253,28 +253,32 @@ impl QuotaWorld {
         operation: &str,
         object: &Value,
         old: Option<&Value>,
-        fate: Fate,
+        fate: RequestFate,
         name: u8,
     ) -> Result<bool, String> {
         let path = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
         let review = review(operation, object, old, fate);
-        let times = if fate == Fate::StoredAfterRetry { 2 } else { 1 };
+        let times = if fate == RequestFate::StoredAfterRetry {
+            2
+        } else {
+            1
+        };
         let mut answers = Vec::new();
         for _ in 0..times {
             let answer = self.ask(path, &review)?;
             let is_allowed = response(&answer)?["allowed"] == true;
             answers.push(is_allowed);
-            if fate != Fate::AnswerLost {
+            if fate != RequestFate::AnswerLost {
                 answer.claims.keep();
             }
         }
         if answers.iter().any(|is_allowed| *is_allowed != answers[0]) {
             return Err(format!("a repeated question has another answer: {answers:?}"));
         }
-        if answers[0] && fate == Fate::RefusedLater && operation == "CREATE" {
+        if answers[0] && fate == RequestFate::RefusedLater && operation == "CREATE" {
             self.doubtful.insert(name);
         }
-        Ok(answers[0] && matches!(fate, Fate::Stored | Fate::StoredAfterRetry))
+        Ok(answers[0] && matches!(fate, RequestFate::Stored | RequestFate::StoredAfterRetry))
     }
 
     fn ask(&self, path: &str, review: &Value) -> Result<HttpAnswer, String> {
@@ -289,7 +293,7 @@ impl QuotaWorld {
         self.versions += 1;
         quota.version = self.versions;
         self.stored.insert(key, quota.clone());
-        self.events.push_back((self.now, Event::Applied(key, quota)));
+        self.events.push_back((self.now, WatchStep::Applied(key, quota)));
     }
 
     fn remove(&mut self, key: (u8, u8)) {
@@ -299,14 +303,14 @@ impl QuotaWorld {
             version: self.versions,
             ..quota
         };
-        self.events.push_back((self.now, Event::Deleted(key, last)));
+        self.events.push_back((self.now, WatchStep::Deleted(key, last)));
     }
 
     fn deliver(&mut self, count: usize) {
         for _ in 0..count.min(self.events.len()) {
             match self.events.pop_front() {
-                Some((_, Event::Applied(key, quota))) => self.index.apply(watched(key, &quota)),
-                Some((_, Event::Deleted(key, quota))) => self.index.delete(watched(key, &quota)),
+                Some((_, WatchStep::Applied(key, quota))) => self.index.apply(watched(key, &quota)),
+                Some((_, WatchStep::Deleted(key, quota))) => self.index.delete(watched(key, &quota)),
                 None => {}
             }
         }
@@ -370,7 +374,7 @@ fn watched(key: (u8, u8), stored: &ModelQuota) -> WatchedQuota {
     serde_json::from_str(&json(key, stored).to_string()).expect("a quota")
 }
 
-fn review(operation: &str, object: &Value, old: Option<&Value>, fate: Fate) -> Value {
+fn review(operation: &str, object: &Value, old: Option<&Value>, fate: RequestFate) -> Value {
     let (object, old) = match operation {
         "DELETE" => (&Value::Null, object),
         _ => (object, old.unwrap_or(&Value::Null)),
@@ -384,7 +388,7 @@ fn review(operation: &str, object: &Value, old: Option<&Value>, fate: Fate) -> V
         "uid": "r", "operation": operation, "name": metadata["name"], "namespace": metadata["namespace"],
         "kind": {"group": "scheduling.sigs.k8s.io", "version": "v1alpha1", "kind": "ElasticQuota"},
         "resource": {"group": "scheduling.sigs.k8s.io", "version": "v1alpha1", "resource": "elasticquotas"},
-        "userInfo": {"username": "somebody"}, "dryRun": fate == Fate::DryRun, "object": object, "oldObject": old,
+        "userInfo": {"username": "somebody"}, "dryRun": fate == RequestFate::DryRun, "object": object, "oldObject": old,
     }})
 }
 

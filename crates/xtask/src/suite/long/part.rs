@@ -99,7 +99,7 @@ impl Part {
 }
 
 /// All parts.
-pub(super) const PARTS: [Part; 18] = [
+pub(super) const PARTS: [Part; 19] = [
     Part::here(
         "interleavings",
         "a million random interleavings of writers of one node",
@@ -111,6 +111,12 @@ pub(super) const PARTS: [Part; 18] = [
         "fifty thousand random days of a node",
         "a quarter of an hour",
         || model("days", ("HEADROOM_DAYS", "50000")),
+    ),
+    Part::here(
+        "quotas",
+        "a million random interleavings around a tree of quotas",
+        "half an hour",
+        || model("quotas", ("HEADROOM_QUOTAS", "1000000")),
     ),
     Part::here(
         "measurements",

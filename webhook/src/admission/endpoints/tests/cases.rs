@@ -373,5 +373,6 @@ fn a_patch_of_a_whole_container_touches_what_is_in_it() {
 }
 
 mod checked_pods;
+mod many_quotas;
 mod pods;
 mod reservations;
