@@ -22,4 +22,5 @@ pub mod pods;
 pub mod policies;
 pub mod quota;
 pub mod quota_pods;
+pub mod room;
 pub mod sources;

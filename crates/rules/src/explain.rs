@@ -27,7 +27,7 @@ const LONGEST_TEXT: usize = 256;
 const ENTRY_BYTES: usize = 64;
 
 /// What was made of one pod and why.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Explanation {
     /// Each profile, in the order of their names.
     pub profiles: Vec<ProfileVerdict>,
@@ -37,6 +37,8 @@ pub struct Explanation {
     pub left_out: usize,
     writer: Writer,
     bytes: usize,
+    /// Where paths are made, kept for the next one.
+    path: String,
 }
 
 /// What came of a profile.
@@ -114,6 +116,23 @@ impl VerdictKind {
         }
     }
 }
+
+impl PartialEq for Explanation {
+    /// What they say; how they were made does not matter.
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            profiles,
+            writes,
+            left_out,
+            writer: _,
+            bytes,
+            path: _,
+        } = self;
+        (profiles, writes, left_out, bytes) == (&other.profiles, &other.writes, &other.left_out, &other.bytes)
+    }
+}
+
+impl Eq for Explanation {}
 
 impl Default for Writer {
     fn default() -> Self {
@@ -210,10 +229,11 @@ impl Explanation {
         (self.left_out, self.bytes) = (left_out, bytes);
     }
 
-    /// True if a profile was applied.
-    pub fn has_applied(&self) -> bool {
-        let mut profiles = self.profiles.iter();
-        profiles.any(|profile| profile.result == VerdictKind::Applied)
+    /// Gives back memory that only further notes would need.
+    pub fn shrink(&mut self) {
+        self.path = String::new();
+        self.profiles.shrink_to_fit();
+        self.writes.shrink_to_fit();
     }
 
     /// Its memory, in bytes.

@@ -13,7 +13,10 @@ mod review;
 mod target;
 mod warnings;
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::{
+    fmt::Write as _,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use headroom_domain::selector::Labels;
 
@@ -27,6 +30,9 @@ pub use self::{
     target::ProfileTarget,
 };
 use crate::switch::{Switch, Switches};
+
+/// Usual length of the reason why a profile is not for a pod, in bytes.
+const USUAL_REASON: usize = 96;
 
 /// Whether a profile is applied with exactly its probability.
 pub static EXACT_PROBABILITY: Switch = Switch {
@@ -162,10 +168,12 @@ impl Profile {
                 (("spec.namespaceSelector", &self.namespace_selector), namespace)
             }
         };
-        let (field, selector) = selector;
-        selector
-            .mismatch(labels)
-            .map_or_else(String::new, |why| format!("{field}: {why}"))
+        let ((field, selector), mut text) = (selector, String::with_capacity(USUAL_REASON));
+        if let Some(why) = selector.mismatch(labels) {
+            // A text takes everything.
+            let _is_written = write!(text, "{field}: {why}").is_ok();
+        }
+        text
     }
 
     /// True if the profile is applied at this draw, which is a number from 0 to 99, each as likely as the others.

@@ -28,7 +28,7 @@ use crate::store::{
     colocation::profiles::KnownProfile,
     node::{Labels, Node},
     quota::claims::AdmittedQuota,
-    quota_pods::RoomRequest,
+    room::RoomRequest,
 };
 
 /// What is known about pods, bound or not, all in memory.

@@ -145,6 +145,7 @@ impl PodDecision {
             sub_resource,
         } = &mut self.pod;
         self.reasons.truncate(MOST_REASONS);
+        self.explanation.shrink();
         let of_pod = [
             namespace,
             name,

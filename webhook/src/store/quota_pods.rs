@@ -12,15 +12,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_domain::amounts::Amounts;
-use headroom_rules::pod_quota::{Transformation, Usage};
+use headroom_rules::pod_quota::Usage;
 
 use self::{
-    claims::{Claims, NewClaim, PodKey, StoredClaim},
-    ledger::{Ledger, PodGroup},
+    claims::{ClaimedPods, NewClaim, StoredClaim},
+    ledger::Ledger,
     object::WatchedQuotaPod,
 };
-use crate::store::{claims::Claim, informer::Store, lookup::RoomLookup};
+use crate::store::{
+    claims::Claim,
+    informer::Store,
+    lookup::RoomLookup,
+    room::{PodName, RoomRequest},
+};
 
 /// A watch that fails for so long may miss what matters.
 const FAILING_LIMIT: Duration = Duration::from_secs(15);
@@ -36,33 +40,14 @@ pub struct QuotaPods {
 struct QuotaPodsState {
     is_known: bool,
     ledger: Ledger,
-    claims: Claims,
-}
-
-/// A Pod that asks for room in a quota.
-#[derive(Debug, Clone)]
-pub struct RoomRequest {
-    /// Its namespace and name.
-    pub pod: PodKey,
-    /// Its UID, which it has before it is stored.
-    pub uid: Box<str>,
-    /// Where it counts.
-    pub group: PodGroup,
-    /// All that it asks for.
-    pub requested: Amounts,
-    /// The resource version, as a number, of the stored Pod that it replaces; 0 for a new one.
-    pub replaced: u64,
-    /// All groups of pods that the quota has.
-    pub groups: Vec<PodGroup>,
-    /// Whether resources are renamed by annotation.
-    pub transformation: Transformation,
+    claims: ClaimedPods,
 }
 
 /// A Pod that counts although it is not stored yet. It stops to count when this is dropped, unless it is kept.
 #[derive(Debug)]
 struct PodClaim {
     pods: Arc<QuotaPods>,
-    pod: PodKey,
+    pod: PodName,
     number: u64,
     /// The claim that it took the place of.
     before: Option<StoredClaim>,
@@ -102,7 +87,7 @@ impl QuotaPodsState {
         for group in &request.groups {
             let sum = ledger.sum_without(&request.pod, group, request.transformation);
             usage.stored = usage.stored.plus(&sum);
-            for (pod, claim) in claims.of(group).filter(|(pod, _)| **pod != request.pod) {
+            for (pod, claim) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
                 let more = ledger.beyond(pod, group, &claim.requested, request.transformation);
                 usage.claimed = usage.claimed.plus(&more);
             }

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 /// Longest text of a value, in bytes, before it is cut.
 const LONGEST_VALUE: usize = 128;
+/// Usual length of the text of a value, in bytes.
+const USUAL_VALUE: usize = 32;
 /// What a text ends in that was cut.
 const CUT: &str = "...";
 
@@ -15,7 +17,7 @@ struct BoundedWriter(Vec<u8>);
 impl io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = LONGEST_VALUE.saturating_sub(self.0.len());
-        self.0.extend(bytes.iter().take(room));
+        self.0.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         if bytes.len() > room {
             return Err(io::ErrorKind::WriteZero.into());
         }
@@ -45,14 +47,13 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
 
 /// A value as compact JSON, cut.
 pub(super) fn value_text(value: &(impl Serialize + ?Sized)) -> String {
-    let mut writer = BoundedWriter(Vec::new());
+    let mut writer = BoundedWriter(Vec::with_capacity(USUAL_VALUE));
     let is_whole = serde_json::to_writer(&mut writer, value).is_ok();
+    if is_whole && let Ok(text) = String::from_utf8(std::mem::take(&mut writer.0)) {
+        return text;
+    }
     let text = String::from_utf8_lossy(&writer.0);
     // A character that was cut in its middle.
     let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
-    if is_whole {
-        text.to_owned()
-    } else {
-        format!("{text}{CUT}")
-    }
+    format!("{text}{CUT}")
 }

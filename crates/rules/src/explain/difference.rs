@@ -17,14 +17,19 @@ struct Walk<'e> {
 
 /// Notes what differs at `path`.
 pub(super) fn note(explanation: &mut Explanation, path: &[&str], before: &Value, after: &Value) {
+    // The buffer is the same for all.
+    let mut buffer = std::mem::take(&mut explanation.path);
+    buffer.clear();
     let mut walk = Walk {
         explanation,
-        path: String::new(),
+        path: buffer,
     };
     for name in path {
         walk.push_name(name);
     }
     walk.values(before, after);
+    let Walk { explanation, path } = walk;
+    explanation.path = path;
 }
 
 impl Walk<'_> {

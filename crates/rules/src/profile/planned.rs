@@ -1,6 +1,6 @@
 //! [`PlannedProfile`]: a profile that is for an object, with all that applying it takes.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,15 +13,37 @@ use crate::{
 /// A profile that is to be applied.
 #[derive(Debug)]
 pub struct PlannedProfile<'p> {
-    pub(super) name: &'p str,
-    pub(super) profile: &'p Profile,
+    name: &'p str,
+    profile: &'p Profile,
     /// The class that it names, if that is known.
-    pub(super) class: Option<Arc<PriorityClass>>,
-    pub(super) target: ProfileTarget,
-    pub(super) switches: &'p Switches,
+    class: Option<Arc<PriorityClass>>,
+    target: ProfileTarget,
+    switches: &'p Switches,
+    /// In order: a place stands behind those around it.
+    places: Vec<Vec<&'p str>>,
 }
 
 impl<'p> PlannedProfile<'p> {
+    /// That profile, for such an object.
+    pub(super) fn new(
+        name: &'p str,
+        profile: &'p Profile,
+        class: Option<Arc<PriorityClass>>,
+        target: ProfileTarget,
+        switches: &'p Switches,
+    ) -> Self {
+        let mut places = profile.places(target);
+        places.sort_unstable();
+        Self {
+            name,
+            profile,
+            class,
+            target,
+            switches,
+            places,
+        }
+    }
+
     /// Applies the profile. After an error the object is half changed, and must be dropped.
     ///
     /// # Errors
@@ -33,17 +55,15 @@ impl<'p> PlannedProfile<'p> {
     }
 
     /// The places in the object that applying it may write, each as names from the outside in. It reads nothing else.
-    pub fn places(&self) -> Vec<Vec<&'p str>> {
-        self.profile.places(self.target)
+    pub fn places(&self) -> &[Vec<&'p str>] {
+        &self.places
     }
 
     /// Notes what the profile wrote. Only the places are compared that it may write, each once.
     pub fn note(&self, explanation: &mut Explanation, before: &Value, after: &Value) {
         explanation.begin(Writer::Profile(self.name.into()));
-        // A place stands behind those around it.
-        let places: BTreeSet<Vec<&str>> = self.places().into_iter().collect();
         let mut noted: Option<&Vec<&str>> = None;
-        for place in &places {
+        for place in &self.places {
             if noted.is_some_and(|around| place.starts_with(around)) {
                 continue;
             }

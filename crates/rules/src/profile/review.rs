@@ -204,13 +204,8 @@ impl<'p> ProfileRules<'p> {
         let planned = results.iter().filter(|(.., result)| is_planned(result));
         let planned = planned.filter_map(|(name, known, _)| {
             let profile = known.compiled.as_ref().ok()?;
-            Some(PlannedProfile {
-                name,
-                profile,
-                class: profile.priority_class_name().and_then(self.class),
-                target,
-                switches: self.switches,
-            })
+            let class = profile.priority_class_name().and_then(self.class);
+            Some(PlannedProfile::new(name, profile, class, target, self.switches))
         });
         let planned: Vec<_> = planned.collect();
         if planned.is_empty() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use headroom_kit::gate::GateSet;
-use headroom_rules::switch::Switches;
+use headroom_rules::{explain::Writer, switch::Switches};
 
 use super::{BrokenStep, Ctx, Deadline, Endpoint, Step, Stop, Stores, UnknownSource};
 use crate::{
@@ -124,6 +124,7 @@ impl<S: ?Sized> Step<S> {
     /// Runs the step; a defect in it ends this request only.
     fn attempt(&self, context: &StepContext<'_>, ctx: &Ctx<'_, S>, draft: &mut Draft<'_>) -> StepVerdict {
         let step = self.name;
+        draft.explain(|explanation| explanation.begin(Writer::Rule(step)));
         let needs_sources = match self.unknown {
             UnknownSource::IsHandled => false,
             UnknownSource::FailsTheCall => true,

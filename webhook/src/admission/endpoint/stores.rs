@@ -35,7 +35,7 @@ use crate::store::{
     },
     node::{Labels, Node},
     pod_decisions::PodDecisions,
-    quota_pods::RoomRequest,
+    room::RoomRequest,
 };
 
 /// The stores of a replica, as steps see them.

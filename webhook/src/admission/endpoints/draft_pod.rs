@@ -56,7 +56,9 @@ impl PodObject for DraftPod<'_, '_> {
                 planned.note(explanation, before, after);
             }
         };
-        let places = planned.iter().flat_map(PlannedProfile::places);
+        let places = planned
+            .iter()
+            .flat_map(|planned| planned.places().iter().cloned());
         match self.0.rewrite_each(places, changes, note) {
             Ok(results) => {
                 let results = results.into_iter();

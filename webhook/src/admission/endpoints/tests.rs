@@ -7,6 +7,7 @@
 mod audit_log;
 mod cases;
 mod hints_unchanged;
+mod kept_decisions;
 mod node_labels;
 mod node_status;
 mod node_status_over_stores;

@@ -7,20 +7,11 @@ use std::{
 
 use headroom_domain::amounts::Amounts;
 
-use super::ledger::PodGroup;
+use crate::store::room::{PodGroup, PodName};
 
 /// How long a Pod counts of which the API server does not tell: somebody behind us has refused it, or it is gone again. The API
 /// server gives a request a minute in all, and a webhook half of that at most.
 pub const LASTS: Duration = Duration::from_secs(30);
-
-/// The namespace and the name of a Pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
-    /// The namespace.
-    pub namespace: Box<str>,
-    /// The name.
-    pub name: Box<str>,
-}
 
 /// An admitted Pod.
 #[derive(Debug)]
@@ -46,28 +37,28 @@ pub(super) struct NewClaim {
 
 /// The admitted pods, one claim each.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
-    pods: HashMap<PodKey, StoredClaim>,
-    by_group: HashMap<PodGroup, BTreeSet<PodKey>>,
+pub(super) struct ClaimedPods {
+    pods: HashMap<PodName, StoredClaim>,
+    by_group: HashMap<PodGroup, BTreeSet<PodName>>,
     /// Every claim that was made in the last [`LASTS`], in the order of time.
-    made: VecDeque<(Instant, PodKey, u64)>,
+    made: VecDeque<(Instant, PodName, u64)>,
     last_number: u64,
 }
 
-impl Claims {
+impl ClaimedPods {
     /// Number of claims.
     pub(super) fn len(&self) -> usize {
         self.pods.len()
     }
 
     /// The claims of a group.
-    pub(super) fn of(&self, group: &PodGroup) -> impl Iterator<Item = (&PodKey, &StoredClaim)> {
+    pub(super) fn in_group(&self, group: &PodGroup) -> impl Iterator<Item = (&PodName, &StoredClaim)> {
         let pods = self.by_group.get(group).into_iter().flatten();
         pods.filter_map(|pod| self.pods.get_key_value(pod))
     }
 
     /// Adds a claim in place of one of the same name; returns its number, and that one.
-    pub(super) fn add(&mut self, pod: PodKey, new: NewClaim, now: Instant) -> (u64, Option<StoredClaim>) {
+    pub(super) fn add(&mut self, pod: PodName, new: NewClaim, now: Instant) -> (u64, Option<StoredClaim>) {
         let NewClaim {
             uid,
             group,
@@ -91,7 +82,7 @@ impl Claims {
     }
 
     /// Ends the claim of that number in favour of the one before it, if it has not been replaced itself.
-    pub(super) fn take_back(&mut self, pod: &PodKey, number: u64, before: Option<StoredClaim>) {
+    pub(super) fn take_back(&mut self, pod: &PodName, number: u64, before: Option<StoredClaim>) {
         if self.end_if(pod, |claim| claim.number == number).is_some()
             && let Some(before) = before
         {
@@ -104,7 +95,7 @@ impl Claims {
     /// Ends the claim of a Pod if `is_over` says so, and returns it.
     pub(super) fn end_if(
         &mut self,
-        pod: &PodKey,
+        pod: &PodName,
         is_over: impl FnOnce(&StoredClaim) -> bool,
     ) -> Option<StoredClaim> {
         if !self.pods.get(pod).is_some_and(is_over) {
@@ -120,16 +111,16 @@ impl Claims {
         Some(claim)
     }
 
-    fn insert(&mut self, pod: PodKey, claim: StoredClaim) {
+    fn insert(&mut self, pod: PodName, claim: StoredClaim) {
         let pods = self.by_group.entry(claim.group.clone()).or_default();
         pods.insert(pod.clone());
         self.pods.insert(pod, claim);
     }
 
     /// Ends all claims but those that `stays` is true for.
-    pub(super) fn retain(&mut self, stays: impl Fn(&PodKey, &StoredClaim) -> bool) {
+    pub(super) fn retain(&mut self, stays: impl Fn(&PodName, &StoredClaim) -> bool) {
         let over = self.pods.iter().filter(|(pod, claim)| !stays(pod, claim));
-        let over: Vec<PodKey> = over.map(|(pod, _)| pod.clone()).collect();
+        let over: Vec<PodName> = over.map(|(pod, _)| pod.clone()).collect();
         for pod in over {
             self.end_if(&pod, |_| true);
         }

@@ -5,25 +5,16 @@ use std::collections::HashMap;
 use headroom_domain::{amounts::Amounts, quantity::Quantity};
 use headroom_rules::pod_quota::{Transformation, growth};
 
-use super::{
-    claims::{PodKey, StoredClaim},
-    object::WatchedQuotaPod,
+use super::{claims::StoredClaim, object::WatchedQuotaPod};
+use crate::store::{
+    informer::version,
+    room::{PodGroup, PodName},
 };
-use crate::store::informer::version;
-
-/// Pods that belong to one quota, whatever quotas there are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum PodGroup {
-    /// Those of all namespaces with a label that names the quota.
-    Labelled(Box<str>),
-    /// Those of a namespace without one.
-    Unlabelled(Box<str>),
-}
 
 /// The stored pods.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    pods: HashMap<PodKey, LedgerPod>,
+    pods: HashMap<PodName, LedgerPod>,
     sums: HashMap<PodGroup, LedgerSum>,
 }
 
@@ -47,16 +38,6 @@ struct LedgerSum {
     renamed: Amounts,
 }
 
-impl PodGroup {
-    /// The group of a Pod with this label in this namespace; an empty label is none.
-    pub fn of(label: Option<&str>, namespace: &str) -> Self {
-        match label.filter(|label| !label.is_empty()) {
-            Some(label) => Self::Labelled(label.into()),
-            None => Self::Unlabelled(namespace.into()),
-        }
-    }
-}
-
 impl LedgerPod {
     fn requested(&self, transformation: Transformation) -> &Amounts {
         match (transformation, &self.renamed) {
@@ -73,7 +54,7 @@ impl Ledger {
     }
 
     /// Records a Pod as it is now; `None` if it has no name. What it was before does not count any more.
-    pub(super) fn set(&mut self, object: WatchedQuotaPod) -> Option<PodKey> {
+    pub(super) fn set(&mut self, object: WatchedQuotaPod) -> Option<PodName> {
         let (pod, uid) = object.key()?;
         let (group, version) = (object.group(), version(&object));
         let (plain, renamed) = object.requested();
@@ -104,7 +85,7 @@ impl Ledger {
     }
 
     /// Drops a Pod.
-    pub(super) fn remove(&mut self, pod: &PodKey) {
+    pub(super) fn remove(&mut self, pod: &PodName) {
         let Some(entry) = self.pods.remove(pod) else {
             return;
         };
@@ -123,7 +104,7 @@ impl Ledger {
     /// What the pods of a group ask for together, without that one.
     pub(super) fn sum_without(
         &self,
-        pod: &PodKey,
+        pod: &PodName,
         group: &PodGroup,
         transformation: Transformation,
     ) -> Amounts {
@@ -144,7 +125,7 @@ impl Ledger {
     /// What a Pod would ask for in a group beyond what it has there.
     pub(super) fn beyond(
         &self,
-        pod: &PodKey,
+        pod: &PodName,
         group: &PodGroup,
         requested: &Amounts,
         transformation: Transformation,
@@ -157,7 +138,7 @@ impl Ledger {
     }
 
     /// True if the Pod is stored as it was admitted.
-    pub(super) fn shows(&self, pod: &PodKey, claim: &StoredClaim) -> bool {
+    pub(super) fn shows(&self, pod: &PodName, claim: &StoredClaim) -> bool {
         let Some(there) = self.pods.get(pod) else {
             return false;
         };

@@ -9,7 +9,7 @@ use headroom_rules::pod_quota::{REPLACE_RESOURCES, Transformation, requested};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 
-use super::{claims::PodKey, ledger::PodGroup};
+use crate::store::room::{PodGroup, PodName};
 
 /// A Pod with its metadata in full.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -33,9 +33,9 @@ pub struct PhaseStatus {
 
 impl WatchedQuotaPod {
     /// Namespace and name, and the UID; `None` for an object without them.
-    pub(super) fn key(&self) -> Option<(PodKey, Box<str>)> {
+    pub(super) fn key(&self) -> Option<(PodName, Box<str>)> {
         let metadata = &self.metadata;
-        let pod = PodKey {
+        let pod = PodName {
             namespace: metadata.namespace.as_deref()?.into(),
             name: metadata.name.as_deref()?.into(),
         };
@@ -46,7 +46,7 @@ impl WatchedQuotaPod {
     pub(super) fn group(&self) -> PodGroup {
         let labels = self.metadata.labels.as_ref();
         let label = labels.and_then(|labels| labels.get(names::QUOTA_NAME));
-        PodGroup::of(
+        PodGroup::new(
             label.map(String::as_str),
             self.metadata.namespace.as_deref().unwrap_or_default(),
         )

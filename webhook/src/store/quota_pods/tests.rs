@@ -4,13 +4,16 @@ mod model;
 
 use std::time::Duration;
 
+use headroom_domain::amounts::Amounts;
+use headroom_rules::pod_quota::Transformation;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::store::room::PodGroup;
 
-fn key(namespace: &str, name: &str) -> PodKey {
-    PodKey {
+fn key(namespace: &str, name: &str) -> PodName {
+    PodName {
         namespace: namespace.into(),
         name: name.into(),
     }
@@ -36,14 +39,14 @@ fn versioned(name: &str, uid: &str, label: Option<&str>, requests: &Value, versi
 }
 
 fn request(name: &str, uid: &str, requested: Value) -> RoomRequest {
-    let group = PodGroup::of(Some("q"), "a");
+    let group = PodGroup::new(Some("q"), "a");
     RoomRequest {
         pod: key("a", name),
         uid: uid.into(),
         group: group.clone(),
         requested: amounts(requested),
         replaced: 0,
-        groups: vec![group, PodGroup::of(None, "mine")],
+        groups: vec![group, PodGroup::new(None, "mine")],
         transformation: Transformation::None,
     }
 }

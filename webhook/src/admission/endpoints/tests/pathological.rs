@@ -154,7 +154,7 @@ fn router_of_pods() -> Router {
 }
 
 /// A profile that is for every object, and writes into all parts of it.
-fn one_profile() -> ProfileSources {
+pub(super) fn one_profile() -> ProfileSources {
     let spec = json!({
         "labels": {"x": "1"}, "annotationKeysMapping": {"a": "b"}, "labelSuffixes": {"app": "-s"}, "schedulerName": "s",
         "patch": {"spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]}]}},

@@ -32,7 +32,7 @@ use crate::{
         review::{Operation, Request},
     },
     store::{
-        quota_pods::{RoomRequest, claims::PodKey, ledger::PodGroup},
+        room::{PodGroup, PodName, RoomRequest},
         sources,
     },
 };
@@ -144,12 +144,12 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     let request = RoomRequest {
-        pod: PodKey {
+        pod: PodName {
             namespace: namespace.into(),
             name: part::<String>(draft, &["metadata", "name"])?.into(),
         },
         uid: part::<String>(draft, &["metadata", "uid"])?.into(),
-        group: PodGroup::of(labels.membership(namespace).label(), namespace),
+        group: PodGroup::new(labels.membership(namespace).label(), namespace),
         requested: asked,
         replaced: replaced(draft)?,
         groups,

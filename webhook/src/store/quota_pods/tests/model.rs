@@ -11,7 +11,7 @@ const LIMIT: i64 = 10;
 
 /// What becomes of a Pod that the replica has admitted.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum PodFate {
     Stored,
     /// Another webhook or a quota of Kubernetes' own refuses it.
     RefusedLater,
@@ -21,9 +21,9 @@ enum Fate {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
-    Create(u8, i64, Fate),
-    Resize(u8, i64, Fate),
+enum QuotaPodStep {
+    Create(u8, i64, PodFate),
+    Resize(u8, i64, PodFate),
     Delete(u8),
     End(u8),
     Touch(u8),
@@ -32,19 +32,19 @@ enum Step {
     Wait(u8),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = QuotaPodStep> {
     let fate = prop_oneof![
-        4 => Just(Fate::Stored), 1 => Just(Fate::RefusedLater), 1 => Just(Fate::AnswerLost), 1 => Just(Fate::DryRun),
+        4 => Just(PodFate::Stored), 1 => Just(PodFate::RefusedLater), 1 => Just(PodFate::AnswerLost), 1 => Just(PodFate::DryRun),
     ];
     prop_oneof![
-        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| Step::Create(pod, cpu, fate)),
-        2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| Step::Resize(pod, cpu, fate)),
-        2 => (0..6_u8).prop_map(Step::Delete),
-        1 => (0..6_u8).prop_map(Step::End),
-        1 => (0..6_u8).prop_map(Step::Touch),
-        4 => (1..4_u8).prop_map(Step::See),
-        1 => Just(Step::Relist),
-        2 => (1..20_u8).prop_map(Step::Wait),
+        5 => (0..6_u8, 1..6_i64, fate.clone()).prop_map(|(pod, cpu, fate)| QuotaPodStep::Create(pod, cpu, fate)),
+        2 => (0..6_u8, 1..8_i64, fate).prop_map(|(pod, cpu, fate)| QuotaPodStep::Resize(pod, cpu, fate)),
+        2 => (0..6_u8).prop_map(QuotaPodStep::Delete),
+        1 => (0..6_u8).prop_map(QuotaPodStep::End),
+        1 => (0..6_u8).prop_map(QuotaPodStep::Touch),
+        4 => (1..4_u8).prop_map(QuotaPodStep::See),
+        1 => Just(QuotaPodStep::Relist),
+        2 => (1..20_u8).prop_map(QuotaPodStep::Wait),
     ]
 }
 
@@ -56,7 +56,7 @@ struct StoredPod {
     has_ended: bool,
 }
 
-enum Event {
+enum PodEvent {
     Applied(u8, StoredPod),
     Deleted(u8, StoredPod),
 }
@@ -65,7 +65,7 @@ struct World {
     replica: Arc<QuotaPods>,
     now: Instant,
     stored: BTreeMap<u8, StoredPod>,
-    events: VecDeque<(Instant, Event)>,
+    events: VecDeque<(Instant, PodEvent)>,
     last_uid: u32,
     last_version: u64,
 }
@@ -100,12 +100,12 @@ impl World {
         self.last_version += 1;
         if let Some(pod) = self.stored.get_mut(&name) {
             pod.version = self.last_version;
-            self.events.push_back((self.now, Event::Applied(name, *pod)));
+            self.events.push_back((self.now, PodEvent::Applied(name, *pod)));
         }
     }
 
     /// Asks the replica, and stores the Pod if everybody agrees.
-    fn write(&mut self, name: u8, pod: StoredPod, fate: Fate) {
+    fn write(&mut self, name: u8, pod: StoredPod, fate: PodFate) {
         let request = RoomRequest {
             replaced: pod.version,
             ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
@@ -115,7 +115,7 @@ impl World {
             let limit = amounts(json!({"cpu": LIMIT}));
             used.plus(&amounts(json!({"cpu": pod.cpu}))).fits(&limit)
         };
-        if let Fate::DryRun = fate {
+        if let PodFate::DryRun = fate {
             self.replica.usage(&request, self.now);
             return;
         }
@@ -123,9 +123,9 @@ impl World {
             return;
         };
         match fate {
-            Fate::AnswerLost | Fate::DryRun => drop(claim),
-            Fate::RefusedLater => claim.keep(),
-            Fate::Stored => {
+            PodFate::AnswerLost | PodFate::DryRun => drop(claim),
+            PodFate::RefusedLater => claim.keep(),
+            PodFate::Stored => {
                 claim.keep();
                 self.stored.insert(name, pod);
                 self.applied(name);
@@ -133,17 +133,17 @@ impl World {
         }
     }
 
-    fn see(&mut self) {
+    fn deliver(&mut self) {
         match self.events.pop_front() {
-            Some((_, Event::Applied(name, pod))) => self.replica.apply(Self::object(name, pod)),
-            Some((_, Event::Deleted(name, pod))) => self.replica.delete(Self::object(name, pod)),
+            Some((_, PodEvent::Applied(name, pod))) => self.replica.apply(Self::object(name, pod)),
+            Some((_, PodEvent::Deleted(name, pod))) => self.replica.delete(Self::object(name, pod)),
             None => {}
         }
     }
 
-    fn take(&mut self, step: Step) {
+    fn run(&mut self, step: QuotaPodStep) {
         match step {
-            Step::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
+            QuotaPodStep::Create(name, cpu, fate) if !self.stored.contains_key(&name) => {
                 self.last_uid += 1;
                 let pod = StoredPod {
                     uid: self.last_uid,
@@ -153,7 +153,7 @@ impl World {
                 };
                 self.write(name, pod, fate);
             }
-            Step::Resize(name, cpu, fate) => {
+            QuotaPodStep::Resize(name, cpu, fate) => {
                 let Some(pod) = self.stored.get(&name).copied().filter(|pod| !pod.has_ended) else {
                     return;
                 };
@@ -164,30 +164,30 @@ impl World {
                     self.applied(name);
                 }
             }
-            Step::Delete(name) => {
+            QuotaPodStep::Delete(name) => {
                 if let Some(pod) = self.stored.remove(&name) {
-                    self.events.push_back((self.now, Event::Deleted(name, pod)));
+                    self.events.push_back((self.now, PodEvent::Deleted(name, pod)));
                 }
             }
-            Step::End(name) => {
+            QuotaPodStep::End(name) => {
                 if let Some(pod) = self.stored.get_mut(&name) {
                     pod.has_ended = true;
                 }
                 self.applied(name);
             }
-            Step::Touch(name) => self.applied(name),
-            Step::See(count) => (0..count).for_each(|_| self.see()),
-            Step::Relist => self.relist(),
-            Step::Wait(seconds) => {
+            QuotaPodStep::Touch(name) => self.applied(name),
+            QuotaPodStep::See(count) => (0..count).for_each(|_| self.deliver()),
+            QuotaPodStep::Relist => self.relist(),
+            QuotaPodStep::Wait(seconds) => {
                 self.now += Duration::from_secs(seconds.into());
                 // The watch is at most a quarter of a minute behind, or it does not count.
                 while let Some((at, _)) = self.events.front()
                     && self.now.duration_since(*at) > Duration::from_secs(15)
                 {
-                    self.see();
+                    self.deliver();
                 }
             }
-            Step::Create(..) => {}
+            QuotaPodStep::Create(..) => {}
         }
     }
 
@@ -212,11 +212,11 @@ proptest! {
     fn what_is_stored_stays_within_the_limit(steps in prop::collection::vec(step(), 1..60)) {
         let mut world = World::new();
         for step in steps {
-            world.take(step);
+            world.run(step);
             prop_assert!(world.sum() <= LIMIT, "{} after {step:?}", world.sum());
         }
         while !world.events.is_empty() {
-            world.see();
+            world.deliver();
         }
         let settled = world.now + claims::LASTS;
         let stored = match world.sum() {
