@@ -145,8 +145,8 @@ impl AdmittedQuota {
     fn is_told_by(&self, shown: Shown<'_>) -> bool {
         let is_other = !self.uid.is_empty() && !shown.uid.is_empty() && *self.uid != *shown.uid;
         match (self.is_removal, self.version) {
-            // The end of an earlier object of the name says nothing of a new one.
-            (false, 0) => !(shown.is_gone && is_other),
+            // What is shown of an earlier object of the name says nothing of a new one.
+            (false, 0) => !is_other,
             (false, version) => shown.is_gone || is_other || shown.version > version,
             (true, _) => shown.is_gone || is_other || shown.is_going,
         }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use headroom_rules::quota::QuotaKey;
+use headroom_rules::quota::{Quota, QuotaKey};
 use tokio::time::Instant;
 
 use super::{
@@ -212,7 +212,7 @@ impl IndexState {
         let stored = stored.get(key).map(|stored| &stored.aged);
         let aged = match (claims.get(key), stored) {
             (Some(admitted), stored) => Some(Aged {
-                quota: Arc::clone(&admitted.quota),
+                quota: beside(admitted, stored),
                 created: stored.map_or_else(|| NOT_YET.into(), |stored| stored.created.clone()),
             }),
             (None, stored) => stored.cloned(),
@@ -220,6 +220,24 @@ impl IndexState {
         match aged {
             Some(aged) => derived.put(aged),
             None => derived.remove(key),
+        }
+    }
+}
+
+/// What was admitted. Where that is a new object and another one of its name is stored, that one may be the one that stays.
+fn beside(admitted: &AdmittedQuota, stored: Option<&Aged>) -> Arc<Quota> {
+    let new = &admitted.quota;
+    match stored.filter(|_| admitted.version == 0 && !admitted.is_removal) {
+        None => Arc::clone(new),
+        Some(Aged { quota, .. }) => {
+            let stored = Quota {
+                before: new.before.clone(),
+                ..(**quota).clone()
+            };
+            Arc::new(Quota {
+                before: Some(Arc::new(stored)),
+                ..(**new).clone()
+            })
         }
     }
 }
