@@ -158,8 +158,10 @@ impl QuotaIndex {
         key: QuotaKey,
         admitted: AdmittedQuota,
     ) -> Option<Box<dyn Claim>> {
-        // The API server creates nothing that is there.
-        if admitted.version == 0 && state.stored.contains_key(&key) && !state.is_removal_claimed(&key) {
+        // The API server creates nothing that is there. What waits for finalizers may be gone already.
+        let stays = |stored: &StoredQuota| !stored.aged.quota.is_going;
+        let is_there = state.stored.get(&key).is_some_and(stays) && !state.is_removal_claimed(&key);
+        if admitted.version == 0 && is_there {
             return None;
         }
         let index = self.this.upgrade()?;

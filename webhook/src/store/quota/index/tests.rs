@@ -123,3 +123,24 @@ fn claims_are_bounded() {
     assert!(index.claims() <= 4_097, "{}", index.claims());
     assert!(min(&index, "q0").is_none() && min(&index, "q4999").is_some());
 }
+
+#[test]
+fn a_quota_of_the_name_of_one_that_is_going_is_claimed_and_of_one_that_stays_is_not() {
+    let index = QuotaIndex::new(Arrivals::default());
+    index.apply(object("q", 1, &json!({})));
+    let is_claimed = || {
+        let (key, new) = admitted("q", 0, 5);
+        let other = AdmittedQuota {
+            uid: "new".into(),
+            ..new
+        };
+        let mut state = index.write();
+        index.claim(&mut state, key, other)
+    };
+    assert!(is_claimed().is_none());
+    let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    // Its finalizers may be done already, and it gone.
+    index.apply(object("q", 2, &going));
+    is_claimed().expect("a claim").keep();
+    assert_eq!(min(&index, "q").as_deref(), Some("cpu=5"));
+}
