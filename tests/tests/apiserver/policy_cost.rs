@@ -172,10 +172,13 @@ fn merged() -> Vec<(&'static str, Value, Value)> {
     let none = || stored(Map::new());
     let most = |count| filled("example.com/x", 30, count);
     let half = stored(filled("headroom.sh/x", 80, 2_400));
+    let mut labelled = sent(&none(), most(4_900));
+    labelled["metadata"]["labels"] = json!({"a": "b"});
     vec![
         ("heartbeat with a forged ratio", none(), sent(&none(), Map::new())),
         ("as many as are merged", none(), sent(&none(), most(4_900))),
         ("half of them stored", half, sent(&none(), most(2_500))),
+        ("another label", none(), labelled),
     ]
 }
 
