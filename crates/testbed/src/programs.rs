@@ -2,7 +2,12 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    ops::Range,
     path::{Path, PathBuf},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,6 +26,9 @@ use xtask::{
 
 /// How long a program may take to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+/// Ports that are given to programs: below those that Linux gives to outgoing connections, which would take one between the
+/// choice and the start of the program.
+const PORTS: Range<u16> = 20_000..32_000;
 /// How often it is asked.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -63,10 +71,21 @@ impl Programs {
     }
 }
 
-/// A loopback address that was free a moment ago.
+/// An address on loopback that is free, and that this process gives out once.
 pub(crate) fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
-    Ok(listener.local_addr()?)
+    // Processes that run at the same time begin at different places.
+    static GIVEN: LazyLock<AtomicU32> =
+        LazyLock::new(|| AtomicU32::new(std::process::id().wrapping_mul(257)));
+    let count = PORTS.end - PORTS.start;
+    for _ in 0..count {
+        let place = GIVEN.fetch_add(1, Ordering::Relaxed) % u32::from(count);
+        let port = PORTS.start + u16::try_from(place)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
 }
 
 /// Gets a path of a program's admin port.
@@ -103,5 +122,21 @@ pub(crate) async fn ready(process: &mut Process, admin: SocketAddr) -> Result<()
             );
         }
         sleep(ASK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_free_and_given_once() {
+        let taken = TcpListener::bind(free_address().unwrap()).unwrap();
+        let given: BTreeSet<SocketAddr> = (0..100).map(|_| free_address().unwrap()).collect();
+        assert_eq!(given.len(), 100);
+        assert!(!given.contains(&taken.local_addr().unwrap()));
+        assert!(given.iter().all(|address| PORTS.contains(&address.port())));
     }
 }
