@@ -100,18 +100,9 @@ impl Judge {
         {
             return Attempt::Missing;
         }
-        let draft = draft.map(|mut draft| (PodReview::begin(endpoint, &request, &mut draft), draft));
         let (verdict, notes) = match draft {
             None => (Ok(StepResults::default()), Notes::default()),
-            Some((pod_review, draft)) => {
-                let (verdict, notes, explanation) = self.judge(endpoint, &request, draft, deadline);
-                if let (Some(review), Some(explanation)) = (pod_review, explanation) {
-                    self.stores
-                        .decisions
-                        .record(review.decision(&request, &verdict, explanation));
-                }
-                (verdict, notes)
-            }
+            Some(draft) => self.judge_and_record(endpoint, &request, draft, deadline),
         };
         let encoded = match &verdict {
             Ok(StepResults { patch, .. }) => {
@@ -127,6 +118,23 @@ impl Judge {
             (Err(error), Ok(body)) => HttpAnswer::refused(error, Some(request), body),
             (_, Err(error)) => HttpAnswer::refused(error, Some(request), Vec::new()),
         })
+    }
+
+    /// Judges, and keeps what was made of a Pod and why.
+    fn judge_and_record(
+        &self,
+        endpoint: &dyn AnyEndpoint,
+        request: &review::Request,
+        mut draft: Draft<'_>,
+        deadline: Deadline,
+    ) -> (Result<StepResults, AdmissionError>, Notes) {
+        let pod_review = PodReview::begin(endpoint, request, &mut draft);
+        let (verdict, notes, explanation) = self.judge(endpoint, request, draft, deadline);
+        if let (Some(review), Some(explanation)) = (pod_review, explanation) {
+            let decision = review.decision(request, &verdict, explanation);
+            self.stores.decisions.record(decision);
+        }
+        (verdict, notes)
     }
 
     fn judge(
