@@ -7,9 +7,10 @@ use std::{
     io::{self, IsTerminal as _},
 };
 
-use tracing::{Level, Subscriber, level_filters::LevelFilter};
+use tracing::{Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter, Registry,
+    filter::{FilterFn, filter_fn},
     fmt::MakeWriter,
     layer::SubscriberExt as _,
     registry, reload,
@@ -54,6 +55,9 @@ pub enum LogError {
 /// Shows an error with its causes: `cannot read key: permission denied`.
 #[derive(Debug)]
 pub struct Chain<'a>(&'a (dyn Error + 'static));
+
+/// The crate whose warnings and lesser records have answers of the API server in them: a TokenReview has a token.
+const API_CLIENT: &str = "kube_client";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -143,6 +147,14 @@ pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
     Chain(error)
 }
 
+/// Lets through what holds no body of a request or an answer, whatever the filter names.
+fn without_bodies() -> FilterFn {
+    filter_fn(|record: &Metadata<'_>| {
+        let crate_name = record.target().split("::").next();
+        crate_name != Some(API_CLIENT) || *record.level() == Level::ERROR || record.is_span()
+    })
+}
+
 /// Sends all records of this process, from `tracing` and from `log`, to standard error: in colour only where that is a
 /// terminal.
 ///
@@ -168,14 +180,19 @@ where
     let (levels, handle) = reload::Layer::new(filter.levels());
     let lines = tracing_subscriber::fmt::layer().with_writer(writer);
     let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
-        Format::Plain => Box::new(registry().with(levels).with(lines.with_ansi(wants_color))),
+        Format::Plain => Box::new(
+            registry()
+                .with(levels)
+                .with(without_bodies())
+                .with(lines.with_ansi(wants_color)),
+        ),
         Format::Json => {
             let json = lines
                 .json()
                 .flatten_event(true)
                 .with_current_span(false)
                 .with_span_list(true);
-            Box::new(registry().with(levels).with(json))
+            Box::new(registry().with(levels).with(without_bodies()).with(json))
         }
     };
     (subscriber, Levels(handle))
@@ -245,6 +262,28 @@ mod tests {
         };
         let text = logged(Format::Plain, "info,headroom_kit=debug", records);
         assert!(text.contains("mine") && !text.contains("theirs"), "{text}");
+    }
+
+    #[rstest]
+    #[case("trace")]
+    #[case("off,kube_client::client=trace")]
+    #[case("[HTTP]=trace")]
+    fn no_filter_lets_through_what_the_client_of_the_api_server_says_of_bodies(#[case] filter: &str) {
+        let text = logged(Format::Json, filter, || {
+            tracing::trace_span!(target: "kube_client::client::builder", "HTTP").in_scope(|| {
+                tracing::warn!(target: "kube_client::client", "{{\"token\": \"secret\"}}");
+                debug!(target: "kube_client", "secret");
+                tracing::error!(target: "kube_client::client", "no answer");
+                debug!(target: "kube_clients", "somebody else's");
+            });
+        });
+        assert!(!text.contains("secret"), "{text}");
+        assert!(text.contains("no answer"), "{text}");
+        assert_eq!(
+            text.contains("somebody else's"),
+            !filter.starts_with("off"),
+            "{text}"
+        );
     }
 
     #[test]

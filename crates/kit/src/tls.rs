@@ -130,6 +130,19 @@ pub enum TlsError {
     /// A certificate cannot be issued.
     #[error("cannot issue a certificate")]
     Issue(#[source] rcgen::Error),
+    /// The CA of a directory for self-signed certificates cannot be used, and clients trust it.
+    #[error(
+        "the CA in {} cannot be used, and clients trust it: restore ca.crt and ca.key, or remove them with tls.crt and \
+         tls.key to have a new CA made",
+        directory.display()
+    )]
+    UnusableAuthority {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Box<Self>,
+    },
     /// A directory for self-signed certificates holds somebody else's.
     #[error("{} was not made here (there is no ca.key beside it) and is left alone", path.display())]
     Foreign {

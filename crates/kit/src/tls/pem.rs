@@ -101,6 +101,14 @@ pub(super) fn certified(content: &Content, files: &Files) -> Result<(CertifiedKe
     }
 }
 
+/// When the first certificate of PEM text is valid.
+///
+/// # Errors
+/// Malformed PEM, a chain out of order.
+pub(super) fn validity(text: &[u8], path: &Path) -> Result<Validity, TlsError> {
+    check_chain(&certificates(text, path)?, path)
+}
+
 /// When the first certificate is valid, provided that each is issued by the one that follows it.
 fn check_chain(chain: &[CertificateDer<'_>], path: &Path) -> Result<Validity, TlsError> {
     let mut leaf = None;

@@ -52,7 +52,8 @@ const SKEW: Duration = Duration::from_secs(60 * 60);
 /// by their owner only, and so is the directory if it has to be made. Reads and writes files: blocks.
 ///
 /// # Errors
-/// A name that is none, a directory that cannot be written, or one that holds certificates made elsewhere.
+/// A name that is none, a directory that cannot be written, or one that holds certificates made elsewhere. A CA that cannot
+/// be used: clients trust it, so it is not replaced before its time.
 pub fn ensure(directory: &Path, names: &[String], now: SystemTime) -> Result<Files, TlsError> {
     let files = Files {
         cert: directory.join(CERT),
@@ -73,9 +74,13 @@ pub fn ensure(directory: &Path, names: &[String], now: SystemTime) -> Result<Fil
     if is_current(directory, &files, names, now).is_ok_and(|is_current| is_current) {
         return Ok(files);
     }
-    let ca = match existing_ca(directory, now) {
-        Ok(Some(ca)) => ca,
-        Ok(None) | Err(_) => new_ca(directory, now)?,
+    let existing = existing_ca(directory, now).map_err(|source| TlsError::UnusableAuthority {
+        directory: directory.to_owned(),
+        source: Box::new(source),
+    })?;
+    let ca = match existing {
+        Some(ca) => ca,
+        None => new_ca(directory, now)?,
     };
     issue(&ca, &files, names, now)?;
     info!(directory = %directory.display(), ?names, "issued a self-signed certificate");
@@ -104,19 +109,28 @@ fn is_current(directory: &Path, files: &Files, names: &[String], now: SystemTime
     Ok(is_signed && is_for_all)
 }
 
-/// The CA in the directory, if it outlives a certificate issued now.
+/// The CA in the directory, if it outlives a certificate issued now. Without a certificate there is none: it is written
+/// last. Its validity is looked at before its key, as a replacement that was interrupted left the key of the next one.
 fn existing_ca(directory: &Path, now: SystemTime) -> Result<Option<Issuer<'static, KeyPair>>, TlsError> {
     let files = Files {
         cert: directory.join(CA_CERT),
         key: directory.join(CA_KEY),
     };
-    let content = pem::read_pair(&files)?;
-    let (ca, Validity { from, to }) = pem::certified(&content, &files)?;
+    let cert = match pem::read(&files.cert) {
+        Ok(cert) => cert,
+        Err(TlsError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Validity { from, to } = pem::validity(&cert, &files.cert)?;
     if seconds(now) < from || to < seconds(now + LIFETIME) {
         return Ok(None);
     }
-    let Content { cert: _, key } = content;
-    let key = KeyPair::from_pem(&String::from_utf8_lossy(&key)).map_err(TlsError::Issue)?;
+    let content = Content {
+        cert,
+        key: pem::read(&files.key)?,
+    };
+    let (ca, _) = pem::certified(&content, &files)?;
+    let key = KeyPair::from_pem(&String::from_utf8_lossy(&content.key)).map_err(TlsError::Issue)?;
     let certificate = ca.end_entity_cert().map_err(|source| TlsError::Unusable {
         path: files.cert,
         source,
@@ -281,6 +295,44 @@ mod tests {
         fs::write(&files.key, "-----BEGIN nothing").unwrap();
         ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
         pem::certified(&pem::read_pair(&files).unwrap(), &files).unwrap();
+    }
+
+    #[test]
+    fn a_ca_that_cannot_be_used_is_an_error_and_stays() {
+        for (name, damage) in [
+            (CA_KEY, Some("-----BEGIN nothing")),
+            (CA_CERT, Some("cut off")),
+            (CA_CERT, None),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+            let damaged = place.path().join(name);
+            if let Some(text) = damage {
+                fs::write(&damaged, text).unwrap();
+            } else {
+                // Unreadable for everybody, root included.
+                fs::remove_file(&damaged).unwrap();
+                fs::create_dir(&damaged).unwrap();
+            }
+            let read = || [CA_CERT, CA_KEY, CERT].map(|name| fs::read(place.path().join(name)).ok());
+            let before = read();
+            let error = ensure(place.path(), &names(&["b.svc"]), day(1)).unwrap_err();
+            assert!(
+                matches!(error, TlsError::UnusableAuthority { .. }),
+                "{name}: {error}"
+            );
+            assert_eq!(read(), before, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_ca_whose_replacement_was_interrupted_is_replaced() {
+        let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        ensure(place.path(), &names(&["a.svc"]), day(0)).unwrap();
+        ensure(other.path(), &names(&["a.svc"]), day(3300)).unwrap();
+        fs::copy(other.path().join(CA_KEY), place.path().join(CA_KEY)).unwrap();
+        let files = ensure(place.path(), &names(&["a.svc"]), day(3300)).unwrap();
+        assert!(is_current(place.path(), &files, &names(&["a.svc"]), day(3300)).unwrap());
     }
 
     #[test]
