@@ -114,43 +114,43 @@ impl ContainerChange {
     }
 
     fn apply(&self, container: Option<&mut Value>) -> Result<(), ChangeError> {
-        let Self {
-            list,
-            index,
-            requests,
-            limits,
-        } = self;
-        let path = format!("spec.{}[{index}]", list.name());
         let mut nothing = Value::Null;
         // The container is there if the view came from this list; it is never created.
         let container = container.unwrap_or(&mut nothing);
         let Value::Object(container) = container else {
-            return Err(ChangeError { path });
+            return Err(ChangeError { path: self.path() });
         };
-        let path = format!("{path}.resources");
-        let resources = member(container, "resources", &path)?;
+        self.apply_to_resources(container.entry("resources").or_insert(Value::Null))
+    }
+
+    /// Writes the change into the member `resources` of the container, which is created where it is `null`.
+    ///
+    /// # Errors
+    /// It, or something in it on the way to the amounts, is not an object. The value is to be dropped then.
+    pub fn apply_to_resources(&self, resources: &mut Value) -> Result<(), ChangeError> {
+        let Self { requests, limits, .. } = self;
+        let path = || format!("{}.resources", self.path());
+        let resources = object(resources, path)?;
         for (name, change) in [("requests", requests), ("limits", limits)] {
             if !change.is_empty() {
-                change.apply(member(resources, name, &format!("{path}.{name}"))?);
+                let amounts = resources.entry(name).or_insert(Value::Null);
+                change.apply(object(amounts, || format!("{}.{name}", path()))?);
             }
         }
         Ok(())
     }
+
+    fn path(&self) -> String {
+        format!("spec.{}[{}]", self.list.name(), self.index)
+    }
 }
 
-/// The object that is a member; it is created where it is absent or `null`.
-fn member<'v>(
-    object: &'v mut Map<String, Value>,
-    name: &str,
-    path: &str,
-) -> Result<&'v mut Map<String, Value>, ChangeError> {
-    let value = object.entry(name).or_insert(Value::Null);
+/// The object that a value is; it is created where it is `null`.
+fn object(value: &mut Value, path: impl FnOnce() -> String) -> Result<&mut Map<String, Value>, ChangeError> {
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
-    value.as_object_mut().ok_or_else(|| ChangeError {
-        path: path.to_owned(),
-    })
+    value.as_object_mut().ok_or_else(|| ChangeError { path: path() })
 }
 
 impl Changes {

@@ -5,7 +5,6 @@ use headroom_domain::{amounts::Amounts, names, pod::ResourceRequirements, qos::B
 
 use crate::{
     change::AnnotationChange,
-    container::Containers,
     device,
     explain::Writer,
     extended,
@@ -39,10 +38,8 @@ pub fn translate<O: PodObject>(object: &mut O) -> Result<(), O::Error> {
         return Ok(());
     };
     let overhead: Amounts = object.read(&["spec", "overhead"])?.unwrap_or_default();
-    let Translation { containers, overhead } = translation(Some(band), &read_containers(object)?, &overhead);
-    for list in containers.lists() {
-        object.rewrite(&["spec", list.name()], |value| containers.apply(list, value))?;
-    }
+    let Translation { containers, overhead } = translation(Some(band), &object.containers()?, &overhead);
+    object.change_containers(&containers)?;
     if !overhead.is_empty() {
         object.rewrite(&["spec", "overhead"], |value| {
             overhead.write(value, "spec.overhead")
@@ -77,7 +74,7 @@ fn band_of<O: PodObject>(object: &O) -> Result<Option<Band>, O::Error> {
 /// The pod cannot be read or written.
 pub fn annotate<O: PodObject>(object: &mut O, switches: &Switches) -> Result<(), O::Error> {
     object.explain(|explanation| explanation.begin(Writer::Rule("annotation of batch resources")));
-    let containers = read_containers(object)?;
+    let containers = object.containers()?;
     // The annotation is the webhook's own: what is no text there is replaced as well.
     let current: Option<String> = object.read(&ANNOTATION).unwrap_or_default();
     match extended::annotation(&containers, current.as_deref(), switches) {
@@ -94,11 +91,8 @@ pub fn annotate<O: PodObject>(object: &mut O, switches: &Switches) -> Result<(),
 /// The pod cannot be read or written.
 pub fn fill_devices<O: PodObject>(object: &mut O, switches: &Switches) -> Result<(), O::Error> {
     object.explain(|explanation| explanation.begin(Writer::Rule("completion of devices")));
-    let changes = device::changes(&read_containers(object)?, switches);
-    for list in changes.lists() {
-        object.rewrite(&["spec", list.name()], |value| changes.apply(list, value))?;
-    }
-    Ok(())
+    let changes = device::changes(&object.containers()?, switches);
+    object.change_containers(&changes)
 }
 
 /// Makes of a new pod what `/mutate-pod` makes of it with its gates at their defaults.
@@ -119,9 +113,4 @@ where
     }
     annotate(object, rules.switches).map_err(CompletionError::Object)?;
     fill_devices(object, rules.switches).map_err(CompletionError::Object)
-}
-
-/// What the Pod's containers ask for, with the writes so far.
-fn read_containers<O: PodObject>(object: &O) -> Result<Containers, O::Error> {
-    Ok(object.read(&["spec"])?.unwrap_or_default())
 }

@@ -32,9 +32,11 @@ struct WrittenContainers {
 
 /// A Pod that is larger than anybody's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum TooManyError {
+pub enum TooManyError {
+    /// A list of that name is too long.
     #[error("more than {MOST_CONTAINERS} {0}")]
     Containers(&'static str),
+    /// Containers ask for too many resources.
     #[error("more than {MOST_AMOUNTS} requests and limits")]
     Amounts,
 }
@@ -81,6 +83,18 @@ impl ContainerList {
             Self::Main => "containers",
         }
     }
+
+    /// Whether a list of that length is read.
+    ///
+    /// # Errors
+    /// It is longer than 256.
+    pub const fn check_length(self, length: usize) -> Result<(), TooManyError> {
+        if length > MOST_CONTAINERS {
+            Err(TooManyError::Containers(self.name()))
+        } else {
+            Ok(())
+        }
+    }
 }
 
 impl TryFrom<WrittenContainers> for Containers {
@@ -91,16 +105,25 @@ impl TryFrom<WrittenContainers> for Containers {
             containers,
             init_containers,
         } = written;
+        Self::new(containers, init_containers)
+    }
+}
+
+impl Containers {
+    /// The containers of both lists.
+    ///
+    /// # Errors
+    /// There are more than 256 containers in a list, or 2,048 amounts in all.
+    pub fn new(containers: Vec<Container>, init_containers: Vec<Container>) -> Result<Self, TooManyError> {
         let read = Self {
             containers,
             init_containers,
         };
-        let lists = ContainerList::ALL.map(|list| (list, read.list(list)));
-        if let Some((list, _)) = lists.iter().find(|(_, list)| list.len() > MOST_CONTAINERS) {
-            return Err(TooManyError::Containers(list.name()));
+        for list in ContainerList::ALL {
+            list.check_length(read.list(list).len())?;
         }
-        let containers = lists.iter().flat_map(|(_, list)| *list);
-        let amounts = containers.map(|container| {
+        let lists = ContainerList::ALL.map(|list| read.list(list));
+        let amounts = lists.into_iter().flatten().map(|container| {
             let Resources { requests, limits } = &container.resources;
             requests.iter().count() + limits.iter().count()
         });
@@ -109,9 +132,7 @@ impl TryFrom<WrittenContainers> for Containers {
         }
         Ok(read)
     }
-}
 
-impl Containers {
     /// The containers of one list.
     pub fn list(&self, list: ContainerList) -> &[Container] {
         match list {

@@ -178,7 +178,18 @@ impl Explanation {
 
     /// Notes that the value at `path` has become another: each field in it that differs. Absent and `null` are one.
     pub fn note_change(&mut self, path: &[&str], before: &Value, after: &Value) {
-        difference::note(self, path, before, after);
+        difference::note(self, path, None, before, after);
+    }
+
+    /// Notes the same of a member of the element at `at` of the list at `list`.
+    pub fn note_element(
+        &mut self,
+        (list, at): (&[&str], usize),
+        member: &str,
+        before: &Value,
+        after: &Value,
+    ) {
+        difference::note(self, list, Some((at, member)), before, after);
     }
 
     /// Notes a field that was written. The path is complete.

@@ -6,7 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::plain::{PlainError, PlainPod};
-use crate::{change::ChangeError, explain::Explanation, profile::PlannedProfile};
+use crate::{
+    change::{ChangeError, Changes},
+    container::Containers,
+    explain::Explanation,
+    profile::PlannedProfile,
+};
 
 /// A pod, or what stands for one, with the writes so far. Paths are member names from the outside in.
 pub trait PodObject {
@@ -28,6 +33,25 @@ pub trait PodObject {
         path: &[&str],
         change: impl FnOnce(&mut Value) -> Result<(), ChangeError>,
     ) -> Result<(), Self::Error>;
+
+    /// What its containers ask for, with the writes so far.
+    ///
+    /// # Errors
+    /// They have another shape, or are more than anybody has.
+    fn containers(&self) -> Result<Containers, Self::Error> {
+        Ok(self.read(&["spec"])?.unwrap_or_default())
+    }
+
+    /// Writes what changes in its containers, which came from [`Self::containers`].
+    ///
+    /// # Errors
+    /// There is no place for a change. The object may be half changed then, and must be dropped.
+    fn change_containers(&mut self, changes: &Changes) -> Result<(), Self::Error> {
+        for list in changes.lists() {
+            self.rewrite(&["spec", list.name()], |value| changes.apply(list, value))?;
+        }
+        Ok(())
+    }
 
     /// Applies profiles to the whole object, each all or nothing and on what those before it have left. What came of each, in
     /// their order; the text says why it left nothing.

@@ -7,8 +7,11 @@
 
 mod compare_stored;
 mod edits;
+mod elements;
 mod equal;
 mod overlay;
+mod path_value;
+mod recorder;
 mod rewrite;
 mod rewrite_each;
 mod tree;
@@ -17,7 +20,7 @@ mod written;
 use std::collections::BTreeMap;
 
 use headroom_rules::explain::{Explanation, Mark};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 #[cfg(test)]
@@ -31,14 +34,11 @@ pub use self::{
     },
 };
 pub(crate) use self::{
-    edits::{Edit, Edits},
+    edits::{Edit, Edits, ElementEdits},
     rewrite::{differ_by_member, is_deep},
     written::{WriteKind, Written},
 };
-use self::{
-    edits::{edited, place, record_removal},
-    overlay::Overlay,
-};
+use self::{path_value::PathValue, recorder::Recorder};
 
 /// Reading by path, from an object as it came or with writes on top.
 pub trait Fields {
@@ -91,16 +91,6 @@ pub struct WriteError {
     path: String,
 }
 
-/// What is found at a path.
-enum PathValue<'d, 'a> {
-    Nothing,
-    /// A value that was written, or a part of one.
-    Written(&'d Value, &'d Written),
-    Stored(&'d Tree<'a>),
-    /// An object with writes inside.
-    Edited(&'d Tree<'a>, &'d Edits),
-}
-
 impl<'a> Draft<'a> {
     /// A draft of `object`, replacing `old` if there is a stored one.
     pub fn new(object: Tree<'a>, old: Option<Tree<'a>>) -> Self {
@@ -132,18 +122,21 @@ impl<'a> Draft<'a> {
 
     /// Records a write without a look at what is there.
     fn write(&mut self, path: &[&str], written: Written) -> Result<(), WriteError> {
-        place(&mut self.writes.edits, &self.object, path, written)
-            .ok_or_else(|| WriteError { path: path.join(".") })?;
-        self.writes.changes += 1;
-        Ok(())
+        self.recorder().write(path, written)
+    }
+
+    /// Where writes of the object are recorded.
+    fn recorder(&mut self) -> Recorder<'_, 'a> {
+        Recorder {
+            tree: &self.object,
+            edits: &mut self.writes.edits,
+            changes: &mut self.writes.changes,
+        }
     }
 
     /// Removes the member at `path`; nothing happens if there is none.
     pub fn remove(&mut self, path: &[&str]) {
-        if !matches!(self.find(path), PathValue::Nothing) {
-            record_removal(&mut self.writes.edits, &self.object, path);
-            self.writes.changes += 1;
-        }
+        self.recorder().remove(path);
     }
 
     /// Adds a warning for the client.
@@ -244,47 +237,25 @@ impl<'a> Draft<'a> {
             PathValue::Nothing => false,
             PathValue::Written(there, _) => there == value,
             PathValue::Stored(tree) => tree.is_value(value),
-            PathValue::Edited(tree, edits) => edited(tree, edits).is_ok_and(|there| there == *value),
+            there @ (PathValue::Edited(..) | PathValue::EditedElements(..)) => {
+                there.to_value().is_ok_and(|there| there == *value)
+            }
         }
     }
 
     fn find(&self, path: &[&str]) -> PathValue<'_, 'a> {
-        let (mut tree, mut edits, mut path) = (&self.object, &self.writes.edits, path);
-        while let Some((name, rest)) = path.split_first() {
-            let below = tree.get(&[name]);
-            match (edits.get(*name), below) {
-                (Some(Edit::Set(written)), _) => {
-                    let part = rest
-                        .iter()
-                        .try_fold(written.value(), |value, name| value.get(name));
-                    return part.map_or(PathValue::Nothing, |part| PathValue::Written(part, written));
-                }
-                (Some(Edit::Inside(inside)), Some(below)) => (tree, edits, path) = (below, inside, rest),
-                (None, Some(below)) => return below.get(rest).map_or(PathValue::Nothing, PathValue::Stored),
-                (Some(Edit::Remove) | None, _) | (Some(Edit::Inside(_)), None) => return PathValue::Nothing,
-            }
-        }
-        if edits.is_empty() {
-            PathValue::Stored(tree)
-        } else {
-            PathValue::Edited(tree, edits)
-        }
+        PathValue::find(&self.object, &self.writes.edits, path)
     }
 }
 
 impl Fields for Draft<'_> {
     fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
-        match self.find(path) {
-            PathValue::Nothing => Ok(None),
-            PathValue::Written(value, _) => Deserialize::deserialize(value),
-            PathValue::Stored(tree) => tree.read(&[]),
-            PathValue::Edited(tree, edits) => Overlay::new(tree, edits).read().map(Some),
-        }
+        self.find(path).read()
     }
 
     fn names(&self, path: &[&str]) -> Vec<&str> {
         match self.find(path) {
-            PathValue::Nothing => Vec::new(),
+            PathValue::Nothing | PathValue::EditedElements(..) => Vec::new(),
             PathValue::Written(value, _) => value
                 .as_object()
                 .into_iter()
@@ -314,6 +285,14 @@ impl Fields for Draft<'_> {
             }
             PathValue::Stored(tree) => look(tree.elements()),
             PathValue::Nothing | PathValue::Edited(..) => look(&[]),
+            there @ PathValue::EditedElements(..) => {
+                let text = there
+                    .to_value()
+                    .map(|value| value.to_string())
+                    .unwrap_or_default();
+                let tree = Tree::parse(&text, 0).ok();
+                look(tree.as_ref().map(Tree::elements).unwrap_or_default())
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use json_patch::{
 use serde_json::{Map, Value};
 
 use crate::admission::draft::{
-    Draft, Edit, Edits, Notes, Tree, WriteKind, Written, differ_by_member, is_deep,
+    Draft, Edit, Edits, ElementEdits, Notes, Tree, WriteKind, Written, differ_by_member, is_deep,
 };
 
 /// The operations so far, and the place that the next one is about.
@@ -53,9 +53,21 @@ impl Operations {
                 (Edit::Set(written), Some(before)) => self.append_written(before, written),
                 (Edit::Remove, Some(_)) => self.remove(),
                 (Edit::Inside(inside), Some(below)) => self.append(below, inside),
-                (Edit::Remove | Edit::Inside(_), None) => {}
+                (Edit::Elements(elements), Some(below)) => self.append_inside_elements(below, elements),
+                (Edit::Remove | Edit::Inside(_) | Edit::Elements(_), None) => {}
             }
             self.path.pop();
+        }
+    }
+
+    /// Appends what recorded writes inside of elements come to.
+    fn append_inside_elements(&mut self, array: &Tree<'_>, elements: ElementEdits) {
+        for (at, edits) in elements {
+            if let Some(element) = array.elements().get(at) {
+                self.path.push(at.to_string());
+                self.append(element, edits);
+                self.path.pop();
+            }
         }
     }
 

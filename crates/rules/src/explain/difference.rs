@@ -15,8 +15,14 @@ struct Walk<'e> {
     path: String,
 }
 
-/// Notes what differs at `path`.
-pub(super) fn note(explanation: &mut Explanation, path: &[&str], before: &Value, after: &Value) {
+/// Notes what differs at `path`, or at that member of that element there.
+pub(super) fn note(
+    explanation: &mut Explanation,
+    path: &[&str],
+    inside: Option<(usize, &str)>,
+    before: &Value,
+    after: &Value,
+) {
     // The buffer is the same for all.
     let mut buffer = std::mem::take(&mut explanation.path);
     buffer.clear();
@@ -26,6 +32,10 @@ pub(super) fn note(explanation: &mut Explanation, path: &[&str], before: &Value,
     };
     for name in path {
         walk.push_name(name);
+    }
+    if let Some((at, member)) = inside {
+        walk.push_index(at);
+        walk.push_name(member);
     }
     walk.values(before, after);
     let Walk { explanation, path } = walk;

@@ -32,7 +32,11 @@ impl Draft<'_> {
             (PathValue::Nothing, Some(None)) => true,
             (PathValue::Stored(tree), Some(Some(old))) => tree.is_verbatim(old),
             (
-                PathValue::Nothing | PathValue::Written(..) | PathValue::Stored(_) | PathValue::Edited(..),
+                PathValue::Nothing
+                | PathValue::Written(..)
+                | PathValue::Stored(_)
+                | PathValue::Edited(..)
+                | PathValue::EditedElements(..),
                 _,
             ) => false,
         }
@@ -48,7 +52,8 @@ impl Draft<'_> {
         let was = old.get(path);
         let (is, edits) = match self.find(path) {
             PathValue::Nothing => (None, None),
-            PathValue::Stored(tree) => (Some(tree), None),
+            // An array has no members.
+            PathValue::Stored(tree) | PathValue::EditedElements(tree, _) => (Some(tree), None),
             PathValue::Edited(tree, edits) => (Some(tree), Some(edits)),
             PathValue::Written(value, written) => {
                 let text = written.text(value);

@@ -9,6 +9,9 @@ use super::{tree::Tree, written::Written};
 /// Recorded writes to the members of one object.
 pub(crate) type Edits = BTreeMap<String, Edit>;
 
+/// Recorded writes to the members of elements of an array, by their places.
+pub(crate) type ElementEdits = BTreeMap<usize, Edits>;
+
 /// A recorded write to one member.
 #[derive(Debug, Clone)]
 pub(crate) enum Edit {
@@ -18,6 +21,8 @@ pub(crate) enum Edit {
     Remove,
     /// The member was an object before and has writes inside.
     Inside(Edits),
+    /// The member was an array before, with objects at these places, and has writes inside of them.
+    Elements(ElementEdits),
 }
 
 /// Records that `path` below `tree` becomes `written`; `None` if something on the way has no members.
@@ -38,6 +43,7 @@ pub(super) fn place(edits: &mut Edits, tree: &Tree<'_>, path: &[&str], written: 
             Some(())
         }
         (None, Some(below)) if !below.is_null() => None,
+        (Some(Edit::Elements(_)), _) => None,
         (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {
             let (mut created, kind) = (Value::Null, written.kind());
             place_in(&mut created, rest, written.into_value())?;
@@ -87,7 +93,29 @@ pub(super) fn record_removal(edits: &mut Edits, tree: &Tree<'_>, path: &[&str]) 
             record_removal(&mut inside, below, rest);
             edits.insert((*name).to_owned(), Edit::Inside(inside));
         }
-        (Some(Edit::Remove | Edit::Inside(_)) | None, _) => {}
+        (Some(Edit::Remove | Edit::Inside(_) | Edit::Elements(_)) | None, _) => {}
+    }
+}
+
+/// The recorded writes of elements of the array at `path` below `tree`, which is there and was not written.
+pub(super) fn elements_at<'e>(
+    edits: &'e mut Edits,
+    tree: &Tree<'_>,
+    path: &[&str],
+) -> Option<&'e mut ElementEdits> {
+    let (name, rest) = path.split_first()?;
+    let below = tree.get(&[name])?;
+    let new = || {
+        if rest.is_empty() {
+            Edit::Elements(ElementEdits::new())
+        } else {
+            Edit::Inside(Edits::new())
+        }
+    };
+    match edits.entry((*name).to_owned()).or_insert_with(new) {
+        Edit::Inside(inside) => elements_at(inside, below, rest),
+        Edit::Elements(elements) if rest.is_empty() => Some(elements),
+        Edit::Set(_) | Edit::Remove | Edit::Elements(_) => None,
     }
 }
 
@@ -96,6 +124,21 @@ pub(super) fn edited(tree: &Tree<'_>, edits: &Edits) -> Result<Value, serde_json
     let mut value = tree.to_value()?;
     apply(&mut value, edits);
     Ok(value)
+}
+
+/// An array with the writes inside of its elements applied.
+pub(super) fn edited_elements(tree: &Tree<'_>, elements: &ElementEdits) -> Result<Value, serde_json::Error> {
+    let mut value = tree.to_value()?;
+    apply_elements(&mut value, elements);
+    Ok(value)
+}
+
+fn apply_elements(value: &mut Value, elements: &ElementEdits) {
+    for (at, edits) in elements {
+        if let Some(element) = value.get_mut(*at) {
+            apply(element, edits);
+        }
+    }
 }
 
 fn apply(value: &mut Value, edits: &Edits) {
@@ -109,6 +152,11 @@ fn apply(value: &mut Value, edits: &Edits) {
             Edit::Inside(inside) => {
                 if let Some(member) = members.get_mut(name) {
                     apply(member, inside);
+                }
+            }
+            Edit::Elements(elements) => {
+                if let Some(member) = members.get_mut(name) {
+                    apply_elements(member, elements);
                 }
             }
         }

@@ -3,13 +3,13 @@
 use std::ptr;
 
 use serde::de::{
-    Deserialize, Deserializer, IntoDeserializer, Visitor,
-    value::{MapAccessDeserializer, MapDeserializer},
+    Deserialize, Deserializer, Error as _, IntoDeserializer, Unexpected, Visitor,
+    value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer},
 };
 use serde_json::{Error, Value};
 
 use super::{
-    edits::{Edit, Edits},
+    edits::{Edit, Edits, ElementEdits},
     tree::Tree,
 };
 
@@ -26,6 +26,8 @@ enum Part<'d, 'a> {
     Stored(&'d str),
     Written(&'d Value),
     Edited(Overlay<'d, 'a>),
+    /// An array with writes inside of elements.
+    Elements(&'d Tree<'a>, &'d ElementEdits),
 }
 
 impl<'d, 'a> Overlay<'d, 'a> {
@@ -53,6 +55,7 @@ impl<'d, 'a> Overlay<'d, 'a> {
                 Some(Edit::Remove) => return None,
                 Some(Edit::Set(written)) => Part::Written(written.value()),
                 Some(Edit::Inside(edits)) => Part::Edited(Overlay::new(member, edits)),
+                Some(Edit::Elements(elements)) => Part::Elements(member, elements),
             };
             counts(name, member).then_some((name.as_ref(), part))
         });
@@ -60,10 +63,19 @@ impl<'d, 'a> Overlay<'d, 'a> {
             Edit::Set(written) if tree.get(&[name]).is_none() => {
                 Some((name.as_str(), Part::Written(written.value())))
             }
-            Edit::Set(_) | Edit::Remove | Edit::Inside(_) => None,
+            Edit::Set(_) | Edit::Remove | Edit::Inside(_) | Edit::Elements(_) => None,
         });
         stored.chain(new)
     }
+}
+
+/// The elements of an array, in their order.
+fn elements<'d, 'a>(tree: &'d Tree<'a>, edits: &'d ElementEdits) -> impl Iterator<Item = Part<'d, 'a>> {
+    let elements = tree.elements().iter().enumerate();
+    elements.map(|(at, element)| match edits.get(&at) {
+        Some(edits) => Part::Edited(Overlay::new(element, edits)),
+        None => Part::Stored(element.text),
+    })
 }
 
 impl<'de, 'a: 'de> IntoDeserializer<'de, Error> for Part<'de, 'a> {
@@ -82,13 +94,18 @@ impl<'de, 'a: 'de> Deserializer<'de> for Part<'de, 'a> {
             Self::Stored(text) => serde_json::Deserializer::from_str(text).deserialize_any(visitor),
             Self::Written(value) => value.deserialize_any(visitor),
             Self::Edited(overlay) => MapDeserializer::new(overlay.members()).deserialize_any(visitor),
+            Self::Elements(tree, edits) => {
+                SeqDeserializer::new(elements(tree, edits)).deserialize_any(visitor)
+            }
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
             Self::Stored("null") | Self::Written(Value::Null) => visitor.visit_none(),
-            Self::Stored(_) | Self::Written(_) | Self::Edited(_) => visitor.visit_some(self),
+            Self::Stored(_) | Self::Written(_) | Self::Edited(_) | Self::Elements(..) => {
+                visitor.visit_some(self)
+            }
         }
     }
 
@@ -102,7 +119,7 @@ impl<'de, 'a: 'de> Deserializer<'de> for Part<'de, 'a> {
                 serde_json::Deserializer::from_str(text).deserialize_newtype_struct(name, visitor)
             }
             Self::Written(value) => value.deserialize_newtype_struct(name, visitor),
-            Self::Edited(_) => visitor.visit_newtype_struct(self),
+            Self::Edited(_) | Self::Elements(..) => visitor.visit_newtype_struct(self),
         }
     }
 
@@ -121,6 +138,7 @@ impl<'de, 'a: 'de> Deserializer<'de> for Part<'de, 'a> {
                 let members = MapDeserializer::new(overlay.members());
                 MapAccessDeserializer::new(members).deserialize_enum(name, variants, visitor)
             }
+            Self::Elements(..) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
         }
     }
 

@@ -2,11 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    Draft, MAX_DEPTH, MAX_OPENED, PathValue, WriteError,
-    edits::edited,
-    written::{WriteKind, Written},
-};
+use super::{Draft, MAX_DEPTH, MAX_OPENED, WriteError};
 
 /// The longest way into an object on which members are recorded and patched one by one, in bytes of names and the
 /// slashes before them. Each operation repeats the way to it, and a client chooses the names.
@@ -46,6 +42,14 @@ pub enum RewriteError {
     /// The whole object would be something else than an object.
     #[error("the object would be no object")]
     NoObject,
+    /// An array has no such element.
+    #[error("{path} has no element {at} that can be changed")]
+    NoElement {
+        /// The array, from the outside in.
+        path: String,
+        /// Where the element would be.
+        at: usize,
+    },
     /// The object has no place for the new value.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -91,101 +95,25 @@ impl Draft<'_> {
         }
         let mark = self.mark();
         self.explain(|explanation| explanation.note_change(path, &before, &after));
-        if let Err(failure) = self.record_change(path, &before, after) {
+        if let Err(failure) = self.recorder().record_change(path, &before, &mut after) {
             self.forget_since(mark);
-            return Err(failure.into());
+            return Err(RewriteError::from(failure).into());
         }
         Ok(result)
     }
 
-    /// Records that what is at `path` has changed.
-    fn record_change(&mut self, path: &[&str], before: &Value, mut after: Value) -> Result<(), RewriteError> {
-        if after.is_null() && !before.is_null() {
-            self.remove(path);
-            return Ok(());
-        }
-        let (mut way, detail) = (path.to_vec(), Detail::new(before, &after));
-        Ok(self.record(&mut way, before, &mut after, detail)?)
-    }
-
     /// The value at `path` with the writes so far.
     pub(super) fn value(&self, path: &[&str]) -> Result<Value, RewriteError> {
-        match self.find(path) {
-            PathValue::Nothing => Ok(Value::Null),
-            PathValue::Written(value, _) => Ok(value.clone()),
-            PathValue::Stored(tree) => tree.to_value(),
-            PathValue::Edited(tree, edits) => edited(tree, edits),
-        }
-        .map_err(|source| RewriteError::Read {
-            path: field(path),
-            source,
-        })
+        let value = self.find(path).to_value();
+        value.map_err(|source| RewriteError::read(path, source))
     }
+}
 
-    /// Records what has become of the member at `path`, or of the object if there are no names.
-    pub(super) fn record_part<'v>(
-        &mut self,
-        path: &mut Vec<&'v str>,
-        before: Option<&'v Value>,
-        after: Option<&'v mut Value>,
-        detail: Detail,
-    ) -> Result<(), WriteError> {
-        match (before, after) {
-            (Some(before), Some(after)) => self.record(path, before, after, detail),
-            (None, Some(after)) => self.write(path, Written::new(after.take(), WriteKind::Rewrite)),
-            (Some(_), None) => {
-                self.remove(path);
-                Ok(())
-            }
-            (None, None) => Ok(()),
-        }
-    }
-
-    /// Records that `before`, which is at `path`, becomes `after`. If there is no place for that, the first write finds
-    /// out: all others go into the objects of `before`.
-    fn record<'v>(
-        &mut self,
-        path: &mut Vec<&'v str>,
-        before: &'v Value,
-        after: &'v mut Value,
-        detail: Detail,
-    ) -> Result<(), WriteError> {
-        let is_by_member = match (before, &*after) {
-            (Value::Object(before), Value::Object(after)) => {
-                path.is_empty() || detail == Detail::Members && differ_by_member(before, after, path)
-            }
-            (_, _) => false,
-        };
-        match (before, after) {
-            (Value::Object(before), after) if is_by_member => {
-                self.record_members(path, before, after, detail)
-            }
-            (before, after) if *before == *after => Ok(()),
-            (_, after) => self.write(path, Written::new(after.take(), WriteKind::Rewrite)),
-        }
-    }
-
-    fn record_members<'v>(
-        &mut self,
-        path: &mut Vec<&'v str>,
-        before: &'v Map<String, Value>,
-        after: &'v mut Value,
-        detail: Detail,
-    ) -> Result<(), WriteError> {
-        let Value::Object(after) = after else {
-            return Ok(());
-        };
-        for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            path.push(name);
-            self.remove(path);
-            path.pop();
-        }
-        for (name, value) in after {
-            path.push(name);
-            self.record_part(path, before.get(name), Some(value), detail)?;
-            path.pop();
-        }
-        Ok(())
+impl RewriteError {
+    /// What is at `path` cannot be read.
+    pub(super) fn read(path: &[&str], source: serde_json::Error) -> Self {
+        let path = field(path);
+        Self::Read { path, source }
     }
 }
 

@@ -102,6 +102,7 @@ impl Draft<'_> {
             PathValue::Written(value, _) => value.is_object(),
             PathValue::Stored(tree) => tree.is_object(),
             PathValue::Edited(..) => true,
+            PathValue::EditedElements(..) => false,
         };
         let Some((name, rest)) = behind.split_first().filter(|_| is_object) else {
             *view = self.value(way)?;
@@ -134,7 +135,7 @@ impl Draft<'_> {
             let after = part
                 .iter()
                 .try_fold(&mut *after, |value, name| value.get_mut(name));
-            self.record_part(&mut way, before, after, detail)?;
+            self.recorder().record_part(&mut way, before, after, detail)?;
         }
         Ok(())
     }

@@ -120,6 +120,11 @@ impl<'a> Tree<'a> {
         self.text.starts_with('{')
     }
 
+    /// True for an array.
+    pub(super) fn is_array(&self) -> bool {
+        self.text.starts_with('[')
+    }
+
     /// The members in the order of the text, a name as often as it is there; nothing for other values than objects.
     pub(super) fn list(&self) -> &[Member<'a>] {
         self.members().map(Members::list).unwrap_or_default()

@@ -2,9 +2,13 @@
 
 use headroom_kit::log::chain;
 use headroom_rules::{
-    change::ChangeError, explain::Explanation, pod_object::PodObject, profile::PlannedProfile,
+    change::{ChangeError, Changes},
+    container::{Container, ContainerList, Containers},
+    explain::Explanation,
+    pod_object::PodObject,
+    profile::PlannedProfile,
 };
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
 use crate::admission::{
@@ -21,6 +25,28 @@ struct ProfileFailure(String);
 impl From<RewriteError> for ProfileFailure {
     fn from(error: RewriteError) -> Self {
         Self(chain(&error).to_string())
+    }
+}
+
+impl DraftPod<'_, '_> {
+    fn container_list(&self, list: ContainerList) -> Result<Vec<Container>, StepError> {
+        let path = ["spec", list.name()];
+        let Some(objects) = self.0.objects(&path) else {
+            return Ok(self.read(&path)?.unwrap_or_default());
+        };
+        let unreadable = |source| StepError::Read {
+            field: path.join("."),
+            source,
+        };
+        let length = list.check_length(objects.len());
+        length.map_err(|error| unreadable(serde_json::Error::custom(error)))?;
+        let containers = objects.into_iter().map(|object| {
+            Ok(Container {
+                name: object.read("name")?.unwrap_or_default(),
+                resources: object.read("resources")?.unwrap_or_default(),
+            })
+        });
+        containers.collect::<Result<_, _>>().map_err(unreadable)
     }
 }
 
@@ -45,6 +71,33 @@ impl PodObject for DraftPod<'_, '_> {
     ) -> Result<(), StepError> {
         self.0
             .rewrite(path, |value| change(value).map_err(StepError::from))
+    }
+
+    /// Of a list that came with the request only what is asked for is read.
+    fn containers(&self) -> Result<Containers, StepError> {
+        let read = |list| self.container_list(list);
+        let (containers, init_containers) = (read(ContainerList::Main)?, read(ContainerList::Init)?);
+        Containers::new(containers, init_containers).map_err(|error| StepError::Read {
+            field: "spec".to_owned(),
+            source: serde_json::Error::custom(error),
+        })
+    }
+
+    fn change_containers(&mut self, changes: &Changes) -> Result<(), StepError> {
+        for list in changes.lists() {
+            let path = ["spec", list.name()];
+            if self.0.objects(&path).is_none() {
+                self.rewrite(&path, |value| changes.apply(list, value))?;
+                continue;
+            }
+            for change in changes.iter().filter(|change| change.list == list) {
+                self.0
+                    .rewrite_element((&path, change.index), "resources", |resources| {
+                        change.apply_to_resources(resources).map_err(StepError::from)
+                    })?;
+            }
+        }
+        Ok(())
     }
 
     fn apply_each(&mut self, planned: &[PlannedProfile<'_>]) -> Vec<Result<(), String>> {

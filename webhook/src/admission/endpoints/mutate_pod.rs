@@ -20,8 +20,8 @@ use super::{
 };
 use crate::admission::{
     endpoint::{
-        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-        Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+        Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
+        Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -85,6 +85,9 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // A class and a pod of it, or a namespace and a pod in it, often come in one file.
-    awaits: Some(profile::is_unknown),
+    awaits: Some(Awaited {
+        is_missing: profile::is_unknown,
+        longest: Duration::from_millis(250),
+    }),
     steps: STEPS,
 };

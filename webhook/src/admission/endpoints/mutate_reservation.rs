@@ -12,8 +12,8 @@ use headroom_kit::gate::Gate;
 use super::pod_types::{PodEndpoint, PodStep};
 use crate::admission::{
     endpoint::{
-        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-        Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
+        Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
+        Namespaces, Objects, Reinvocation, RequestLimits, Rule, SideEffects, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -59,6 +59,9 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // A class and a Reservation of it often come in one file.
-    awaits: Some(profile::is_unknown),
+    awaits: Some(Awaited {
+        is_missing: profile::is_unknown,
+        longest: Duration::from_millis(250),
+    }),
     steps: STEPS,
 };
