@@ -3,10 +3,11 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    const FILES: [&str; 3] = [
+    const FILES: [&str; 4] = [
         "proto/headroom/v1alpha1/agent_debug.proto",
         "proto/headroom/v1alpha1/hints.proto",
         "proto/headroom/v1alpha1/debug.proto",
+        "proto/headroom/v1alpha1/quota_debug.proto",
     ];
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"])?;

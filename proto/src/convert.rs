@@ -88,6 +88,13 @@ impl wire::NodeLabels {
     }
 }
 
+impl wire::QuotaStatus {
+    /// Its size in a message, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
+}
+
 impl From<PerResource<u64>> for wire::Amounts {
     fn from(amounts: PerResource<u64>) -> Self {
         let PerResource { cpu, memory } = amounts;

@@ -7,6 +7,7 @@ pub mod floor;
 pub mod lease;
 pub mod metrics;
 pub mod nudge;
+pub mod quota_overshoot;
 pub mod rates;
 pub mod ratio_owner_conflict;
 pub mod registration;

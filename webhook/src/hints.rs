@@ -3,7 +3,9 @@
 pub mod auth;
 pub mod debug;
 pub mod directive;
+mod door;
 pub mod metrics;
+pub mod quota_debug;
 mod refusal_log;
 pub mod server;
 pub mod service;

@@ -37,11 +37,11 @@ use tracing::info;
 
 use self::caches::{CacheOptions, Caches};
 use crate::{
-    admission::{endpoint::Stores, endpoints, features::Features, metrics as admission_metrics},
+    admission::{endpoints, features::Features, metrics as admission_metrics},
     args::Args,
     control::{
         entry_conflicts,
-        events::{self, EventStores, publisher::Publisher, writer::EventClient},
+        events::{EventStores, ROWS, publisher::Publisher, writer::EventClient},
         floor,
         lease::Contender,
         metrics as control_metrics,
@@ -63,6 +63,7 @@ use crate::{
         configuration::{self, Amplification},
         kubelet_usage, metrics as store_metrics,
         pod_decisions::PodDecisions,
+        quota_view::QuotaView,
     },
 };
 
@@ -144,19 +145,19 @@ pub async fn run(args: Args) -> Result<(), StartError> {
     let cluster = Arc::new(Cluster::new(settings(&args, written), Arc::clone(&clock)));
     let stop = supervisor.shutdown().stopping().clone();
     supervisor.spawn("clock", async move { clock.keep(stop).await });
-    let options = CacheOptions {
-        client: client.clone(),
-        slo_config: args.installation.get().slo_config,
-        slo_settings: args.slo.settings(),
-        families: args.serve.clone(),
-        features: Arc::clone(&features),
-        binding: args.binding.settings(),
-        label_rules: args.label_rules.config_map(),
-        readiness,
-    };
-    let Caches { stores, are_known } = caches::follow(options, &cluster, &mut supervisor).await;
+    let options = cache_options(&args, &client, &features, readiness);
+    let Caches {
+        stores,
+        are_known,
+        quotas,
+        overshoots,
+    } = caches::follow(options, &cluster, &mut supervisor).await;
     observe(&args, &client, &cluster, &store, &features, &mut supervisor);
-    let known = (&stores, are_known);
+    let events = EventStores {
+        profiles: Arc::clone(&stores.colocation.profiles),
+        overshoots,
+    };
+    let known = (events, are_known);
     lead(&args, &client, &cluster, known, ready.caches, &mut supervisor);
     serve_hints(
         &args,
@@ -164,7 +165,7 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         &store,
         &client,
         &cluster,
-        (&features, &stores.decisions),
+        (&features, &stores.decisions, quotas),
         &mut supervisor,
     )
     .await?;
@@ -176,6 +177,25 @@ pub async fn run(args: Args) -> Result<(), StartError> {
         deadline: STOP_LIMIT,
     };
     Ok(supervisor.run(grace).await?)
+}
+
+/// What the stores follow.
+fn cache_options(
+    args: &Args,
+    client: &Client,
+    features: &Arc<ArcSwap<Features>>,
+    readiness: Readiness,
+) -> CacheOptions {
+    CacheOptions {
+        client: client.clone(),
+        slo_config: args.installation.get().slo_config,
+        slo_settings: args.slo.settings(),
+        families: args.serve.clone(),
+        features: Arc::clone(features),
+        binding: args.binding.settings(),
+        label_rules: args.label_rules.config_map(),
+        readiness,
+    }
 }
 
 /// What the stores of nodes are told by flags, and by the configuration file.
@@ -286,7 +306,7 @@ fn lead(
     args: &Args,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (stores, are_known): (&Stores, watch::Receiver<bool>),
+    (events, are_known): (EventStores, watch::Receiver<bool>),
     ready: PartReadiness,
     supervisor: &mut Supervisor,
 ) {
@@ -308,11 +328,8 @@ fn lead(
     };
     let sweeper = Sweeper::new(Arc::clone(cluster), toucher, writer, args.rates());
     supervisor.spawn("sweep", sweeper.sweep(contender.is_holder(), stop.clone()));
-    let stores = EventStores {
-        profiles: Arc::clone(&stores.colocation.profiles),
-    };
     let event_writer = Arc::new(EventClient::new(client.clone(), &args.replica_name));
-    let publisher = Publisher::new(events::ROWS, stores, event_writer);
+    let publisher = Publisher::new(ROWS, events, event_writer);
     supervisor.spawn("events", publisher.publish(contender.is_holder(), stop.clone()));
     let judge = caches::judge(ready, are_known.clone(), contender.is_elsewhere(), stop.clone());
     supervisor.spawn("readiness", judge);
@@ -326,7 +343,7 @@ async fn serve_hints(
     store: &Arc<CertStore>,
     client: &Client,
     cluster: &Arc<Cluster>,
-    (features, decisions): (&Arc<ArcSwap<Features>>, &Arc<PodDecisions>),
+    (features, decisions, quotas): (&Arc<ArcSwap<Features>>, &Arc<PodDecisions>, QuotaView),
     supervisor: &mut Supervisor,
 ) -> Result<(), StartError> {
     let clients = args
@@ -371,6 +388,7 @@ async fn serve_hints(
         },
         replica: args.replica_name.clone(),
         decisions: Arc::clone(decisions),
+        quotas,
         shutdown: shutdown.clone(),
     });
     supervisor.spawn("hints", server::serve(listener, tls, shared, shutdown));

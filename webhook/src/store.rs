@@ -22,5 +22,7 @@ pub mod pods;
 pub mod policies;
 pub mod quota;
 pub mod quota_pods;
+pub mod quota_view;
 pub mod room;
+pub mod room_levels;
 pub mod sources;

@@ -18,6 +18,7 @@ pub mod node_status;
 pub mod node_storm;
 mod pod;
 mod pod_review;
+mod quota;
 mod revisions;
 pub mod served;
 pub mod table;
@@ -38,6 +39,7 @@ pub static BENCHES: &[&Row] = &[
     &mixed::ROW,
     &configmap::ROW,
     &pod::ROW,
+    &quota::ROW,
     &frame::ROW,
 ];
 
@@ -52,6 +54,9 @@ pub static SERVED: &[&Served] = &[
     &pod::WITHOUT_PROFILES,
     &pod::WITH_10_PROFILES,
     &pod::WITH_100_PROFILES,
+    &quota::FEW,
+    &quota::MORE,
+    &quota::MANY,
 ];
 
 /// The nearest-rank percentile of an ascending list; 0 if it is empty.

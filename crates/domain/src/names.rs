@@ -61,7 +61,17 @@ pub const AGENT_SERVICE_ACCOUNT: &str = "headroom-agent";
 /// Service account of the webhook, in [`NAMESPACE`].
 pub const WEBHOOK_SERVICE_ACCOUNT: &str = "headroom-webhook";
 
-/// The user name of that service account, unless an [`Installation`](crate::installation::Installation) has other names.
+/// Service account of [`NAMESPACE`] whose tokens people show to the debug service: it may ask it, and nothing else. The roles
+/// of people who only read have this name as well.
+pub const VIEWER: &str = "headroom-viewer";
+
+/// ClusterRole and Role of people who change modes and switch off; they may all that [`VIEWER`]s may.
+pub const OPERATOR: &str = "headroom-operator";
+
+/// ClusterRole with the right to ask the debug service.
+pub const DEBUG_ROLE: &str = "headroom-debug";
+
+/// The user name of the webhook's service account, unless an [`Installation`](crate::installation::Installation) has other names.
 pub const WEBHOOK_USER: &str = "system:serviceaccount:headroom-system:headroom-webhook";
 
 /// Who reports the webhook's Events.
@@ -84,7 +94,7 @@ pub const ADMIN_PORT: u16 = 8080;
 /// Unix socket on a node at which `kubectl headroom agent` looks for the agent's debug service.
 pub const AGENT_SOCKET: &str = "/run/headroom/agent.sock";
 
-/// Audience that an agent's projected token must carry.
+/// Audience of all tokens that agents and people show to the webhook.
 pub const TOKEN_AUDIENCE: &str = "headroom-webhook";
 
 /// Key in a TokenReview's `extra` with the name of the node that the token is bound to.

@@ -40,7 +40,7 @@ pub mod translate;
 use crate::switch::Switch;
 
 /// Every switch of these rules, in the order of the endpoints that they belong to.
-pub static SWITCHES: [&Switch; 45] = [
+pub static SWITCHES: [&Switch; 46] = [
     &profile::EXACT_PROBABILITY,
     &profile::TRANSLATES_APPLIED,
     &profile::SKIP_IS_BOOLEAN,
@@ -71,6 +71,7 @@ pub static SWITCHES: [&Switch; 45] = [
     &pod_quota::USED_BY_SUM,
     &pod_quota::ALL_RESOURCES,
     &pod_quota::ADMISSION_ABOVE_MAX,
+    &pod_quota::LIMITS_ANCESTORS,
     &binding::EXACT_USERS,
     &binding::BINDINGS,
     &quota::switches::ALL_VIOLATIONS,

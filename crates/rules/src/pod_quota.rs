@@ -11,18 +11,26 @@
 
 mod affinity;
 mod cost;
+mod evaluated;
+mod levels;
+mod limits;
 mod membership;
 mod parent;
 mod replacement;
 mod room;
+mod room_error;
 
 pub use self::{
     affinity::{AffinityError, TREE_NODES, require},
-    cost::{CHECKS_GROWTH, Transformation, cost, growth, requested},
-    membership::{Membership, TREE_BY_LABEL, tree_quota},
+    cost::{CHECKS_GROWTH, Transformation, cost, growth, has_ended, requested},
+    evaluated::{EvaluatedQuotaError, evaluated, is_limited},
+    levels::{Counted, LIMITS_ANCESTORS, Level, levels, room_on_all},
+    limits::{ADMISSION_ABOVE_MAX, ALL_RESOURCES, Excess, LimitSource, Limits},
+    membership::{Membership, MembershipRule, TREE_BY_LABEL, namespaces_of, tree_quota},
     parent::{PARENT_ON_CHANGE, ParentPods, check},
     replacement::REPLACE_RESOURCES,
-    room::{ADMISSION_ABOVE_MAX, ALL_RESOURCES, RoomError, USED_BY_SUM, Usage, room},
+    room::{USED_BY_SUM, Usage, room, used},
+    room_error::RoomError,
 };
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod names_check;
 pub mod object;
 pub mod removal;
 pub mod shape;
+pub mod stored;
 pub mod switches;
 pub mod topology;
 pub mod tree;

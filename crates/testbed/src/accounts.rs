@@ -182,7 +182,11 @@ pub async fn debug_token(client: &Client) -> Result<String> {
     let roles: Api<ClusterRole> = Api::all(client.clone());
     apply(&roles, ACCOUNT, &role).await?;
     bind(client, ACCOUNT, ACCOUNT).await?;
-    token(client, names::NAMESPACE, ACCOUNT, TokenRequestSpec::default()).await
+    let spec = TokenRequestSpec {
+        audiences: Some(vec![names::TOKEN_AUDIENCE.to_owned()]),
+        ..TokenRequestSpec::default()
+    };
+    token(client, names::NAMESPACE, ACCOUNT, spec).await
 }
 
 /// Gives an account of ours a cluster role.

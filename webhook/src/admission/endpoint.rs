@@ -10,7 +10,7 @@ mod erased;
 mod run;
 mod stores;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use headroom_kit::gate::GateSet;
 use headroom_rules::switch::Switches;
@@ -34,11 +34,19 @@ use crate::{
 pub struct Endpoint<S: ?Sized + 'static> {
     /// What it is, for the API server and for people.
     pub declaration: Declaration,
-    /// True while the request names an object that is not known yet and probably on its way. The steps then wait for it,
-    /// for a quarter of a second at most.
-    pub awaits: Option<fn(&Request, &Draft<'_>, &S) -> bool>,
+    /// What its steps wait for.
+    pub awaits: Option<Awaited<S>>,
     /// The behaviours, in the order in which they run.
     pub steps: &'static [&'static Step<S>],
+}
+
+/// An object that a request names, that is not known yet and that is probably on its way.
+pub struct Awaited<S: ?Sized> {
+    /// True while there is one.
+    pub is_missing: fn(&Request, &Draft<'_>, &S) -> bool,
+    /// How long the steps wait for it at most, from the arrival of the request on. In a cluster at rest a watch brings an object
+    /// within milliseconds.
+    pub longest: Duration,
 }
 
 /// One behaviour of an endpoint.

@@ -9,6 +9,7 @@ mod node_fields;
 mod pod_membership;
 mod pod_types;
 mod profiles;
+pub mod quota_behaviour;
 mod quota_fields;
 mod validate_configmap;
 mod validate_elasticquota;

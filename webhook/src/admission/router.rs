@@ -8,13 +8,9 @@ mod judge;
 mod permits;
 mod pod_review;
 mod serial_queue;
+mod wait;
 
-use std::{
-    error::Error,
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{error::Error, fmt, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -25,19 +21,17 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Body;
-use tokio::{
-    sync::oneshot,
-    time::{Instant as TokioInstant, timeout_at},
-};
+use tokio::{sync::oneshot, time::timeout_at};
 use tracing::{Instrument as _, Span};
 
 pub use self::answer::{HttpAnswer, ReviewDecision};
 use self::{
     audit::Audit,
     intake::{Intake, Received},
-    judge::{Attempt, Judge, Patience},
+    judge::{Attempt, Judge},
     permits::{LanePermit, Lanes},
     serial_queue::SerialQueue,
+    wait::{Patience, Wait},
 };
 use crate::admission::{
     endpoint::{AnyEndpoint, Deadline, Stores},
@@ -46,9 +40,6 @@ use crate::admission::{
     metrics,
     review::shortened,
 };
-
-/// How long steps wait for an object that the request names and that is not known yet.
-const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What requests may ask of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,8 +225,8 @@ impl RouterContext {
             Err(error) => return error.into(),
         };
         // What comes from now on may be what the request names.
-        let mut arrivals = self.judge.arrivals();
-        let give_up = TokioInstant::from(started + PATIENCE).min(deadline.at().into());
+        let give_up = (started + endpoint.longest_wait()).min(deadline.at());
+        let mut wait = Wait::new(self.judge.arrivals(), give_up);
         let mut patience = Patience::Waits;
         loop {
             let turn = self.lanes.turn(endpoint, received.bytes().len(), deadline).await;
@@ -252,12 +243,7 @@ impl RouterContext {
             match attempt {
                 Attempt::Answered(answer) => return *answer,
                 // The permit is free again: nobody waits for one who waits.
-                Attempt::Missing => {
-                    let arrived = timeout_at(give_up, arrivals.changed()).await;
-                    if !matches!(arrived, Ok(Ok(()))) {
-                        patience = Patience::IsOver;
-                    }
-                }
+                Attempt::Missing => patience = wait.for_arrivals().await,
             }
         }
     }

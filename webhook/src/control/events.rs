@@ -6,11 +6,12 @@
 
 mod invalid_profiles;
 pub mod publisher;
+mod quotas_above_limit;
 pub mod writer;
 
 use std::sync::Arc;
 
-use crate::store::lookup::ProfileLookup;
+use crate::{control::quota_overshoot::QuotaOvershoots, store::lookup::ProfileLookup};
 
 /// An Event that the webhook publishes.
 pub struct EventRow {
@@ -29,6 +30,8 @@ pub struct EventRow {
 pub struct EventStores {
     /// The colocation profiles.
     pub profiles: Arc<dyn ProfileLookup>,
+    /// The quotas above their limit.
+    pub overshoots: Arc<QuotaOvershoots>,
 }
 
 /// Something that is so, of one object.
@@ -40,13 +43,15 @@ pub struct EventFact {
     pub note: String,
 }
 
-/// The object that an Event is about; it is in no namespace.
+/// The object that an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventObject {
     /// As in `v1`.
     pub api_version: &'static str,
     /// As in `Node`.
     pub kind: &'static str,
+    /// Its namespace, where the Event is as well; empty for none, and then the Event is in `default`.
+    pub namespace: String,
     /// Its name.
     pub name: String,
     /// Its UID.
@@ -54,4 +59,4 @@ pub struct EventObject {
 }
 
 /// Every Event.
-pub static ROWS: &[&EventRow] = &[&invalid_profiles::ROW];
+pub static ROWS: &[&EventRow] = &[&invalid_profiles::ROW, &quotas_above_limit::ROW];

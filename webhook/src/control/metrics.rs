@@ -62,6 +62,22 @@ headroom_kit::metrics! {
         "Events of Kubernetes that this replica wrote while it led, by reason and by result: created, present (it was there already) or failed (it is tried again).",
     );
 
+    /// Quotas above their limit.
+    pub static QUOTAS_ABOVE_LIMIT: Gauge<0> = Gauge::new(
+        "headroom_webhook_quotas_above_limit",
+        Unit::Count,
+        &[],
+        "ElasticQuotas whose stored pods ask for more than the limit, as this replica's watches have shown twice in a row, five seconds apart; 0 while pods are not compared with quotas, or the watches do not count.",
+    );
+
+    /// Quotas found above their limit.
+    pub static QUOTA_OVERSHOOTS: Counter<0> = Counter::new(
+        "headroom_webhook_quota_overshoots_total",
+        Unit::Count,
+        &[],
+        "Times that this replica found an ElasticQuota above its limit that was not above it before. Every replica counts all of them. A limit lowered below use counts as well.",
+    );
+
     /// Versions of the ConfigMap's gates and switches.
     pub static FEATURE_VERSIONS: Counter<1> = Counter::new(
         "headroom_webhook_feature_versions_total",

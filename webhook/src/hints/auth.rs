@@ -194,7 +194,8 @@ impl Authenticator {
         self.reviewed(token, caller.address).await
     }
 
-    /// Authorizes people for the debug service.
+    /// Authorizes people for the debug service, by a token that is for the webhook: with one for the API server, whoever
+    /// runs the webhook could act as them.
     ///
     /// # Errors
     /// No token, a bad one, one of somebody who may not look, or it cannot be checked.
@@ -202,12 +203,12 @@ impl Authenticator {
         let Credential::Token(token) = &caller.credential else {
             return Err(StreamError::NoCredential);
         };
-        Claims::check_of_person(token, SystemTime::now()).map_err(unasked)?;
+        Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
         refuse_known(&self.refused_people, &key)?;
         let turn = self.people.turn(caller.address).await.ok_or_else(too_many)?;
         refuse_known(&self.refused_people, &key)?;
-        let Some(user) = self.user(token, None).await? else {
+        let Some(user) = self.user(token).await? else {
             turn.was_bad();
             self.refused_people.insert(key, TokenRefusal::Bad, REFUSED_FOR);
             return Err(StreamError::BadToken);
@@ -229,7 +230,7 @@ impl Authenticator {
 
     /// The agent of a token, by the API server's word, or by what it said moments ago.
     async fn reviewed(&self, token: &str, address: SocketAddr) -> Result<AgentIdentity, StreamError> {
-        let claims = Claims::of_agent(token, SystemTime::now()).map_err(unasked)?;
+        let claims = Claims::for_webhook(token, SystemTime::now()).map_err(unasked)?;
         let key = TokenKey::hash(token);
         refuse_known(&self.refused_agents, &key)?;
         let queue = if self.knows_issuer(claims.issuer()) {
@@ -243,7 +244,7 @@ impl Authenticator {
         if let Some(agent) = self.known(&key) {
             return Ok(agent);
         }
-        let found = match self.user(token, Some(names::TOKEN_AUDIENCE)).await? {
+        let found = match self.user(token).await? {
             None => Err(TokenRefusal::Bad),
             Some(user) => agent(user, &self.agent_account, claims.end()),
         };
@@ -271,8 +272,8 @@ impl Authenticator {
         Some(agent)
     }
 
-    async fn user(&self, token: &str, audience: Option<&str>) -> Result<Option<TokenUser>, StreamError> {
-        let reviewed = self.reviewer.user(token, audience).await;
+    async fn user(&self, token: &str) -> Result<Option<TokenUser>, StreamError> {
+        let reviewed = self.reviewer.user(token, names::TOKEN_AUDIENCE).await;
         let result = match &reviewed {
             Ok(Some(_)) => "good",
             Ok(None) => "bad",

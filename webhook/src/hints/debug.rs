@@ -7,10 +7,7 @@ mod slo_config;
 use std::{sync::Arc, time::Duration};
 
 use headroom_domain::{capacity::amount, hint::Freshness, resource::PerResource};
-use headroom_kit::{
-    log::chain,
-    serve::{Hold, Peer},
-};
+use headroom_kit::serve::Hold;
 use headroom_proto::v1alpha1::{
     self as wire, GetSloConfigRequest, GetSloConfigResponse, ListNodeLabelsRequest, ListNodeLabelsResponse,
     ListNodesRequest, ListNodesResponse, ListPodDecisionsRequest, ListPodDecisionsResponse, NodeStatus,
@@ -23,13 +20,12 @@ use tokio::{
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
-use tracing::info;
 
 use super::{
     StreamError,
     auth::{Caller, REVIEW_EVERY},
     directive,
-    refusal_log::RefusalLog,
+    door::Door,
 };
 use crate::{
     control::time_slices::Slices,
@@ -52,7 +48,7 @@ type WatchMessage = Result<ListNodesResponse, Status>;
 #[derive(Clone)]
 pub struct Debug {
     shared: Arc<StreamContext>,
-    refusals: Arc<RefusalLog>,
+    door: Door,
 }
 
 /// Someone who looks on.
@@ -69,27 +65,9 @@ impl Debug {
     /// A service for people.
     pub fn new(shared: Arc<StreamContext>) -> Self {
         Self {
+            door: Door::new(Arc::clone(&shared)),
             shared,
-            refusals: Arc::default(),
         }
-    }
-
-    /// Who asks, and a hold on their connection.
-    async fn admit<T: Sync>(&self, request: &Request<T>) -> Result<(Caller, Option<Hold>), StreamError> {
-        if self.shared.shutdown.draining().is_cancelled() {
-            return Err(StreamError::ShuttingDown);
-        }
-        let peer = request.extensions().get::<Peer>();
-        let caller = Caller::from_request(request.metadata(), peer)?;
-        self.shared.authenticator.may_debug(&caller).await?;
-        Ok((caller, peer.and_then(Peer::pin)))
-    }
-
-    fn refused(&self, error: StreamError) -> Status {
-        if let Some(left_out) = self.refusals.line() {
-            info!(error = %chain(&error), left_out, "refused a debug call");
-        }
-        error.into()
     }
 }
 
@@ -101,8 +79,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
-        let admitted = self.admit(&request).await;
-        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let _admitted = self.door.admit(&request).await?;
         let ListNodesRequest { node, after } = request.into_inner();
         Ok(Response::new(page(&self.shared, &node, &after).await))
     }
@@ -111,8 +88,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
-        let admitted = self.admit(&request).await;
-        let (caller, hold) = admitted.map_err(|error| self.refused(error))?;
+        let (caller, hold) = self.door.admit(&request).await?;
         let (answers_tx, answers) = mpsc::channel(1);
         let ListNodesRequest { node, after } = request.into_inner();
         let watch = DebugWatch {
@@ -131,8 +107,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<GetSloConfigRequest>,
     ) -> Result<Response<GetSloConfigResponse>, Status> {
-        let admitted = self.admit(&request).await;
-        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let _admitted = self.door.admit(&request).await?;
         Ok(Response::new(slo_config::config(&self.shared)))
     }
 
@@ -140,8 +115,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListNodeLabelsRequest>,
     ) -> Result<Response<ListNodeLabelsResponse>, Status> {
-        let admitted = self.admit(&request).await;
-        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let _admitted = self.door.admit(&request).await?;
         let ListNodeLabelsRequest { after, node } = request.into_inner();
         Ok(Response::new(
             slo_config::labels(&self.shared, &node, &after).await,
@@ -152,8 +126,7 @@ impl debug_server::Debug for Debug {
         &self,
         request: Request<ListPodDecisionsRequest>,
     ) -> Result<Response<ListPodDecisionsResponse>, Status> {
-        let admitted = self.admit(&request).await;
-        let (_caller, _hold) = admitted.map_err(|error| self.refused(error))?;
+        let _admitted = self.door.admit(&request).await?;
         let ListPodDecisionsRequest { namespace, name } = request.into_inner();
 
         Ok(Response::new(pod_decisions::of_pod(

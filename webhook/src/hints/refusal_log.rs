@@ -1,5 +1,5 @@
 //! Limits the log lines about refused calls to one a second after a burst of 50, so that a flood of calls fills no
-//! disk. The hint service and the debug service use it.
+//! disk. The hint service and the debug services use it.
 
 use std::{
     sync::{Mutex, PoisonError},

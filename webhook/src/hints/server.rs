@@ -1,4 +1,4 @@
-//! Serves the hint port: the hint service, the debug service, health and reflection on one listener.
+//! Serves the hint port: the hint service, the debug services, health and reflection on one listener.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,12 +8,12 @@ use headroom_kit::{
 };
 use headroom_proto::{
     DESCRIPTORS,
-    v1alpha1::{debug_server::DebugServer, hints_server::HintsServer},
+    v1alpha1::{debug_server::DebugServer, hints_server::HintsServer, quota_debug_server::QuotaDebugServer},
 };
 use rustls::ServerConfig;
 use tonic::transport::Server;
 
-use super::{CONNECTIONS, debug::Debug, service::HintService};
+use super::{CONNECTIONS, debug::Debug, quota_debug::QuotaDebug, service::HintService};
 use crate::hints::stream_context::StreamContext;
 
 /// Longest report: a thousand pods with room to spare; the largest that conversion takes is about 300 KiB.
@@ -67,7 +67,8 @@ pub async fn serve(
 ) -> Result<(), ServerError> {
     let hints =
         HintsServer::new(HintService::new(Arc::clone(&shared))).max_decoding_message_size(LONGEST_REPORT);
-    let debug = DebugServer::new(Debug::new(shared)).max_decoding_message_size(LONGEST_QUESTION);
+    let debug = DebugServer::new(Debug::new(Arc::clone(&shared))).max_decoding_message_size(LONGEST_QUESTION);
+    let quotas = QuotaDebugServer::new(QuotaDebug::new(shared)).max_decoding_message_size(LONGEST_QUESTION);
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -76,11 +77,13 @@ pub async fn serve(
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<HintsServer<HintService>>().await;
     reporter.set_serving::<DebugServer<Debug>>().await;
+    reporter.set_serving::<QuotaDebugServer<QuotaDebug>>().await;
     let draining = shutdown.draining().clone();
     let says = async {
         draining.cancelled().await;
         reporter.set_not_serving::<HintsServer<HintService>>().await;
         reporter.set_not_serving::<DebugServer<Debug>>().await;
+        reporter.set_not_serving::<QuotaDebugServer<QuotaDebug>>().await;
         std::future::pending::<()>().await;
     };
     let serving = Server::builder()
@@ -92,6 +95,7 @@ pub async fn serve(
         .add_service(reflection)
         .add_service(hints)
         .add_service(debug)
+        .add_service(quotas)
         .serve_with_incoming_shutdown(
             listener.incoming(tls, &shutdown),
             shutdown.stopping().clone().cancelled_owned(),

@@ -1,5 +1,5 @@
 //! Shared state of all agent streams and debug calls: stores, authenticator, open streams, nudger, profiles, check of
-//! Koordinator's ConfigMap, the last reviews of pods, shutdown.
+//! Koordinator's ConfigMap, the last reviews of pods, quotas, shutdown.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use headroom_rules::{slo, switch::Switches};
 use super::{auth::Authenticator, streams::Streams};
 use crate::{
     control::nudge::Nudger,
-    store::{cluster::Cluster, pod_decisions::PodDecisions},
+    store::{cluster::Cluster, pod_decisions::PodDecisions, quota_view::QuotaView},
 };
 
 /// State that all streams share.
@@ -31,6 +31,8 @@ pub struct StreamContext {
     pub replica: String,
     /// The last reviews of pods.
     pub decisions: Arc<PodDecisions>,
+    /// The quotas and their pods.
+    pub quotas: QuotaView,
     /// The end of the process.
     pub shutdown: Shutdown,
 }

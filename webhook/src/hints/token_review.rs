@@ -58,11 +58,11 @@ pub enum ReviewError {
 
 /// Whoever can say who somebody is and what they may do.
 pub trait Reviewer: Send + Sync {
-    /// The user of a token, if it is valid: for `audience`, or for the API server itself.
+    /// The user of a token, if it is valid for `audience`.
     fn user<'a>(
         &'a self,
         token: &'a str,
-        audience: Option<&'a str>,
+        audience: &'a str,
     ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>>;
 
     /// Whether a user may `get` a non-resource URL.
@@ -99,11 +99,11 @@ impl Reviewer for TokenReviewClient {
     fn user<'a>(
         &'a self,
         token: &'a str,
-        audience: Option<&'a str>,
+        audience: &'a str,
     ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>> {
         let spec = TokenReviewSpec {
             token: token.to_owned(),
-            audiences: audience.map(|audience| vec![audience.to_owned()]),
+            audiences: Some(vec![audience.to_owned()]),
         };
         Box::pin(async move {
             let review = self
@@ -117,7 +117,7 @@ impl Reviewer for TokenReviewClient {
             };
             // A server that knows nothing of audiences leaves them out and vouches for none.
             let audiences = status.audiences.unwrap_or_default();
-            let is_for_us = audience.is_none_or(|audience| audiences.iter().any(|given| given == audience));
+            let is_for_us = audiences.iter().any(|given| given == audience);
             Ok(status.user.filter(|_| is_for_us).map(TokenUser::from))
         })
     }

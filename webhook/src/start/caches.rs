@@ -23,14 +23,17 @@ use super::{
 use crate::{
     admission::{
         endpoint::{Colocation, Family, PodQuotas, SloConfiguration, Stores},
+        endpoints::quota_behaviour::quota_behaviour,
         features::Features,
     },
+    control::quota_overshoot::{self, QuotaOvershoots},
     store::{
         cluster::Cluster,
         colocation::label_rules::WatchedRules,
         informer::UNKNOWN_AFTER,
         known::KnownSources,
         quota::with_pods::QuotasWithPods,
+        quota_view::QuotaView,
         sources::{Opening, SourceStores},
     },
 };
@@ -62,6 +65,10 @@ pub(super) struct Caches {
     pub(super) stores: Stores,
     /// Whether all sources of nodes are known.
     pub(super) are_known: watch::Receiver<bool>,
+    /// Quotas for those who admit nothing.
+    pub(super) quotas: QuotaView,
+    /// The quotas above their limit.
+    pub(super) overshoots: Arc<QuotaOvershoots>,
 }
 
 /// Begins to follow what is wanted, and gives the sources of nodes a moment to become known.
@@ -84,13 +91,15 @@ pub(super) async fn follow(
         index: Arc::clone(&stores.quotas),
         pods: Arc::clone(&stores.pods.by_name),
     });
+    let view = view_of_quotas(&stores, &quotas, known.clone(), Arc::clone(&options.features));
+    let stop = supervisor.shutdown().stopping().clone();
+    let overshoots = detect_overshoots(&view, supervisor);
     let colocation = of_pods(&stores, &quotas, known.clone(), options.binding);
     let slo = SloConfiguration {
         config_map: options.slo_config.clone(),
         settings: options.slo_settings,
         nodes: Arc::clone(&cluster.nodes) as _,
     };
-    let stop = supervisor.shutdown().stopping().clone();
     let opening = Opening {
         client: options.client,
         config_namespace: options.slo_config.namespace.to_string(),
@@ -109,8 +118,7 @@ pub(super) async fn follow(
     let (are_known_tx, mut are_known) = watch::channel(false);
     supervisor.spawn("caches", combine(of_nodes, are_known_tx, stop));
     let filled = are_known.wait_for(|are_known| *are_known);
-    let is_filled = timeout(CACHE_WAIT, filled).await.is_ok();
-    if !is_filled {
+    if timeout(CACHE_WAIT, filled).await.is_err() {
         warn!(waited = ?CACHE_WAIT, "serving before nodes, pods and policies are known");
     }
     Caches {
@@ -123,7 +131,33 @@ pub(super) async fn follow(
             decisions: Arc::default(),
         },
         are_known,
+        quotas: view,
+        overshoots,
     }
+}
+
+/// The quotas for those who admit nothing, judged by the features in force.
+fn view_of_quotas(
+    stores: &SourceStores,
+    quotas: &Arc<QuotasWithPods>,
+    known: KnownSources,
+    features: Arc<ArcSwap<Features>>,
+) -> QuotaView {
+    QuotaView {
+        quotas: Arc::clone(quotas),
+        room: Arc::clone(&stores.quota_pods),
+        known,
+        behaviour: Arc::new(move || quota_behaviour(&features.load())),
+    }
+}
+
+/// The quotas above their limit, which are looked for from now on.
+fn detect_overshoots(view: &QuotaView, supervisor: &mut Supervisor) -> Arc<QuotaOvershoots> {
+    let overshoots = Arc::<QuotaOvershoots>::default();
+    let stop = supervisor.shutdown().stopping().clone();
+    let detecting = quota_overshoot::detect(view.clone(), Arc::clone(&overshoots), stop);
+    supervisor.spawn("quota-limits", detecting);
+    overshoots
 }
 
 /// What the steps of pods read.

@@ -123,8 +123,15 @@ impl Followers {
             stop: process_stop.child_token(),
             ..self.opening.clone()
         };
-        let Opened { is_known, task } = (source.open)(&opening);
+        let Opened {
+            is_known,
+            last_sign,
+            task,
+        } = (source.open)(&opening);
         self.known.record(source, is_known.clone());
+        if let Some(last_sign) = last_sign {
+            self.known.record_signs(source, last_sign);
+        }
         let Opening { stop, stores, .. } = opening;
         self.followed.insert(source.name, stop.clone());
         let task = task.unwrap_or_else(|| stop.clone().cancelled_owned().boxed());

@@ -40,7 +40,8 @@ fn besides(object: ConfigurationObject) -> Vec<Access> {
             vec![events::writer::ACCESS],
         ),
         ConfigurationObject::Integrations => (wanted::of_family(Family::Integrations), Vec::new()),
-        ConfigurationObject::Quotas | ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),
+        ConfigurationObject::Quotas => (&[][..], vec![events::writer::QUOTA_ACCESS]),
+        ConfigurationObject::SloConfiguration => (&[][..], Vec::new()),
     };
     let followed = followed.iter().map(|source| source.access);
     followed

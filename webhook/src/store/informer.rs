@@ -21,7 +21,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{life::Life, watch_loop::WatchLoop};
-pub use self::{life::UNKNOWN_AFTER, presence::Presence};
+pub use self::{
+    life::{LastSign, UNKNOWN_AFTER},
+    presence::Presence,
+};
 
 /// What is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,15 +75,15 @@ pub trait Store: Send + Sync {
     fn set_known(&self, is_known: bool);
 }
 
-/// Follows the resource until told to stop, and tells whenever all of it becomes known or unknown.
+/// Follows the resource until told to stop, tells whenever all of it becomes known or unknown, and when the last sign of life was.
 pub async fn follow<S: Store>(
     subject: Subject,
     api: Api<S::Object>,
     store: Arc<S>,
-    is_known: watch::Sender<bool>,
+    (is_known, last_sign): (watch::Sender<bool>, LastSign),
     stop: CancellationToken,
 ) {
-    let life = Life::new(subject.name, &*store, is_known);
+    let life = Life::new(subject.name, &*store, is_known, last_sign);
     select! {
         () = stop.cancelled() => {}
         never = WatchLoop::new(subject, api, &*store, &life).follow() => match never {},

@@ -4,16 +4,18 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use tokio::sync::watch;
 
-use super::{arrivals::Arrivals, sources::Source};
+use super::{arrivals::Arrivals, informer::LastSign, sources::Source};
 
 /// Which sources are known. Clones share everything. None is followed at first.
 #[derive(Debug, Clone, Default)]
 pub struct KnownSources {
     followed: Arc<RwLock<BTreeMap<&'static str, watch::Receiver<bool>>>>,
+    signs: Arc<RwLock<BTreeMap<&'static str, LastSign>>>,
     arrivals: Arrivals,
 }
 
@@ -22,6 +24,20 @@ impl KnownSources {
     pub fn record(&self, source: &Source, is_known: watch::Receiver<bool>) {
         let mut followed = self.followed.write().unwrap_or_else(PoisonError::into_inner);
         followed.insert(source.name, is_known);
+    }
+
+    /// Records where it says when the API server last gave a sign of life of a source.
+    pub fn record_signs(&self, source: &Source, last_sign: LastSign) {
+        let mut signs = self.signs.write().unwrap_or_else(PoisonError::into_inner);
+        signs.insert(source.name, last_sign);
+    }
+
+    /// How long ago the API server last gave a sign of life of a source; `None` if it is not followed.
+    pub fn age(&self, source: &Source) -> Option<Duration> {
+        let source = source.shares.unwrap_or(source);
+        let signs = self.signs.read().unwrap_or_else(PoisonError::into_inner);
+        let last_sign = signs.get(source.name).filter(|_| self.is_followed(source))?;
+        Some(last_sign.get().elapsed())
     }
 
     /// Records that a source is not followed any more, which makes it unknown.

@@ -79,16 +79,16 @@ pub trait TreeNodesLookup: Send + Sync {
 
 /// What quotas have given out to pods, in memory.
 pub trait RoomLookup: Send + Sync {
-    /// What the quota of the request has given out to other pods; `None` while not all pods are known.
-    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage>;
+    /// What the quota of each level of the request has given out to other pods; `None` while not all pods are known.
+    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>>;
 
-    /// Has the Pod count from now on if `fits` finds that there is room beside what the quota has given out. Nobody else is
+    /// Has the Pod count from now on if `fits` finds that there is room beside what the quotas have given out. Nobody else is
     /// answered in between. `fits` is not asked while not all pods are known.
     fn claim(
         &self,
         request: RoomRequest,
         now: Instant,
-        fits: &mut dyn FnMut(&Usage) -> bool,
+        fits: &mut dyn FnMut(&[Usage]) -> bool,
     ) -> Option<Box<dyn Claim>>;
 }
 

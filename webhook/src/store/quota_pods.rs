@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use headroom_rules::pod_quota::Usage;
+use headroom_rules::pod_quota::{Transformation, Usage};
 
 use self::{
     claims::{ClaimedPods, NewClaim, StoredClaim},
@@ -23,7 +23,7 @@ use crate::store::{
     claims::Claim,
     informer::Store,
     lookup::RoomLookup,
-    room::{PodName, RoomRequest},
+    room::{CountedPod, GroupUsage, PodGroup, PodName, RoomRequest},
 };
 
 /// A watch that fails for so long may miss what matters.
@@ -69,6 +69,39 @@ impl QuotaPods {
         (state.ledger.len(), state.claims.len())
     }
 
+    /// What these groups of pods have, claims included; `None` while not all pods are known.
+    pub fn sums(
+        &self,
+        groups: &[PodGroup],
+        transformation: Transformation,
+        now: Instant,
+    ) -> Option<GroupUsage> {
+        let mut state = self.lock();
+        state.claims.expire(now);
+        let QuotaPodsState {
+            is_known,
+            ledger,
+            claims,
+        } = &*state;
+        let mut sums = is_known.then(GroupUsage::default)?;
+        for group in groups {
+            let (stored, pods) = ledger.sum(group, transformation);
+            sums.usage.stored.add(&stored);
+            sums.pods = sums.pods.saturating_add(pods);
+            for (pod, claim) in claims.in_group(group) {
+                let more = ledger.beyond(pod, group, &claim.requested, transformation);
+                sums.usage.claimed.add(&more);
+                sums.claims = sums.claims.saturating_add(1);
+            }
+        }
+        Some(sums)
+    }
+
+    /// A stored Pod as it counts; `None` if it is not known.
+    pub fn counted(&self, pod: &PodName, transformation: Transformation) -> Option<CountedPod> {
+        self.lock().ledger.get(pod, transformation)
+    }
+
     /// Drops everything, and knows nothing.
     pub fn clear(&self) {
         *self.lock() = QuotaPodsState::default();
@@ -80,24 +113,27 @@ impl QuotaPods {
 }
 
 impl QuotaPodsState {
-    fn usage(&mut self, request: &RoomRequest, now: Instant) -> Usage {
+    fn usage(&mut self, request: &RoomRequest, now: Instant) -> Vec<Usage> {
         self.claims.expire(now);
         let Self { ledger, claims, .. } = self;
         let mut usage = Usage::default();
-        for group in &request.groups {
-            let sum = ledger.sum_without(&request.pod, group, request.transformation);
-            usage.stored = usage.stored.plus(&sum);
-            for (pod, claim) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
-                let more = ledger.beyond(pod, group, &claim.requested, request.transformation);
-                usage.claimed = usage.claimed.plus(&more);
+        let levels = request.levels.iter().map(|groups| {
+            for group in groups {
+                let sum = ledger.sum_without(&request.pod, group, request.transformation);
+                usage.stored.add(&sum);
+                for (pod, claim) in claims.in_group(group).filter(|(pod, _)| **pod != request.pod) {
+                    let more = ledger.beyond(pod, group, &claim.requested, request.transformation);
+                    usage.claimed.add(&more);
+                }
             }
-        }
-        usage
+            usage.clone()
+        });
+        levels.collect()
     }
 }
 
 impl RoomLookup for QuotaPods {
-    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Usage> {
+    fn usage(&self, request: &RoomRequest, now: Instant) -> Option<Vec<Usage>> {
         let mut state = self.lock();
         state.is_known.then(|| state.usage(request, now))
     }
@@ -106,7 +142,7 @@ impl RoomLookup for QuotaPods {
         &self,
         request: RoomRequest,
         now: Instant,
-        fits: &mut dyn FnMut(&Usage) -> bool,
+        fits: &mut dyn FnMut(&[Usage]) -> bool,
     ) -> Option<Box<dyn Claim>> {
         let pods = self.this.upgrade()?;
         let mut state = self.lock();

@@ -1,7 +1,10 @@
 //! What a Pod asks of its quota, and the pods that count together there.
 
 use headroom_domain::amounts::Amounts;
-use headroom_rules::pod_quota::Transformation;
+use headroom_rules::{
+    pod_quota::{Transformation, Usage, namespaces_of},
+    quota::{Quota, QuotaTree},
+};
 
 /// Pods that belong to one quota, whatever quotas there are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,10 +37,33 @@ pub struct RoomRequest {
     pub requested: Amounts,
     /// The resource version, as a number, of the stored Pod that it replaces; 0 for a new one.
     pub replaced: u64,
-    /// All groups of pods that the quota has.
-    pub groups: Vec<PodGroup>,
+    /// All groups of pods of each quota that must have room: of its own first, and of each one above the groups that those before
+    /// do not have.
+    pub levels: Vec<Vec<PodGroup>>,
     /// Whether resources are renamed by annotation.
     pub transformation: Transformation,
+}
+
+/// What groups of pods have of a quota, with all pods of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupUsage {
+    /// What they ask for.
+    pub usage: Usage,
+    /// Stored pods that have not ended.
+    pub pods: usize,
+    /// Pods that were admitted and that this replica has not seen stored as they were admitted yet.
+    pub claims: usize,
+}
+
+/// A stored Pod, as its quota counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedPod {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Where it counts.
+    pub group: PodGroup,
+    /// What it asks for; nothing once it has ended.
+    pub requested: Amounts,
 }
 
 impl PodGroup {
@@ -47,5 +73,12 @@ impl PodGroup {
             Some(label) => Self::Labelled(label.into()),
             None => Self::Unlabelled(namespace.into()),
         }
+    }
+
+    /// All groups of a quota: the pods with its name in a label, and those without a label in its namespaces.
+    pub fn of_quota(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> Vec<Self> {
+        let namespaces = namespaces_of(quota, has_default, tree);
+        let unlabelled = namespaces.into_iter().map(Self::Unlabelled);
+        unlabelled.chain([Self::Labelled(quota.name.clone())]).collect()
     }
 }

@@ -16,7 +16,7 @@ use super::{
         label_rules::WatchedRules, pod_fan::PodFan, pods::PodsByName, profile_sources::ProfileSources,
         profiles,
     },
-    informer::{self, Presence, Store, Subject},
+    informer::{self, LastSign, Presence, Store, Subject},
     nodes::Nodes,
     pods::Pods,
     policies::Policies,
@@ -85,6 +85,8 @@ pub struct SourceStores {
 pub struct Opened {
     /// Whether all of its objects are known, now and from then on.
     pub is_known: watch::Receiver<bool>,
+    /// When the API server last gave a sign of life of it; `None` if that of another source says so.
+    pub last_sign: Option<LastSign>,
     /// Follows it until told to stop; `None` if that of another source does.
     pub task: Option<BoxFuture<'static, ()>>,
 }
@@ -141,6 +143,7 @@ pub static PODS_BY_NAME: Source = Source {
     shares: Some(&PODS),
     open: |opening| Opened {
         is_known: opening.stores.pods.by_name.want(),
+        last_sign: None,
         task: None,
     },
     close: Some(|stores| stores.pods.by_name.close()),
@@ -298,9 +301,12 @@ impl Opening {
             presence: source.presence,
         };
         let (store, stop) = (Arc::clone(store), self.stop.clone());
+        let last_sign = LastSign::default();
+        let signs = (is_known_tx, last_sign.clone());
         Opened {
             is_known,
-            task: Some(Box::pin(informer::follow(subject, api, store, is_known_tx, stop))),
+            last_sign: Some(last_sign),
+            task: Some(Box::pin(informer::follow(subject, api, store, signs, stop))),
         }
     }
 }

@@ -49,6 +49,7 @@ use headroom_webhook::{
         cluster::{Cluster, Settings},
         configuration::Amplification,
         known::KnownSources,
+        quota_view::QuotaView,
         sources::{Opened, Opening, SourceStores},
     },
 };
@@ -252,6 +253,7 @@ async fn set_up(setting: &Setting, api: &Arc<ApiServer>, hints: u16, is_secure: 
         },
         replica: String::new(),
         decisions: Arc::default(),
+        quotas: QuotaView::default(),
         shutdown: shutdown.clone(),
     });
     let hints = serve_hints(keys, shared, &shutdown, hints, is_secure).await?;
@@ -282,7 +284,7 @@ fn follow(client: Client, cluster: &Arc<Cluster>, shutdown: &Shutdown) -> Vec<wa
         stop: shutdown.stopping().clone(),
     };
     let opened = wanted::OF_NODES.map(|source| {
-        let Opened { is_known, task } = (source.open)(&opening);
+        let Opened { is_known, task, .. } = (source.open)(&opening);
         task.map(tokio::spawn);
         is_known
     });

@@ -20,9 +20,10 @@ pub static CHECKS_GROWTH: Switch = Switch {
 };
 
 /// Whether resources are renamed by annotation before they are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Transformation {
     /// They are counted as they are.
+    #[default]
     None,
     /// The annotation counts, where a Pod has it.
     ByAnnotation,
@@ -32,7 +33,7 @@ pub enum Transformation {
 ///
 /// It is what the specification asks for. Limits do not count, and the runtime's overhead does.
 pub fn requested(mut pod: Pod, transformation: Transformation) -> Amounts {
-    if has_ended(&pod) {
+    if has_ended(pod.status.phase.as_deref()) {
         return Amounts::default();
     }
     if transformation == Transformation::ByAnnotation
@@ -62,7 +63,7 @@ pub fn growth(cost: &Amounts, before: &Amounts) -> Amounts {
     more.collect()
 }
 
-/// True once a Pod runs nothing any more.
-fn has_ended(pod: &Pod) -> bool {
-    matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"))
+/// True once a Pod of this phase runs nothing any more.
+pub fn has_ended(phase: Option<&str>) -> bool {
+    matches!(phase, Some("Succeeded" | "Failed"))
 }

@@ -1,6 +1,6 @@
 //! To which quota a Pod belongs: that of its label, or else the one of its namespace.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use headroom_domain::{names, selector::Labels};
 
@@ -18,6 +18,21 @@ pub static TREE_BY_LABEL: Switch = Switch {
     about: "a pod whose label names no quota belongs to no tree",
     why: "the label says whose pod it is, and the quota may be about to be created",
 };
+
+/// By which rule a Pod belongs to its quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MembershipRule {
+    /// Its label names the quota.
+    Label,
+    /// The quota has namespace and name of the Pod's namespace.
+    LikeNamed,
+    /// The quota lists the Pod's namespace, before all others that do.
+    Listed,
+    /// No quota is for its namespace: it belongs to the default one.
+    Default,
+    /// It has no label, and a gate takes the other rules away.
+    None,
+}
 
 /// What says to which quota a Pod belongs.
 #[derive(Debug, Clone, Copy)]
@@ -39,20 +54,65 @@ impl<'p> Membership<'p> {
 
     /// The name of its quota; empty if it belongs to none. The scheduler finds it in the same way.
     pub fn quota(&self, tree: &dyn QuotaTree) -> Cow<'p, str> {
+        self.resolve(tree).0
+    }
+
+    /// The name of its quota, and the rule by which it is that one.
+    pub fn resolve(&self, tree: &dyn QuotaTree) -> (Cow<'p, str>, MembershipRule) {
         if let Some(label) = self.label() {
-            return label.into();
+            return (label.into(), MembershipRule::Label);
         }
         if !self.has_default {
-            return "".into();
+            return ("".into(), MembershipRule::None);
         }
         if tree.get(self.namespace, self.namespace).is_some() {
-            return self.namespace.into();
+            return (self.namespace.into(), MembershipRule::LikeNamed);
         }
         match tree.owner(self.namespace) {
-            Some(quota) => Cow::Owned(quota.name.to_string()),
-            None => names::DEFAULT_QUOTA.into(),
+            Some(quota) => (Cow::Owned(quota.name.to_string()), MembershipRule::Listed),
+            None => (names::DEFAULT_QUOTA.into(), MembershipRule::Default),
         }
     }
+}
+
+impl MembershipRule {
+    /// Every rule, the one that counts first before the others.
+    pub const ALL: [Self; 5] = [
+        Self::Label,
+        Self::LikeNamed,
+        Self::Listed,
+        Self::Default,
+        Self::None,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::LikeNamed => "like-named",
+            Self::Listed => "listed",
+            Self::Default => "default",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The namespaces whose pods belong to a quota unless a label says otherwise, each once: those that it lists and the one of its
+/// own name, as far as no other quota comes before it there.
+pub fn namespaces_of(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> Vec<Box<str>> {
+    let labels = Labels::new();
+    let is_own = |namespace: &str| {
+        let unlabelled = Membership {
+            labels: &labels,
+            namespace,
+            has_default,
+        };
+        unlabelled.quota(tree) == *quota.name
+    };
+    // A list may name one twice.
+    let named: BTreeSet<&Box<str>> = quota.namespaces.iter().chain([&quota.name]).collect();
+    let own = named.into_iter().filter(|namespace| is_own(namespace));
+    own.cloned().collect()
 }
 
 /// The quota whose tree a new Pod belongs to: the first of the name that its label has, or else of the name of its namespace,

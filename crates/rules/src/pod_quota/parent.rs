@@ -24,9 +24,10 @@ pub static PARENT_ON_CHANGE: Switch = Switch {
 };
 
 /// Whether quotas with quotas below them take pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ParentPods {
     /// They take none.
+    #[default]
     Refused,
     /// They take pods as well.
     Taken,

@@ -125,6 +125,66 @@ fn a_pod_belongs_to_the_quota_of_its_label_or_namespace(
     assert_eq!(membership.quota(&quotas()), expected);
 }
 
+#[rstest]
+#[case::label(&[("name", "web")], "d", true, "label")]
+#[case::like_named(&[], "nsq", true, "like-named")]
+#[case::listed(&[], "n-a", true, "listed")]
+#[case::nothing(&[], "d", true, "default")]
+#[case::no_default(&[], "nsq", false, "none")]
+fn the_rule_by_which_a_pod_belongs_to_its_quota_is_told(
+    #[case] own: &[(&str, &str)],
+    #[case] namespace: &str,
+    #[case] has_default: bool,
+    #[case] expected: &str,
+) {
+    let labels = labels(own);
+    let membership = Membership {
+        has_default,
+        ..member(&labels, namespace)
+    };
+    assert_eq!(membership.resolve(&quotas()).1.name(), expected);
+}
+
+#[test]
+fn a_namespace_that_is_listed_twice_is_one_and_one_of_another_quota_is_none() {
+    let quotas = quotas();
+    let listing = Quota {
+        namespaces: ["n-a", "n-a", "nsq", "n-b"].map(Into::into).into(),
+        ..(*quotas.by_name("shared").unwrap()).clone()
+    };
+    let names = |has_default| namespaces_of(&listing, has_default, &quotas);
+    assert_eq!(names(true), ["n-a".into()] as [Box<str>; 1]);
+    assert!(names(false).is_empty());
+    let like_named = quotas.get("nsq", "nsq").unwrap();
+    assert_eq!(
+        namespaces_of(&like_named, true, &quotas),
+        ["nsq".into()] as [Box<str>; 1]
+    );
+}
+
+#[rstest]
+#[case::one("web", Ok("web"))]
+#[case::none("ghost", Err("elastic quota ghost not found"))]
+#[case::two("twice", Err("more than one elastic quota twice found"))]
+fn pods_are_compared_with_the_one_quota_of_a_name(#[case] name: &str, #[case] expected: Result<&str, &str>) {
+    let mut quotas = quotas();
+    for namespace in ["a", "b"] {
+        let twice = Quota {
+            namespace: namespace.into(),
+            name: "twice".into(),
+            ..Quota::default()
+        };
+        let key = (namespace.to_owned(), "twice".to_owned());
+        quotas.quotas.insert(key, Arc::new(twice));
+    }
+    let found = evaluated(name, &quotas);
+    let found = found
+        .map(|quota| quota.name.to_string())
+        .map_err(|error| error.to_string());
+    assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
+    assert!(is_limited(name) && !is_limited("koordinator-default-quota") && !is_limited(""));
+}
+
 /// Koordinator's text under both behaviours, or its text alone where ours is different.
 enum Said {
     Nothing,

@@ -70,3 +70,60 @@ pub fn ancestry(quota: &Quota, tree: &dyn QuotaTree) -> Ancestry {
         level = parents.collect();
     }
 }
+
+/// The quotas above one, the nearest first, and where the way ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WayUp {
+    /// Their names; the last one is missing, or was there before, if the way ends so.
+    pub names: Vec<Box<str>>,
+    /// Where it ends.
+    pub end: WayEnd,
+}
+
+/// Where the way up from a quota ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayEnd {
+    /// At the first of all.
+    Root,
+    /// At a parent that is not there.
+    Orphan,
+    /// At a quota that it has passed already, or began at.
+    Cycle,
+    /// After so many that nobody looked further.
+    TooLong,
+}
+
+impl WayEnd {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Orphan => "orphan",
+            Self::Cycle => "cycle",
+            Self::TooLong => "too-long",
+        }
+    }
+}
+
+/// Walks up from a quota by the parents that are to hold, [`MOST_LEVELS`] of them at most.
+pub fn way_up(quota: &Quota, tree: &dyn QuotaTree) -> WayUp {
+    let mut passed: Vec<Box<str>> = Vec::new();
+    let (mut seen, mut parent) = (BTreeSet::from([quota.name.clone()]), quota.parent.clone());
+    let end = loop {
+        if parent.is_empty() || *parent == *names::ROOT_QUOTA {
+            break WayEnd::Root;
+        }
+        if passed.len() >= MOST_LEVELS {
+            break WayEnd::TooLong;
+        }
+        passed.push(parent.clone());
+        if !seen.insert(parent.clone()) {
+            break WayEnd::Cycle;
+        }
+        let Some(above) = tree.by_name(&parent) else {
+            break WayEnd::Orphan;
+        };
+        parent.clone_from(&above.parent);
+    };
+    WayUp { names: passed, end }
+}

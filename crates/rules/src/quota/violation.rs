@@ -88,6 +88,13 @@ impl Violations {
         }
     }
 
+    /// Each sentence, in order; the last one counts those that are not told.
+    pub fn into_sentences(self) -> Vec<String> {
+        let Self { texts, uncounted, .. } = self;
+        let more = (uncounted > 0).then(|| format!("{uncounted} more"));
+        texts.into_iter().map(Text::into_string).chain(more).collect()
+    }
+
     /// What an answer says: all of it, or the first sentence alone. `None` if nothing is wrong.
     pub fn into_text(self, all: bool) -> Option<ViolationText> {
         let Self {

@@ -1,6 +1,6 @@
 //! [`AnyEndpoint`]: an endpoint whatever store its steps see, so that all of them stand in one list.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use headroom_kit::gate::{Gate, GateSet};
 
@@ -34,6 +34,9 @@ pub trait AnyEndpoint: Debug + Sync {
 
     /// What is declared of its steps, in order.
     fn steps(&self) -> Vec<StepInfo>;
+
+    /// How long a request waits at most for what it names.
+    fn longest_wait(&self) -> Duration;
 
     /// True while the request names an object that is not known yet and probably on its way.
     fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool;
@@ -98,9 +101,15 @@ where
             .collect()
     }
 
-    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool {
+    fn longest_wait(&self) -> Duration {
         self.awaits
-            .is_some_and(|awaits| awaits(request, draft, stores.provide()))
+            .as_ref()
+            .map_or(Duration::ZERO, |awaited| awaited.longest)
+    }
+
+    fn is_awaiting(&self, stores: &Stores, request: &Request, draft: &Draft<'_>) -> bool {
+        let awaited = self.awaits.as_ref();
+        awaited.is_some_and(|awaited| (awaited.is_missing)(request, draft, stores.provide()))
     }
 
     fn admit(

@@ -217,7 +217,7 @@ impl TreeNodesLookup for NoStore {
 }
 
 impl RoomLookup for NoStore {
-    fn usage(&self, _request: &RoomRequest, _now: Instant) -> Option<Usage> {
+    fn usage(&self, _request: &RoomRequest, _now: Instant) -> Option<Vec<Usage>> {
         None
     }
 
@@ -225,7 +225,7 @@ impl RoomLookup for NoStore {
         &self,
         _request: RoomRequest,
         _now: Instant,
-        _fits: &mut dyn FnMut(&Usage) -> bool,
+        _fits: &mut dyn FnMut(&[Usage]) -> bool,
     ) -> Option<Box<dyn Claim>> {
         None
     }

@@ -7,13 +7,13 @@ use headroom_domain::names;
 use headroom_kit::gate::Gate;
 use headroom_rules::quota::defaults::{self, DefaultsError};
 
-use super::quota_fields::{QuotaCtx, QuotaEndpoint, QuotaStep, parts, quotas};
+use super::quota_fields::{LONGEST_WAIT, QuotaCtx, QuotaEndpoint, QuotaStep, parts, quotas};
 use crate::{
     admission::{
         draft::Draft,
         endpoint::{
-            BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-            Objects, Reinvocation, RequestLimits, SideEffects, Stop, UnknownSource, When, Work,
+            Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
+            Namespaces, Objects, Reinvocation, RequestLimits, SideEffects, Stop, UnknownSource, When, Work,
         },
         error::StepError,
         refusal::{Denial, DenialStyle},
@@ -59,7 +59,10 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // Parents and their parts come in one file.
-    awaits: Some(is_parent_unknown),
+    awaits: Some(Awaited {
+        is_missing: is_parent_unknown,
+        longest: LONGEST_WAIT,
+    }),
     steps: &[&STEP],
 };
 

@@ -1,10 +1,15 @@
 //! What the endpoints of ElasticQuotas read of a request, and how they refuse.
 
-use headroom_kit::gate::Gate;
-use headroom_rules::quota::{
-    QuotaChange, QuotaParts, QuotaRules, Violations,
-    object::{QuotaSpec, QuotaStatus},
-    switches,
+use std::time::Duration;
+
+use headroom_kit::gate::{Gate, GateSet};
+use headroom_rules::{
+    quota::{
+        QuotaChange, QuotaParts, QuotaRules, Violations,
+        object::{QuotaSpec, QuotaStatus},
+        switches as quota_switches,
+    },
+    switch::Switches,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,6 +34,10 @@ pub(super) type QuotaEndpoint = Endpoint<dyn QuotaLookup>;
 pub(super) type QuotaStep = Step<dyn QuotaLookup>;
 /// What it may look at.
 pub(super) type QuotaCtx<'a> = Ctx<'a, dyn QuotaLookup>;
+
+/// How long a quota waits for the parent that it names, or its removal for the parts that go: they stand in one file, and
+/// other replicas may have answered for them. The API server gives either of the two calls for a quota five seconds.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A part of a quota may name fewer resources than its parent.
 pub(super) static FEWER_KEYS: Gate = Gate::alpha(
@@ -55,13 +64,18 @@ pub(super) const fn quotas(operations: &'static [Operation]) -> Rule {
 
 /// The rules in force.
 pub(super) fn rules(ctx: &QuotaCtx<'_>) -> QuotaRules {
-    let is_on = |switch| ctx.switches.is_on(switch);
+    rules_by(ctx.gates, ctx.switches)
+}
+
+/// The rules in force with these gates and switches.
+pub(super) fn rules_by(gates: &GateSet, switches: &Switches) -> QuotaRules {
+    let is_on = |switch| switches.is_on(switch);
     QuotaRules {
-        allows_fewer_keys: ctx.gates.enabled(&FEWER_KEYS),
-        checks_guarantee: ctx.gates.enabled(&GUARANTEE),
-        ratchets: is_on(&switches::RATCHETS),
-        checks_annotations: is_on(&switches::CHECKS_ANNOTATIONS),
-        bounds_depth: is_on(&switches::BOUNDED_DEPTH),
+        allows_fewer_keys: gates.enabled(&FEWER_KEYS),
+        checks_guarantee: gates.enabled(&GUARANTEE),
+        ratchets: is_on(&quota_switches::RATCHETS),
+        checks_annotations: is_on(&quota_switches::CHECKS_ANNOTATIONS),
+        bounds_depth: is_on(&quota_switches::BOUNDED_DEPTH),
     }
 }
 
@@ -113,7 +127,7 @@ fn amounts<T: DeserializeOwned>(object: &impl Fields, path: &[&str]) -> Result<O
 
 /// Refuses with what was found.
 pub(super) fn refuse(ctx: &QuotaCtx<'_>, found: Violations) -> Result<(), Stop> {
-    let all = ctx.switches.is_on(&switches::ALL_VIOLATIONS);
+    let all = ctx.switches.is_on(&quota_switches::ALL_VIOLATIONS);
     match found.into_text(all) {
         None => Ok(()),
         Some(text) => Err(Stop::Denied(Denial::Worded {

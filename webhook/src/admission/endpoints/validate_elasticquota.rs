@@ -13,11 +13,11 @@ use std::time::Duration;
 use headroom_kit::gate::Gate;
 use headroom_rules::quota::switches;
 
-use super::quota_fields::{FEWER_KEYS, GUARANTEE, QuotaEndpoint, QuotaStep, quotas};
+use super::quota_fields::{FEWER_KEYS, GUARANTEE, LONGEST_WAIT, QuotaEndpoint, QuotaStep, quotas};
 use crate::admission::{
     endpoint::{
-        BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-        Namespaces, Objects, RequestLimits, SideEffects, Work,
+        Awaited, BrokenStep, Condition, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy,
+        Kind, Namespaces, Objects, RequestLimits, SideEffects, Work,
     },
     refusal::DenialStyle,
     review::Operation,
@@ -65,6 +65,9 @@ pub(super) static ENDPOINT: QuotaEndpoint = QuotaEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // Parents and their parts come, and go, in one file.
-    awaits: Some(tree::is_awaiting),
+    awaits: Some(Awaited {
+        is_missing: tree::is_awaiting,
+        longest: LONGEST_WAIT,
+    }),
     steps: STEPS,
 };

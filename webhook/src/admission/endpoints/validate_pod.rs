@@ -6,8 +6,8 @@
 mod colocation;
 mod device;
 mod enhanced;
-mod parent;
-mod quota;
+pub(super) mod parent;
+pub(super) mod quota;
 mod reserved;
 
 use std::time::Duration;
@@ -24,8 +24,8 @@ use super::{
 use crate::admission::{
     draft::{Draft, Fields},
     endpoint::{
-        BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind, Namespaces,
-        Objects, RequestLimits, Rule, SideEffects, Stop, Work,
+        Awaited, BrokenStep, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
+        Namespaces, Objects, RequestLimits, Rule, SideEffects, Stop, Work,
     },
     error::StepError,
     refusal::{Denial, DenialStyle},
@@ -95,7 +95,10 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // A quota and its pods often come in one file.
-    awaits: Some(quota::is_awaiting),
+    awaits: Some(Awaited {
+        is_missing: quota::is_awaiting,
+        longest: Duration::from_millis(250),
+    }),
     steps: STEPS,
 };
 

@@ -13,8 +13,8 @@ use crate::{
     admission::{
         draft::Draft,
         endpoint::{
-            BrokenStep, Colocation, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy, Kind,
-            Namespaces, Objects, RequestLimits, Rule, SideEffects, Stop, UnknownSource, When, Work,
+            Awaited, BrokenStep, Colocation, ConfigurationObject, Declaration, Denials, Entry, FailurePolicy,
+            Kind, Namespaces, Objects, RequestLimits, Rule, SideEffects, Stop, UnknownSource, When, Work,
         },
         metrics,
         refusal::{Denial, DenialStyle},
@@ -74,7 +74,10 @@ pub(super) static ENDPOINT: PodEndpoint = PodEndpoint {
         limits: RequestLimits::DEFAULT,
     },
     // A scheduler binds a pod as soon as it has heard of it, which may be before this replica has.
-    awaits: Some(is_unknown),
+    awaits: Some(Awaited {
+        is_missing: is_unknown,
+        longest: Duration::from_millis(250),
+    }),
     steps: &[&STEP],
 };
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::{
     answer::{HttpAnswer, StepResults},
     pod_review::PodReview,
+    wait::Patience,
 };
 use crate::admission::{
     draft::{Draft, Fields as _, Notes},
@@ -24,15 +25,6 @@ use crate::admission::{
 pub(super) struct Judge {
     features: Arc<ArcSwap<Features>>,
     stores: Stores,
-}
-
-/// Whether a review whose object names something unknown may still wait for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// It may.
-    Waits,
-    /// It has waited long enough.
-    IsOver,
 }
 
 /// What trying to answer came to.

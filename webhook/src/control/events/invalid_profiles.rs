@@ -20,6 +20,7 @@ fn list(stores: &EventStores) -> Vec<EventFact> {
             regarding: EventObject {
                 api_version: WatchedProfile::API_VERSION,
                 kind: WatchedProfile::KIND,
+                namespace: String::new(),
                 name: name.to_string(),
                 uid: known.uid.clone(),
             },

@@ -43,6 +43,8 @@ pub struct Publisher {
     started: Instant,
     /// What was published last, of each object of which something is so: the hash of its note, and when.
     published: BTreeMap<EventKey, (u64, Instant)>,
+    /// When the API server refused what is so of an object: others come first then.
+    failed: BTreeMap<EventKey, Instant>,
 }
 
 impl Publisher {
@@ -59,6 +61,7 @@ impl Publisher {
             pace: Pace::new(PUBLISH_EVERY, BURST),
             started: Instant::now(),
             published: BTreeMap::new(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -85,7 +88,7 @@ impl Publisher {
         let now = Instant::now();
         for row in self.rows {
             for fact in (row.list)(&self.stores) {
-                let key = (row.reason, fact.regarding.uid.clone());
+                let key = key_of(row, &fact);
                 if self.is_due(&key, &fact, now) {
                     due.push((*row, fact));
                 }
@@ -94,6 +97,8 @@ impl Publisher {
         }
         // What is so no longer is forgotten, so that memory is bounded by what is so.
         self.published.retain(|key, _| current.contains(key));
+        self.failed.retain(|key, _| current.contains(key));
+        due.sort_by_key(|(row, fact)| self.failed.get(&key_of(row, fact)).copied());
         for (row, fact) in due {
             let is_early = self.pace.try_acquire(self.started.elapsed()).is_err();
             if is_early || !*is_leader.borrow() {
@@ -124,11 +129,18 @@ impl Publisher {
             }
         };
         EVENTS.with([row.reason, result]).increment(1);
-        if result != "failed" {
-            let key = (row.reason, fact.regarding.uid.clone());
+        let key = key_of(row, fact);
+        if result == "failed" {
+            self.failed.insert(key, Instant::now());
+        } else {
+            self.failed.remove(&key);
             self.published.insert(key, (hash(&fact.note), Instant::now()));
         }
     }
+}
+
+fn key_of(row: &EventRow, fact: &EventFact) -> EventKey {
+    (row.reason, fact.regarding.uid.clone())
 }
 
 fn hash(note: &str) -> u64 {

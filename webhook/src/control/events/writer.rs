@@ -31,7 +31,10 @@ const CUT: &str = "...";
 /// How long the API server may take.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
-/// API access that publishing needs.
+/// API access that publishing needs about quotas, which are in any namespace.
+pub static QUOTA_ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"]);
+
+/// API access that publishing needs about what is in no namespace.
 pub static ACCESS: Access = Access::to("events.k8s.io", "events", ObjectNames::All, &["create"])
     .in_namespace(AccessNamespace::Named(NAMESPACE));
 
@@ -67,7 +70,7 @@ pub trait EventWriter: Send + Sync {
 
 /// The API server as writer.
 pub struct EventClient {
-    events: Api<Event>,
+    client: Client,
     replica: String,
 }
 
@@ -78,7 +81,7 @@ impl EventClient {
             .get(..replica.floor_char_boundary(LONGEST_INSTANCE))
             .unwrap_or_default();
         Self {
-            events: Api::namespaced(client, NAMESPACE),
+            client,
             replica: start.to_owned(),
         }
     }
@@ -88,13 +91,14 @@ impl EventClient {
         let EventObject {
             api_version,
             kind,
+            namespace,
             name,
             uid,
         } = regarding;
         Event {
             metadata: ObjectMeta {
                 name: Some(event_name(row, fact)),
-                namespace: Some(NAMESPACE.to_owned()),
+                namespace: Some(namespace_of(regarding).to_owned()),
                 ..ObjectMeta::default()
             },
             event_time: Timestamp::try_from(now).ok().map(MicroTime),
@@ -107,6 +111,7 @@ impl EventClient {
             regarding: Some(ObjectReference {
                 api_version: Some((*api_version).to_owned()),
                 kind: Some((*kind).to_owned()),
+                namespace: (!namespace.is_empty()).then(|| namespace.clone()),
                 name: Some(name.clone()),
                 uid: Some(uid.clone()),
                 ..ObjectReference::default()
@@ -125,13 +130,22 @@ impl EventWriter for EventClient {
         Box::pin(async move {
             let event = self.event(row, fact, SystemTime::now());
             let params = PostParams::default();
-            let created = timeout(WRITE_LIMIT, self.events.create(&params, &event)).await;
+            let events: Api<Event> = Api::namespaced(self.client.clone(), namespace_of(&fact.regarding));
+            let created = timeout(WRITE_LIMIT, events.create(&params, &event)).await;
             match created.map_err(|_elapsed| EventError::Slow)? {
                 Ok(_) => Ok(EventResult::Created),
                 Err(kube::Error::Api(status)) if status.code == 409 => Ok(EventResult::Present),
                 Err(error) => Err(EventError::Api(Box::new(error))),
             }
         })
+    }
+}
+
+/// Where an Event about an object is: Kubernetes takes none in another namespace.
+fn namespace_of(regarding: &EventObject) -> &str {
+    match regarding.namespace.as_str() {
+        "" => NAMESPACE,
+        namespace => namespace,
     }
 }
 
@@ -178,6 +192,7 @@ mod tests {
             regarding: EventObject {
                 api_version: "config.koordinator.sh/v1alpha1",
                 kind: "ClusterColocationProfile",
+                namespace: String::new(),
                 name: name.to_owned(),
                 uid: "u1".to_owned(),
             },
@@ -191,12 +206,14 @@ mod tests {
         let service = tower::service_fn(move |request: Request<Body>| {
             let sent_tx = sent_tx.clone();
             async move {
-                assert_eq!(
-                    request.uri().path(),
-                    "/apis/events.k8s.io/v1/namespaces/default/events"
-                );
+                let path = request.uri().path().to_owned();
                 let body = request.into_body().collect().await.unwrap().to_bytes();
                 let event: Value = serde_json::from_slice(&body).unwrap();
+                let namespace = event["metadata"]["namespace"].as_str().unwrap();
+                assert_eq!(
+                    path,
+                    format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+                );
                 sent_tx.send(event.clone()).unwrap();
                 let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": "x", "message": "m"});
                 let answer = if code == 201 { event } else { status };
@@ -241,6 +258,22 @@ mod tests {
             write(403, &fact("p", "x")).await.0,
             Err(EventError::Api(_))
         ));
+    }
+
+    #[rstest]
+    #[case::of_a_namespace("team", "team", json!("team"))]
+    #[case::of_none("", "default", Value::Null)]
+    #[tokio::test]
+    async fn an_event_is_in_the_namespace_of_its_object(
+        #[case] namespace: &str,
+        #[case] place: &str,
+        #[case] regarding: Value,
+    ) {
+        let mut fact = fact("q", "above");
+        fact.regarding.namespace = namespace.to_owned();
+        let (_, event) = write(201, &fact).await;
+        assert_eq!(event["metadata"]["namespace"], place);
+        assert_eq!(event["regarding"]["namespace"], regarding);
     }
 
     #[rstest]

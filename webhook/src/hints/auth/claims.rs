@@ -50,13 +50,13 @@ impl Claims {
         serde_json::from_slice(&claims).ok()
     }
 
-    /// The claims of a token that an agent may show: not past its end, and for us.
+    /// The claims of a token that a client may show: not past its end, and for us.
     ///
     /// # Errors
     /// It is no such token, so that the API server need not be asked.
-    pub(super) fn of_agent(token: &str, now: SystemTime) -> Result<Self, StreamError> {
+    pub(super) fn for_webhook(token: &str, now: SystemTime) -> Result<Self, StreamError> {
         let claims = Self::read(token).ok_or(StreamError::BadToken)?;
-        // Tokens that the kubelet projects always end.
+        // Tokens that the API server makes for an audience always end.
         let end = claims.end().ok_or(StreamError::BadToken)?;
         if end <= now {
             return Err(StreamError::Expired);
@@ -72,24 +72,6 @@ impl Claims {
             });
         }
         Ok(claims)
-    }
-
-    /// Whether a token that people show can be good: it has not ended and is not for us alone. A text without claims
-    /// may be good: there are other tokens than these.
-    ///
-    /// # Errors
-    /// It cannot be good.
-    pub(super) fn check_of_person(token: &str, now: SystemTime) -> Result<(), StreamError> {
-        let Some(claims) = Self::read(token) else {
-            return Ok(());
-        };
-        if claims.end().is_some_and(|end| end <= now) {
-            return Err(StreamError::Expired);
-        }
-        if matches!(claims.audiences(), [only] if only == names::TOKEN_AUDIENCE) {
-            return Err(StreamError::BadToken);
-        }
-        Ok(())
     }
 
     /// When the token ends; `None` if it does not say, or says no time.
@@ -128,8 +110,8 @@ mod tests {
     #[rstest]
     #[case::text(r#"{"exp":10,"aud":"headroom-webhook","iss":"here"}"#)]
     #[case::list(r#"{"exp":10,"aud":["other","headroom-webhook"],"iss":"here"}"#)]
-    fn an_agents_token_is_for_us_and_has_time_left(#[case] claims: &str) {
-        let claims = Claims::of_agent(&token(claims), at(9)).unwrap();
+    fn a_clients_token_is_for_us_and_has_time_left(#[case] claims: &str) {
+        let claims = Claims::for_webhook(&token(claims), at(9)).unwrap();
         assert_eq!((claims.end(), claims.issuer()), (Some(at(10)), "here"));
     }
 
@@ -143,29 +125,17 @@ mod tests {
     #[case::past(&token(r#"{"exp":9,"aud":"headroom-webhook"}"#), "expired")]
     #[case::for_nobody(&token(r#"{"exp":10}"#), "foreign_audience")]
     #[case::for_another(&token(r#"{"exp":10,"aud":["https://kubernetes.default.svc"]}"#), "foreign_audience")]
-    fn another_token_of_an_agent_is_not_asked_about(#[case] token: &str, #[case] label: &str) {
-        let refused = Claims::of_agent(token, at(9)).unwrap_err();
+    fn another_token_is_not_asked_about(#[case] token: &str, #[case] label: &str) {
+        let refused = Claims::for_webhook(token, at(9)).unwrap_err();
         assert_eq!(refused.label(), label);
     }
 
     #[test]
     fn a_foreign_audience_is_quoted_in_short() {
         let claims = format!(r#"{{"exp":10,"aud":"{}"}}"#, "a".repeat(5000));
-        let text = Claims::of_agent(&token(&claims), at(9)).unwrap_err().to_string();
+        let text = Claims::for_webhook(&token(&claims), at(9))
+            .unwrap_err()
+            .to_string();
         assert!(text.len() < 250 && text.contains("headroom-webhook"), "{text}");
-    }
-
-    #[rstest]
-    #[case::opaque("garbage", None)]
-    #[case::other_audience(&token(r#"{"aud":"x"}"#), None)]
-    #[case::both(&token(r#"{"exp":10,"aud":["headroom-webhook","x"]}"#), None)]
-    #[case::past(&token(r#"{"exp":9}"#), Some("expired"))]
-    #[case::an_agents(&token(r#"{"exp":10,"aud":["headroom-webhook"]}"#), Some("bad_token"))]
-    fn a_persons_token_is_asked_about_unless_it_cannot_be_good(
-        #[case] token: &str,
-        #[case] refused: Option<&str>,
-    ) {
-        let checked = Claims::check_of_person(token, at(9));
-        assert_eq!(checked.err().map(|error| error.label()), refused);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct FakeReviewer {
     pub(crate) delay: Duration,
 }
 
-/// A token of the agents' form, which the reviewer knows by that name: for us, and good for an hour.
+/// A token of the form that all clients show, which the reviewer knows by that name: for us, and good for an hour.
 pub(crate) fn agent_token(name: &str) -> String {
     issued(name, "here", in_seconds(3600))
 }
@@ -49,19 +49,19 @@ impl Reviewer for FakeReviewer {
     fn user<'a>(
         &'a self,
         token: &'a str,
-        audience: Option<&'a str>,
+        audience: &'a str,
     ) -> BoxFuture<'a, Result<Option<TokenUser>, ReviewError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let name = token.split('.').next().unwrap_or_default();
         let found = match (name, audience) {
             ("down", _) => Err(ReviewError::Slow),
-            ("unbound", Some(names::TOKEN_AUDIENCE)) => Ok(Some(user(AGENT, &[]))),
-            ("stranger", Some(names::TOKEN_AUDIENCE)) => Ok(Some(user(
+            ("unbound", names::TOKEN_AUDIENCE) => Ok(Some(user(AGENT, &[]))),
+            ("stranger", names::TOKEN_AUDIENCE) => Ok(Some(user(
                 "system:serviceaccount:default:default",
                 &[(names::TOKEN_NODE_NAME, "n1")],
             ))),
-            ("person" | "nosy", None) => Ok(Some(user(name, &[]))),
-            (_, Some(names::TOKEN_AUDIENCE)) => Ok(name
+            ("person" | "nosy", names::TOKEN_AUDIENCE) => Ok(Some(user(name, &[]))),
+            (_, names::TOKEN_AUDIENCE) => Ok(name
                 .strip_prefix("agent-")
                 .map(|node| user(AGENT, &[(names::TOKEN_NODE_NAME, node), (POD_UID, "agent-pod")]))),
             _ => Ok(None),
@@ -131,7 +131,7 @@ async fn a_bound_token_of_the_agent_names_its_node_and_pod() {
 #[case("garbage", Code::Unauthenticated, 1)]
 #[case("stranger", Code::PermissionDenied, 1)]
 #[case("unbound", Code::PermissionDenied, 1)]
-#[case("person", Code::Unauthenticated, 1)]
+#[case("person", Code::PermissionDenied, 1)]
 #[case("down", Code::Unavailable, 2)]
 #[tokio::test(start_paused = true)]
 async fn nobody_else_is_let_in_as_an_agent_and_a_refusal_counts_for_seconds(
@@ -247,7 +247,7 @@ async fn tokens_of_unknown_issuers_have_few_turns_of_their_own() {
 async fn people_and_agents_do_not_wait_for_each_other() {
     let (authenticator, _) = slow_authenticator(Duration::from_secs(1));
     for n in 0..200 {
-        let nosy = from([10, 0, 0, n], 1, "nosy");
+        let nosy = from([10, 0, 0, n], 1, &agent_token("nosy"));
         let authenticator = Arc::clone(&authenticator);
         tokio::spawn(async move { authenticator.may_debug(&nosy).await.is_ok() });
     }
@@ -261,12 +261,22 @@ async fn people_and_agents_do_not_wait_for_each_other() {
 #[case("person", None)]
 #[case("nosy", Some(Code::PermissionDenied))]
 #[case("garbage", Some(Code::Unauthenticated))]
-#[case("agent-n1", Some(Code::Unauthenticated))]
+#[case("agent-n1", Some(Code::PermissionDenied))]
 #[tokio::test]
 async fn only_who_may_get_the_debug_url_looks_on(#[case] text: &str, #[case] refused: Option<Code>) {
     let (authenticator, _) = authenticator();
-    let result = authenticator.may_debug(&caller(text)).await;
+    let result = authenticator.may_debug(&agent_caller(text)).await;
     assert_eq!(result.err().map(|error| error.code()), refused);
+}
+
+#[tokio::test]
+async fn a_token_that_a_person_has_for_the_api_server_is_not_asked_about() {
+    let (authenticator, reviewer) = authenticator();
+    for token in ["person", "person.e30.x"] {
+        let error = authenticator.may_debug(&caller(token)).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unauthenticated, "{token}");
+    }
+    assert_eq!(reviewer.asked.load(Ordering::Relaxed), 0);
 }
 
 fn certificate(organisation: &str, common_name: &str) -> [CertificateDer<'static>; 1] {

@@ -20,7 +20,7 @@ use headroom_rules::{
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -51,6 +51,7 @@ use crate::{
         },
         informer::Store as _,
         pod_decisions::PodDecisions,
+        quota_view::QuotaView,
     },
 };
 
@@ -58,6 +59,7 @@ mod connection_limits;
 mod credentials;
 mod debug_service;
 mod pod_decisions;
+mod quotas;
 mod reports;
 mod slo_config;
 
@@ -65,9 +67,9 @@ mod slo_config;
 const SOON: Duration = Duration::from_secs(30);
 
 /// Hands on what it is asked to write.
-struct Recorder(mpsc::UnboundedSender<(String, String)>);
+struct HintWriteRecorder(mpsc::UnboundedSender<(String, String)>);
 
-impl StatusWriter for Recorder {
+impl StatusWriter for HintWriteRecorder {
     fn write_hint<'a>(&'a self, node: &'a str, nudge: &'a Nudge) -> BoxFuture<'a, Result<u64, NudgeError>> {
         self.0.send((node.to_owned(), nudge.note.clone())).unwrap();
         Box::pin(async { Ok(0) })
@@ -78,6 +80,7 @@ impl StatusWriter for Recorder {
 struct Site {
     cluster: Arc<Cluster>,
     decisions: Arc<PodDecisions>,
+    quotas: QuotaView,
     address: SocketAddr,
     place: TempDir,
     shutdown: Shutdown,
@@ -106,6 +109,7 @@ impl Site {
         let address = listener.address();
         let cluster = Arc::new(cluster([amplified(3, "4800m", 120)], [pod("a", 5, "1")]));
         let decisions = Arc::new(PodDecisions::default());
+        let quotas = quotas::view();
         let (writes_tx, writes) = mpsc::unbounded_channel();
         let shutdown = Shutdown::new();
         let shared = Arc::new(StreamContext {
@@ -117,7 +121,7 @@ impl Site {
             streams: Arc::new(Streams::default()),
             nudger: Arc::new(Nudger::new(
                 Arc::clone(&cluster),
-                Arc::new(Recorder(writes_tx)),
+                Arc::new(HintWriteRecorder(writes_tx)),
                 Rates::DEFAULT,
             )),
             profiles,
@@ -128,12 +132,14 @@ impl Site {
             },
             replica: "webhook-a".to_owned(),
             decisions: Arc::clone(&decisions),
+            quotas: quotas.clone(),
             shutdown: shutdown.clone(),
         });
         let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, shared, shutdown.clone())));
         Self {
             cluster,
             decisions,
+            quotas,
             address,
             place,
             shutdown,
@@ -231,6 +237,11 @@ fn authorized<T>(message: T, token: Option<&str>) -> Request<T> {
             .insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
     request
+}
+
+/// A question of the client that the reviewer knows by that name.
+fn asked_by<T>(message: T, name: Option<&str>) -> Request<T> {
+    authorized(message, name.map(agent_token).as_deref())
 }
 
 /// A report of `n1` on the newest pods, not on the primary stream.

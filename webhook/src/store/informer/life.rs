@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -21,32 +21,59 @@ pub const UNKNOWN_AFTER: Duration = Duration::from_secs(90);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// When the API server last gave a sign of life of a resource, or when the waiting for the first one began. Clones share it.
+#[derive(Debug, Clone)]
+pub struct LastSign(Arc<Mutex<Instant>>);
+
+impl Default for LastSign {
+    /// The waiting begins.
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl LastSign {
+    /// When it was.
+    pub fn get(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
 /// The signs of life of one resource. They begin with the first whole list.
 pub(super) struct Life<'a, S: Store> {
     resource: &'static str,
     store: &'a S,
     is_known: watch::Sender<bool>,
-    last_sign: Mutex<Instant>,
+    last_sign: LastSign,
     /// When following began to fail; `None` while it does not.
     failing: Mutex<Option<Instant>>,
 }
 
 impl<'a, S: Store> Life<'a, S> {
     /// No sign yet; whether the store is known is told to it and sent on.
-    pub(super) fn new(resource: &'static str, store: &'a S, is_known: watch::Sender<bool>) -> Self {
+    pub(super) fn new(
+        resource: &'static str,
+        store: &'a S,
+        is_known: watch::Sender<bool>,
+        last_sign: LastSign,
+    ) -> Self {
         INFORMER_KNOWN.with([resource]).set(0.0);
         Self {
             resource,
             store,
             is_known,
-            last_sign: Mutex::new(Instant::now()),
+            last_sign,
             failing: Mutex::new(None),
         }
     }
 
     /// Notes a sign of life.
     pub(super) fn sign(&self) {
-        *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.last_sign.note();
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
         INFORMER_AGE.with([self.resource]).set(0.0);
         self.set_known(true);
@@ -66,7 +93,7 @@ impl<'a, S: Store> Life<'a, S> {
 
     /// When the last sign was, or when the waiting for the first one began.
     pub(super) fn last_sign(&self) -> Instant {
-        *self.last_sign.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_sign.get()
     }
 
     /// Declares the store unknown whenever signs stay away for too long.

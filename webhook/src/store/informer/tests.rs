@@ -268,7 +268,13 @@ impl Follower {
             presence,
         };
         let stop = CancellationToken::new();
-        let following = follow(subject, api, Arc::clone(&store), is_known_tx, stop);
+        let following = follow(
+            subject,
+            api,
+            Arc::clone(&store),
+            (is_known_tx, LastSign::default()),
+            stop,
+        );
         Self {
             store,
             is_known,

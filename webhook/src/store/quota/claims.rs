@@ -144,11 +144,14 @@ impl AdmittedQuota {
     /// True if that version of the object, or its end, tells what became of what was admitted.
     fn is_told_by(&self, shown: Shown<'_>) -> bool {
         let is_other = !self.uid.is_empty() && !shown.uid.is_empty() && *self.uid != *shown.uid;
+        let is_later = shown.version > self.version;
         match (self.is_removal, self.version) {
-            // What is shown of an earlier object of the name says nothing of a new one.
+            // What is shown of an earlier object of the name says nothing of a new one, or of what changes it.
             (false, 0) => !is_other,
-            (false, version) => shown.is_gone || is_other || shown.version > version,
-            (true, _) => shown.is_gone || is_other || shown.is_going,
+            _ if is_other => is_later,
+            (false, _) => shown.is_gone || is_later,
+            // It may be shown as it was going when it changed once more.
+            (true, version) => shown.is_gone || (shown.is_going && shown.version >= version),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -23,6 +24,8 @@ pub(super) struct Aged {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Derived {
     quotas: HashMap<QuotaKey, Aged>,
+    /// The keys, in order, for those who read page by page.
+    order: BTreeSet<QuotaKey>,
     names: HashMap<Box<str>, BTreeSet<Rank>>,
     /// Names and namespaces of the parts, by the name of the parent.
     children: HashMap<Box<str>, BTreeSet<QuotaKey>>,
@@ -52,6 +55,7 @@ impl Derived {
                     .insert(rank.clone());
             }
         }
+        self.order.insert(key.clone());
         self.quotas.insert(key, aged);
     }
 
@@ -60,6 +64,7 @@ impl Derived {
         let Some(aged) = self.quotas.remove(key) else {
             return;
         };
+        self.order.remove(key);
         let (rank, quota) = (aged.rank(), &aged.quota);
         drop_from(&mut self.names, &quota.name, &rank);
         let place = (quota.name.clone(), quota.namespace.clone());
@@ -95,6 +100,26 @@ impl Derived {
     pub(super) fn children(&self, parent: &str) -> impl Iterator<Item = &Arc<Quota>> {
         let places = self.children.get(parent).into_iter().flatten();
         places.filter_map(|(name, namespace)| self.get(&(namespace.clone(), name.clone())))
+    }
+
+    /// Some quotas by namespace and name, those after that key.
+    pub(super) fn after(&self, key: &QuotaKey, most: usize) -> Vec<Arc<Quota>> {
+        let keys = self.order.range((Bound::Excluded(key), Bound::Unbounded));
+        keys.take(most)
+            .filter_map(|key| self.get(key).map(Arc::clone))
+            .collect()
+    }
+
+    /// All quotas of a name, by namespace.
+    pub(super) fn named(&self, name: &str) -> Vec<Arc<Quota>> {
+        let ranks = self.names.get(name).into_iter().flatten();
+        let mut keys: Vec<QuotaKey> = ranks
+            .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
+            .collect();
+        keys.sort_unstable();
+        keys.iter()
+            .filter_map(|key| self.get(key).map(Arc::clone))
+            .collect()
     }
 
     /// How many quotas there are.

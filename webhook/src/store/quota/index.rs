@@ -95,6 +95,21 @@ impl QuotaIndex {
         self.len() == 0
     }
 
+    /// Some quotas by namespace and name, those after that key; both empty for the first ones.
+    pub fn after(&self, key: &QuotaKey, most: usize) -> Vec<Arc<Quota>> {
+        self.read().derived.after(key, most)
+    }
+
+    /// All quotas of a name, by namespace.
+    pub fn named(&self, name: &str) -> Vec<Arc<Quota>> {
+        self.read().derived.named(name)
+    }
+
+    /// The UID of a stored quota; `None` if it is not stored, as far as this replica has seen.
+    pub fn uid(&self, key: &QuotaKey) -> Option<Box<str>> {
+        self.read().stored.get(key).map(|stored| stored.uid.clone())
+    }
+
     /// How many claims there are.
     pub fn claims(&self) -> usize {
         self.write().claims.len()
@@ -199,9 +214,10 @@ fn to_gauge(count: usize) -> f64 {
 }
 
 impl IndexState {
-    /// True once a removal was admitted that the watch does not show yet.
+    /// True once a removal was admitted, or a change of what is being removed, that the watch does not show yet.
     pub(super) fn is_removal_claimed(&self, key: &QuotaKey) -> bool {
-        self.claims.get(key).is_some_and(|admitted| admitted.is_removal)
+        let is_leaving = |admitted: &AdmittedQuota| admitted.is_removal || admitted.quota.is_going;
+        self.claims.get(key).is_some_and(is_leaving)
     }
 
     /// Puts what is claimed of an object, or else what is stored of it, in its place.

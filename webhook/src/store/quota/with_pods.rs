@@ -1,6 +1,6 @@
 //! [`QuotasWithPods`]: the quotas and the pods that belong to them, as rules ask for both.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use headroom_rules::quota::{BoundPods, Quota, QuotaKey, QuotaTree};
 
@@ -74,7 +74,8 @@ impl QuotaTree for Snapshot<'_> {
     }
 
     fn is_leaving(&self, quota: &Quota) -> bool {
-        quota.is_going || self.state.is_removal_claimed(&quota.key())
+        // One that took the place of one that is going may be refused because that is still there.
+        quota.versions().any(|version| version.is_going) || self.state.is_removal_claimed(&quota.key())
     }
 
     /// A pod belongs to the quota that its label names; without a label, to the one that has namespace and name of its
@@ -85,7 +86,9 @@ impl QuotaTree for Snapshot<'_> {
         let listed = quota.namespaces.iter().filter(|namespace| {
             !is_like_named(namespace) && self.owner(namespace).is_none_or(|owner| owner.is_same(quota))
         });
-        let namespaces: Vec<&str> = own.into_iter().chain(listed).map(|name| &**name).collect();
+        // A list may name one twice.
+        let namespaces: BTreeSet<&str> = own.into_iter().chain(listed).map(|name| &**name).collect();
+        let namespaces: Vec<&str> = namespaces.into_iter().collect();
         self.pods.bound_to(&quota.name, &namespaces)
     }
 }

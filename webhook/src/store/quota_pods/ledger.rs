@@ -8,7 +8,7 @@ use headroom_rules::pod_quota::{Transformation, growth};
 use super::{claims::StoredClaim, object::WatchedQuotaPod};
 use crate::store::{
     informer::version,
-    room::{PodGroup, PodName},
+    room::{CountedPod, PodGroup, PodName},
 };
 
 /// The stored pods.
@@ -25,6 +25,7 @@ struct LedgerPod {
     /// Its resource version, as a number.
     version: u64,
     group: PodGroup,
+    has_ended: bool,
     /// What it asks for.
     plain: Amounts,
     /// The same with resources renamed by annotation, where the Pod has one.
@@ -34,6 +35,8 @@ struct LedgerPod {
 #[derive(Debug, Default)]
 struct LedgerSum {
     pods: usize,
+    /// Those of them that have ended.
+    ended: usize,
     plain: Amounts,
     renamed: Amounts,
 }
@@ -56,12 +59,13 @@ impl Ledger {
     /// Records a Pod as it is now; `None` if it has no name. What it was before does not count any more.
     pub(super) fn set(&mut self, object: WatchedQuotaPod) -> Option<PodName> {
         let (pod, uid) = object.key()?;
-        let (group, version) = (object.group(), version(&object));
+        let (group, version, has_ended) = (object.group(), version(&object), object.has_ended());
         let (plain, renamed) = object.requested();
         // Most events are of the status.
         if let Some(before) = self.pods.get_mut(&pod)
             && before.uid == uid
             && before.group == group
+            && before.has_ended == has_ended
             && before.plain == plain
             && before.renamed == renamed
         {
@@ -73,11 +77,13 @@ impl Ledger {
             uid,
             version,
             group,
+            has_ended,
             plain,
             renamed,
         };
         let sum = self.sums.entry(entry.group.clone()).or_default();
         sum.pods += 1;
+        sum.ended += usize::from(has_ended);
         add(&mut sum.plain, &entry.plain);
         add(&mut sum.renamed, entry.requested(Transformation::ByAnnotation));
         self.pods.insert(pod.clone(), entry);
@@ -93,6 +99,7 @@ impl Ledger {
             return;
         };
         sum.pods = sum.pods.saturating_sub(1);
+        sum.ended = sum.ended.saturating_sub(usize::from(entry.has_ended));
         if sum.pods == 0 {
             self.sums.remove(&entry.group);
             return;
@@ -108,18 +115,32 @@ impl Ledger {
         group: &PodGroup,
         transformation: Transformation,
     ) -> Amounts {
-        let Some(sum) = self.sums.get(group) else {
-            return Amounts::default();
-        };
-        let mut amounts = match transformation {
-            Transformation::None => &sum.plain,
-            Transformation::ByAnnotation => &sum.renamed,
-        }
-        .clone();
+        let (mut amounts, _) = self.sum(group, transformation);
         if let Some(own) = self.pods.get(pod).filter(|own| own.group == *group) {
             subtract(&mut amounts, own.requested(transformation));
         }
         amounts
+    }
+
+    /// What all pods of a group ask for together, and how many of them have not ended.
+    pub(super) fn sum(&self, group: &PodGroup, transformation: Transformation) -> (Amounts, usize) {
+        let Some(sum) = self.sums.get(group) else {
+            return (Amounts::default(), 0);
+        };
+        let amounts = match transformation {
+            Transformation::None => &sum.plain,
+            Transformation::ByAnnotation => &sum.renamed,
+        };
+        (amounts.clone(), sum.pods.saturating_sub(sum.ended))
+    }
+
+    /// A Pod as it counts.
+    pub(super) fn get(&self, pod: &PodName, transformation: Transformation) -> Option<CountedPod> {
+        self.pods.get(pod).map(|stored| CountedPod {
+            uid: stored.uid.clone(),
+            group: stored.group.clone(),
+            requested: stored.requested(transformation).clone(),
+        })
     }
 
     /// What a Pod would ask for in a group beyond what it has there.

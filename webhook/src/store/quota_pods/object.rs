@@ -5,7 +5,7 @@ use headroom_domain::{
     names,
     pod::{Pod, PodMetadata, PodSpec, PodStatus},
 };
-use headroom_rules::pod_quota::{REPLACE_RESOURCES, Transformation, requested};
+use headroom_rules::pod_quota::{REPLACE_RESOURCES, Transformation, has_ended, requested};
 use k8s_openapi::{Metadata, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Deserialize;
 
@@ -50,6 +50,11 @@ impl WatchedQuotaPod {
             label.map(String::as_str),
             self.metadata.namespace.as_deref().unwrap_or_default(),
         )
+    }
+
+    /// True once it runs nothing any more.
+    pub(super) fn has_ended(&self) -> bool {
+        has_ended(self.status.phase.as_deref())
     }
 
     /// What it asks for, and the same with resources renamed by its annotation if that is another amount.

@@ -46,7 +46,7 @@ fn request(name: &str, uid: &str, requested: Value) -> RoomRequest {
         group: group.clone(),
         requested: amounts(requested),
         replaced: 0,
-        groups: vec![group, PodGroup::new(None, "mine")],
+        levels: vec![vec![group, PodGroup::new(None, "mine")]],
         transformation: Transformation::None,
     }
 }
@@ -60,7 +60,7 @@ fn known() -> Arc<QuotaPods> {
 
 /// What is stored and what is claimed, for one that asks from outside.
 fn used(pods: &QuotaPods, now: Instant) -> (String, String) {
-    let usage = pods.usage(&request("asks", "", json!({})), now).unwrap();
+    let usage = &pods.usage(&request("asks", "", json!({})), now).unwrap()[0];
     (usage.stored.to_string(), usage.claimed.to_string())
 }
 
@@ -94,6 +94,34 @@ fn pods_count_by_label_and_others_by_namespace() {
 }
 
 #[test]
+fn all_pods_of_a_quota_are_summed_and_counted_for_people() {
+    let (pods, now) = (known(), Instant::now());
+    let groups = [PodGroup::new(Some("q"), "a"), PodGroup::new(None, "mine")];
+    let sums = |pods: &QuotaPods| {
+        let sums = pods.sums(&groups, Transformation::None, now)?;
+        let usage = (sums.usage.stored.to_string(), sums.usage.claimed.to_string());
+        Some((usage, sums.pods, sums.claims))
+    };
+    pods.apply(pod("one", "1", Some("q"), &json!({"cpu": 1})));
+    let mut ended = pod("two", "2", Some("q"), &json!({"cpu": 2}));
+    pods.apply(ended.clone());
+    claim(&pods, "three", "3", 4, now).keep();
+    let expected = (("cpu=3".to_owned(), "cpu=4".to_owned()), 2, 1);
+    assert_eq!(sums(&pods), Some(expected));
+    ended.status.phase = Some("Failed".to_owned());
+    pods.apply(ended);
+    let expected = (("cpu=1".to_owned(), "cpu=4".to_owned()), 1, 1);
+    assert_eq!(sums(&pods), Some(expected));
+    pods.delete(pod("two", "2", Some("q"), &json!({})));
+    assert_eq!(sums(&pods).unwrap().1, 1);
+    let counted = |name| pods.counted(&key("a", name), Transformation::None);
+    assert_eq!(counted("one").unwrap().requested.to_string(), "cpu=1");
+    assert_eq!(counted("three"), None, "it is not stored");
+    pods.set_known(false);
+    assert_eq!(sums(&pods), None);
+}
+
+#[test]
 fn resources_may_be_renamed_by_annotation() {
     let pods = known();
     let mut renamed = pod("one", "1", Some("q"), &json!({"cpu": 2}));
@@ -109,7 +137,9 @@ fn resources_may_be_renamed_by_annotation() {
             transformation,
             ..request("asks", "", json!({}))
         };
-        pods.usage(&request, Instant::now()).unwrap().stored.to_string()
+        pods.usage(&request, Instant::now()).unwrap()[0]
+            .stored
+            .to_string()
     };
     assert_eq!(stored(Transformation::None), "cpu=3");
     assert_eq!(stored(Transformation::ByAnnotation), "acme.io/cpu=2k,cpu=1");
@@ -155,7 +185,7 @@ fn a_retry_takes_the_place_of_the_claim_before() {
     assert_eq!(used(&pods, now).1, "cpu=3");
     // It does not count against itself.
     let usage = pods.usage(&request("one", "3", json!({"cpu": 3})), now).unwrap();
-    assert_eq!(usage, Usage::default());
+    assert_eq!(usage, [Usage::default()]);
 }
 
 #[test]
@@ -206,7 +236,7 @@ fn a_pod_is_claimed_if_it_fits(#[case] limit: i64, #[case] fits: bool) {
     claim(&pods, "one", "1", 2, now).keep();
     let limit = amounts(json!({"cpu": limit}));
     let claimed = pods.claim(request("two", "2", json!({"cpu": 1})), now, &mut |usage| {
-        usage.claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
+        usage[0].claimed.plus(&amounts(json!({"cpu": 1}))).fits(&limit)
     });
     assert_eq!(claimed.is_some(), fits);
     drop(claimed);

@@ -141,3 +141,51 @@ fn growth_is_what_was_not_there(#[case] cost: Value, #[case] before: Value, #[ca
     let amounts = |value: Value| serde_json::from_value::<Amounts>(value).unwrap();
     assert_eq!(growth(&amounts(cost), &amounts(before)).to_string(), expected);
 }
+
+/// What goes beyond the limits, and what is left of CPU: first by ours, then by Koordinator's.
+#[rstest]
+#[case::below(json!({"cpu": 4}), "", json!({"cpu": 4, "x": 9}), ["", ""], Some("0"))]
+#[case::above(json!({"cpu": 4, "memory": 1}), "", json!({"cpu": 7, "memory": 1}), ["cpu 7 > max 4 by 3", "cpu 7 > max 4 by 3"], Some("-3"))]
+#[case::lowered(json!({"cpu": 4}), r#"{"cpu": 1, "x": 1}"#, json!({"cpu": 3, "x": 2}), ["cpu 3 > admission 1 by 2", "cpu 3 > admission 1 by 2"], Some("-2"))]
+#[case::raised(json!({"cpu": 4}), r#"{"cpu": 9}"#, json!({"cpu": 8}), ["", ""], Some("1"))]
+#[case::not_in_admission(json!({"cpu": 4, "memory": 1}), r#"{"cpu": 9}"#, json!({"memory": 2}), ["memory 2 > max 1 by 1", ""], Some("9"))]
+#[case::device(json!({"acme.io/card": 1}), "", json!({"acme.io/card": 2}), ["acme.io/card 2 > max 1 by 1", ""], None)]
+fn what_goes_beyond_the_limits_is_told(
+    #[case] max: Value,
+    #[case] admission: &str,
+    #[case] used: Value,
+    #[case] expected: [&str; 2],
+    #[case] left: Option<&str>,
+) {
+    let quota = Quota {
+        max: serde_json::from_value(max).unwrap(),
+        admission: admission.into(),
+        ..Quota::default()
+    };
+    let used: Amounts = serde_json::from_value(used).unwrap();
+    for (compat, expected) in BOTH.into_iter().zip(expected) {
+        let limits = Limits::read(&quota, &switches(compat)).unwrap();
+        let exceeded = limits.exceeded_by(&used).into_iter().map(|excess| {
+            let Excess {
+                resource,
+                used,
+                limit,
+                above,
+                source,
+            } = excess;
+            format!("{resource} {used} > {} {limit} by {above}", source.name())
+        });
+        assert_eq!(exceeded.collect::<Vec<_>>().join(", "), expected, "{compat:?}");
+        let left_now = limits.left("cpu", &used).map(|left| left.to_string());
+        assert_eq!(left_now.as_deref(), left, "{compat:?}");
+    }
+}
+
+#[test]
+fn an_unreadable_limit_is_no_limit_but_an_error() {
+    let quota = Quota {
+        admission: "{".into(),
+        ..Quota::default()
+    };
+    assert!(Limits::read(&quota, &Switches::default()).is_err());
+}

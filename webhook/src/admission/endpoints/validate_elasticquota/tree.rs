@@ -54,7 +54,12 @@ fn before(change: &QuotaChange, tree: &dyn QuotaTree) -> Option<Arc<Quota>> {
     let known = || tree.get(&change.new.namespace, &change.new.name);
     match change.old() {
         Some(old) => Some(Arc::new(old.clone())),
-        None => known().map(|known| Arc::new(known.with_few_versions())),
+        None => known().map(|known| {
+            Arc::new(Quota {
+                is_going: tree.is_leaving(&known),
+                ..known.with_few_versions()
+            })
+        }),
     }
 }
 

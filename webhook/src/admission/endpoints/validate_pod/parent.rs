@@ -1,6 +1,6 @@
 //! Step `parent`: refuses Pods of a quota that has quotas below it, and changes of how preemptible a Pod is.
 
-use headroom_kit::gate::Gate;
+use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::pod_quota::{ParentPods, check};
 
 use super::part;
@@ -34,6 +34,15 @@ pub(super) static STEP: PodStep = PodStep {
     run: refuse_parents,
 };
 
+/// Whether parents take pods with these gates.
+pub(in crate::admission::endpoints) fn parents_by(gates: &GateSet) -> ParentPods {
+    if gates.enabled(&PARENTS_TAKE_PODS) {
+        ParentPods::Taken
+    } else {
+        ParentPods::Refused
+    }
+}
+
 fn refuse_parents(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let is_written = matches!(ctx.request.operation, Operation::Create | Operation::Update);
     if !ctx.request.sub_resource.is_empty() || !is_written {
@@ -46,11 +55,7 @@ fn refuse_parents(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         .old()
         .map(|stored| PodLabels::read(ctx, stored))
         .transpose()?;
-    let parents = if ctx.gates.enabled(&PARENTS_TAKE_PODS) {
-        ParentPods::Taken
-    } else {
-        ParentPods::Refused
-    };
+    let parents = parents_by(ctx.gates);
     let mut found = None;
     ctx.store.quotas.tree.visit_tree(&mut |tree| {
         let stored = stored.as_ref().map(|stored| stored.membership(namespace));

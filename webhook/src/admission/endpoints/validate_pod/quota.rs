@@ -7,15 +7,14 @@ use headroom_domain::{
     field::{Error, Path},
     names,
     pod::Pod,
-    selector::Labels,
 };
-use headroom_kit::gate::Gate;
+use headroom_kit::gate::{Gate, GateSet};
 use headroom_rules::{
     pod_quota::{
-        CHECKS_GROWTH, Membership, RoomError, Transformation, USED_BY_SUM, Usage, cost, growth, requested,
-        room,
+        CHECKS_GROWTH, Counted, Level, RoomError, Transformation, Usage, evaluated, growth, is_limited,
+        levels, requested,
     },
-    quota::{Quota, QuotaTree},
+    quota::QuotaTree,
 };
 
 use super::{is_checked, part};
@@ -33,6 +32,7 @@ use crate::{
     },
     store::{
         room::{PodGroup, PodName, RoomRequest},
+        room_levels::RoomLevels,
         sources,
     },
 };
@@ -60,7 +60,7 @@ pub(super) static TRANSFORMS: [Gate; 2] = [
     ),
 ];
 
-pub(super) static STEP: PodStep = PodStep {
+pub(in crate::admission::endpoints) static STEP: PodStep = PodStep {
     name: "quota",
     when: When::On(&GATE),
     about: "Refuses pods, and growing requests of stored ones, that are more than their ElasticQuota has left.",
@@ -69,18 +69,6 @@ pub(super) static STEP: PodStep = PodStep {
     unknown: UnknownSource::IsHandled,
     run: evaluate,
 };
-
-/// Quotas that limit nothing.
-const UNLIMITED: [&str; 4] = ["", names::DEFAULT_QUOTA, names::SYSTEM_QUOTA, names::ROOT_QUOTA];
-
-/// What a Pod wants of a quota.
-struct Wish {
-    quota: Quota,
-    /// The groups of pods that the quota has.
-    groups: Vec<PodGroup>,
-    /// What it asks for, as far as the quota limits it and it is more than before.
-    cost: Amounts,
-}
 
 /// True while a new Pod names a quota that is not known, and quotas are evaluated.
 pub(super) fn is_awaiting(request: &Request, draft: &Draft<'_>, store: &Colocation) -> bool {
@@ -118,29 +106,28 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
     let grows = stored
         .as_ref()
         .is_none_or(|(_, before)| !growth(&asked, before).is_empty());
-    let mut wish = Ok(None);
+    let mut levels = Ok(None);
     ctx.store.quotas.tree.visit_tree(&mut |tree| {
         let membership = labels.membership(namespace);
         let name = membership.quota(tree);
         let before = stored
             .as_ref()
             .map(|(labels, asked)| (labels.membership(namespace).quota(tree), asked));
-        let before = match before {
+        let is_compared = match &before {
             // It stays where it is.
-            Some((quota, asked)) if quota == name => {
-                if !grows || !ctx.switches.is_on(&CHECKS_GROWTH) {
-                    return;
-                }
-                Some(asked)
-            }
-            Some(_) if !ctx.gates.enabled(&ON_UPDATE) => return,
-            Some(_) | None => None,
+            Some((quota, _)) if *quota == name => grows && ctx.switches.is_on(&CHECKS_GROWTH),
+            Some(_) => ctx.gates.enabled(&ON_UPDATE),
+            None => true,
         };
-        if !UNLIMITED.contains(&name.as_ref()) {
-            wish = wish_of(&name, membership, &asked, before, tree).map(Some);
+        if is_compared && is_limited(&name) {
+            let before = before
+                .as_ref()
+                .map(|(quota, requested)| Counted { quota, requested });
+            levels = levels_of(ctx, &name, &asked, before, tree)
+                .map(|levels| Some(RoomLevels::new(levels, membership.has_default, tree)));
         }
     });
-    let Some(Wish { quota, groups, cost }) = wish? else {
+    let Some(levels) = levels? else {
         return Ok(());
     };
     let request = RoomRequest {
@@ -152,39 +139,31 @@ fn evaluate(ctx: &PodCtx<'_>, draft: &mut Draft<'_>) -> Result<(), Stop> {
         group: PodGroup::new(labels.membership(namespace).label(), namespace),
         requested: asked,
         replaced: replaced(draft)?,
-        groups,
+        levels: levels.groups(),
         transformation: transformation(ctx),
     };
-    ask_for_room(ctx, &quota, &cost, request)
+    ask_for_room(ctx, &levels, request)
 }
 
 /// Compares with what is used, and has the Pod count from now on.
-fn ask_for_room(ctx: &PodCtx<'_>, quota: &Quota, cost: &Amounts, request: RoomRequest) -> Result<(), Stop> {
+fn ask_for_room(ctx: &PodCtx<'_>, levels: &RoomLevels, request: RoomRequest) -> Result<(), Stop> {
     let quotas = &ctx.store.quotas;
     for source in STEP.reads {
         if !quotas.known.is_known(source) {
             return Err(Stop::Failed(StepError::Unknown(source.name)));
         }
     }
-    let noted = if ctx.switches.is_on(&USED_BY_SUM) {
-        Box::default()
-    } else {
-        quotas.tree.noted_use(&quota.key())
-    };
+    let noted = levels.noted(quotas.tree.as_ref(), ctx.switches);
     let mut answer = None;
-    let mut fits = |usage: &Usage| {
-        let usage = Usage {
-            noted: noted.clone(),
-            ..usage.clone()
-        };
-        let result = room(quota, cost, &usage, ctx.switches);
+    let mut fits = |used: &[Usage]| {
+        let result = levels.room(used, &noted, ctx.switches);
         let fits = result.is_ok();
         answer = Some(result);
         fits
     };
     if ctx.request.is_dry_run {
-        if let Some(usage) = quotas.room.usage(&request, Instant::now()) {
-            fits(&usage);
+        if let Some(used) = quotas.room.usage(&request, Instant::now()) {
+            fits(&used);
         }
     } else if let Some(claim) = quotas.room.claim(request, Instant::now(), &mut fits) {
         ctx.claims.push(claim);
@@ -196,62 +175,23 @@ fn ask_for_room(ctx: &PodCtx<'_>, quota: &Quota, cost: &Amounts, request: RoomRe
     }
 }
 
-/// What the Pod wants of the quota of that name. `before` is what it has there.
-fn wish_of(
+/// The quotas that must have room, from the one of that name upwards. `before` is what the Pod has already.
+fn levels_of(
+    ctx: &PodCtx<'_>,
     name: &str,
-    membership: Membership<'_>,
     asked: &Amounts,
-    before: Option<&Amounts>,
+    before: Option<Counted<'_>>,
     tree: &dyn QuotaTree,
-) -> Result<Wish, Stop> {
-    let refuse = |text: String| {
+) -> Result<Vec<Level>, Stop> {
+    let quota = evaluated(name, tree).map_err(|error| {
+        let text = error.to_string();
         let label = Path::new("metadata").child("labels").key(names::QUOTA_NAME);
         let fields = [Error::invalid(&label, name.to_owned(), &text)]
             .into_iter()
             .collect();
         Stop::Denied(Denial::Worded { text, fields })
-    };
-    let quota = tree
-        .by_name(name)
-        .ok_or_else(|| refuse(format!("elastic quota {name} not found")))?;
-    if tree.count_named(name) > 1 {
-        return Err(refuse(format!("more than one elastic quota {name} found")));
-    }
-    let mut wanted = cost(asked, &quota);
-    if let Some(before) = before {
-        let more = growth(asked, before);
-        let grown: Vec<&str> = more.iter().map(|(name, _)| name).collect();
-        wanted = wanted.only(&grown);
-    }
-    Ok(Wish {
-        groups: groups(&quota, membership.has_default, tree),
-        cost: wanted,
-        quota: Quota::clone(&quota),
-    })
-}
-
-/// The groups of pods that belong to a quota: those with its name in a label, and those without label in its namespaces.
-fn groups(quota: &Quota, has_default: bool, tree: &dyn QuotaTree) -> Vec<PodGroup> {
-    let labels = Labels::new();
-    let is_own = |namespace: &str| {
-        let unlabelled = Membership {
-            labels: &labels,
-            namespace,
-            has_default,
-        };
-        unlabelled.quota(tree) == *quota.name
-    };
-    let namespaces = quota
-        .namespaces
-        .iter()
-        .filter(|namespace| **namespace != quota.name);
-    let own = namespaces
-        .chain([&quota.name])
-        .filter(|namespace| is_own(namespace));
-    let unlabelled = own.map(|namespace| PodGroup::Unlabelled(namespace.clone()));
-    unlabelled
-        .chain([PodGroup::Labelled(quota.name.clone())])
-        .collect()
+    })?;
+    Ok(levels(quota, asked, before, tree, ctx.switches))
 }
 
 fn requests(ctx: &PodCtx<'_>, pod: &impl Fields) -> Result<Amounts, StepError> {
@@ -259,7 +199,12 @@ fn requests(ctx: &PodCtx<'_>, pod: &impl Fields) -> Result<Amounts, StepError> {
 }
 
 fn transformation(ctx: &PodCtx<'_>) -> Transformation {
-    if TRANSFORMS.iter().all(|gate| ctx.gates.enabled(gate)) {
+    transformation_by(ctx.gates)
+}
+
+/// Whether resources are renamed with these gates.
+pub(in crate::admission::endpoints) fn transformation_by(gates: &GateSet) -> Transformation {
+    if TRANSFORMS.iter().all(|gate| gates.enabled(gate)) {
         Transformation::ByAnnotation
     } else {
         Transformation::None

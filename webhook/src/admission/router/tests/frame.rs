@@ -8,7 +8,7 @@ use tokio::{sync::watch, time::advance};
 
 use super::*;
 use crate::{
-    admission::endpoint::{NoStore, Provides},
+    admission::endpoint::{Awaited, NoStore, Provides},
     store::sources::PODS,
 };
 
@@ -57,7 +57,10 @@ static READS_PODS: ThingStep = ThingStep {
 };
 
 static PATIENT: ThingEndpoint = ThingEndpoint {
-    awaits: Some(|request, _draft, _store| is_missing(&request.name)),
+    awaits: Some(Awaited {
+        is_missing: |request, _draft, _store| is_missing(&request.name),
+        longest: Duration::from_millis(250),
+    }),
     steps: &[&NAMED],
     ..thing("/patient", Kind::Validating, BrokenStep::FailsTheCall)
 };
@@ -100,7 +103,7 @@ fn router(stores: Stores) -> Router {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_review_waits_for_an_object_that_comes_and_a_quarter_of_a_second_for_one_that_does_not() {
+async fn a_review_waits_for_an_object_that_comes_and_as_long_as_declared_for_one_that_does_not() {
     let stores = Stores::default();
     let router = router(stores.clone());
     let asked = |name: &str| tokio::spawn(ask(router.clone(), post("/patient", question(name).to_string())));

@@ -22,6 +22,8 @@ struct FakeCluster {
     /// The object's name, and the note.
     events: Mutex<Vec<(String, String)>>,
     is_down: Mutex<bool>,
+    /// Objects of these names have no Event.
+    refused: Mutex<Vec<String>>,
 }
 
 impl FakeCluster {
@@ -61,7 +63,8 @@ impl EventWriter for FakeEventWriter {
         Box::pin(async {
             let event = (fact.regarding.name.clone(), fact.note.clone());
             self.0.events.lock().unwrap().push(event);
-            if *self.0.is_down.lock().unwrap() {
+            let is_refused = self.0.refused.lock().unwrap().contains(&fact.regarding.name);
+            if is_refused || *self.0.is_down.lock().unwrap() {
                 return Err(EventError::Slow);
             }
             Ok(EventResult::Created)
@@ -74,6 +77,7 @@ fn start(cluster: &Arc<FakeCluster>) -> (watch::Sender<bool>, AbortOnDropHandle<
     let (leads_tx, leads) = watch::channel(true);
     let stores = EventStores {
         profiles: Arc::clone(cluster) as _,
+        overshoots: Arc::default(),
     };
     let writer = Arc::new(FakeEventWriter(Arc::clone(cluster)));
     let publisher = Publisher::new(ROWS, stores, writer);
@@ -167,6 +171,7 @@ async fn what_is_so_no_longer_is_forgotten() {
     let (_leads_tx, leads) = watch::channel(true);
     let stores = EventStores {
         profiles: Arc::clone(&cluster) as _,
+        overshoots: Arc::default(),
     };
     let mut publisher = Publisher::new(ROWS, stores, Arc::new(FakeEventWriter(Arc::clone(&cluster))));
     for profile in 0..50 {
@@ -178,4 +183,23 @@ async fn what_is_so_no_longer_is_forgotten() {
     cluster.set("bad", "u49", "{}");
     publisher.publish_due(&leads).await;
     assert!(publisher.published.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_always_refused_keeps_no_other_back() {
+    let cluster = Arc::new(FakeCluster::default());
+    for profile in 0..30 {
+        cluster.set(&format!("a{profile}"), &format!("a{profile}"), INVALID);
+        cluster.refused.lock().unwrap().push(format!("a{profile}"));
+    }
+    cluster.set("z", "z", INVALID);
+    let (_leads, _task) = start(&cluster);
+    sleep(PUBLISH_EVERY * 40).await;
+    let tried = cluster.events();
+    let place = tried.iter().position(|(name, _)| name == "z");
+    assert!(
+        place.is_some_and(|place| place <= 30),
+        "{place:?} of {}",
+        tried.len()
+    );
 }

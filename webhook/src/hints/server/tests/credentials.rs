@@ -10,7 +10,7 @@ use super::*;
 #[rstest]
 #[case::none(None, Code::Unauthenticated)]
 #[case::unknown(Some("garbage"), Code::Unauthenticated)]
-#[case::for_the_api_server(Some("person"), Code::Unauthenticated)]
+#[case::a_person(Some("person"), Code::PermissionDenied)]
 #[case::of_another_account(Some("stranger"), Code::PermissionDenied)]
 #[case::bound_to_no_node(Some("unbound"), Code::PermissionDenied)]
 #[case::not_to_be_checked(Some("down"), Code::Unavailable)]

@@ -23,7 +23,7 @@ fn all() -> ListNodesRequest {
 #[rstest]
 #[case::nobody(None, Code::Unauthenticated)]
 #[case::unknown(Some("garbage"), Code::Unauthenticated)]
-#[case::agent(Some("agent-n1"), Code::Unauthenticated)]
+#[case::agent(Some("agent-n1"), Code::PermissionDenied)]
 #[case::not_allowed(Some("nosy"), Code::PermissionDenied)]
 #[case::not_to_be_checked(Some("down"), Code::Unavailable)]
 #[tokio::test]
@@ -31,16 +31,12 @@ async fn looking_on_takes_the_right_to(#[case] token: Option<&str>, #[case] code
     let site = Site::new().await;
     let mut debug = DebugClient::new(site.channel(None).await);
     assert_eq!(
-        debug
-            .list_nodes(authorized(all(), token))
-            .await
-            .unwrap_err()
-            .code(),
+        debug.list_nodes(asked_by(all(), token)).await.unwrap_err().code(),
         code
     );
     assert_eq!(
         debug
-            .watch_nodes(authorized(all(), token))
+            .watch_nodes(asked_by(all(), token))
             .await
             .unwrap_err()
             .code(),
@@ -55,7 +51,7 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
     agent.report(report(3, 128)).await;
     let mut debug = DebugClient::new(site.channel(None).await);
     let answer = debug
-        .list_nodes(authorized(all(), Some("person")))
+        .list_nodes(asked_by(all(), Some("person")))
         .await
         .unwrap()
         .into_inner();
@@ -100,7 +96,7 @@ async fn a_node_is_shown_with_its_hint_and_reasons() {
     };
     assert!(
         debug
-            .list_nodes(authorized(other, Some("person")))
+            .list_nodes(asked_by(other, Some("person")))
             .await
             .unwrap()
             .into_inner()
@@ -140,7 +136,7 @@ async fn five_thousand_nodes_are_listed_page_by_page_without_their_pods() {
     let (mut listed, mut asked) = (Vec::new(), all());
     loop {
         let page = debug
-            .list_nodes(authorized(asked.clone(), Some("person")))
+            .list_nodes(asked_by(asked.clone(), Some("person")))
             .await
             .unwrap()
             .into_inner();
@@ -167,7 +163,7 @@ async fn a_watch_sends_all_pages_each_time() {
     let site = Site::new().await;
     let names = fleet(&site);
     let mut debug = DebugClient::new(site.channel(None).await);
-    let watch = debug.watch_nodes(authorized(all(), Some("person"))).await;
+    let watch = debug.watch_nodes(asked_by(all(), Some("person"))).await;
     let mut pages = watch.unwrap().into_inner();
     for round in 0..2 {
         let mut watched = Vec::new();
@@ -187,7 +183,7 @@ async fn a_watch_sends_all_pages_each_time() {
 async fn a_watch_goes_on_when_something_changes() {
     let site = Site::new().await;
     let mut debug = DebugClient::new(site.channel(None).await);
-    let watch = debug.watch_nodes(authorized(all(), Some("person"))).await;
+    let watch = debug.watch_nodes(asked_by(all(), Some("person"))).await;
     let mut answers = watch.unwrap().into_inner();
     let first = timeout(SOON, answers.message()).await.unwrap().unwrap().unwrap();
     assert_eq!(first.nodes[0].pods, 1);

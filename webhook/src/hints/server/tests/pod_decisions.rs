@@ -35,14 +35,14 @@ async fn ask(site: &Site, token: Option<&str>) -> Result<ListPodDecisionsRespons
         name: "web".to_owned(),
     };
     Ok(debug
-        .list_pod_decisions(authorized(request, token))
+        .list_pod_decisions(asked_by(request, token))
         .await?
         .into_inner())
 }
 
 #[rstest]
 #[case::nobody(None, Code::Unauthenticated)]
-#[case::agent(Some("agent-n1"), Code::Unauthenticated)]
+#[case::agent(Some("agent-n1"), Code::PermissionDenied)]
 #[case::not_allowed(Some("nosy"), Code::PermissionDenied)]
 #[tokio::test]
 async fn decisions_are_for_those_who_may_see_nodes(#[case] token: Option<&str>, #[case] code: Code) {

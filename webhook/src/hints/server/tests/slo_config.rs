@@ -21,23 +21,23 @@ fn config_map(version: &str, text: &str) -> k8s_openapi::api::core::v1::ConfigMa
 
 async fn config(site: &Site) -> GetSloConfigResponse {
     let mut debug = DebugClient::new(site.channel(None).await);
-    let request = authorized(GetSloConfigRequest {}, Some("person"));
+    let request = asked_by(GetSloConfigRequest {}, Some("person"));
     debug.get_slo_config(request).await.unwrap().into_inner()
 }
 
 #[rstest]
 #[case::nobody(None, Code::Unauthenticated)]
-#[case::agent(Some("agent-n1"), Code::Unauthenticated)]
+#[case::agent(Some("agent-n1"), Code::PermissionDenied)]
 #[case::not_allowed(Some("nosy"), Code::PermissionDenied)]
 #[tokio::test]
 async fn the_configuration_is_for_those_who_may_see_nodes(#[case] token: Option<&str>, #[case] code: Code) {
     let site = Site::new().await;
     let mut debug = DebugClient::new(site.channel(None).await);
     let config = debug
-        .get_slo_config(authorized(GetSloConfigRequest {}, token))
+        .get_slo_config(asked_by(GetSloConfigRequest {}, token))
         .await;
     assert_eq!(config.unwrap_err().code(), code);
-    let labels = authorized(ListNodeLabelsRequest::default(), token);
+    let labels = asked_by(ListNodeLabelsRequest::default(), token);
     assert_eq!(debug.list_node_labels(labels).await.unwrap_err().code(), code);
 }
 
@@ -101,7 +101,7 @@ async fn labels_of_all_nodes_are_listed_page_by_page() {
     let mut debug = DebugClient::new(site.channel(None).await);
     let (mut listed, mut after, mut pages) = (Vec::new(), String::new(), 0);
     loop {
-        let request = authorized(
+        let request = asked_by(
             ListNodeLabelsRequest {
                 after,
                 ..ListNodeLabelsRequest::default()
@@ -128,11 +128,11 @@ async fn labels_of_all_nodes_are_listed_page_by_page() {
             node,
             ..ListNodeLabelsRequest::default()
         };
-        let page = debug.list_node_labels(authorized(request, Some("person"))).await;
+        let page = debug.list_node_labels(asked_by(request, Some("person"))).await;
         assert_eq!(page.unwrap().into_inner().nodes.len(), count);
     }
 
     site.cluster.nodes.set_known(false);
-    let request = authorized(ListNodeLabelsRequest::default(), Some("person"));
+    let request = asked_by(ListNodeLabelsRequest::default(), Some("person"));
     assert!(!debug.list_node_labels(request).await.unwrap().into_inner().known);
 }

@@ -110,8 +110,8 @@ impl World {
             replaced: pod.version,
             ..request(&name.to_string(), &pod.uid.to_string(), json!({"cpu": pod.cpu}))
         };
-        let mut fits = |usage: &Usage| {
-            let used = usage.stored.plus(&usage.claimed);
+        let mut fits = |usage: &[Usage]| {
+            let used = usage[0].stored.plus(&usage[0].claimed);
             let limit = amounts(json!({"cpu": LIMIT}));
             used.plus(&amounts(json!({"cpu": pod.cpu}))).fits(&limit)
         };

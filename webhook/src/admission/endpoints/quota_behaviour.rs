@@ -1,0 +1,35 @@
+//! How quotas and their pods are judged with given features, for those who are to say what admission would.
+
+use super::{
+    pod_membership::NO_DEFAULT,
+    quota_fields, validate_pod,
+    validate_pod::{parent::parents_by, quota::transformation_by},
+};
+use crate::{
+    admission::{endpoint::AnyEndpoint, features::Features},
+    store::quota_view::{Evaluation, QuotaBehaviour},
+};
+
+/// What the steps go by.
+pub fn quota_behaviour(features: &Features) -> QuotaBehaviour {
+    let Features {
+        gates,
+        switches,
+        shadow,
+    } = features;
+    let endpoint: &dyn AnyEndpoint = &validate_pod::ENDPOINT;
+    let step = &validate_pod::quota::STEP;
+    let is_on = endpoint.is_enabled(gates) && step.when.is_on(gates);
+    QuotaBehaviour {
+        evaluation: match is_on {
+            false => Evaluation::Off,
+            true if shadow.has(step.name) => Evaluation::Warns,
+            true => Evaluation::Refuses,
+        },
+        has_default: !gates.enabled(&NO_DEFAULT),
+        transformation: transformation_by(gates),
+        parents: parents_by(gates),
+        rules: quota_fields::rules_by(gates, switches),
+        switches: switches.clone(),
+    }
+}

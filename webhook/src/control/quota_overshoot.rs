@@ -1,0 +1,213 @@
+//! Finds the quotas whose pods ask for more than the limit, once the watch shows it, for an Event and for metrics.
+//!
+//! Several replicas may each give out the last room of a quota. Nobody writes at admission to rule that out, so it is found
+//! afterwards. A limit that was lowered below use looks the same, and so do pods that were created while nobody asked the webhook:
+//! what is told is what was measured.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use headroom_rules::{
+    pod_quota::{Excess, Limits, evaluated, is_limited},
+    quota::{Quota, QuotaKey},
+};
+use tokio::{select, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    metrics::{QUOTA_OVERSHOOTS, QUOTAS_ABOVE_LIMIT},
+    time_slices::Slices,
+};
+use crate::store::{
+    lookup::QuotaLookup as _,
+    quota_view::{Evaluation, QuotaBehaviour, QuotaView},
+};
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Looks in a row in which a quota is above its limit before that is told: pods and quotas have a watch each, and neither waits
+/// for the other.
+const LOOKS: u32 = 2;
+/// Quotas that are read at a time.
+const READ_AT_ONCE: usize = 64;
+/// Most resources that are told.
+const MOST_RESOURCES: usize = 8;
+
+/// A quota and its UID: one that is created anew under the same name is another.
+type FoundKey = (QuotaKey, Box<str>);
+
+/// A quota whose pods ask for more than its limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overshoot {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// What was measured when it was found, or when it was furthest above since.
+    pub note: String,
+}
+
+/// The quotas above their limit now.
+#[derive(Debug, Default)]
+pub struct QuotaOvershoots(RwLock<Vec<Overshoot>>);
+
+/// What was seen in earlier looks.
+#[derive(Debug, Default)]
+struct OvershootHistory(BTreeMap<FoundKey, SeenOvershoot>);
+
+#[derive(Debug, Default)]
+struct SeenOvershoot {
+    looks: u32,
+    /// What it was when it was told last.
+    told: Vec<Excess>,
+    note: String,
+}
+
+impl QuotaOvershoots {
+    /// All of them.
+    pub fn list(&self) -> Vec<Overshoot> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, all: Vec<Overshoot>) {
+        let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
+        QUOTAS_ABOVE_LIMIT.with([]).set(f64::from(number));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+}
+
+/// Looks again and again until told to stop.
+pub async fn detect(view: QuotaView, found: Arc<QuotaOvershoots>, stop: CancellationToken) {
+    let mut history = OvershootHistory::default();
+    loop {
+        select! {
+            () = stop.cancelled() => return,
+            () = find_overshoots(&view, &mut history, &found) => {}
+        }
+        select! {
+            () = stop.cancelled() => return,
+            () = sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+/// One look at all quotas. Each is read at a moment of its own, so that nobody who admits waits for the whole look.
+async fn find_overshoots(view: &QuotaView, history: &mut OvershootHistory, found: &QuotaOvershoots) {
+    let behaviour = (view.behaviour)();
+    let mut above = BTreeMap::new();
+    let is_known = || view.sources().iter().all(|source| source.is_known);
+    if behaviour.evaluation != Evaluation::Off && is_known() {
+        let (mut key, mut slices) = (QuotaKey::default(), Slices::begin());
+        loop {
+            let quotas = view.quotas.index.after(&key, READ_AT_ONCE);
+            let Some(last) = quotas.last() else { break };
+            key = last.key();
+            for quota in &quotas {
+                if let Some((uid, excesses)) = measure(view, quota, &behaviour) {
+                    above.insert((quota.key(), uid), excesses);
+                }
+                slices.rest().await;
+            }
+        }
+    }
+    // What became unknown meanwhile proves nothing.
+    if !is_known() {
+        above.clear();
+    }
+    found.set(history.note(above, behaviour.evaluation));
+}
+
+/// How far the stored pods of a quota are above its limit, if they are; with its UID. Pods that were admitted and not seen do not
+/// count, and a quota that is about to change is not judged.
+fn measure(view: &QuotaView, quota: &Quota, behaviour: &QuotaBehaviour) -> Option<(Box<str>, Vec<Excess>)> {
+    if !is_limited(&quota.name) || quota.before.is_some() {
+        return None;
+    }
+    let mut is_one = false;
+    view.quotas
+        .visit_tree(&mut |tree| is_one = evaluated(&quota.name, tree).is_ok());
+    let usage = view.usage(quota, behaviour).filter(|_| is_one)?.usage;
+    let limits = Limits::read(quota, &behaviour.switches).ok()?;
+    let excesses = limits.exceeded_by(&usage.stored);
+    let uid = view.quotas.index.uid(&quota.key())?;
+    (!excesses.is_empty()).then_some((uid, excesses))
+}
+
+impl OvershootHistory {
+    /// Notes a look; gives those that were above their limit often enough, by namespace and name.
+    fn note(&mut self, above: BTreeMap<FoundKey, Vec<Excess>>, evaluation: Evaluation) -> Vec<Overshoot> {
+        self.0.retain(|key, _| above.contains_key(key));
+        let mut found = Vec::new();
+        for (key, excesses) in above {
+            let ((namespace, name), uid) = &key;
+            let (namespace, name, uid) = (namespace.to_string(), name.to_string(), uid.to_string());
+            let seen = self.0.entry(key).or_default();
+            seen.looks = seen.looks.saturating_add(1);
+            if seen.looks < LOOKS {
+                continue;
+            }
+            if seen.looks == LOOKS {
+                QUOTA_OVERSHOOTS.with([]).increment(1);
+            }
+            // Less than before is no news, or each pod that ends would be an Event.
+            if exceed(&excesses, &seen.told) {
+                seen.note = note(&excesses, evaluation);
+                seen.told = excesses;
+            }
+            found.push(Overshoot {
+                namespace,
+                name,
+                uid,
+                note: seen.note.clone(),
+            });
+        }
+        found
+    }
+}
+
+/// True if some resource is further above its limit than before.
+fn exceed(now: &[Excess], before: &[Excess]) -> bool {
+    now.iter().any(|excess| {
+        let before = before.iter().find(|before| before.resource == excess.resource);
+        before.is_none_or(|before| excess.above > before.above)
+    })
+}
+
+/// What was measured, what follows, and what may have led to it.
+fn note(excesses: &[Excess], evaluation: Evaluation) -> String {
+    let told = excesses.iter().take(MOST_RESOURCES).map(|excess| {
+        let Excess {
+            resource,
+            used,
+            limit,
+            above,
+            source,
+        } = excess;
+        format!(
+            "{resource}: used {used}, limit {limit} ({}), {above} above",
+            source.name()
+        )
+    });
+    let mut told: Vec<String> = told.collect();
+    let more = excesses.len().saturating_sub(MOST_RESOURCES);
+    if more > 0 {
+        told.push(format!("{more} more resources"));
+    }
+    let follows = match evaluation {
+        Evaluation::Refuses => "New pods that ask for more of it are refused until less is used.",
+        Evaluation::Off | Evaluation::Warns => "New pods are let in all the same.",
+    };
+    format!(
+        "The pods of the quota ask for more than its limit. {}. {follows} A limit lowered below use, pods created while the \
+         webhook was not asked, and several replicas that admit at the same moment all lead to this.",
+        told.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! [`Door`]: lets people in who ask a debug service, and notes whom it does not let in.
+
+use std::sync::Arc;
+
+use headroom_kit::{
+    log::chain,
+    serve::{Hold, Peer},
+};
+use tonic::{Request, Status};
+use tracing::info;
+
+use super::{StreamError, auth::Caller, refusal_log::RefusalLog};
+use crate::hints::stream_context::StreamContext;
+
+/// Of one debug service.
+#[derive(Clone)]
+pub(super) struct Door {
+    shared: Arc<StreamContext>,
+    refusals: Arc<RefusalLog>,
+}
+
+impl Door {
+    /// For a service with this state.
+    pub(super) fn new(shared: Arc<StreamContext>) -> Self {
+        Self {
+            shared,
+            refusals: Arc::default(),
+        }
+    }
+
+    /// Who asks, and a hold on their connection.
+    pub(super) async fn admit<T: Sync>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<(Caller, Option<Hold>), Status> {
+        let admitted = self.check(request).await;
+        admitted.map_err(|error| {
+            if let Some(left_out) = self.refusals.line() {
+                info!(error = %chain(&error), left_out, "refused a debug call");
+            }
+            error.into()
+        })
+    }
+
+    async fn check<T: Sync>(&self, request: &Request<T>) -> Result<(Caller, Option<Hold>), StreamError> {
+        if self.shared.shutdown.draining().is_cancelled() {
+            return Err(StreamError::ShuttingDown);
+        }
+        let peer = request.extensions().get::<Peer>();
+        let caller = Caller::from_request(request.metadata(), peer)?;
+        self.shared.authenticator.may_debug(&caller).await?;
+        Ok((caller, peer.and_then(Peer::pin)))
+    }
+}

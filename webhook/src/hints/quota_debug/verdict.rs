@@ -1,0 +1,113 @@
+//! What the rules of admission would say of a new pod now. They are asked in the order in which the steps ask them.
+
+use std::time::Instant;
+
+use headroom_domain::amounts::Amounts;
+use headroom_proto::v1alpha1::QuotaVerdict;
+use headroom_rules::{
+    pod_quota::{Membership, RoomError, check, evaluated, is_limited, levels},
+    quota::QuotaTree,
+};
+
+use crate::store::{
+    lookup::{QuotaLookup as _, RoomLookup as _},
+    quota_view::{Evaluation, QuotaBehaviour, QuotaView},
+    room::{PodGroup, PodName, RoomRequest},
+    room_levels::RoomLevels,
+};
+
+/// A pod that might be created.
+pub(super) struct Newcomer<'p> {
+    pub(super) pod: PodName,
+    pub(super) membership: Membership<'p>,
+    /// What it asks for.
+    pub(super) requested: Amounts,
+}
+
+/// What the pod would be told.
+pub(super) fn judge(view: &QuotaView, behaviour: &QuotaBehaviour, newcomer: &Newcomer<'_>) -> QuotaVerdict {
+    let [quotas, pods] = view.sources();
+    if !quotas.is_known {
+        return verdict("unknown", Vec::new());
+    }
+    let (mut of_parents, mut compared) = (None, Ok(None));
+    view.quotas.visit_tree(&mut |tree| {
+        let Newcomer { pod, membership, .. } = newcomer;
+        let parents = behaviour.parents;
+        let refused = check(&pod.name, *membership, None, parents, tree, &behaviour.switches);
+        of_parents = refused.map(|(text, _)| text);
+        compared = compare(behaviour, newcomer, tree);
+    });
+    let mut reasons: Vec<String> = of_parents.into_iter().collect();
+    let result = match compared {
+        Err(text) => {
+            reasons.push(text);
+            "refused"
+        }
+        Ok(_) if behaviour.evaluation == Evaluation::Off => "off",
+        Ok(None) => "unlimited",
+        Ok(Some(_)) if !pods.is_known => "unknown",
+        Ok(Some(compared)) => match compared.room(view, behaviour) {
+            None => "unknown",
+            Some(Ok(())) => "room",
+            Some(Err(error)) => {
+                reasons.push(error.sentence());
+                "refused"
+            }
+        },
+    };
+    verdict(if reasons.is_empty() { result } else { "refused" }, reasons)
+}
+
+fn verdict(result: &str, reasons: Vec<String>) -> QuotaVerdict {
+    QuotaVerdict {
+        result: result.to_owned(),
+        reasons,
+    }
+}
+
+/// A pod beside the quotas that it is compared with.
+struct Compared {
+    levels: RoomLevels,
+    request: RoomRequest,
+}
+
+/// The quotas that the pod is compared with; `None` if with none.
+fn compare(
+    behaviour: &QuotaBehaviour,
+    newcomer: &Newcomer<'_>,
+    tree: &dyn QuotaTree,
+) -> Result<Option<Compared>, String> {
+    let Newcomer {
+        pod,
+        membership,
+        requested,
+    } = newcomer;
+    let name = membership.quota(tree);
+    if behaviour.evaluation == Evaluation::Off || !is_limited(&name) {
+        return Ok(None);
+    }
+    let quota = evaluated(&name, tree).map_err(|error| error.to_string())?;
+    let levels = levels(quota, requested, None, tree, &behaviour.switches);
+    let levels = RoomLevels::new(levels, membership.has_default, tree);
+    let request = RoomRequest {
+        pod: pod.clone(),
+        uid: Box::default(),
+        group: PodGroup::new(membership.label(), membership.namespace),
+        requested: requested.clone(),
+        replaced: 0,
+        levels: levels.groups(),
+        transformation: behaviour.transformation,
+    };
+    Ok(Some(Compared { levels, request }))
+}
+
+impl Compared {
+    /// Whether there is room beside all other pods; `None` while not all are known.
+    fn room(&self, view: &QuotaView, behaviour: &QuotaBehaviour) -> Option<Result<(), RoomError>> {
+        let Self { levels, request } = self;
+        let used = view.room.usage(request, Instant::now())?;
+        let noted = levels.noted(view.quotas.as_ref(), &behaviour.switches);
+        Some(levels.room(&used, &noted, &behaviour.switches))
+    }
+}
